@@ -2,8 +2,10 @@
 #include "files/load.h"
 
 #include "cli/console.h"
+#include "files/beside.h"
 #include "files/tail.h"
 #include "model/merge.h"
+#include "threads/workers.h"
 
 #include <string.h>
 
@@ -46,22 +48,37 @@ static void keep(const char *path, const struct sv_load_how *how, const struct s
         (void)sv_kept_end(w, path, how->from, &l->key, NULL, NULL, &ignored);
 }
 
+static int read_into_store(const struct sv_load_how *how, struct sv_workers *workers,
+                           struct sv_loaded *l, struct sv_err *err)
+{
+    l->in.is_live = how->is_live;
+    l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
+    sv_trace_use(l->trace, workers);
+    struct sv_sink *sink = sv_trace_sink(l->trace);
+    if (how->pass)
+        sink = how->pass(how->pass_ctx, l->dict, sink);
+    else if (sv_can_pump_beside(l->in.source, workers, how->memory_limit_bytes)) {
+        l->in.beside = l->trace;
+        l->in.beside_workers = workers;
+    }
+    return sv_run(&l->in, sink, how->strict, "loading", err);
+}
+
 int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
             struct sv_err *err)
 {
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     if (how->index != SV_INDEX_NOT_USED && load_kept(path, how, l))
         return 0;
+    struct sv_workers *workers = sv_workers_new(how->threads);
+    struct sv_read_options read = {.workers = workers};
     int code = how->tail_bytes ? sv_open_tail(path, how->tail_bytes, l->dict, &l->in, err)
-                               : sv_open_input(path, how->from, 0, l->dict, &l->in, err);
-    if (code < 0)
-        return code;
-    l->in.is_live = how->is_live;
-    l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
-    struct sv_sink *sink = sv_trace_sink(l->trace);
-    if (how->pass)
-        sink = how->pass(how->pass_ctx, l->dict, sink);
-    code = sv_run(&l->in, sink, how->strict, "loading", err);
+                               : sv_open_input_as(path, how->from, &read, l->dict, &l->in, err);
+    if (code >= 0)
+        code = read_into_store(how, workers, l, err);
+    if (l->in.in)
+        sv_input_unpack_end(l->in.in);
+    sv_workers_free(workers);
     if (code >= 0 && how->index == SV_INDEX_USED)
         keep(path, how, l);
     return code;
@@ -134,8 +151,12 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
         return code;
     }
     sv_console_findings(NULL, &l->in.report);
+    struct sv_workers *workers = sv_workers_new(how->threads);
     l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
-    return sv_merge_pump(merge, sv_trace_sink(l->trace), err);
+    sv_trace_use(l->trace, workers);
+    code = sv_merge_pump(merge, sv_trace_sink(l->trace), err);
+    sv_workers_free(workers);
+    return code;
 }
 
 void sv_loaded_free(struct sv_loaded *l)

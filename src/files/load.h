@@ -23,6 +23,7 @@ struct sv_load_how {
     const char *from;
     bool strict, assume;
     size_t memory_limit_bytes;
+    unsigned threads; /* 0: as --threads says, see threads/workers.h */
     /* Several traces above each other instead of on one axis, and the event that is at 0 in each: see model/merge.h */
     bool compare;
     const char *anchor;
@@ -61,6 +62,12 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
     {                                                                           \
         0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(type, memory_limit), \
             "stop with an error instead of using more memory than this", NULL   \
+    }
+/* struct sv_load_how, as the options above of a command say. */
+#define SV_LOAD_HOW(o)                                                   \
+    {                                                                    \
+        .from = (o)->from, .strict = (o)->strict, .assume = (o)->assume, \
+        .memory_limit_bytes = (o)->memory_limit, .index = (o)->no_index  \
     }
 /* `struct sv_interval window`; `what` is done with it. */
 #define SV_TIME_OPTION(type, what)                                                          \

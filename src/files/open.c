@@ -7,6 +7,9 @@
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
+#include "files/beside.h"
+#include "files/unpack.h"
+#include "threads/workers.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,6 +22,7 @@
 
 /* Kept free after a growing file, for its end. */
 enum { END_BYTES = 32 << 10 };
+#define THREADS_FROM ((uint64_t)1 << 20)
 
 int sv_err_in_file(struct sv_err *err, const char *path)
 {
@@ -100,9 +104,6 @@ static const struct sv_format *choose_format(struct sv_opened *o, const char *fr
 static int open_source(struct sv_opened *o, const char *from, const struct sv_read_options *options,
                        struct sv_dict *dict, struct sv_err *err)
 {
-    int code = o->in ? 0 : sv_input_open(o->path, &o->in, err);
-    if (code < 0)
-        return code;
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
@@ -128,13 +129,27 @@ static int refuse_database(struct sv_err *err)
                       "take a clickhouse:// URL");
 }
 
+/* Threads for an input whose caller has none, unless it is so small that it is read before they run. */
+static struct sv_workers *own_workers(const struct sv_input *in)
+{
+    bool is_small = in->size_bytes > 0 && in->size_bytes < THREADS_FROM;
+    return is_small ? NULL : sv_workers_new(0);
+}
+
 static int open_named(struct sv_opened *o, const char *from, const struct sv_read_options *options,
                       struct sv_dict *dict, struct sv_err *err)
 {
+    struct sv_read_options with = *options;
     sv_report_init(&o->report);
     if (sv_is_database(o->path))
         return refuse_database(err);
-    int code = open_source(o, from, options, dict, err);
+    int code = o->in ? 0 : sv_input_open(o->path, &o->in, err);
+    if (code >= 0 && !with.workers)
+        with.workers = o->workers = own_workers(o->in);
+    if (code >= 0) {
+        sv_unpack_beside(o->in, with.workers, 0);
+        code = open_source(o, from, &with, dict, err);
+    }
     if (code == SV_EIO || code == SV_EFORMAT)
         code = err->code = SV_EINPUT;
     if (code < 0)
@@ -157,16 +172,28 @@ int sv_open_piece(const char *path, int fd, const struct sv_piece *piece, struct
     return open_named(o, NULL, &(struct sv_read_options){0}, dict, err);
 }
 
+int sv_open_pieces(const char *path, int fd, const struct sv_piece *pieces, size_t n,
+                   struct sv_dict *dict, struct sv_opened *o, struct sv_err *err)
+{
+    *o = (struct sv_opened){.path = path, .fd = fd, .piece = pieces[0]};
+    sv_input_open_pieces(fd, pieces, n, path, &o->in);
+    return open_named(o, NULL, &(struct sv_read_options){0}, dict, err);
+}
+
 void sv_opened_close(struct sv_opened *o)
 {
     if (o->source)
         o->source->close(o->source);
+    if (o->in)
+        sv_input_unpack_end(o->in);
+    sv_workers_free(o->workers);
     if (o->in)
         sv_input_close(o->in);
     if (o->piece.bytes)
         close(o->fd);
     sv_report_fini(&o->report);
     o->source = NULL;
+    o->workers = NULL;
     o->in = NULL;
     o->piece.bytes = 0;
 }
@@ -329,7 +356,8 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
     struct sv_pump_options options = {
         .strict = strict, .progress = sv_progress_tick, .progress_ctx = &progress};
     sv_progress_begin(&progress, o->in, what);
-    int code = sv_pump_into(o->source, sink, &options, err);
+    int code = o->beside ? sv_pump_beside(o->source, o->beside, o->beside_workers, &options, err)
+                         : sv_pump_into(o->source, sink, &options, err);
     o->source = NULL;
     sv_progress_end(&progress);
     bool has_place = code < 0 && err->pos != SV_NO_POS; /* in the input: outputs have none */
@@ -345,6 +373,9 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
     sink = sv_pump_adapt(o->source->gives, sink, dict, &o->report, NULL);
     int code = sv_run_into(o, sink, strict, what, err);
     int closed = sink->close(sink, code < 0, err);
+    sv_input_unpack_end(o->in);
+    sv_workers_free(o->workers);
+    o->workers = NULL;
     if (!o->is_live)
         sv_console_findings(o->path, &o->report);
     return code < 0 ? code : closed;

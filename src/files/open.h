@@ -12,6 +12,10 @@ struct sv_opened {
     const struct sv_format *format;
     struct sv_source *source; /* NULL once it was pumped */
     struct sv_report report;
+    struct sv_workers *workers; /* its own threads, until it was pumped; NULL: none */
+    /* Where its events go, if another thread may put them there; NULL: into the sink in the usual way. */
+    struct sv_trace *beside;
+    struct sv_workers *beside_workers;
     bool is_live; /* it is being written: that it ends anywhere is nothing to report */
     /* of sv_open_piece() */
     int fd;
@@ -30,6 +34,9 @@ int sv_open_input_as(const char *path, const char *from, const struct sv_read_op
 /* A part of a file, which `o` closes. */
 int sv_open_piece(const char *path, int fd, const struct sv_piece *piece, struct sv_dict *dict,
                   struct sv_opened *o, struct sv_err *err);
+/* Several parts, one after the other; `pieces` must outlive it. */
+int sv_open_pieces(const char *path, int fd, const struct sv_piece *pieces, size_t n,
+                   struct sv_dict *dict, struct sv_opened *o, struct sv_err *err);
 void sv_opened_close(struct sv_opened *o); /* also after a failed open */
 
 struct sv_output_choice {

@@ -17,8 +17,14 @@
 
 enum { BLOCK = 1 << 20 };
 
-/* The position of the first marker from `at` on; false: there is none. */
-static bool find_marker(int fd, uint64_t at, uint64_t *found)
+bool sv_has_resync(int fd, uint64_t at)
+{
+    uint8_t bytes[MARKER_LEN];
+    return pread(fd, bytes, sizeof bytes, (off_t)at) == (ssize_t)sizeof bytes &&
+           memcmp(bytes, MARKER, MARKER_LEN) == 0;
+}
+
+bool sv_find_resync(int fd, uint64_t at, uint64_t *found)
 {
     uint8_t *bytes = sv_alloc(BLOCK);
     bool is_found = false;
@@ -41,7 +47,7 @@ int sv_open_tail(const char *path, uint64_t bytes, struct sv_dict *dict, struct 
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool is_large = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                     (uint64_t)st.st_size > bytes;
-    if (!is_large || !find_marker(fd, (uint64_t)st.st_size - bytes, &piece.at)) {
+    if (!is_large || !sv_find_resync(fd, (uint64_t)st.st_size - bytes, &piece.at)) {
         if (fd >= 0)
             close(fd);
         return sv_open_input(path, NULL, 0, dict, o, err);

@@ -9,4 +9,8 @@
 int sv_open_tail(const char *path, uint64_t bytes, struct sv_dict *dict, struct sv_opened *o,
                  struct sv_err *err);
 
+/* The position of the first resync point from `at` on; false: there is none. */
+bool sv_find_resync(int fd, uint64_t at, uint64_t *found);
+bool sv_has_resync(int fd, uint64_t at); /* one is exactly there */
+
 #endif

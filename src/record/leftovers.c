@@ -8,6 +8,7 @@
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
 #include "record/ring_files.h"
+#include "record/spool/left.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -114,6 +115,8 @@ static void measure(struct sv_leftover *o)
     o->part_bytes = whole == SV_CLAIM_UNKNOWN ? o->file_bytes : whole;
     if (o->has_session && !o->part[0])
         o->changed_ns = o->dead.changed_ns;
+    if (o->has_claim && o->claim.kind == SV_CLAIM_RECORDER)
+        o->spool_bytes = sv_spool_left_bytes(&o->claim, o->part_bytes, o->spool, sizeof o->spool);
 }
 
 static bool is_known_session(const struct sv_leftovers *l, const char *dir)
@@ -376,6 +379,8 @@ enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *p
 
 bool sv_leftover_is_done(const struct sv_leftover *o)
 {
+    if (o->spool_bytes > 0)
+        return false;
     if (!o->has_session)
         return o->file_bytes == 0 && !o->problem[0];
     if (!sv_abandoned_has_trace(&o->dead) || sv_abandoned_is_kept(&o->dead))
@@ -392,6 +397,8 @@ static void remove_part(const struct sv_leftover *o)
 void sv_leftover_remove(struct sv_leftover *o, bool all)
 {
     remove_part(o);
+    if (o->spool[0])
+        sv_spool_left_remove(o->spool);
     if (o->has_claim && o->claim.segment)
         sv_ring_left_remove(&o->claim);
     if (o->has_session || (all && o->problem[0]))

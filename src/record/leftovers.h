@@ -15,6 +15,8 @@ struct sv_leftover {
     char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
     struct sv_abandoned dead;
+    char spool[SV_PATH_MAX]; /* records that its recorder had not decoded; "": none */
+    uint64_t spool_bytes;
     uint64_t part_device, part_inode;
     uint64_t part_bytes; /* of the growing file that are whole */
     uint64_t file_bytes; /* of all of it */

@@ -11,6 +11,7 @@
 #include "record/leftovers.h"
 #include "record/recorder.h"
 #include "record/ring_files.h"
+#include "record/spool/defer.h"
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 
@@ -113,6 +114,7 @@ static uint64_t part_bytes(const struct sv_recorder *r)
 
 static void note_bytes(struct sv_recorder *r, uint64_t bytes)
 {
+    sv_defer_note(r, bytes); /* first: see record/spool/kspool.h */
     if (r->collect)
         sv_collect_commit(r->collect, bytes);
     sv_claim_whole(&r->output.claim, bytes);

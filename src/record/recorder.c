@@ -8,6 +8,8 @@
 #include "model/once_paths.h"
 #include "record/running.h"
 #include "record/sample/procfs.h"
+#include "record/spool/defer.h"
+#include "record/stacks/cfi.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>
@@ -105,10 +107,25 @@ static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t s
     fwrite(record, size, 1, r->records);
 }
 
+static void found_python(void *ctx, uint32_t pid, const struct sv_wire_python *offsets)
+{
+    const struct sv_recorder *r = ctx;
+    if (r->kernel)
+        sv_kernel_python(r->kernel, pid, offsets);
+}
+
+static bool has_stacks(const struct sv_record_options *o)
+{
+    return o->probes[SV_PROBE_sample].number || o->probes[SV_PROBE_offcpu].is_given;
+}
+
 static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
-    struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
+    struct sv_decode_options d = {.prefix = o->prefix,
+                                  .asks_procfs = true,
+                                  .found_python = has_stacks(o) ? found_python : NULL,
+                                  .python_ctx = r};
     if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
     if (o->redact) {
@@ -166,6 +183,61 @@ static int report_hooks(struct sv_recorder *r, struct sv_err *err)
     return 0;
 }
 
+/* Frame pointers are what is left where the copy of a stack, or the means to unwind it, are not there. */
+static int parse_stacks(const char *text, enum sv_stack_way *way, struct sv_err *err)
+{
+    *way = sv_cfi_is_built() ? SV_STACK_COPY : SV_STACK_FP;
+    if (text && !sv_stacks_way(text, way))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--stacks: '%s' is none of dwarf, fp and none",
+                          text);
+    if (*way == SV_STACK_COPY && !sv_cfi_is_built())
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--stacks dwarf: this stave was built without libdw (libdw-dev at build "
+                          "time); use --stacks fp");
+    return 0;
+}
+
+static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *o,
+                         struct sv_err *err)
+{
+    enum sv_stack_way way = sv_kernel_stacks(r->kernel);
+    bool is_asked = r->options->stacks && strcmp(r->options->stacks, "dwarf") == 0;
+    if (!o->probes[SV_PROBE_stack] || way != SV_STACK_FP || o->stacks == SV_STACK_NONE)
+        return 0;
+    if (is_asked && r->options->strict)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "--stacks dwarf needs x86-64, Linux 5.15 and typed tracepoints");
+    if (o->stacks == SV_STACK_COPY)
+        sv_console_note("stacks by frame pointers: unwinding needs x86-64, Linux 5.15 and typed "
+                        "tracepoints ('stave doctor' shows which work)");
+    else if (!r->options->stacks)
+        sv_console_note("stacks by frame pointers: this stave was built without libdw");
+    return 0;
+}
+
+static int report_offcpu(struct sv_recorder *r, struct sv_err *err)
+{
+    if (!r->options->probes[SV_PROBE_offcpu].is_given || sv_kernel_knows_calls(r->kernel))
+        return 0;
+    r->is_partial = true;
+    if (r->options->strict)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "--offcpu needs x86-64, Linux 5.15 and typed tracepoints");
+    sv_console_note("without waits: --offcpu needs x86-64, Linux 5.15 and typed tracepoints "
+                    "('stave doctor' shows which work)");
+    return 0;
+}
+
+static int parse_offcpu(const struct sv_record_options *o, uint64_t *shortest, struct sv_err *err)
+{
+    int64_t ns = 0;
+    if (o->offcpu_min && !o->probes[SV_PROBE_offcpu].is_given)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--offcpu-min needs --offcpu");
+    int code = parse_ns(o->offcpu_min ? o->offcpu_min : "1ms", "offcpu-min", &ns, err);
+    *shortest = (uint64_t)ns;
+    return code;
+}
+
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
@@ -189,6 +261,10 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
     int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
     if (code >= 0)
         code = parse_hooks(o->hooks, &k.hooks, err);
+    if (code >= 0)
+        code = parse_stacks(o->stacks, &k.stacks, err);
+    if (code >= 0)
+        code = parse_offcpu(o, &k.offcpu_min_ns, err);
     if (code < 0)
         return code;
     k.min_latency_ns = (uint64_t)shortest;
@@ -204,7 +280,10 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
         return 0;
     }
     sv_kernel_rings(r->kernel, sv_decode_rings(r->decode));
-    return report_hooks(r, err);
+    code = report_hooks(r, err);
+    if (code >= 0)
+        code = report_stacks(r, &k, err);
+    return code < 0 ? code : report_offcpu(r, err);
 }
 
 static int open_signals(struct sv_recorder *r, struct sv_err *err)
@@ -311,6 +390,9 @@ static int start_command(struct sv_recorder *r, struct sv_err *err)
 static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
 {
     struct sv_recorder *r = ctx;
+    struct sv_err err = {0};
+    if (sv_defer_catch_up(r, &err) < 0) /* what waits is older than the loss */
+        sv_console_note("%s", err.msg);
     r->lost += n;
     size_t i = 0;
     while (i < r->n_losses && (r->losses[i].cpu != cpu || strcmp(r->losses[i].what, what) != 0))
@@ -339,7 +421,8 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
     r->lost_in_events += losses_in(events, n);
     if (r->sink->write(r->sink, events, n, err) < 0)
         sv_record_output_fail(r, err);
-    sv_record_commit_many(r, err);
+    if (!sv_defer_is_replaying(r))
+        sv_record_commit_many(r, err);
     return 0;
 }
 
@@ -396,16 +479,24 @@ static int sample(struct sv_recorder *r, int64_t now, struct sv_err *err)
     return sv_recorder_pull(r, sv_usage_source(r->usage), err);
 }
 
-static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
+/* The records that the kernel has for us: decoded, or moved aside for later. */
+static int kernel_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     int code = 0;
+    sv_kernel_losses(r->kernel, report_loss, r);
+    if (sv_defer_round(r, now, &code, err) || code < 0)
+        return code;
+    now = sv_recorder_now_ns(); /* it may have decoded for a while */
+    sv_defer_saw(r, now, sv_decode_round(r->decode, (uint64_t)now));
+    code = sv_recorder_pull(r, &r->totals.source, err);
+    sv_decode_release(r->decode);
+    return code;
+}
+
+static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
+{
     int64_t now = sv_recorder_now_ns();
-    if (r->kernel) {
-        sv_kernel_losses(r->kernel, report_loss, r);
-        sv_decode_round(r->decode, (uint64_t)now);
-        code = sv_recorder_pull(r, &r->totals.source, err);
-        sv_decode_release(r->decode);
-    }
+    int code = r->kernel ? kernel_round(r, now, err) : 0;
     if (code >= 0)
         code = sv_record_sdk_round(r, is_last, err);
     if (code >= 0 && r->usage && now - r->sampled_ns >= r->interval_ns)
@@ -413,7 +504,7 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     if (code >= 0)
         code = sv_record_gpus_round(r, now, err);
     r->round_ns = now;
-    if (code >= 0)
+    if (code >= 0 && sv_defer_waiting(r) == 0) /* what waits may be of those that are gone */
         sv_record_forget(r, now);
     if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS)
         sv_recorder_snapshot(r);
@@ -509,19 +600,26 @@ static void show_status(struct sv_recorder *r)
     int64_t now = sv_recorder_now_ns();
     if (now - r->shown_ns < SHOW_EVERY_NS)
         return;
-    double rate =
-        r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns) : 0;
+    uint64_t events = r->events + sv_defer_waiting(r),
+             more = events > r->shown_events ? events - r->shown_events : 0;
+    double rate = r->shown_ns ? (double)more * 1e9 / (double)(now - r->shown_ns) : 0;
     uint64_t size = bytes_so_far(r);
     r->shown_ns = now;
-    r->shown_events = r->events;
+    r->shown_events = events;
     sv_running_update(r->listing, size);
     if (sv_common.quiet || !isatty(STDERR_FILENO))
         return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
-                    sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
+                    sv_human_ns(a, now - r->started_ns), sv_human_count(b, events),
                     sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost),
                     sv_human_bytes(e, size));
     r->is_shown = true;
+}
+
+static int abort_recording(struct sv_recorder *r, struct sv_err *err)
+{
+    r->is_aborted = true;
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
 }
 
 static int run_loop(struct sv_recorder *r, struct sv_err *err)
@@ -533,13 +631,12 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
             return sv_err_sys(err, "cannot wait");
         take_signals(r);
-        if (r->n_signals > 1) {
-            r->is_aborted = true;
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
-        }
+        if (r->n_signals > 1)
+            return abort_recording(r, err);
         code = make_round(r, false, err);
         show_status(r);
     }
+    r->cpu_ran_ns += sv_recorder_cpu_ns();
     if (r->is_shown)
         sv_print(stderr, "\r\033[K");
     return code;
@@ -562,6 +659,31 @@ static void describe_tsc_rate(struct sv_recorder *r)
     set_text(r->dict, "tsc_hz", text);
 }
 
+/* What waits to be decoded, with a line on a terminal when it takes long. */
+static int decode_rest(struct sv_recorder *r, struct sv_err *err)
+{
+    bool is_terminal = !sv_common.quiet && isatty(STDERR_FILENO);
+    unsigned done;
+    int code;
+    while ((code = sv_defer_finish_step(r, &done, err)) > 0) {
+        take_signals(r);
+        if (r->n_signals > 1)
+            return abort_recording(r, err);
+        if (is_terminal)
+            sv_print_styled(stderr, SV_DIM, "\rwriting the trace: %u %%\033[K", done / 10);
+        r->is_shown = is_terminal;
+    }
+    if (r->is_shown && is_terminal)
+        sv_print(stderr, "\r\033[K");
+    return code;
+}
+
+static void say_of_stacks(void *ctx, const char *line)
+{
+    (void)ctx;
+    sv_console_note("%s", line);
+}
+
 /* After --duration or a signal a command may still run: it continues, unrecorded. */
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
@@ -569,6 +691,9 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     struct sv_err why = {0};
     if (code >= 0 && r->kernel && sv_kernel_in_flight(r->kernel, &why) < 0)
         sv_console_note("calls that have not ended are left out: %s", why.msg);
+    r->stopped_ns = sv_recorder_now_ns();
+    if (code >= 0)
+        code = decode_rest(r, err);
     enum { PATIENCE_MS = 200 };
     for (int i = 0; code >= 0 && i < PATIENCE_MS; i++) { /* a record is still being written */
         code = make_round(r, true, err); /* what was completed during the last round */
@@ -578,6 +703,7 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     }
     if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
         r->is_partial = true;
+    sv_stacks_explain(sv_decode_stacks(r->decode), say_of_stacks, NULL);
     sv_record_sync_close(r);
     sv_recorder_snapshot(r);
     describe_tsc_rate(r);
@@ -634,6 +760,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         code = open_signals(r, err);
     if (code < 0)
         return code;
+    sv_defer_open(r);
     open_input(r);
     describe(r);
     sv_recorder_snapshot(r);
@@ -650,6 +777,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = sv_record_sync_open(r, err);
     r->has_begun = code >= 0;
+    r->cpu_ran_ns = -sv_recorder_cpu_ns();
     if (code >= 0)
         announce(r);
     return code;
@@ -670,6 +798,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_record_sync_close(r); /* where something failed before */
     close_input(r);
     code = sv_record_output_close(r, code, err);
+    sv_defer_close(r);
     sv_parts_free(r);
     sv_record_sdk_close(r);
     if (r->go >= 0)

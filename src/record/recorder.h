@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+struct sv_defer;
 struct sv_sync_plan;
 struct sv_sync_worker;
 
@@ -25,7 +26,8 @@ struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
     const char *comm, *cgroup;
-    const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths;
+    const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
+        *stacks, *offcpu_min;
     uint64_t ring_bytes, max_bytes;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
@@ -56,6 +58,7 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
+    struct sv_defer *defer;  /* record/spool/; NULL: records are decoded as they come */
     struct sv_totals totals; /* of its events, for the summary */
     struct sv_redact redact;
     struct sv_usage *usage; /* NULL: not wanted */
@@ -76,8 +79,10 @@ struct sv_recorder {
     int signal_fd;
     sigset_t old_mask;
     int n_signals;
+    int64_t stopped_ns; /* the end of what is recorded; the file may be written later */
     int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
-    int64_t interval_ns, sampled_ns, commit_ns, shown_ns, forgot_ns;
+    int64_t interval_ns, sampled_ns, commit_ns, shown_ns, forgot_ns, forgot_decoded_ns;
+    int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
     uint64_t shown_events;
     bool is_shown; /* the status line */
     struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
@@ -95,6 +100,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err);
 void sv_recorder_summary(const struct sv_recorder *r);
 
 int64_t sv_recorder_now_ns(void);
+int64_t sv_recorder_cpu_ns(void);                 /* of this process so far */
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
 /* All of the source's round into the sink. */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
@@ -102,6 +108,8 @@ void sv_recorder_new_file(struct sv_recorder *r); /* --rotate, --last: another o
 
 /* Frees what is kept of processes and threads that ended a while ago (record/forget.c): the recorder needs memory for running ones only. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);
+/* The same while records of the spool are decoded: `decoded_ns` is the time of the last one. */
+void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns);
 
 /* Programs that trace with libstave (record/sdk.c). */
 /* before the command starts: sets its environment */

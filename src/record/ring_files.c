@@ -4,6 +4,7 @@
 #include "record/ring_files.h"
 
 #include "core/files/trusted.h"
+#include "core/files/unlinked.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,15 +124,8 @@ static int open_nameless(const char *out)
     const char *slash = strrchr(out, '/'), *tmp = sv_trusted_getenv("TMPDIR");
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", slash == out ? 1 : (int)(slash - out), out);
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    char name[SV_CLAIM_PATH_MAX];
-    snprintf(name, sizeof name, "%.900s/stave-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(name);
-    return fd;
+    int fd = sv_open_unlinked(folder);
+    return fd >= 0 ? fd : sv_open_unlinked(tmp && *tmp ? tmp : "/tmp");
 }
 
 int sv_ring_left_join(const struct sv_claim *c, uint64_t part_bytes, uint64_t *bytes,

@@ -11,9 +11,13 @@ struct open_slice {
 struct sv_still_row {
     struct open_slice *open;
     size_t n, cap;
-    int64_t last_ns;
+    /* The latest begin or end: an open slice ends no earlier. Instants say nothing of it: they may be another thread's, whose events came sooner. */
+    int64_t edge_ns;
+    int64_t value_ns;
     struct sv_arg value; /* type 0: no counter, or none yet */
 };
+
+static const struct sv_still_row empty_row = {.edge_ns = INT64_MIN, .value_ns = INT64_MIN};
 
 enum { WRITTEN_AT_ONCE = 128 };
 
@@ -31,17 +35,22 @@ static struct sv_still_row *row_of(struct sv_still *s, sv_track track)
         size_t n = (size_t)track + 1;
         s->rows = sv_grow(s->rows, &s->cap, n, sizeof *s->rows);
         for (; s->n < n; s->n++)
-            s->rows[s->n] = (struct sv_still_row){.last_ns = INT64_MIN};
+            s->rows[s->n] = empty_row;
     }
     return &s->rows[track];
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 void sv_still_note(struct sv_still *s, const struct sv_event *events, size_t n)
 {
     for (const struct sv_event *e = events; e < events + n; e++) {
         struct sv_still_row *row = row_of(s, e->track);
-        if (e->ts_ns > row->last_ns)
-            row->last_ns = e->ts_ns;
+        if (e->kind == SV_BEGIN || e->kind == SV_END)
+            row->edge_ns = later(row->edge_ns, e->ts_ns);
         if (e->kind == SV_BEGIN) {
             row->open = sv_grow(row->open, &row->cap, row->n + 1, sizeof *row->open);
             row->open[row->n++] = (struct open_slice){e->name, e->cat};
@@ -51,6 +60,7 @@ void sv_still_note(struct sv_still *s, const struct sv_event *events, size_t n)
                    (e->args[0].type == SV_ARG_INT || e->args[0].type == SV_ARG_DOUBLE ||
                     e->args[0].type == SV_ARG_UINT)) {
             row->value = e->args[0];
+            row->value_ns = later(row->value_ns, e->ts_ns);
         }
     }
 }
@@ -60,7 +70,7 @@ void sv_still_forget(struct sv_still *s, sv_track track)
     if (track >= s->n)
         return;
     free(s->rows[track].open);
-    s->rows[track] = (struct sv_still_row){.last_ns = INT64_MIN};
+    s->rows[track] = empty_row;
 }
 
 /* Events on their way to a sink, some at once. */
@@ -85,11 +95,6 @@ static void add(struct writing *w, struct sv_event e, struct sv_err *err)
     w->events[w->n++] = e;
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 int sv_still_end(struct sv_still *s, int64_t not_before_ns, struct sv_sink *to, struct sv_err *err)
 {
     struct writing w = {.to = to};
@@ -99,7 +104,7 @@ int sv_still_end(struct sv_still *s, int64_t not_before_ns, struct sv_sink *to, 
             add(&w,
                 (struct sv_event){.kind = SV_END,
                                   .track = (sv_track)i,
-                                  .ts_ns = later(row->last_ns, not_before_ns)},
+                                  .ts_ns = later(row->edge_ns, not_before_ns)},
                 err);
     }
     send(&w, err);
@@ -114,14 +119,15 @@ int sv_still_begin(struct sv_still *s, int64_t not_before_ns, struct sv_dict *di
         .key = sv_dict_cstr(dict, "continued"), .type = SV_ARG_BOOL, .i = 1};
     for (size_t i = 0; i < s->n; i++) {
         struct sv_still_row *row = &s->rows[i];
-        int64_t ts_ns = later(row->last_ns, not_before_ns);
-        if (row->n > 0 || row->value.type)
-            row->last_ns = ts_ns;
+        if (row->n > 0)
+            row->edge_ns = later(row->edge_ns, not_before_ns);
+        if (row->value.type)
+            row->value_ns = later(row->value_ns, not_before_ns);
         for (size_t k = 0; k < row->n; k++)
             add(&w,
                 (struct sv_event){.kind = SV_BEGIN,
                                   .track = (sv_track)i,
-                                  .ts_ns = ts_ns,
+                                  .ts_ns = row->edge_ns,
                                   .name = row->open[k].name,
                                   .cat = row->open[k].cat,
                                   .n_args = 1,
@@ -131,7 +137,7 @@ int sv_still_begin(struct sv_still *s, int64_t not_before_ns, struct sv_dict *di
             add(&w,
                 (struct sv_event){.kind = SV_COUNTER,
                                   .track = (sv_track)i,
-                                  .ts_ns = ts_ns,
+                                  .ts_ns = row->value_ns,
                                   .name = dict->tracks[i].name,
                                   .n_args = 1,
                                   .args = &row->value},

@@ -103,10 +103,13 @@ static void show_processes(const struct sv_tree *t)
     free(all);
 }
 
-static int64_t cpu_ns(const struct rusage *u)
+int64_t sv_recorder_cpu_ns(void)
 {
-    return (int64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000000 +
-           (int64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0)
+        return 0;
+    return (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+           (int64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
 }
 
 static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_probe_sum *s)
@@ -136,7 +139,7 @@ static void show_sums(const struct sv_recorder *r)
 
 void sv_recorder_summary(const struct sv_recorder *r)
 {
-    char a[32], b[32];
+    char a[32], b[32], c[32];
     struct stat st;
     struct rusage own;
     const struct sv_tree *t = sv_decode_tree(r->decode);
@@ -144,7 +147,8 @@ void sv_recorder_summary(const struct sv_recorder *r)
         return;
     show_files(t);
     show_processes(t);
-    sv_print(stderr, "\n  %s recorded: ", sv_human_ns(a, r->round_ns - r->started_ns));
+    sv_print(stderr, "\n  %s recorded: ",
+             sv_human_ns(a, (r->stopped_ns ? r->stopped_ns : r->round_ns) - r->started_ns));
     show_sums(r);
     if (r->lost)
         sv_print_styled(stderr, SV_RED,
@@ -171,8 +175,10 @@ void sv_recorder_summary(const struct sv_recorder *r)
     }
     sv_record_gpus_summary(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)
-        sv_print(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
-                 sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
+        sv_print(stderr,
+                 "  stave itself: %s of CPU, %s of it during the recording, %s of memory at most\n",
+                 sv_human_ns(a, sv_recorder_cpu_ns()), sv_human_ns(c, r->cpu_ran_ns),
+                 sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
     const char *trace = r->output.is_kept ? r->part : r->output.claim.out;
     if (stat(trace, &st) == 0)
         sv_print(stderr, "  %s (%s)\n", trace, sv_human_bytes(a, (uint64_t)st.st_size));

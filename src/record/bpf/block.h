@@ -78,7 +78,7 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
         b->queue_ns = s->queue_ns;
         b->issue_ns = s->issue_ns;
         b->sector = GET(rq, __sector);
-        struct request_queue *q = GET(rq, q);
+        struct request_queue *q = GET(WALK(struct request, rq), q);
         struct gendisk *disk = q ? GET(q, disk) : 0;
         b->device = disk ? (__u32)GET(disk, major) << 20 | (__u32)GET(disk, first_minor) : 0;
         b->bytes = bytes;

@@ -24,6 +24,13 @@
 
 #if defined(SV_HOOKS_BTF)
 
+void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
+
+/* The struct at p, to read pointers from it: for each one that is read from a struct which it trusts the kernel searches all its types by name several times, a
+ * millisecond, when it checks the programs. */
+#define WALK(type, p) \
+    (config.has_casts ? (type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)) : (p))
+
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -40,7 +47,7 @@ static __always_inline struct task_struct *current_task(void)
  * call of a helper would cost them more than the rest. */
 static __always_inline struct sv_wire_task *state_of(struct task_struct *task)
 {
-    if (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage)
+    if (bpf_core_field_exists(task->bpf_storage) && !WALK(struct task_struct, task)->bpf_storage)
         return 0;
     return bpf_task_storage_get(&tasks, task, 0, 0);
 }
@@ -111,6 +118,8 @@ static __always_inline void move_state(struct task_struct *task, int old_pid)
 }
 
 #else
+
+#define WALK(type, p) (p)
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);

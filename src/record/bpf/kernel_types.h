@@ -13,8 +13,10 @@ struct super_block {
     __u32 s_dev;
 };
 struct inode {
+    __u16 i_mode;
     unsigned long i_ino;
     struct super_block *i_sb;
+    long long i_size;
 };
 struct address_space {
     struct inode *host;
@@ -29,6 +31,9 @@ struct file {
     long long f_pos;
     struct inode *f_inode;
 };
+struct timespec64 {
+    long long tv_sec;
+};
 struct fdtable {
     unsigned int max_fds;
     struct file **fd;
@@ -40,7 +45,7 @@ struct files_struct {
     struct fdtable *fdt;
 };
 struct mm_struct {
-    unsigned long arg_start, arg_end;
+    unsigned long start_stack, arg_start, arg_end;
 };
 struct signal_struct {
     struct {
@@ -61,10 +66,17 @@ struct pid {
     unsigned int level;
     struct upid numbers[1]; /* one per namespace, the initial one's first: level + 1 of them */
 };
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+    unsigned long fsbase;
+};
+#endif
 struct task_struct {
     int pid, tgid;
     struct pid *thread_pid;
     int exit_code;
+    __u64 start_time;
+    unsigned long min_flt, maj_flt;
     unsigned int flags;
     unsigned int __state;
     unsigned in_iowait : 1;
@@ -75,6 +87,9 @@ struct task_struct {
     struct signal_struct *signal;
     struct task_struct *real_parent, *group_leader;
     char comm[16];
+#if defined(__TARGET_ARCH_x86)
+    struct thread_struct thread;
+#endif
 };
 struct linux_binprm {
     const char *filename;
@@ -91,6 +106,19 @@ struct request {
     unsigned int cmd_flags;
     unsigned int __data_len;
     unsigned long long __sector;
+};
+
+struct in6_addr {
+    __u32 words[4];
+};
+struct sock_common {
+    __u32 skc_daddr;
+    __u16 skc_dport, skc_num, skc_family;
+    struct in6_addr skc_v6_daddr;
+};
+struct sock {
+    struct sock_common __sk_common;
+    __u16 sk_type;
 };
 
 struct cgroup_subsys_state {
@@ -124,7 +152,8 @@ struct io_rw {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-    unsigned long r10, r9, r8, dx, si, di, cs, orig_ax;
+    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs;
+    unsigned long sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {

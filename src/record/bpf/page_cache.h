@@ -14,6 +14,15 @@ struct sv_wire_cache { /* a page entered the page cache: it had to be read or ma
 
 #if defined(__bpf__) && KNOWS_KERNEL
 
+/* What is known of the last page fault of a task: see page_fault.h. */
+enum fault_is {
+    FAULT_NONE,
+    FAULT_AROUND, /* pages of the cache were mapped, maybe the one that was needed */
+    FAULT_BEGUN,  /* it was not among them */
+    FAULT_READS,  /* nor in the cache */
+    FAULT_SENT    /* its record is on its way, whatever follows */
+};
+
 /* A folio is one page or several that are managed together. Its flags come first, in a struct or not, depending on the kernel. */
 static __always_inline __u32 folio_bytes(struct folio *folio)
 {
@@ -39,12 +48,24 @@ static __always_inline __s32 descriptor_of(const struct sv_wire_task *s, struct 
 static __always_inline void fill_page(struct sv_wire_cache *c, const struct sv_wire_task *s,
                                       struct address_space *mapping)
 {
-    struct inode *inode = mapping ? GET(mapping, host) : 0;
+    struct inode *inode = mapping ? GET(WALK(struct address_space, mapping), host) : 0;
     struct super_block *sb = inode ? GET(inode, i_sb) : 0;
     c->inode = inode ? GET(inode, i_ino) : 0;
     c->device = sb ? GET(sb, s_dev) : 0;
     c->fd = inode ? descriptor_of(s, inode) : -1;
     c->pad = 0;
+}
+
+/* A page fault under way has pages read: its own, and others before and behind it. */
+static __always_inline void note_read(struct sv_wire_task *s, const struct sv_wire_cache *c)
+{
+    __u64 end = c->offset + c->bytes;
+    if ((s->fault_is != FAULT_BEGUN && s->fault_is != FAULT_READS) || s->fault_inode != c->inode)
+        return;
+    if (c->offset <= s->fault_offset && s->fault_offset < end)
+        s->fault_is = FAULT_READS;
+    s->fault_from = c->offset < s->fault_from ? c->offset : s->fault_from;
+    s->fault_to = end > s->fault_to ? end : s->fault_to;
 }
 
 /* A page enters the cache: it is read or made now. Only for followed tasks, with their read-ahead. */
@@ -62,9 +83,10 @@ int BPF_PROG(on_page_cache_add, struct folio *folio)
     if (!c)
         return 0;
     fill_head(&c->head, SV_WIRE_CACHE, 0, pids_in(s));
-    fill_page(c, s, GET(folio, mapping));
+    fill_page(c, s, GET(WALK(struct folio, folio), mapping));
     c->offset = (__u64)GET(folio, index) << 12;
     c->bytes = folio_bytes(folio);
+    note_read(s, c);
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
     return 0;
 }

@@ -25,6 +25,7 @@ struct sv_wire_name {
 #if KNOWS_KERNEL
 
 #include "join.h"
+#include "page_fault.h"
 #include "sched.h"
 
 /* Where tasks are known by their tid, the tid may be used again from here on. */
@@ -58,7 +59,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     const struct sv_wire_task *s = followed(parent);
     if (!s)
         return 0;
-    if (!follow(child))
+    struct sv_wire_task *new_one = follow(child);
+    if (new_one)
+        new_one->origin = s->origin ? s->origin : s->tgid;
+    else
         count_not_followed();
     put_fork(pids_in(s), pids_of(child), inner_of(child), child->comm);
     return 0;
@@ -78,7 +82,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
     long len = begin_exec(h, s, GET(bprm, filename));
-    struct mm_struct *mm = GET(task, mm);
+    struct mm_struct *mm = GET(WALK(struct task_struct, task), mm);
     if (mm) {
         __u64 size = GET(mm, arg_end) - GET(mm, arg_start);
         if (size > SV_WIRE_PATH_MAX)
@@ -95,12 +99,13 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 TRACEPOINT(sched_process_exit)
 int BPF_PROG(on_task_exit, struct task_struct *task)
 {
-    const struct sv_wire_task *s = followed(task);
+    struct sv_wire_task *s = followed(task);
     if (!s) {
         drop_own_state(); /* it may be marked as not followed */
         return 0;
     }
     struct pids n = pids_in(s);
+    finish_fault(s);
     leave(s);
     struct sv_wire_exit *e = bpf_ringbuf_reserve(&process_ring, sizeof *e, 0);
     count(SV_WIRE_EXIT, e != 0);
@@ -108,7 +113,7 @@ int BPF_PROG(on_task_exit, struct task_struct *task)
         return 0;
     fill_head(&e->head, SV_WIRE_EXIT, 0, n);
     e->code = GET(task, exit_code);
-    struct signal_struct *signal = GET(task, signal);
+    struct signal_struct *signal = GET(WALK(struct task_struct, task), signal);
     e->is_last = signal && GET(signal, live.counter) == 0;
     bpf_ringbuf_submit(e, wake_flags(&process_ring, sizeof *e));
     return 0;

@@ -70,7 +70,25 @@ struct sv_wire_config {
     __u8 complete_has_cqe; /* io_uring_complete brings the completion itself, not its parts */
     __u8 switch_has_state; /* sched_switch brings the state of who leaves (since 5.18) */
     __u8 exit_has_last;    /* the plain sched_process_exit says whether it was the last thread */
-    __u8 pad[7];
+    __u8 stack_way;        /* enum sv_stack_way (stack.h) */
+    __u8 has_python;       /* frames of Python are read, too */
+    __u8
+        has_casts; /* the kernel lets memory of its own be read by an address without a helper (since 6.2) */
+    __u8 knows_calls; /* the registers of a task can be read: which call it is in */
+    __u8 pad[3];
+    __u64 offcpu_min_ns; /* --offcpu: shorter waits are left out */
+    __u64 call_ring_bytes;
+};
+
+enum { SV_WIRE_CALL_RING_LEAST = 32 << 10 };
+
+/* The records of system calls of a CPU, in memory that both sides map (call_room.h). Positions only grow. */
+struct sv_wire_call_ring {
+    __u64 consumer, pad[511]; /* pages of their own */
+    __u64 producer;
+    __u64 is_busy; /* a record is being written */
+    __u64 pad2[510];
+    char data[]; /* a power of two */
 };
 
 /* What both sides write while the programs run. */
@@ -79,6 +97,21 @@ struct sv_wire_shared {
         [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
     __u32 n_enrolled;
 };
+
+/* A time in which a thread did not run. */
+struct sv_wire_away {
+    __u64 begin_ns;         /* 0: it runs */
+    __u64 woken_ns, end_ns; /* 0: not yet */
+    __u64 lock;             /* the address of the futex that it waits for; 0: none */
+    __u64 ip;               /* where it was, where it was not in a call */
+    __u32 nr;               /* the call that it was in; SV_WIRE_NO_CALL */
+    __u32 state;            /* enum sv_wire_state (sched.h) */
+    __u32 file_mode;        /* of the descriptor that the call has; 0: not known */
+    __u32 waker_tid;        /* 0: an interrupt; SV_WIRE_NO_PID: not known */
+    char waker_comm[SV_WIRE_COMM];
+};
+
+#define SV_WIRE_NO_CALL 0xffffffffu
 
 /* What the programs keep of a task. The loader writes one only where tasks are known by their numbers. */
 struct sv_wire_task {
@@ -89,7 +122,18 @@ struct sv_wire_task {
     __u32 is_open;
     __u32 is_outside; /* that descriptor's file is not below --path */
     __u32 tgid, tid;  /* as the recorder numbers it. 0: not followed, and not to be asked again */
-    __u32 pad;
+    __u32 origin;     /* the process whose program it runs since its fork; 0: its own */
+    __u32 is_sampled; /* a stack of it was recorded since its last exec */
+    __u32 fault_is;   /* enum fault_is (page_fault.h): what is known of its last page fault */
+    __u64 fault_n;    /* the faults of the task that were complete when it began */
+    __u64 fault_ns, fault_inode, fault_offset, fault_bytes;
+    __u64 fault_from, fault_to; /* what it brought into the cache, where there was nothing before */
+    __u32 fault_device;
+    __s32 fault_fd;
+    __u64 socket_ns;          /* the end of its last transfer on a socket */
+    struct sv_wire_away away; /* of the probe offcpu */
+    __u64 limited_lock;       /* the last one for which it has waited until a time limit; 0: none */
+    __u64 limited_ns; /* the end of that wait; 0: it has been woken from another one since */
 };
 
 /* What could not be kept, per CPU, by kind of record. */

@@ -5,6 +5,7 @@
 #define SV_RECORD_BPF_SCHED_H
 
 #include "records.h"
+#include "under_way.h"
 
 /* What the scheduler did with a thread: in the flags of the head; `what` is the CPU. */
 enum sv_wire_state {
@@ -22,9 +23,16 @@ enum sv_wire_state {
 /* A thread is woken. The head is that of the woken thread. */
 struct sv_wire_wake {
     struct sv_wire_head head;
-    __u32 waker_tgid,
-        waker_tid; /* or the thread that the waking interrupt interrupted; SV_WIRE_NO_PID */
-    char waker_comm[SV_WIRE_COMM];
+    __u32 waker_tgid, waker_tid;   /* 0: an interrupt; SV_WIRE_NO_PID: not visible */
+    char waker_comm[SV_WIRE_COMM]; /* or the name of the interrupt, "": not known */
+};
+
+/* A thread waits, in a call that is known. */
+struct sv_wire_wait {
+    struct sv_wire_head head;
+    __u64 lock; /* the address of the futex; 0: none */
+    __u32 nr;
+    __u32 pad;
 };
 
 #if defined(__bpf__) && KNOWS_KERNEL
@@ -51,13 +59,26 @@ static __always_inline void put_state(const struct sv_wire_task *s, unsigned sta
     bpf_ringbuf_submit(h, wake_flags(ring, sizeof *h));
 }
 
-/* The idle task has pid 0 in every namespace. */
-static __always_inline struct pids waker(void)
+/* With the call that it is in, where that is known. */
+static __always_inline void put_wait(const struct sv_wire_task *s, unsigned state,
+                                     struct task_struct *task)
 {
-    struct pids n = own_pids();
-    if (config.pid_namespace && !n.tid && (__u32)bpf_get_current_pid_tgid())
-        n.tgid = n.tid = SV_WIRE_NO_PID;
-    return n;
+    struct call_under_way c = call_under_way(task);
+    void *ring = my_ring();
+    if (state == SV_STATE_PREEMPTED || c.nr == SV_WIRE_NO_CALL || !ring) {
+        put_state(s, state);
+        return;
+    }
+    struct sv_wire_wait *w = bpf_ringbuf_reserve(ring, sizeof *w, 0);
+    count(SV_WIRE_STATE, w != 0);
+    if (!w)
+        return;
+    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
+    w->head.flags = (__u16)state;
+    w->lock = c.lock;
+    w->nr = c.nr;
+    w->pad = 0;
+    bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 
 static __always_inline void put_wake(const struct sv_wire_task *s)
@@ -71,10 +92,9 @@ static __always_inline void put_wake(const struct sv_wire_task *s)
         return;
     fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
     w->head.flags = SV_STATE_RUNNABLE;
-    struct pids n = waker();
+    struct pids n = waker(w->waker_comm);
     w->waker_tgid = n.tgid;
     w->waker_tid = n.tid;
-    bpf_get_current_comm(w->waker_comm, sizeof w->waker_comm);
     bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 
@@ -89,15 +109,20 @@ static __always_inline unsigned state_by(struct task_struct *task, __u32 bits)
     return bits & TASK_WAITS ? SV_STATE_BLOCKED : SV_STATE_SLEEPING;
 }
 
+/* Of the thread that leaves, by what the tracepoint brings; otherwise the task's own member is read, which may already be newer. */
+static __always_inline unsigned state_at_switch(const unsigned long long *ctx, bool is_preempted,
+                                                struct task_struct *prev)
+{
+    __u32 bits = config.switch_has_state ? (__u32)ctx[3] : GET(prev, __state);
+    return is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_by(prev, bits);
+}
+
 TRACEPOINT(sched_switch)
 int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struct task_struct *next)
 {
     const struct sv_wire_task *leaves = followed(prev), *comes = followed(next);
-    if (leaves) {
-        /* Otherwise the task's own member is read, which may already be newer. */
-        __u32 bits = config.switch_has_state ? (__u32)ctx[3] : GET(prev, __state);
-        put_state(leaves, is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_by(prev, bits));
-    }
+    if (leaves)
+        put_wait(leaves, state_at_switch(ctx, is_preempted, prev), prev);
     if (comes)
         put_state(comes, SV_STATE_RUNNING);
     return 0;

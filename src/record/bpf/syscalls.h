@@ -6,10 +6,13 @@
 
 #include "records.h"
 
+#include <stddef.h>
+
 enum sv_wire_call_flag {
     SV_WIRE_STATE_ONLY = 1, /* only for the table of descriptors, not an event */
     SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
-    SV_WIRE_UNFINISHED = 4  /* has begun and not ended: ts_ns is when that was found */
+    SV_WIRE_UNFINISHED = 4, /* has begun and not ended: ts_ns is when that was found */
+    SV_WIRE_SHORT = 8       /* the record is a struct sv_wire_short_call */
 };
 
 struct sv_wire_call {
@@ -23,24 +26,27 @@ struct sv_wire_call {
     __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
 };
 
+/* The same where all numbers are small, which is nearly always. A call without a path ends before the first of the last three members from which on all have the
+ * value that sv_call_whole() gives to one that is missing. */
+struct sv_wire_short_call {
+    struct sv_wire_head head;
+    __u32 took_ns;
+    __s32 ret;
+    __s32 fd;
+    __u32 inode;
+    __u32 offset; /* missing: ~0, which is not known */
+    __u32 aux;    /* missing: 0 */
+    __u32 size;   /* missing: the same as ret */
+};
+
 #if defined(__bpf__)
 
+#include "call_form.h"
+#include "call_room.h"
 #include "open_file.h"
 #include "path_filter.h"
 #include "process_start.h"
 #include "syscall_context.h"
-
-struct long_call {
-    struct sv_wire_call call;
-    char text[2 * SV_WIRE_PATH_MAX];
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct long_call);
-} scratch SEC(".maps");
 
 /* The file of a descriptor can be read only now: when the call ends another thread may have closed it and opened another file. */
 static __always_inline void note_descriptor(struct sv_wire_task *s,
@@ -106,10 +112,11 @@ static __noinline __u64 vector_bytes(__u64 at, __u64 n)
 }
 
 static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wire_task *s,
-                                      const volatile struct sv_wire_plan *p, long ret, __u64 now)
+                                      const volatile struct sv_wire_plan *p, long ret, __u64 now,
+                                      bool is_state_only)
 {
     c->head.kind = SV_WIRE_CALL;
-    c->head.flags = 0;
+    c->head.flags = is_state_only ? SV_WIRE_STATE_ONLY : 0;
     c->head.tgid = s->tgid;
     c->head.tid = s->tid;
     c->head.what = s->nr;
@@ -129,59 +136,74 @@ static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wi
         c->inode = inode_of((__s32)ret);
 }
 
-/* A path is read at the exit: the kernel itself has read it by then, so its page is there. */
+enum { MAY_CREATE = 020000100 }; /* O_TMPFILE's own bit, O_CREAT */
+
+/* The mode of open says something only where a file may be made. */
+static __always_inline void drop_mode(struct sv_wire_call *c, const volatile struct sv_wire_plan *p)
+{
+    if (p->wants & SV_WIRE_OPENS && !(c->aux & MAY_CREATE))
+        c->size = 0;
+}
+
+/* The paths of a call; their bytes. 0: the call is left out. A path is read at the exit: the kernel itself has read it by then, so its page is there. */
+static __always_inline __u64 put_paths(struct sv_wire_head *head, char *text,
+                                       const struct sv_wire_task *s,
+                                       const volatile struct sv_wire_plan *p, long ret, __u32 aux)
+{
+    long len = bpf_probe_read_user_str(text, SV_WIRE_PATH_MAX, (void *)s->args[p->path & 7]);
+    if (len <= 0 || len > SV_WIRE_PATH_MAX) {
+        head->flags |= SV_WIRE_NO_PATH;
+        text[0] = 0;
+        len = 1;
+    }
+    if (p->path2 == SV_WIRE_NONE)
+        return leaves_out_path(text, len, p, ret, aux) ? 0 : (__u64)len;
+    long more =
+        bpf_probe_read_user_str(text + len, SV_WIRE_PATH_MAX, (void *)s->args[p->path2 & 7]);
+    return (__u64)(more > 0 && more <= SV_WIRE_PATH_MAX ? len + more : len);
+}
+
 static __always_inline void call_with_path(const struct sv_wire_task *s,
                                            const volatile struct sv_wire_plan *p, long ret,
                                            __u64 now, bool is_state_only)
 {
-    __u32 zero = 0;
-    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    void *ring = my_ring();
-    if (!c || !ring)
+    struct call_room room;
+    struct sv_wire_call c;
+    char *at = take_room(&room, sizeof(struct long_call));
+    if (!at)
         return;
-    fill_call(&c->call, s, p, ret, now);
-    if (is_state_only)
-        c->call.head.flags |= SV_WIRE_STATE_ONLY;
-    long len = bpf_probe_read_user_str(c->text, SV_WIRE_PATH_MAX, (void *)s->args[p->path & 7]);
-    if (len <= 0 || len > SV_WIRE_PATH_MAX) {
-        c->call.head.flags |= SV_WIRE_NO_PATH;
-        c->text[0] = 0;
-        len = 1;
-    }
-    if (p->path2 == SV_WIRE_NONE && leaves_out_path(c->text, len, p, ret, c->call.aux))
-        return;
-    if (p->path2 != SV_WIRE_NONE) {
-        long more =
-            bpf_probe_read_user_str(c->text + len, SV_WIRE_PATH_MAX, (void *)s->args[p->path2 & 7]);
-        if (more > 0 && more <= SV_WIRE_PATH_MAX)
-            len += more;
-    }
-    __u64 size = sizeof c->call + (__u64)len;
-    if (size > sizeof *c)
-        return;
-    put(ring, c, size, SV_WIRE_CALL);
+    fill_call(&c, s, p, ret, now, is_state_only);
+    drop_mode(&c, p);
+    __u64 size = write_call(at, &c);
+    __u64 len = put_paths((struct sv_wire_head *)at, at + size, s, p, ret, c.aux);
+    if (len > 0 && len <= 2 * SV_WIRE_PATH_MAX)
+        put_room(&room, size + len);
+    else
+        leave_room(&room);
 }
 
 static __always_inline void call_without_path(const struct sv_wire_task *s,
                                               const volatile struct sv_wire_plan *p, long ret,
                                               __u64 now, bool is_state_only)
 {
-    void *ring = my_ring();
-    if (!ring || leaves_out_fd(s))
+    struct call_room room;
+    struct sv_wire_call c;
+    if (leaves_out_fd(s))
         return;
-    struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
-    count(SV_WIRE_CALL, c != 0);
-    if (!c)
-        return;
-    fill_call(c, s, p, ret, now);
-    if (is_state_only)
-        c->head.flags |= SV_WIRE_STATE_ONLY;
+    fill_call(&c, s, p, ret, now, is_state_only);
     if (p->wants & SV_WIRE_VECTOR)
-        c->size = vector_bytes(s->args[1], c->size);
-    if (p->wants & SV_WIRE_PAIR &&
-        bpf_probe_read_user(&c->size, sizeof c->size, (void *)c->size) != 0)
-        c->size = ~0ull; /* twice -1 */
-    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
+        c.size = vector_bytes(s->args[1], c.size);
+    if (p->wants & SV_WIRE_PAIR) {
+        __u64 both;
+        c.size = bpf_probe_read_user(&both, sizeof both, (void *)c.size) == 0
+                     ? both
+                     : ~0ull; /* twice -1 */
+    }
+    if (p->size == SV_WIRE_NONE)
+        c.size = (__u64)ret;
+    void *at = take_room(&room, sizeof c);
+    if (at)
+        put_room(&room, bytes_needed(&c, write_call(at, &c)));
 }
 
 static __noinline int leave_call(struct exit_context *ctx)
@@ -232,7 +254,7 @@ int in_flight(struct bpf_iter__task *ctx)
     count(SV_WIRE_CALL, c != 0);
     if (!c)
         return 0;
-    fill_call(c, s, p, -1, now);
+    fill_call(c, s, p, -1, now, false);
     c->head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
     if (p->wants & SV_WIRE_VECTOR)
         c->size = ~0ull;

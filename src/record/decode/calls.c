@@ -20,7 +20,7 @@
      .group = SV_CALLS_##group_, .effect = SV_EFFECT_##effect_, .sense = SV_SENSE_##sense_, .has_position = position_}
 
 const struct sv_call sv_calls[] = {
-    CALL(openat,          0, 1, N, N, N, 2, FILES, OPEN,   FLAGS,    false),
+    CALL(openat,          0, 1, N, 3, N, 2, FILES, OPEN,   FLAGS,    false),
     CALL(openat2,         0, 1, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
     CALL(close,           0, N, N, N, N, N, FILES, CLOSE,  PLAIN,    false),
     CALL(read,            0, N, N, 2, N, N, FILES, NONE,   TRANSFER, true),
@@ -50,7 +50,7 @@ const struct sv_call sv_calls[] = {
     CALL(fdatasync,       0, N, N, N, N, N, SYNC,  NONE,   PLAIN,    false),
     CALL(sync_file_range, 0, N, N, 2, 1, 3, SYNC,  NONE,   RANGE,    false),
     CALL(syncfs,          0, N, N, N, N, N, SYNC,  NONE,   PLAIN,    false),
-    CALL(mkdirat,         0, 1, N, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(mkdirat,         0, 1, N, 2, N, N, NAMES, NONE,   MODE,     false),
     CALL(unlinkat,        0, 1, N, N, N, 2, NAMES, NONE,   PLAIN,    false),
     CALL(renameat2,       0, 1, 3, N, N, 2, NAMES, NONE,   PLAIN,    false),
     CALL(linkat,          0, 1, 3, N, N, 2, NAMES, NONE,   PLAIN,    false),
@@ -93,9 +93,9 @@ const struct sv_call sv_calls[] = {
     CALL(pipe2,           N, N, N, 0, N, N, FDS,   PAIR,   PLAIN,    false),
     CALL(socketpair,      N, N, N, 3, N, N, FDS,   PAIR,   PLAIN,    false),
 #if HAS_OLD_CALLS
-    CALL(open,            N, 0, N, N, N, 1, FILES, OPEN,   FLAGS,    false),
-    CALL(creat,           N, 0, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
-    CALL(mkdir,           N, 0, N, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(open,            N, 0, N, 2, N, 1, FILES, OPEN,   FLAGS,    false),
+    CALL(creat,           N, 0, N, 1, N, N, FILES, OPEN2,  MODE,     false),
+    CALL(mkdir,           N, 0, N, 1, N, N, NAMES, NONE,   MODE,     false),
     CALL(rmdir,           N, 0, N, N, N, N, NAMES, NONE,   PLAIN,    false),
     CALL(unlink,          N, 0, N, N, N, N, NAMES, NONE,   PLAIN,    false),
     CALL(rename,          N, 0, 1, N, N, N, NAMES, NONE,   PLAIN,    false),
@@ -185,4 +185,38 @@ bool sv_calls_groups(const char *text, unsigned *groups, char bad[32])
         text += len + (text[len] == ',');
     }
     return *groups != 0;
+}
+
+static void lengthen(const struct sv_wire_short_call *s, struct sv_wire_call *whole)
+{
+    *whole = (struct sv_wire_call){.head = s->head,
+                                   .start_ns = s->head.ts_ns - s->took_ns,
+                                   .ret = s->ret,
+                                   .fd = s->fd,
+                                   .aux = s->aux,
+                                   .size = s->size,
+                                   .offset = s->offset == UINT32_MAX ? -1 : (int64_t)s->offset,
+                                   .inode = s->inode};
+}
+
+bool sv_call_whole(const struct sv_wire_head *record, uint32_t size, struct sv_wire_call *whole,
+                   const char **text)
+{
+    struct sv_wire_short_call s = {.offset = UINT32_MAX};
+    const char *bytes = (const char *)record;
+    if (!(record->flags & SV_WIRE_SHORT)) {
+        *text = bytes + sizeof *whole;
+        if (size >= sizeof *whole)
+            memcpy(whole, record, sizeof *whole);
+        return size >= sizeof *whole;
+    }
+    if (size < offsetof(struct sv_wire_short_call, offset))
+        return false;
+    uint32_t fixed = size < sizeof s ? size : (uint32_t)sizeof s;
+    memcpy(&s, record, fixed);
+    *text = bytes + fixed;
+    lengthen(&s, whole);
+    if (fixed < sizeof s)
+        whole->size = (uint64_t)whole->ret;
+    return s.took_ns <= s.head.ts_ns;
 }

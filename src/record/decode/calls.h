@@ -4,7 +4,7 @@
 #ifndef SV_RECORD_DECODE_CALLS_H
 #define SV_RECORD_DECODE_CALLS_H
 
-#include "record/bpf/records.h"
+#include "record/bpf/syscalls.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,7 +49,8 @@ enum sv_call_sense {
     SV_SENSE_RANGE,  /* size: length */
     SV_SENSE_MAP,    /* size: length; ret: address */
     SV_SENSE_SEEK,   /* ret: offset */
-    SV_SENSE_FLAGS,  /* aux: flags */
+    SV_SENSE_FLAGS,  /* aux: flags of open; size: its mode, where they create a file */
+    SV_SENSE_MODE,   /* size: mode */
     SV_SENSE_RET     /* ret: a number of its own */
 };
 
@@ -76,5 +77,9 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans);
 /* "files,stat" → groups; false at the first unknown word, which is left in *bad. */
 bool sv_calls_groups(const char *text, unsigned *groups, char bad[32]);
 extern const char *const sv_call_group_names[]; /* by bit, NULL-terminated */
+
+/* The record of a call, whichever form it has. Sets *text to what follows it, up to `size`. False: the record is too short. */
+bool sv_call_whole(const struct sv_wire_head *record, uint32_t size, struct sv_wire_call *whole,
+                   const char **text);
 
 #endif

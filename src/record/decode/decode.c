@@ -32,6 +32,18 @@ sv_track sv_decode_row(struct sv_decode *d, const struct sv_wire_head *h,
     return x->rows[probe];
 }
 
+/* What /proc says, or said when the record came. */
+static struct sv_file *name_now(struct sv_decode *d, const struct sv_proc *p, int64_t fd,
+                                struct sv_fd_when when)
+{
+    size_t len;
+    const struct sv_note key = {SV_NOTE_DESCRIPTOR, p->pid, fd, when.start_ns};
+    const char *text = d->notes ? sv_notes_find(d->notes, key, &len) : NULL;
+    if (text)
+        return sv_tree_file(&d->tree, NULL, text, len);
+    return d->options.asks_procfs ? sv_procfs_descriptor(&d->tree, p->pid, fd, when.inode) : NULL;
+}
+
 struct sv_file *sv_decode_descriptor(struct sv_decode *d, struct sv_proc *p, int64_t fd,
                                      struct sv_fd_when when, struct sv_fd **now)
 {
@@ -40,9 +52,9 @@ struct sv_file *sv_decode_descriptor(struct sv_decode *d, struct sv_proc *p, int
         f->refs++;
         return f;
     }
-    if (fd < 0 || !d->options.asks_procfs || p->is_ended)
+    if (fd < 0 || p->is_ended)
         return NULL;
-    f = sv_procfs_descriptor(&d->tree, p->pid, fd, when.inode);
+    f = name_now(d, p, fd, when);
     if (f) {
         f->refs++;
         sv_fd_open(&d->tree, p, fd,
@@ -97,14 +109,15 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     uint32_t size;
     (void)err;
     sv_tree_sweep(&d->tree);
+    sv_stacks_sweep(d->stacks);
     d->recent.process = NULL;
     put_losses(d, b);
-    while (b->n + SV_PROBE_EVENTS <= SV_BATCH && (h = sv_krings_next(&d->rings, &size))) {
+    while (b->n + SV_PROBE_EVENTS <= SV_BATCH && (h = sv_krings_next(d->from, &size))) {
         if (d->options.keep)
             d->options.keep(d->options.keep_ctx, h, size);
         decode(d, b, h, size);
     }
-    if (d->has_waiting && b->n < SV_BATCH)
+    if (d->has_waiting && b->n + SV_PROBE_EVENTS <= SV_BATCH)
         flush(d, b);
     return (int)b->n;
 }
@@ -139,10 +152,17 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
                                    .report = report};
     if (options)
         d->options = *options;
+    d->from = &d->rings;
+    d->can_ask_procfs = d->options.asks_procfs;
     d->prefix_len = d->options.prefix ? strlen(d->options.prefix) : 0;
     sv_tree_init(&d->tree, dict);
     sv_kernel_words_init(&d->words, dict);
     d->symbols = sv_symbols_new(NULL);
+    d->stacks = sv_stacks_new(d->symbols,
+                              &(struct sv_stacks_options){.asks_procfs = d->options.asks_procfs,
+                                                          .hides_files = d->options.redact != NULL,
+                                                          .found_python = d->options.found_python,
+                                                          .ctx = d->options.python_ctx});
     for (unsigned i = 0; i < SV_WIRE_KINDS; i++)
         d->kinds[i].size = UINT32_MAX;
     for (unsigned i = 0; i < SV_N_PROBES; i++)
@@ -165,6 +185,7 @@ void sv_decode_free(struct sv_decode *d)
     sv_inodes_fini(&d->inodes, &d->tree);
     sv_tree_fini(&d->tree);
     sv_symbols_free(d->symbols);
+    sv_stacks_free(d->stacks);
     free(d);
 }
 
@@ -178,19 +199,37 @@ struct sv_krings *sv_decode_rings(struct sv_decode *d)
     return &d->rings;
 }
 
+struct sv_stacks *sv_decode_stacks(struct sv_decode *d)
+{
+    return d->stacks;
+}
+
 struct sv_tree *sv_decode_tree(struct sv_decode *d)
 {
     return &d->tree;
 }
 
+struct sv_inodes *sv_decode_inodes(struct sv_decode *d)
+{
+    return &d->inodes;
+}
+
+void sv_decode_read_from(struct sv_decode *d, struct sv_krings *older, const struct sv_notes *notes,
+                         bool asks_procfs)
+{
+    d->from = older ? older : &d->rings;
+    d->notes = older ? notes : NULL;
+    d->options.asks_procfs = d->can_ask_procfs && (!older || asks_procfs);
+}
+
 uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns)
 {
-    return sv_krings_round(&d->rings, cutoff_ns);
+    return sv_krings_round(d->from, cutoff_ns);
 }
 
 void sv_decode_release(struct sv_decode *d)
 {
-    sv_krings_release(&d->rings);
+    sv_krings_release(d->from);
 }
 
 uint64_t sv_decode_malformed(const struct sv_decode *d)

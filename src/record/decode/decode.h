@@ -10,8 +10,11 @@
 #include "record/decode/calls.h"
 #include "record/decode/tree.h"
 #include "record/kernel/krings.h"
+#include "record/stacks/stacks.h"
 
 struct sv_decode;
+struct sv_inodes;
+struct sv_notes;
 
 struct sv_decode_options {
     const char *prefix; /* only files below it; NULL: all */
@@ -19,6 +22,9 @@ struct sv_decode_options {
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
     void *redact_ctx;
+    /* A process runs Python: sv_stacks_options has it. */
+    void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);
+    void *python_ctx;
     /* Given every record as it came, for tests that play it back; NULL: not wanted. */
     void (*keep)(void *ctx, const struct sv_wire_head *record, uint32_t size);
     void *keep_ctx;
@@ -30,6 +36,12 @@ void sv_decode_free(struct sv_decode *d);
 struct sv_source *sv_decode_source(struct sv_decode *d);
 struct sv_krings *sv_decode_rings(struct sv_decode *d);
 struct sv_tree *sv_decode_tree(struct sv_decode *d);
+struct sv_inodes *sv_decode_inodes(struct sv_decode *d);
+
+/* Until it is called again with NULL: the records come from these rings, and are older than what /proc says, so notes are asked instead of it. Where
+ * nothing was noted, `asks_procfs`, what is there now must do. */
+void sv_decode_read_from(struct sv_decode *d, struct sv_krings *older, const struct sv_notes *notes,
+                         bool asks_procfs);
 
 uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns); /* bytes that wait */
 void sv_decode_release(struct sv_decode *d);
@@ -40,6 +52,8 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
 
 /* What this process does before its next exec is not shown: it is not yet the command that was asked for. */
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);
+
+struct sv_stacks *sv_decode_stacks(struct sv_decode *d);
 
 /* Records that made no sense, and were left out. */
 uint64_t sv_decode_malformed(const struct sv_decode *d);

@@ -17,6 +17,11 @@ static uint64_t key_of(uint32_t device, uint64_t inode)
     return sv_mix64(inode * 31 + device);
 }
 
+bool sv_inodes_has(const struct sv_inodes *x, uint32_t device, uint64_t inode)
+{
+    return sv_map_find(&x->numbers, key_of(device, inode)) != NULL;
+}
+
 void sv_inodes_fini(struct sv_inodes *x, struct sv_tree *t)
 {
     for (size_t i = 0; i < x->n; i++)
@@ -28,10 +33,16 @@ void sv_inodes_fini(struct sv_inodes *x, struct sv_tree *t)
 void sv_inodes_learn(struct sv_inodes *x, struct sv_tree *t, uint32_t device, uint64_t inode,
                      struct sv_file *f)
 {
+    if (inode != 0)
+        sv_inodes_learn_key(x, t, key_of(device, inode), f);
+}
+
+void sv_inodes_learn_key(struct sv_inodes *x, struct sv_tree *t, uint64_t key, struct sv_file *f)
+{
     bool is_new;
-    if (inode == 0 || (x->n >= SV_INODES_MAX && !sv_map_find(&x->numbers, key_of(device, inode))))
+    if (x->n >= SV_INODES_MAX && !sv_map_find(&x->numbers, key))
         return;
-    uint64_t *at = sv_map_add(&x->numbers, key_of(device, inode), &is_new);
+    uint64_t *at = sv_map_add(&x->numbers, key, &is_new);
     if (is_new) {
         x->files = sv_grow(x->files, &x->cap, x->n + 1, sizeof(struct sv_file *));
         x->files[x->n++] = NULL;

@@ -16,11 +16,15 @@ struct sv_inodes {
 void sv_inodes_fini(struct sv_inodes *x, struct sv_tree *t);
 void sv_inodes_learn(struct sv_inodes *x, struct sv_tree *t, uint32_t device, uint64_t inode,
                      struct sv_file *f);
+/* The same by the key of x->numbers, as another process has saved it. */
+void sv_inodes_learn_key(struct sv_inodes *x, struct sv_tree *t, uint64_t key, struct sv_file *f);
 /* Asks the file system for the number of a path, once. */
 void sv_inodes_identify(struct sv_inodes *x, struct sv_tree *t, struct sv_file *f);
 /* NULL: not known. With `asks_procfs` the maps of `pid` are read once for each file that is not known. */
 const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
                                      uint32_t device, uint64_t inode, bool asks_procfs);
+/* Would sv_inodes_find() answer without asking? */
+bool sv_inodes_has(const struct sv_inodes *x, uint32_t device, uint64_t inode);
 /* Learns every file of these lines, as /proc/PID/maps has them. */
 void sv_inodes_maps(struct sv_inodes *x, struct sv_tree *t, const char *text);
 

@@ -6,7 +6,8 @@
 #include "record/decode/decode.h"
 #include "record/decode/inodes.h"
 #include "record/probes/probe.h"
-#include "record/symbols/symbols.h"
+#include "record/spool/notes.h"
+#include "record/stacks/stacks.h"
 
 enum { SV_DECODE_LOSSES = 256 };
 
@@ -36,10 +37,13 @@ struct sv_decode_recent {
 struct sv_decode {
     struct sv_source source;
     struct sv_decode_options options;
-    struct sv_krings rings;
+    struct sv_krings rings, *from; /* from: those that are read; see sv_decode_read_from() */
+    bool can_ask_procfs;           /* as the options had it: this is where it was recorded */
+    const struct sv_notes *notes;  /* what was looked up for older records; NULL: nothing */
     struct sv_tree tree;
     struct sv_inodes inodes;
-    struct sv_symbols *symbols; /* NULL: addresses stay numbers */
+    struct sv_symbols *symbols;
+    struct sv_stacks *stacks;
     struct sv_kernel_words words;
     struct sv_decode_recent recent;
     size_t prefix_len;

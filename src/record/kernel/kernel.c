@@ -20,13 +20,14 @@ const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL}
 #include "io_btf.skel.h"
 #include "io_plain.skel.h"
 #include "io_raw.skel.h"
+#include "record/kernel/tracepoints.h"
 #include "record/sample/procfs.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -36,16 +37,20 @@ const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL}
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#define TYPES "/sys/kernel/btf/vmlinux"
+
 enum {
     RING_BYTES_DEFAULT = 16 << 20,
     RING_BYTES_SMALLEST = 64 << 10,
+    CALL_RING_MOST = 256 << 20,
     CPUS_MAX = 1024,
     PROGRAMS_MAX = 32
 };
 
 struct ring_map {
     int fd;
-    void *consumer, *producer;
+    bool is_own_fd;
+    void *consumer, *producer; /* pages; the records, twice, follow the latter */
     uint64_t size;
 };
 
@@ -57,13 +62,17 @@ struct hooked {
 struct sv_kernel {
     struct bpf_object *object;
     enum sv_hooks hooks;
-    struct bpf_map *tasks, *outer, *process_ring, *counts, *roots;
+    struct bpf_map *tasks, *outer, *process_ring, *counts, *roots, *pythons;
+    struct bpf_map *call_rings; /* NULL: none */
+    bool knows_calls;
+    enum sv_stack_way stacks;
     struct hooked hooked[PROGRAMS_MAX];
     size_t n_hooked;
     struct sv_wire_shared *shared; /* the programs' own memory, once they are loaded */
     bool has_iterators;            /* programs that the kernel runs for each task */
     bool is_inner;                 /* in a pid namespace that is not the initial one */
-    struct ring_map *rings;        /* one per CPU, and that of process starts and exits last */
+    /* One per CPU, that of process starts and exits, and one per CPU for system calls where they have their own (bpf/call_room.h). */
+    struct ring_map *rings;
     unsigned n_rings, n_cpus;
     int poll_fd;
     struct bpf_link **clocks;              /* of the sampler, one per CPU */
@@ -102,7 +111,7 @@ static bool has_tracefs(void)
 
 static bool has_btf(void)
 {
-    return access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+    return access(TYPES, R_OK) == 0;
 }
 
 static int explain(struct sv_err *err, int error, const char *what)
@@ -127,14 +136,12 @@ static bool is_for(const char *program, const char *prefix)
     return strncmp(program, prefix, strlen(prefix)) == 0;
 }
 
-/* How many arguments a tracepoint of this kernel has, the first for the kernel itself; 0: it has no such one. */
-static unsigned n_arguments(const struct btf *btf, const char *name)
+/* Whether a tracepoint of this kernel has so many arguments, the first for the kernel itself. Where its types are not understood it is new. */
+static bool has_args(const struct sv_tracepoints *t, const char *name, unsigned least,
+                     unsigned most)
 {
-    int id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
-    const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-    t = t ? btf__type_by_id(btf, t->type) : NULL; /* a pointer to … */
-    t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
-    return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+    const struct sv_tracepoint *x = sv_tracepoints_find(t, name);
+    return x ? x->n_args >= least && x->n_args <= most : !t->is_known;
 }
 
 static bool is_asked_for(const char *program, const struct sv_kernel_options *o)
@@ -142,6 +149,8 @@ static bool is_asked_for(const char *program, const struct sv_kernel_options *o)
     int probe = sv_probe_of_program(program);
     if (is_for(program, "on_join"))
         return o->cgroup != 0;
+    if (is_for(program, "on_waker"))
+        return o->probes[SV_PROBE_sched] || o->probes[SV_PROBE_offcpu];
     return probe < 0 || o->probes[probe] != 0;
 }
 
@@ -163,29 +172,32 @@ static void note_missing_probes(struct sv_kernel *k, const struct sv_kernel_opti
 static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options *o,
                             struct sv_wire_config *config)
 {
-    struct btf *btf = k->hooks == SV_HOOKS_PLAIN ? NULL : btf__load_vmlinux_btf();
+    struct sv_tracepoints there = {0};
     struct bpf_program *p;
+    bool is_plain = k->hooks == SV_HOOKS_PLAIN;
+    if (!is_plain)
+        sv_tracepoints_read(&there, TYPES);
     bpf_object__for_each_program(p, k->object)
     {
         const char *section = bpf_program__section_name(p);
         const char *tracepoint =
             is_for(section, "tp_btf/") || is_for(section, "raw_tp/") ? section + 7 : NULL;
         bool is_wanted = is_asked_for(bpf_program__name(p), o);
-        char type[96];
-        if (is_wanted && btf && tracepoint) {
-            snprintf(type, sizeof type, "btf_trace_%s", tracepoint);
-            if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0) {
+        if (is_wanted && there.is_known && tracepoint && !sv_tracepoints_find(&there, tracepoint)) {
+            if (strcmp(tracepoint, "mm_filemap_map_pages") != 0) /* older kernels have none */
                 note_missing(k, tracepoint);
-                is_wanted = false;
-            }
+            is_wanted = false;
         }
         if (is_for(section, "iter/"))
             is_wanted = k->has_iterators;
         bpf_program__set_autoload(p, is_wanted);
     }
-    config->complete_has_cqe = btf && n_arguments(btf, "btf_trace_io_uring_complete") == 4;
-    config->switch_has_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
-    btf__free(btf);
+    if (!is_plain && has_btf()) {
+        config->complete_has_cqe = has_args(&there, "io_uring_complete", 4, 4);
+        config->has_casts = there.has_casts;
+        config->switch_has_state = has_args(&there, "sched_switch", 5, UINT32_MAX);
+    }
+    sv_tracepoints_fini(&there);
 }
 
 /* Whether a tracepoint with a name has a field of this name. */
@@ -235,9 +247,93 @@ static void fill_config(const struct sv_kernel *k, const struct sv_kernel_option
     }
 }
 
+/* The probes whose records have a stack. */
+static bool wants_stacks(const struct sv_kernel_options *o)
+{
+    return o->probes[SV_PROBE_sample] != 0 || o->probes[SV_PROBE_offcpu] != 0;
+}
+
+/* The registers of a task: needs typed hooks and a helper of Linux 5.15. */
+static bool can_read_registers(const struct sv_kernel *k)
+{
+#if defined(__x86_64__)
+    return k->hooks == SV_HOOKS_BTF &&
+           libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) == 1;
+#else
+    (void)k;
+    return false;
+#endif
+}
+
+static enum sv_stack_way stacks_here(const struct sv_kernel *k, const struct sv_kernel_options *o)
+{
+    bool can_copy = k->knows_calls && o->stacks == SV_STACK_COPY && wants_stacks(o);
+    return o->stacks == SV_STACK_COPY && !can_copy ? SV_STACK_FP : o->stacks;
+}
+
 static struct bpf_map *map_named(const struct sv_kernel *k, const char *name)
 {
     return bpf_object__find_map_by_name(k->object, name);
+}
+
+/* A map that no program will use: the kernel clears the memory of all its entries. */
+static void shrink(const struct sv_kernel *k, const char *name)
+{
+    enum { FEW = 64 };
+    struct bpf_map *map = map_named(k, name);
+    if (map)
+        bpf_map__set_max_entries(map, FEW);
+}
+
+/* What no program uses is not made. */
+static void leave_out_maps(const struct sv_kernel *k, const struct sv_kernel_options *o)
+{
+    static const char *const of_stacks[] = {"stack_rooms", "python_rooms", "python_codes",
+                                            "pythons"};
+    for (unsigned i = 0; i < sizeof of_stacks / sizeof *of_stacks; i++) {
+        struct bpf_map *m = wants_stacks(o) ? NULL : map_named(k, of_stacks[i]);
+        if (m)
+            bpf_map__set_autocreate(m, false);
+    }
+}
+
+static uint64_t ring_bytes(const struct sv_kernel_options *o)
+{
+    uint64_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
+    uint64_t power = RING_BYTES_SMALLEST;
+    while (power < size)
+        power *= 2;
+    return power;
+}
+
+/* The kernel lets programs compute offsets of half a GiB at most. */
+static uint64_t call_bytes(const struct sv_kernel_options *o)
+{
+    uint64_t size = o->groups ? ring_bytes(o) : SV_WIRE_CALL_RING_LEAST;
+    return size < CALL_RING_MOST ? size : CALL_RING_MOST;
+}
+
+/* Of the common rings: where system calls have their own, what is left is little unless the scheduler is recorded. */
+static uint64_t common_bytes(const struct sv_kernel *k, const struct sv_kernel_options *o)
+{
+    uint64_t size = ring_bytes(o);
+    bool is_much = !k->call_rings || !o->groups || o->probes[SV_PROBE_sched] || wants_stacks(o);
+    return is_much || size / 4 < RING_BYTES_SMALLEST ? size : size / 4;
+}
+
+static int plan_rings(struct sv_kernel *k, uint64_t bytes, uint64_t call_bytes, struct sv_err *err)
+{
+    k->n_rings = k->n_cpus + 1 + (k->call_rings ? k->n_cpus : 0);
+    k->rings = sv_alloc(k->n_rings * sizeof *k->rings);
+    for (unsigned i = 0; i < k->n_rings; i++)
+        k->rings[i] = (struct ring_map){.fd = -1, .size = i < k->n_cpus ? bytes : call_bytes};
+    k->rings[k->n_cpus].size = bpf_map__max_entries(k->process_ring);
+    if (k->call_rings &&
+        (bpf_map__set_max_entries(k->call_rings, k->n_cpus) != 0 ||
+         bpf_map__set_value_size(k->call_rings,
+                                 (uint32_t)(sizeof(struct sv_wire_call_ring) + call_bytes)) != 0))
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
+    return 0;
 }
 
 static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struct sv_err *err)
@@ -249,21 +345,27 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->process_ring = map_named(k, "process_ring");
     k->counts = map_named(k, "counts");
     k->roots = map_named(k, "roots");
+    k->pythons = map_named(k, "pythons");
     k->has_iterators = k->hooks != SV_HOOKS_PLAIN && has_btf();
     choose_programs(k, o, &config);
     if (k->hooks == SV_HOOKS_PLAIN)
         note_missing_probes(k, o);
     fill_config(k, o, &config);
+    leave_out_maps(k, o);
+    k->knows_calls = (wants_stacks(o) || o->probes[SV_PROBE_sched]) && can_read_registers(k);
+    config.knows_calls = k->knows_calls;
+    config.offcpu_min_ns = o->offcpu_min_ns;
+    k->stacks = stacks_here(k, o);
+    config.stack_way = (uint8_t)k->stacks;
+    config.has_python = k->pythons && wants_stacks(o);
     k->is_inner = config.pid_namespace != 0;
     if (k->is_inner && k->hooks == SV_HOOKS_RAW && !k->has_iterators)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "raw tracepoints find no processes in a container without "
                           "/sys/kernel/btf/vmlinux (mount /sys)");
-    size_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
-    size_t power = RING_BYTES_SMALLEST;
-    while (power < size)
-        power *= 2;
-    config.wake_bytes = power / 4;
+    k->call_rings = map_named(k, "call_rings");
+    config.wake_bytes = common_bytes(k, o) / 4;
+    config.call_ring_bytes = call_bytes(o);
     if (!k->tasks || !k->outer || !k->process_ring || !k->counts || !constants ||
         bpf_map__set_initial_value(constants, &config, sizeof config) != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
@@ -272,16 +374,23 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%d CPUs are more than %d", cpus, CPUS_MAX);
     k->n_cpus = (unsigned)cpus;
     bpf_map__set_max_entries(k->outer, k->n_cpus);
-    k->rings = sv_alloc((k->n_cpus + 1) * sizeof *k->rings);
-    for (unsigned i = 0; i < k->n_cpus; i++)
-        k->rings[i] = (struct ring_map){.fd = -1, .size = power};
-    k->rings[k->n_cpus] =
-        (struct ring_map){.fd = -1, .size = bpf_map__max_entries(k->process_ring)};
-    k->n_rings = k->n_cpus + 1;
-    return 0;
+    if (config.path_prefix_len == 0)
+        shrink(k, "outside");
+    if (o->probes[SV_PROBE_block] == 0)
+        shrink(k, "requests");
+    struct bpf_map *rooms = map_named(k, "stack_rooms");
+    if (rooms)
+        bpf_map__set_max_entries(rooms, k->n_cpus * STACK_ROOMS);
+    return plan_rings(k, common_bytes(k, o), config.call_ring_bytes, err);
 }
 
 /* ---- after loading ---- */
+
+/* The command has no use for the rings: less for its fork to copy and for its execve to undo. */
+static void keep_from_children(struct ring_map *r, size_t page)
+{
+    madvise(r->producer, page + 2 * r->size, MADV_DONTFORK);
+}
 
 static int map_ring(struct sv_kernel *k, struct ring_map *r, struct sv_err *err)
 {
@@ -296,12 +405,56 @@ static int map_ring(struct sv_kernel *k, struct ring_map *r, struct sv_err *err)
         r->producer = NULL;
     if (!r->producer || epoll_ctl(k->poll_fd, EPOLL_CTL_ADD, r->fd, &event) != 0)
         return sv_err_sys(err, "cannot map a ring buffer");
+    keep_from_children(r, page);
     return 0;
+}
+
+/* The kernel has it once, we map its records twice in a row. */
+static int map_call_ring(struct sv_kernel *k, unsigned cpu, struct sv_err *err)
+{
+    struct ring_map *r = &k->rings[k->n_cpus + 1 + cpu];
+    const size_t page = offsetof(struct sv_wire_call_ring, producer);
+    const off_t at = (off_t)(cpu * (sizeof(struct sv_wire_call_ring) + r->size));
+    r->fd = bpf_map__fd(k->call_rings);
+    r->consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, at);
+    if (r->consumer == MAP_FAILED)
+        r->consumer = NULL;
+    char *room = mmap(NULL, page + 2 * r->size, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room != MAP_FAILED)
+        r->producer = room;
+    if (!r->consumer || !r->producer ||
+        mmap(room, page + r->size, PROT_READ, MAP_SHARED | MAP_FIXED, r->fd, at + (off_t)page) ==
+            MAP_FAILED ||
+        mmap(room + page + r->size, r->size, PROT_READ, MAP_SHARED | MAP_FIXED, r->fd,
+             at + (off_t)(2 * page)) == MAP_FAILED)
+        return sv_err_sys(err, "cannot map a ring buffer");
+    keep_from_children(r, page);
+    return 0;
+}
+
+/* All at once: after each update by itself the kernel waits until no program uses what was there before, some milliseconds. */
+static int use_rings(const struct sv_kernel *k)
+{
+    uint32_t n = k->n_cpus, *numbers = sv_alloc(n * sizeof *numbers);
+    int *fds = sv_alloc(n * sizeof *fds), outer = bpf_map__fd(k->outer);
+    for (uint32_t i = 0; i < n; i++) {
+        numbers[i] = i;
+        fds[i] = k->rings[i].fd;
+    }
+    int rc = bpf_map_update_batch(outer, numbers, fds, &n, NULL);
+    for (uint32_t i = 0; rc != 0 && i < k->n_cpus; i++) { /* before Linux 5.14 */
+        if (bpf_map_update_elem(outer, &i, &fds[i], BPF_ANY) != 0)
+            break;
+        rc = i + 1 < k->n_cpus ? rc : 0;
+    }
+    free(numbers);
+    free(fds);
+    return rc;
 }
 
 static int make_rings(struct sv_kernel *k, struct sv_err *err)
 {
-    int outer = bpf_map__fd(k->outer);
     k->poll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (k->poll_fd < 0)
         return sv_err_sys(err, "cannot make an epoll descriptor");
@@ -310,13 +463,14 @@ static int make_rings(struct sv_kernel *k, struct sv_err *err)
         r->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)r->size, NULL);
         if (r->fd < 0)
             return explain(err, errno, "cannot make a ring buffer");
-        if (bpf_map_update_elem(outer, &i, &r->fd, BPF_ANY) != 0)
-            return explain(err, errno, "cannot use a ring buffer");
+        r->is_own_fd = true;
     }
     k->rings[k->n_cpus].fd = bpf_map__fd(k->process_ring);
     int code = 0;
-    for (unsigned i = 0; code >= 0 && i < k->n_rings; i++)
+    for (unsigned i = 0; code >= 0 && i <= k->n_cpus; i++)
         code = map_ring(k, &k->rings[i], err);
+    for (unsigned i = 0; code >= 0 && k->call_rings && i < k->n_cpus; i++)
+        code = map_call_ring(k, i, err);
     return code;
 }
 
@@ -351,6 +505,34 @@ static int attach_programs(struct sv_kernel *k, struct sv_err *err)
         k->hooked[k->n_hooked++] = (struct hooked){p, link};
     }
     return 0;
+}
+
+/* The kernel waits some milliseconds until no program uses what was there before: the programs are attached meanwhile. They follow nothing yet. */
+struct beside {
+    const struct sv_kernel *k;
+    int error;
+};
+
+static void *use_rings_beside(void *of)
+{
+    struct beside *b = of;
+    b->error = use_rings(b->k) == 0 ? 0 : errno ? errno : EIO;
+    return NULL;
+}
+
+static int attach_all(struct sv_kernel *k, struct sv_err *err)
+{
+    struct beside b = {.k = k};
+    pthread_t thread;
+    bool is_beside = pthread_create(&thread, NULL, use_rings_beside, &b) == 0;
+    if (!is_beside)
+        use_rings_beside(&b);
+    int code = attach_programs(k, err);
+    if (is_beside)
+        pthread_join(thread, NULL);
+    if (code >= 0 && b.error != 0)
+        code = explain(err, b.error, "cannot use a ring buffer");
+    return code;
 }
 
 /* A clock per CPU that is online; the program checks whether a followed task runs on it. */
@@ -421,7 +603,7 @@ static int load(struct sv_kernel *k, const struct sv_kernel_options *options, st
     if (code >= 0)
         code = make_rings(k, err);
     if (code >= 0)
-        code = attach_programs(k, err);
+        code = attach_all(k, err);
     if (code >= 0 && options->probes[SV_PROBE_sample])
         code = attach_sampler(k, (unsigned)options->probes[SV_PROBE_sample], err);
     return code;
@@ -468,7 +650,7 @@ void sv_kernel_close(struct sv_kernel *k)
             munmap(r->consumer, page);
         if (r->producer)
             munmap(r->producer, page + 2 * r->size);
-        if (r->fd >= 0 && i < k->n_cpus)
+        if (r->is_own_fd)
             close(r->fd);
     }
     for (unsigned i = 0; k->clocks && i < k->n_cpus; i++)
@@ -510,6 +692,24 @@ void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
         sv_krings_add(rings, r->consumer, r->producer, (const uint8_t *)r->producer + page,
                       r->size);
     }
+}
+
+bool sv_kernel_knows_calls(const struct sv_kernel *k)
+{
+    return k->knows_calls;
+}
+
+enum sv_stack_way sv_kernel_stacks(const struct sv_kernel *k)
+{
+    return k->stacks;
+}
+
+void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_python *offsets)
+{
+    if (k->pythons && !offsets)
+        bpf_map_delete_elem(bpf_map__fd(k->pythons), &pid);
+    else if (k->pythons) /* a full map: its frames stay native */
+        bpf_map_update_elem(bpf_map__fd(k->pythons), &pid, offsets, BPF_ANY);
 }
 
 int sv_kernel_poll_fd(const struct sv_kernel *k)

@@ -7,6 +7,7 @@
 #define SV_RECORD_KERNEL_KERNEL_H
 
 #include "core/base/err.h"
+#include "record/bpf/stack.h"
 #include "record/kernel/krings.h"
 #include "record/probes/probe.h"
 
@@ -23,8 +24,10 @@ struct sv_kernel_options {
     enum sv_hooks hooks;
     unsigned groups;              /* of calls.h; 0: no system calls */
     uint64_t min_latency_ns;      /* shorter calls are left out */
+    uint64_t offcpu_min_ns;       /* shorter waits are left out */
     size_t ring_bytes;            /* per CPU, a power of two; 0: the default */
     uint64_t probes[SV_N_PROBES]; /* sv_probes_choose() */
+    enum sv_stack_way stacks;     /* a copy only where the kernel can: sv_kernel_stacks() */
     bool follows_all;
     /* calls on files outside of it are left out where the kernel can decide; NULL: none */
     const char *prefix;
@@ -43,6 +46,13 @@ enum sv_hooks sv_kernel_hooks(const struct sv_kernel *k);
 const char *sv_kernel_why_hooks(const struct sv_kernel *k);
 /* Tracepoints that this kernel does not have, as words; "" when all are there. */
 const char *sv_kernel_missing(const struct sv_kernel *k);
+
+/* How the stacks of processes are taken. */
+enum sv_stack_way sv_kernel_stacks(const struct sv_kernel *k);
+/* Whether the system call that a thread waits in is known: --offcpu needs it. */
+bool sv_kernel_knows_calls(const struct sv_kernel *k);
+/* From now on the frames of Python are read in this process and in what it forks; `offsets` NULL: not any more. */
+void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_python *offsets);
 
 void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings);
 int sv_kernel_poll_fd(const struct sv_kernel *k); /* readable when a ring fills */

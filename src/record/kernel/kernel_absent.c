@@ -41,6 +41,25 @@ const char *sv_kernel_missing(const struct sv_kernel *k)
     return "";
 }
 
+bool sv_kernel_knows_calls(const struct sv_kernel *k)
+{
+    (void)k;
+    return false;
+}
+
+enum sv_stack_way sv_kernel_stacks(const struct sv_kernel *k)
+{
+    (void)k;
+    return SV_STACK_NONE;
+}
+
+void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_python *offsets)
+{
+    (void)k;
+    (void)pid;
+    (void)offsets;
+}
+
 void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
 {
     (void)k;

@@ -107,7 +107,7 @@ uint64_t sv_krings_round(struct sv_krings *r, uint64_t cutoff_ns)
     r->is_blocked = false;
     for (size_t i = 0; i < r->n; i++) {
         struct sv_kring *k = &r->all[i];
-        uint64_t end = __atomic_load_n(k->producer, __ATOMIC_ACQUIRE);
+        uint64_t end = k->producer ? __atomic_load_n(k->producer, __ATOMIC_ACQUIRE) : k->end;
         if (k->is_broken || end - k->pos > k->mask + 1) {
             if (!k->is_broken && end != k->pos)
                 r->n_broken++;
@@ -140,6 +140,32 @@ const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size)
 
 void sv_krings_release(struct sv_krings *r)
 {
-    for (size_t i = 0; i < r->n; i++)
-        __atomic_store_n(r->all[i].consumer, r->all[i].pos, __ATOMIC_RELEASE);
+    for (size_t i = 0; i < r->n; i++) {
+        struct sv_kring *k = &r->all[i];
+        k->released_ns = k->last_ns;
+        if (k->consumer)
+            __atomic_store_n(k->consumer, k->pos, __ATOMIC_RELEASE);
+    }
+}
+
+void sv_krings_rewind(struct sv_krings *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct sv_kring *k = &r->all[i];
+        k->last_ns = k->released_ns;
+        k->pos = k->consumer ? *k->consumer : 0;
+    }
+}
+
+const uint8_t *sv_krings_piece(const struct sv_krings *r, size_t i, size_t *len)
+{
+    const struct sv_kring *k = &r->all[i];
+    *len = (size_t)(k->pos - *k->consumer);
+    return k->data + (*k->consumer & k->mask);
+}
+
+void sv_krings_add_piece(struct sv_krings *r, const uint8_t *bytes, uint64_t len)
+{
+    r->all = sv_grow(r->all, &r->cap, r->n + 1, sizeof *r->all);
+    r->all[r->n++] = (struct sv_kring){.data = bytes, .mask = ((uint64_t)1 << 62) - 1, .end = len};
 }

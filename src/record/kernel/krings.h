@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 struct sv_kring {
-    uint64_t *consumer;       /* ours */
-    const uint64_t *producer; /* the kernel's */
+    uint64_t *consumer;       /* ours; NULL: a piece */
+    const uint64_t *producer; /* the kernel's; NULL: a piece, which ends at `end` */
     const uint8_t *data;      /* mapped twice in a row */
     uint64_t mask;
     /* this round */
@@ -21,7 +21,8 @@ struct sv_kring {
     const struct sv_wire_head *first; /* the next record, NULL: none */
     uint32_t first_size;
     bool is_broken;
-    uint64_t last_ns; /* of the last record that was taken */
+    uint64_t last_ns;     /* of the last record that was taken */
+    uint64_t released_ns; /* of the last one that was given back */
 };
 
 struct sv_krings {
@@ -44,5 +45,11 @@ uint64_t sv_krings_round(struct sv_krings *r, uint64_t cutoff_ns);
 /* The next record of the round and its size, NULL at its end. It stays valid until sv_krings_release(). */
 const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size);
 void sv_krings_release(struct sv_krings *r); /* gives what was read back to the kernel */
+void sv_krings_rewind(struct sv_krings *r);  /* what was read and not given back is read again */
+
+/* What was read of ring `i` and not given back, as it is in the ring, with the heads of its records. */
+const uint8_t *sv_krings_piece(const struct sv_krings *r, size_t i, size_t *len);
+/* Such a piece as a ring of its own, to be read once. It must stay until then. */
+void sv_krings_add_piece(struct sv_krings *r, const uint8_t *bytes, uint64_t len);
 
 #endif

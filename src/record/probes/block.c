@@ -2,6 +2,7 @@
 #include "record/bpf/block.h"
 #include "record/decode/state.h"
 #include "record/sample/disks.h"
+#include "record/spool/scout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,4 +137,5 @@ const struct sv_probe sv_probe_block = {
     .open = open_disks,
     .close = close_disks,
     .ends_gathering = true,
+    .can_wait = sv_scout_always,
 };

@@ -1,12 +1,6 @@
 /* Probe `page_cache`: pages that had to be read or made, as instants on a row below the thread. */
 #include "record/probes/page_cache.h"
-
-/* Pages that came one after the other. */
-struct misses {
-    int64_t ts_ns;
-    uint32_t tgid, tid, device;
-    uint64_t inode, offset, bytes;
-};
+#include "record/spool/scout.h"
 
 void sv_pages_put_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid, uint32_t device,
                        uint64_t inode)
@@ -32,43 +26,59 @@ void sv_pages_learn_file(struct sv_decode *d, const struct sv_wire_cache *c)
     sv_file_put(&d->tree, f);
 }
 
-/* Neighbouring pages that a thread brings in at once are one event: a read-ahead of 128 KiB is 32 records. */
+void sv_page_run_add(struct sv_decode *d, struct sv_page_run *run, struct sv_batch *b,
+                     const struct sv_wire_cache *c, uint64_t ts_ns, uint64_t bytes,
+                     void (*flush)(struct sv_decode *d, void *run, struct sv_batch *b))
+{
+    bool continues = run->n > 0 && run->tid == c->head.tid && run->inode == c->inode &&
+                     run->device == c->device && run->end == c->offset;
+    if (!continues) {
+        flush(d, run, b);
+        sv_pages_learn_file(d, c);
+        *run = (struct sv_page_run){.ts_ns = (int64_t)ts_ns,
+                                    .tgid = c->head.tgid,
+                                    .tid = c->head.tid,
+                                    .device = c->device,
+                                    .inode = c->inode,
+                                    .offset = c->offset};
+    }
+    run->n++;
+    run->end = c->offset + c->bytes;
+    run->bytes += bytes;
+    sv_decode_waits(d);
+}
+
+struct sv_event *sv_page_run_put(struct sv_decode *d, struct sv_page_run *run, struct sv_batch *b,
+                                 enum sv_probe_number probe, const char *row, sv_str name,
+                                 sv_str cat)
+{
+    const struct sv_wire_head who = {.tgid = run->tgid, .tid = run->tid};
+    if (run->n == 0)
+        return NULL;
+    sv_track track = sv_decode_row(d, &who, probe, row);
+    struct sv_event *e = sv_batch_put(b, SV_INSTANT, run->ts_ns, track, name, cat);
+    sv_pages_put_file(d, b, run->tgid, run->device, run->inode);
+    sv_batch_int(b, d->words.offset, (int64_t)run->offset);
+    sv_batch_int(b, d->words.bytes, (int64_t)run->bytes);
+    run->n = 0;
+    return e;
+}
+
 static void flush_misses(struct sv_decode *d, void *state, struct sv_batch *b)
 {
-    struct misses *m = state;
-    if (m->bytes == 0)
-        return;
-    const struct sv_wire_head who = {.tgid = m->tgid, .tid = m->tid};
-    sv_track row = sv_decode_row(d, &who, SV_PROBE_page_cache, SV_ROW_PAGE_CACHE);
-    struct sv_event *e =
-        sv_batch_put(b, SV_INSTANT, m->ts_ns, row, d->words.add, d->words.cat_page_cache);
-    sv_pages_put_file(d, b, m->tgid, m->device, m->inode);
-    sv_batch_int(b, d->words.offset, (int64_t)m->offset);
-    sv_batch_int(b, d->words.bytes, (int64_t)m->bytes);
-    sv_batch_finish(b, e);
-    m->bytes = 0;
+    struct sv_event *e = sv_page_run_put(d, state, b, SV_PROBE_page_cache, SV_ROW_PAGE_CACHE,
+                                         d->words.add, d->words.cat_page_cache);
+    if (e)
+        sv_batch_finish(b, e);
 }
 
 static bool decode_cache(struct sv_decode *d, void *state, struct sv_batch *b,
                          const struct sv_wire_head *record, uint32_t size)
 {
     const struct sv_wire_cache *c = (const void *)record;
-    struct misses *m = state;
     (void)size;
-    bool continues = m->bytes > 0 && m->tid == c->head.tid && m->inode == c->inode &&
-                     m->device == c->device && m->offset + m->bytes == c->offset;
-    if (!continues) {
-        flush_misses(d, m, b);
-        sv_pages_learn_file(d, c);
-        *m = (struct misses){.ts_ns = (int64_t)c->head.ts_ns,
-                             .tgid = c->head.tgid,
-                             .tid = c->head.tid,
-                             .inode = c->inode,
-                             .device = c->device,
-                             .offset = c->offset};
-    }
-    m->bytes += c->bytes;
-    sv_decode_waits(d);
+    if (c->bytes > 0)
+        sv_page_run_add(d, state, b, c, record->ts_ns, c->bytes, flush_misses);
     return true;
 }
 
@@ -83,6 +93,7 @@ const struct sv_probe sv_probe_page_cache = {
     .docs = {"page-cache misses", "`page cache misses` below the thread",
              "inode, path, offset, bytes; neighbouring pages are one event"},
     .tracepoint = "mm_filemap_fault",
-    .state_size = sizeof(struct misses),
+    .state_size = sizeof(struct sv_page_run),
     .flush = flush_misses,
+    .can_wait = sv_scout_page,
 };

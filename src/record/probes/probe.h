@@ -14,6 +14,7 @@
 
 struct sv_batch;
 struct sv_decode;
+struct sv_scout;
 
 enum sv_probe_number {
 #define SV_PROBE(name, option, ...) SV_PROBE_##name,
@@ -23,7 +24,7 @@ enum sv_probe_number {
 };
 
 enum { SV_PROBE_RECORDS = 4, SV_PROBE_SUMS = 2 }; /* per probe, at most */
-enum { SV_PROBE_EVENTS = 3 }; /* that a record makes at most, with those that wait before it */
+enum { SV_PROBE_EVENTS = 4 }; /* that a record makes at most, with those that wait before it */
 
 struct sv_probe_record {
     uint16_t kind; /* enum sv_wire_kind */
@@ -72,7 +73,7 @@ struct sv_probe {
     struct sv_probe_sum sums[SV_PROBE_SUMS];
     struct sv_probe_docs docs;
     /* Without an option of its own: recorded with this probe, or with one of these groups of calls (calls.h). Neither: always. */
-    const struct sv_probe *with;
+    const struct sv_probe *with[2]; /* any of them */
     unsigned groups;
     /* One of its tracepoints that plain hooks do not have; NULL: it works with all hooks. */
     const char *tracepoint;
@@ -84,6 +85,9 @@ struct sv_probe {
      * have `ends_gathering`. */
     void (*flush)(struct sv_decode *d, void *state, struct sv_batch *b);
     bool ends_gathering;
+    /* Whether a record can be decoded seconds after it came: false where its decoder asks /proc, symbols or files for what may be gone by then.
+     * NULL: none of them can. The recorder then decodes all of them at once. See record/spool/scout.h. */
+    bool (*can_wait)(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size);
 };
 
 extern const struct sv_probe *const sv_probes[SV_N_PROBES];

@@ -26,10 +26,14 @@ void sv_probes_choose(const struct sv_probe_setting settings[SV_N_PROBES], unsig
         else
             chosen[i] = p->groups == 0 || p->groups & groups;
     }
-    for (unsigned i = 0; i < SV_N_PROBES; i++)
-        for (unsigned k = 0; sv_probes[i]->with && k < SV_N_PROBES; k++)
-            if (sv_probes[k] == sv_probes[i]->with)
-                chosen[i] = chosen[k];
+    for (unsigned i = 0; i < SV_N_PROBES; i++) {
+        const struct sv_probe *const *with = sv_probes[i]->with;
+        if (with[0])
+            chosen[i] = 0;
+        for (unsigned k = 0; with[0] && k < SV_N_PROBES; k++)
+            if (sv_probes[k] == with[0] || sv_probes[k] == with[1])
+                chosen[i] |= chosen[k];
+    }
 }
 
 int sv_probe_of_program(const char *program)

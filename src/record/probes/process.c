@@ -5,7 +5,9 @@
 #include "record/decode/state.h"
 #include "record/sample/process_rank.h"
 #include "record/sample/procfs.h"
+#include "record/spool/scout.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What a process in a container calls itself, beside the number that the recorder knows it by. */
@@ -46,10 +48,16 @@ static bool decode_fork(struct sv_decode *d, void *state, struct sv_batch *b,
 }
 
 /* Where the process is, and which container that is: a name of 64 hexadecimal digits. */
-static void put_cgroup(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
+static void put_cgroup(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h)
 {
-    char text[1024];
-    size_t n = d->options.asks_procfs ? sv_procfs_cgroup(pid, text, sizeof text) : 0;
+    char text[SV_PROCFS_CGROUP_MAX];
+    size_t n = 0;
+    const struct sv_note key = {SV_NOTE_CGROUP, h->tgid, 0, h->ts_ns};
+    const char *noted = d->notes ? sv_notes_find(d->notes, key, &n) : NULL;
+    if (noted && n < sizeof text)
+        snprintf(text, sizeof text, "%.*s", (int)n, noted);
+    else
+        n = d->options.asks_procfs ? sv_procfs_cgroup(h->tgid, text, sizeof text) : 0;
     if (n == 0)
         return;
     sv_decode_path(d, b, d->words.cgroup, sv_batch_text(b, text, n), n);
@@ -67,6 +75,17 @@ static void put_cgroup(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
     }
 }
 
+static void find_rank(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_head *h)
+{
+    size_t n;
+    const struct sv_note key = {SV_NOTE_RANK, h->tgid, 0, h->ts_ns};
+    const char *noted = d->notes ? sv_notes_find(d->notes, key, &n) : NULL;
+    if (noted)
+        sv_process_set_rank(&d->tree, p, noted, n);
+    else if (d->options.asks_procfs)
+        sv_process_rank(&d->tree, p);
+}
+
 static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
                         const struct sv_wire_head *h, uint32_t size)
 {
@@ -81,6 +100,7 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     d->hidden = d->hidden == h->tgid ? 0 : d->hidden;
     sv_fds_exec(&d->tree, p);
     sv_symbols_exec(d->symbols, h->tgid);
+    sv_stacks_exec(d->stacks, h->tgid, file);
     char command[1024];
     const char *words = file + len + 1;
     size_t words_len = left - len - 1;
@@ -94,18 +114,17 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
         words_len = len;
     }
     sv_tree_name_process(&d->tree, p, base, words, words_len);
-    if (d->options.asks_procfs)
-        sv_process_rank(&d->tree, p);
+    find_rank(d, p, h);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)h->ts_ns,
                                       sv_tree_thread(&d->tree, h->tgid, h->tid)->calls,
                                       d->words.exec, d->words.cat_process);
     sv_decode_path(d, b, d->words.path, file, len);
     put_inner(d, b, h->tgid);
-    put_cgroup(d, b, h->tgid);
+    put_cgroup(d, b, h);
     sv_batch_finish(b, e);
     struct sv_file *program = sv_tree_file(&d->tree, p->cwd, file, len);
-    if (program && d->options.asks_procfs)
+    if (program && d->can_ask_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, program);
     sv_file_put(&d->tree, program);
     return true;
@@ -132,6 +151,7 @@ static bool decode_exit(struct sv_decode *d, void *state, struct sv_batch *b,
     sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
     sv_tree_end(&d->tree, p, now);
     sv_symbols_end(d->symbols, x->head.tgid);
+    sv_stacks_end(d->stacks, x->head.tgid);
     return true;
 }
 
@@ -156,4 +176,5 @@ const struct sv_probe sv_probe_process = {
     .docs = {"process starts, execs and exits", "`system calls` below the thread",
              "child, path, cgroup, container, status; names and command lines of processes"},
     .ends_gathering = true,
+    .can_wait = sv_scout_process,
 };

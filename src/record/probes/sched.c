@@ -3,12 +3,12 @@
  * A thread has one state at a time, so each change ends the one before it. Records of a thread come from several CPUs: the record of a wake-up may come
  * after that of the switch that followed it, and must then change nothing. */
 #include "record/bpf/sched.h"
-#include "record/decode/state.h"
-
-#include <string.h>
+#include "record/probes/waits.h"
+#include "record/spool/scout.h"
 
 struct states {
     sv_str names[SV_STATES];
+    struct sv_waits waits;
 };
 
 static void open_states(struct sv_decode *d, void *state)
@@ -21,30 +21,29 @@ static void open_states(struct sv_decode *d, void *state)
     struct states *s = state;
     for (unsigned i = 1; i < SV_STATES; i++)
         s->names[i] = names[i] ? sv_dict_cstr(d->source.dict, names[i]) : 0;
+    sv_waits_init(&s->waits, d->source.dict);
 }
 
 static bool is_change(const struct sv_traced_thread *x, unsigned state)
 {
+    /* A wait after a wait is another one: what woke the thread was hidden from the tracepoints. */
     if (state == x->state)
-        return false;
+        return state != SV_STATE_RUNNING && state != SV_STATE_RUNNABLE;
     /* Who can already continue is not made runnable by being woken. */
     return !(state == SV_STATE_RUNNABLE &&
              (x->state == SV_STATE_RUNNING || x->state == SV_STATE_PREEMPTED));
 }
 
-/* Thread 0 is the idle task of the CPU: an interrupt woke the thread. */
-static void put_waker(const struct sv_decode *d, struct sv_batch *b, const struct sv_wire_wake *w)
+/* What the state says already is not repeated. */
+static void put_reason(const struct states *s, const struct sv_decode *d, struct sv_batch *b,
+                       const struct sv_wire_wait *w)
 {
-    if (w->waker_tid == 0) {
-        sv_batch_int(b, d->words.interrupt, 1);
-        return;
-    }
-    if (w->waker_tid != SV_WIRE_NO_PID) /* it may be outside of our pid namespace */
-        sv_batch_int(b, d->words.waker_tid, w->waker_tid);
-    sv_decode_text(b, d->words.waker, w->waker_comm, strnlen(w->waker_comm, sizeof w->waker_comm));
+    if (w->head.flags == SV_STATE_SLEEPING || w->head.flags == SV_STATE_BLOCKED)
+        sv_waits_put(&s->waits, d, b, w->head.tgid, sv_waits_reason(w->head.flags, w->nr, 0),
+                     w->lock);
 }
 
-/* At most two events: the end of the old state, the begin of the new one. The size of the record shows whether it has the waker. */
+/* At most two events: the end of the old state, the begin of the new one. The size of the record shows whether it has the waker, or the call that it waits in. */
 static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
                          const struct sv_wire_head *h, uint32_t size)
 {
@@ -66,8 +65,11 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
         sv_batch_int(b, d->words.cpu, h->what);
     if (to == SV_STATE_IO)
         sv_batch_int(b, d->words.io_wait, 1);
-    if (to == SV_STATE_RUNNABLE && size >= sizeof(struct sv_wire_wake))
-        put_waker(d, b, (const void *)h);
+    const struct sv_wire_wake *wake = (const void *)h;
+    if (to == SV_STATE_RUNNABLE && size >= sizeof *wake)
+        sv_waits_waker(d, b, wake->waker_tid, wake->waker_comm);
+    else if (size >= sizeof(struct sv_wire_wait))
+        put_reason(s, d, b, (const void *)h);
     sv_batch_finish(b, e);
     return true;
 }
@@ -85,4 +87,5 @@ const struct sv_probe sv_probe_sched = {
     .tracepoint = "sched_switch",
     .state_size = sizeof(struct states),
     .open = open_states,
+    .can_wait = sv_scout_always,
 };

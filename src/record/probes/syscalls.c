@@ -5,6 +5,7 @@
 #include "record/bpf/syscalls.h"
 #include "record/decode/calls.h"
 #include "record/decode/state.h"
+#include "record/spool/scout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,7 +174,7 @@ static void call_file(struct sv_decode *d, struct sv_proc *p, const struct sv_wi
 }
 
 static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
-                             const struct sv_wire_call *c, uint32_t size)
+                             const struct sv_wire_call *c, const char *text, size_t left)
 {
     struct paths x = {0};
     if (call->path == SV_WIRE_NONE) {
@@ -181,8 +182,7 @@ static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struc
             call_file(d, p, c, &x);
         return x;
     }
-    const char *text = (const char *)(c + 1);
-    size_t left = size - sizeof *c, len = strnlen(text, left);
+    size_t len = strnlen(text, left);
     if (!(c->head.flags & SV_WIRE_NO_PATH) && len < left)
         x.file = named_file(d, p, call, c, text, len);
     if (call->path2 == SV_WIRE_NONE || len >= left)
@@ -204,6 +204,14 @@ static bool is_transfer(const struct sv_call *call)
     return call->sense == SV_SENSE_TRANSFER || call->sense == SV_SENSE_VECTOR;
 }
 
+/* The kernel takes the mode of open only where a file may be made; elsewhere the argument is whatever was in the register. */
+static bool has_mode(const struct sv_call *call, const struct sv_wire_call *c)
+{
+    return call->sense == SV_SENSE_MODE ||
+           (call->sense == SV_SENSE_FLAGS &&
+            (c->aux & O_CREAT || (c->aux & O_TMPFILE) == O_TMPFILE));
+}
+
 static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
                        const struct sv_wire_call *c)
 {
@@ -215,6 +223,8 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
         sv_batch_int(b, s->length, (int64_t)c->size);
     if (call->sense == SV_SENSE_FLAGS && c->aux != 0)
         sv_batch_int(b, s->flags, c->aux);
+    if (has_mode(call, c))
+        sv_batch_int(b, s->mode, (int64_t)(c->size & 07777));
     if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
         sv_batch_int(b, s->offset, c->offset);
     if (c->head.flags & SV_WIRE_UNFINISHED) {
@@ -294,13 +304,16 @@ static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
                         const struct sv_wire_head *record, uint32_t size)
 {
     const struct calls *s = state;
-    const struct sv_wire_call *c = (const void *)record;
     const struct sv_call *call = record->what < SV_WIRE_CALLS_MAX ? s->by_number[record->what]
                                                                   : NULL;
-    if (!call || c->head.ts_ns < c->start_ns || c->head.ts_ns - c->start_ns > CALL_MAX_NS)
+    struct sv_wire_call whole;
+    const struct sv_wire_call *c = &whole;
+    const char *text;
+    if (!call || !sv_call_whole(record, size, &whole, &text) || c->head.ts_ns < c->start_ns ||
+        c->head.ts_ns - c->start_ns > CALL_MAX_NS)
         return false;
     struct sv_proc *p = process_of(d, &c->head);
-    struct paths x = paths_of(d, p, call, c, size);
+    struct paths x = paths_of(d, p, call, c, text, size - (size_t)(text - (const char *)record));
     bool is_shown =
         call->group != SV_CALLS_FDS && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
         (!d->hidden || c->head.tgid != d->hidden) &&
@@ -309,7 +322,7 @@ static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
         put_call(d, b, call, c, &x);
         add_sums(d, p, call, c, x.file);
     }
-    if (call->sense == SV_SENSE_MAP && x.file && d->options.asks_procfs)
+    if (call->sense == SV_SENSE_MAP && x.file && d->can_ask_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, x.file); /* faults will ask */
     /* A close that fails has closed all the same, unless there was nothing to close. */
     if (!(c->head.flags & SV_WIRE_UNFINISHED) &&
@@ -333,7 +346,8 @@ static void open_calls(struct sv_decode *d, void *state)
 const struct sv_probe sv_probe_syscalls = {
     .name = "syscalls",
     .cat = SV_CAT_SYSCALL,
-    .records = {{SV_WIRE_CALL, sizeof(struct sv_wire_call), "system calls", decode_call}},
+    .records = {{SV_WIRE_CALL, offsetof(struct sv_wire_short_call, offset), "system calls",
+                 decode_call}},
     .option = {.name = "no-io", .help = "do not record system calls", .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "system calls", true},
              {SV_SUM_UNFINISHED, "calls had not ended", false}},
@@ -342,4 +356,5 @@ const struct sv_probe sv_probe_syscalls = {
     .state_size = sizeof(struct calls),
     .open = open_calls,
     .ends_gathering = true,
+    .can_wait = sv_scout_call,
 };

@@ -37,6 +37,7 @@ bool sv_procfs_is_cgroup(const char *folder);
 /* The number of a cgroup's folder (by which the kernel knows it), 0 when there is no such folder. */
 uint64_t sv_procfs_cgroup_number(const char *folder);
 /* The cgroup of a process, "" for the root of them all or when it is gone. */
+enum { SV_PROCFS_CGROUP_MAX = 1024 };
 size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size);
 
 /* A small file of /proc as text; the length, 0 when it cannot be read. Always terminated. */

@@ -58,6 +58,24 @@ static bool read_head(struct reading *r)
            h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == order;
 }
 
+/* The table of functions that unwinders search: a head of four bytes that says how what follows is written, a pointer, a count, and the pairs. */
+static void read_functions(struct reading *r, const Elf64_Phdr *p)
+{
+    enum { VERSION = 1, POINTER = 0x1b, COUNT = 0x03, PAIRS = 0x3b, HEAD = 12 };
+    uint8_t head[HEAD];
+    uint32_t n;
+    if (p->p_filesz < HEAD || !read_at(r, head, HEAD, p->p_offset) || head[0] != VERSION ||
+        head[1] != POINTER || head[2] != COUNT || head[3] != PAIRS)
+        return;
+    memcpy(&n, head + 8, sizeof n);
+    if (n > (p->p_filesz - HEAD) / 8)
+        return;
+    r->e->functions = read_table(r, p->p_offset + HEAD, (uint64_t)n * 8, 0);
+    r->e->n_functions = r->e->functions ? n : 0;
+    r->e->functions_from = p->p_vaddr;
+    r->e->functions_at = p->p_offset;
+}
+
 static bool read_loads(struct reading *r)
 {
     const Elf64_Ehdr *h = &r->head;
@@ -71,8 +89,30 @@ static bool read_loads(struct reading *r)
         if (all[i].p_type == PT_LOAD && all[i].p_flags & PF_X)
             r->e->loads[r->e->n_loads++] =
                 (struct sv_elf_load){all[i].p_offset, all[i].p_filesz, all[i].p_vaddr};
+    for (unsigned i = 0; i < h->e_phnum && !r->e->functions; i++)
+        if (all[i].p_type == PT_GNU_EH_FRAME)
+            read_functions(r, &all[i]);
     free(all);
     return true;
+}
+
+static void look_for_python(struct sv_elf *e, const Elf64_Sym *s, const char *name)
+{
+    if (strcmp(name, "_PyRuntime") == 0)
+        e->python_runtime = s->st_value;
+    else if (strcmp(name, "Py_Version") == 0)
+        e->python_version = s->st_value;
+}
+
+/* Variables too small for a lock are left out. */
+static void add_variable(struct sv_elf *e, const Elf64_Sym *s, size_t first_name)
+{
+    if (s->st_size < sizeof(uint32_t) || s->st_name == 0)
+        return;
+    e->variables =
+        sv_grow(e->variables, &e->cap_variables, e->n_variables + 1, sizeof *e->variables);
+    e->variables[e->n_variables++] =
+        (struct sv_elf_symbol){s->st_value, s->st_size, (uint32_t)(first_name + s->st_name)};
 }
 
 static void add_symbols(struct sv_elf *e, const Elf64_Sym *all, size_t n, size_t first_name,
@@ -80,6 +120,10 @@ static void add_symbols(struct sv_elf *e, const Elf64_Sym *all, size_t n, size_t
 {
     for (size_t i = 0; i < n; i++) {
         unsigned type = ELF64_ST_TYPE(all[i].st_info);
+        if (type == STT_OBJECT && all[i].st_shndx != SHN_UNDEF && all[i].st_name < n_names) {
+            look_for_python(e, &all[i], e->names + first_name + all[i].st_name);
+            add_variable(e, &all[i], first_name);
+        }
         if ((type != STT_FUNC && type != STT_GNU_IFUNC) || all[i].st_shndx == SHN_UNDEF ||
             all[i].st_name == 0 || all[i].st_name >= n_names)
             continue;
@@ -138,18 +182,17 @@ static int by_address(const void *a, const void *b)
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-bool sv_elf_read(const char *path, size_t limit, struct sv_elf *e)
+bool sv_elf_read(int fd, size_t limit, struct sv_elf *e)
 {
     struct stat st;
-    struct reading r = {.e = e, .left = limit};
+    struct reading r = {.e = e, .left = limit, .fd = fd};
     *e = (struct sv_elf){0};
-    r.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (r.fd < 0)
-        return false;
     bool is_good = fstat(r.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
     r.file_size = is_good ? (uint64_t)st.st_size : 0;
-    is_good = is_good && read_head(&r) && read_loads(&r) && read_sections(&r);
-    close(r.fd);
+    is_good = is_good && read_head(&r) && read_loads(&r);
+    e->entry = r.head.e_entry;
+    if (is_good)
+        read_sections(&r);
     free(r.sections);
     if (!is_good) {
         sv_elf_fini(e);
@@ -157,35 +200,82 @@ bool sv_elf_read(const char *path, size_t limit, struct sv_elf *e)
     }
     if (e->n > 1)
         qsort(e->symbols, e->n, sizeof *e->symbols, by_address);
+    if (e->n_variables > 1)
+        qsort(e->variables, e->n_variables, sizeof *e->variables, by_address);
     return true;
 }
 
 void sv_elf_fini(struct sv_elf *e)
 {
     free(e->symbols);
+    free(e->variables);
     free(e->names);
     free(e->loads);
+    free(e->functions);
     *e = (struct sv_elf){0};
 }
 
 size_t sv_elf_bytes(const struct sv_elf *e)
 {
-    return e->cap * sizeof *e->symbols + e->n_names;
+    return (e->cap + e->cap_variables) * sizeof *e->symbols + e->n_names + 8 * e->n_functions;
 }
 
-const char *sv_elf_name(const struct sv_elf *e, uint64_t file_offset)
+uint64_t sv_elf_address(const struct sv_elf *e, uint64_t file_offset)
 {
     uint64_t at = UINT64_MAX;
     for (size_t i = 0; i < e->n_loads; i++)
         if (file_offset >= e->loads[i].offset &&
             file_offset - e->loads[i].offset < e->loads[i].size)
             at = file_offset - e->loads[i].offset + e->loads[i].at;
+    return at;
+}
+
+static uint64_t begin_of(const struct sv_elf *e, size_t i)
+{
+    return e->functions_from + (uint64_t)(int64_t)e->functions[2 * i];
+}
+
+/* Between functions with rules there may be others without: the entry says how long its function is. */
+uint64_t sv_elf_begin(const struct sv_elf *e, int fd, uint64_t address)
+{
+    enum { LENGTH, CIE, BEGIN, RANGE, WORDS };
+    size_t low;
+    uint32_t entry[WORDS];
+    SV_SEARCH(low, middle, 0, e->n_functions, begin_of(e, middle) <= address);
+    if (low == 0)
+        return address;
+    uint64_t begin = begin_of(e, low - 1);
+    int64_t at = (int64_t)e->functions_at + e->functions[2 * (low - 1) + 1];
+    bool is_known = at >= 0 && pread(fd, entry, sizeof entry, at) == (ssize_t)sizeof entry &&
+                    entry[LENGTH] != UINT32_MAX && address - begin < entry[RANGE];
+    return is_known ? begin : address;
+}
+
+const struct sv_elf_symbol *sv_elf_symbol(const struct sv_elf *e, uint64_t address)
+{
     /* the first symbol after it */
     size_t low;
-    SV_SEARCH(low, middle, 0, e->n, e->symbols[middle].at <= at);
-    if (at == UINT64_MAX || low == 0)
-        return NULL;
-    const struct sv_elf_symbol *s = &e->symbols[low - 1];
-    /* Hand-written code often has no size: it reaches to the next symbol. */
-    return s->size == 0 || at - s->at < s->size ? e->names + s->name : NULL;
+    SV_SEARCH(low, middle, 0, e->n, e->symbols[middle].at <= address);
+    enum { INNER_MAX = 8 }; /* small symbols that lie in a larger one */
+    for (unsigned i = 0; i < INNER_MAX && low > i && address != UINT64_MAX; i++) {
+        const struct sv_elf_symbol *s = &e->symbols[low - 1 - i];
+        /* Hand-written code often has no size: it reaches to the next symbol. */
+        if ((s->size == 0 && i == 0) || address - s->at < s->size)
+            return s;
+    }
+    return NULL;
+}
+
+const char *sv_elf_name(const struct sv_elf *e, uint64_t file_offset)
+{
+    const struct sv_elf_symbol *s = sv_elf_symbol(e, sv_elf_address(e, file_offset));
+    return s ? e->names + s->name : NULL;
+}
+
+const char *sv_elf_variable(const struct sv_elf *e, uint64_t address)
+{
+    size_t low;
+    SV_SEARCH(low, middle, 0, e->n_variables, e->variables[middle].at <= address);
+    const struct sv_elf_symbol *v = low ? &e->variables[low - 1] : NULL;
+    return v && address - v->at < v->size ? e->names + v->name : NULL;
 }

@@ -1,4 +1,4 @@
-/* Who is at an address. Called by samples.c for each frame of a stack.
+/* Who is at an address. Called by record/stacks/ for each frame of a stack.
  *
  * Races with the processes: their maps are read when they are first sampled and again when an address lies outside of what is known and was
  * sampled after the last reading: once per round of the recorder at most. A process that is gone by then keeps the maps that were read, or its parent's. */
@@ -7,34 +7,32 @@
 #include "core/base/mem.h"
 #include "core/base/search.h"
 #include "record/sample/procfs.h"
-#include "record/symbols/elf.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { MAPS_BYTES = 4 << 20, FILES_MAX = 4096, NAME_MAX_SHOWN = 512 };
+enum { MAPS_BYTES = 4 << 20, FILES_MAX = 4096, OPEN_MAX_FILES = 256, NAME_MAX_SHOWN = 512 };
 #define TABLES_BYTES   ((size_t)512 << 20) /* of all files together */
 #define KALLSYMS_BYTES ((size_t)64 << 20)
 
-struct file {
-    struct sv_elf elf;
-    char *path;
-    const char *nameless; /* "[libc.so.6]" */
-    bool is_read;
-};
-
 struct range {
     uint64_t start, end, offset;
-    uint32_t file;
+    struct sv_code_file *file;
 };
 
 struct space {
     struct range *ranges; /* by address */
     size_t n, cap;
     int64_t read_ns;
-    bool is_known; /* own maps were read since the last exec */
+    uint64_t readings;
+    unsigned n_vain; /* of the last readings, that did not have what was looked for */
+    bool is_known;   /* own maps were read since the last exec */
 };
 
 struct kernel_symbol {
@@ -43,8 +41,8 @@ struct kernel_symbol {
 };
 
 struct sv_symbols {
-    struct file *files;
-    size_t n_files, cap_files;
+    struct sv_code_file **files;
+    size_t n_files, cap_files, n_open;
     struct sv_map by_path; /* hash of path and inode → index + 1 */
     struct space *spaces;
     size_t n_spaces, cap_spaces;
@@ -55,6 +53,7 @@ struct sv_symbols {
     size_t bytes;
     char *kallsyms;
     bool has_kernel;
+    void (*frees)(struct sv_code_file *f);
 };
 
 struct sv_symbols *sv_symbols_new(const char *kallsyms)
@@ -66,14 +65,28 @@ struct sv_symbols *sv_symbols_new(const char *kallsyms)
     return s;
 }
 
+void sv_symbols_on_free(struct sv_symbols *s, void (*frees)(struct sv_code_file *f))
+{
+    s->frees = frees;
+}
+
+static void free_file(const struct sv_symbols *s, struct sv_code_file *f)
+{
+    if (s->frees)
+        s->frees(f);
+    if (f->fd >= 0)
+        close(f->fd);
+    sv_elf_fini(&f->elf);
+    free(f->path);
+    free(f);
+}
+
 void sv_symbols_free(struct sv_symbols *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->n_files; i++) {
-        sv_elf_fini(&s->files[i].elf);
-        free(s->files[i].path);
-    }
+    for (size_t i = 0; i < s->n_files; i++)
+        free_file(s, s->files[i]);
     for (size_t i = 0; i < s->n_spaces; i++)
         free(s->spaces[i].ranges);
     free(s->files);
@@ -95,32 +108,38 @@ static int by_address(const void *a, const void *b)
 }
 
 /* "ffffffff81000000 T name" and for modules a tab and "[module]". Names get the mark that flame graphs know the kernel's frames by. */
-static void read_kernel(struct sv_symbols *s)
+static void add_kernel_symbol(struct sv_symbols *s, const char *line)
 {
-    char line[1024], name[NAME_MAX_SHOWN], text[NAME_MAX_SHOWN + 8];
-    FILE *f = fopen(s->kallsyms, "re");
+    char text[NAME_MAX_SHOWN + 8], *end;
+    uint64_t at = strtoull(line, &end, 16);
+    if (at == 0 || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || end[2] != ' ')
+        return;
+    size_t n = strcspn(end + 3, " \t\n");
+    if (n == 0 || n >= NAME_MAX_SHOWN)
+        return;
+    memcpy(text, end + 3, n);
+    memcpy(text + n, "_[k]", 4);
+    s->kernel = sv_grow(s->kernel, &s->cap_kernel, s->n_kernel + 1, sizeof *s->kernel);
+    s->kernel[s->n_kernel++] = (struct kernel_symbol){at, sv_arena_copy(&s->names, text, n + 4)};
+}
+
+void sv_symbols_read_kernel(struct sv_symbols *s)
+{
+    char line[1024];
+    FILE *f = s->has_kernel ? NULL : fopen(s->kallsyms, "re");
     s->has_kernel = true;
-    while (f && s->n_kernel * 40 < KALLSYMS_BYTES && fgets(line, sizeof line, f)) {
-        unsigned long long at;
-        char type;
-        if (sscanf(line, "%llx %c %511s", &at, &type, name) != 3 || at == 0 ||
-            !strchr("tTwW", type))
-            continue;
-        int n = snprintf(text, sizeof text, "%s_[k]", name);
-        s->kernel = sv_grow(s->kernel, &s->cap_kernel, s->n_kernel + 1, sizeof *s->kernel);
-        s->kernel[s->n_kernel++] =
-            (struct kernel_symbol){at, sv_arena_copy(&s->names, text, (size_t)n)};
-    }
-    if (f)
-        fclose(f);
+    while (f && s->n_kernel * 40 < KALLSYMS_BYTES && fgets(line, sizeof line, f))
+        add_kernel_symbol(s, line);
+    if (!f)
+        return;
+    fclose(f);
     if (s->n_kernel > 1)
         qsort(s->kernel, s->n_kernel, sizeof *s->kernel, by_address);
 }
 
 const char *sv_symbols_kernel(struct sv_symbols *s, uint64_t address)
 {
-    if (!s->has_kernel)
-        read_kernel(s);
+    sv_symbols_read_kernel(s);
     size_t low;
     SV_SEARCH(low, middle, 0, s->n_kernel, s->kernel[middle].at <= address);
     return low ? s->kernel[low - 1].name : "[kernel]";
@@ -144,7 +163,7 @@ void sv_symbols_exec(struct sv_symbols *s, uint32_t pid)
 {
     const uint64_t *at = sv_map_find(&s->by_pid, pid);
     if (at)
-        s->spaces[*at - 1].n = 0, s->spaces[*at - 1].read_ns = 0;
+        s->spaces[*at - 1].n = 0, s->spaces[*at - 1].read_ns = 0, s->spaces[*at - 1].n_vain = 0;
 }
 
 void sv_symbols_end(struct sv_symbols *s, uint32_t pid)
@@ -154,7 +173,8 @@ void sv_symbols_end(struct sv_symbols *s, uint32_t pid)
         return;
     struct space *x = &s->spaces[*at - 1];
     free(x->ranges);
-    *x = (struct space){0}; /* stays in its place: the number may come again */
+    *x =
+        (struct space){.readings = x->readings}; /* stays in its place: the number may come again */
 }
 
 void sv_symbols_fork(struct sv_symbols *s, uint32_t parent, uint32_t child)
@@ -182,23 +202,26 @@ static const char *nameless(struct sv_symbols *s, const char *path)
     return sv_arena_copy(&s->names, text, (size_t)n);
 }
 
-static uint32_t file_of(struct sv_symbols *s, const char *path, uint64_t identity)
+static struct sv_code_file *file_of(struct sv_symbols *s, const char *path, uint64_t identity,
+                                    uint64_t inode)
 {
     bool is_new;
     uint64_t *at = sv_map_add(&s->by_path, sv_hash_bytes(path, strlen(path), identity), &is_new);
     if (!is_new)
-        return (uint32_t)*at - 1;
+        return s->files[*at - 1];
     if (s->n_files == FILES_MAX) {
-        *at = 1; /* too many: they share a name */
-        return 0;
+        *at = FILES_MAX; /* too many: they share the last one, which has no name */
+        return s->files[FILES_MAX - 1];
     }
     s->files = sv_grow(s->files, &s->cap_files, s->n_files + 1, sizeof *s->files);
-    struct file *f = &s->files[s->n_files++];
-    *f = (struct file){.nameless = nameless(s, path)};
+    struct sv_code_file *f = sv_alloc(sizeof *f);
+    *f = (struct sv_code_file){.inode = inode, .number = (uint32_t)s->n_files, .fd = -1};
+    f->nameless = s->n_files + 1 == FILES_MAX ? "[unknown]" : nameless(s, path);
     f->path = sv_alloc(strlen(path) + 1);
     memcpy(f->path, path, strlen(path));
+    s->files[s->n_files++] = f;
     *at = s->n_files;
-    return (uint32_t)s->n_files - 1;
+    return f;
 }
 
 /* 7f0c…-7f0d… r-xp 00026000 fe:00 1234   /usr/lib/libc.so.6 */
@@ -219,7 +242,7 @@ static void add_range(struct sv_symbols *s, struct space *x, const char *line, s
         return;
     const char *path = path_at > 0 ? text + path_at : "";
     uint64_t identity = inode ^ (uint64_t)major << 52 ^ (uint64_t)minor << 40;
-    uint32_t file = file_of(s, path, identity);
+    struct sv_code_file *file = file_of(s, path, identity, inode);
     x->ranges = sv_grow(x->ranges, &x->cap, x->n + 1, sizeof *x->ranges);
     x->ranges[x->n++] = (struct range){start, end, offset, file};
 }
@@ -235,6 +258,7 @@ void sv_symbols_maps(struct sv_symbols *s, uint32_t pid, const char *text, int64
     }
     x->is_known = true;
     x->read_ns = now_ns;
+    x->readings++;
 }
 
 static void read_maps(struct sv_symbols *s, uint32_t pid)
@@ -252,6 +276,11 @@ static void read_maps(struct sv_symbols *s, uint32_t pid)
     free(text);
 }
 
+void sv_symbols_read(struct sv_symbols *s, uint32_t pid)
+{
+    read_maps(s, pid);
+}
+
 static const struct range *range_of(const struct space *x, uint64_t address)
 {
     size_t low;
@@ -259,34 +288,149 @@ static const struct range *range_of(const struct space *x, uint64_t address)
     return low < x->n && x->ranges[low].start <= address ? &x->ranges[low] : NULL;
 }
 
-/* The file as the process sees it, which may be in a container; else as we do. */
-static void read_file(struct sv_symbols *s, struct file *f, uint32_t pid)
+static int open_regular(const char *path, uint64_t inode)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (inode && st.st_ino != inode))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* The file as the process sees it, which may be in a container; or what it has mapped, though the file has no name any more; else as we see it, if
+ * that is the same one. */
+static int open_file(const struct sv_code_file *f, uint32_t pid, const struct range *r)
 {
     char path[4400];
+    snprintf(path, sizeof path, "%s/%u/root%s", sv_procfs_root(), pid, f->path);
+    int fd = open_regular(path, 0);
+    if (fd < 0) {
+        snprintf(path, sizeof path, "%s/%u/map_files/%" PRIx64 "-%" PRIx64, sv_procfs_root(), pid,
+                 r->start, r->end);
+        fd = open_regular(path, 0);
+    }
+    return fd >= 0 ? fd : open_regular(f->path, f->inode);
+}
+
+static void read_file(struct sv_symbols *s, struct sv_code_file *f, uint32_t pid,
+                      const struct range *r)
+{
     size_t left = TABLES_BYTES - (s->bytes < TABLES_BYTES ? s->bytes : TABLES_BYTES);
     f->is_read = true;
-    if (f->path[0] != '/')
-        return;
-    snprintf(path, sizeof path, "%s/%u/root%s", sv_procfs_root(), pid, f->path);
-    if (!sv_elf_read(path, left, &f->elf) && !sv_elf_read(f->path, left, &f->elf))
-        return;
+    int fd = f->path[0] == '/' ? open_file(f, pid, r) : -1;
+    f->has_elf = fd >= 0 && sv_elf_read(fd, left, &f->elf);
     s->bytes += sv_elf_bytes(&f->elf);
+    if (f->has_elf && s->n_open < OPEN_MAX_FILES) { /* unwind information is read when needed */
+        f->fd = fd;
+        s->n_open++;
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* A stack that ends in a number which is no address would make us read them for each sample: 16 ms after the first time, a second at most. */
+static int64_t patience_ns(const struct space *x)
+{
+    const int64_t least = 16000000, most = 1000000000;
+    int64_t ns = x->n_vain == 0 ? 0 : least << (x->n_vain < 7 ? x->n_vain - 1 : 6);
+    return ns < most ? ns : most;
+}
+
+static const struct range *find_range(struct sv_symbols *s, uint32_t pid, uint64_t address,
+                                      int64_t ts_ns)
+{
+    struct space *x = space_of(s, pid);
+    const struct range *r = range_of(x, address);
+    if ((!x->is_known || !r) && ts_ns > x->read_ns + patience_ns(x)) {
+        read_maps(s, pid);
+        x = space_of(s, pid);
+        r = range_of(x, address);
+        x->n_vain = r ? 0 : x->n_vain + 1;
+    }
+    if (r && !r->file->is_read)
+        read_file(s, r->file, pid, r);
+    return r;
+}
+
+bool sv_symbols_find(struct sv_symbols *s, uint32_t pid, uint64_t address, int64_t ts_ns,
+                     struct sv_code_at *at)
+{
+    const struct range *r = find_range(s, pid, address, ts_ns);
+    if (!r)
+        return false;
+    at->file = r->file;
+    at->offset = address - r->start + r->offset;
+    at->address = sv_elf_address(&r->file->elf, at->offset);
+    return true;
 }
 
 const char *sv_symbols_user(struct sv_symbols *s, uint32_t pid, uint64_t address, int64_t ts_ns)
 {
-    struct space *x = space_of(s, pid);
-    const struct range *r = range_of(x, address);
-    if ((!x->is_known || !r) && ts_ns > x->read_ns) {
-        read_maps(s, pid);
-        x = space_of(s, pid);
-        r = range_of(x, address);
-    }
-    if (!r)
+    struct sv_code_at at;
+    if (!sv_symbols_find(s, pid, address, ts_ns, &at))
         return "[unknown]";
-    struct file *f = &s->files[r->file];
-    if (!f->is_read)
-        read_file(s, f, pid);
-    const char *name = sv_elf_name(&f->elf, address - r->start + r->offset);
-    return name && *name ? name : f->nameless;
+    const char *name = sv_elf_name(&at.file->elf, at.offset);
+    return name && *name ? name : at.file->nameless;
+}
+
+uint64_t sv_symbols_readings(struct sv_symbols *s, uint32_t pid)
+{
+    return space_of(s, pid)->readings;
+}
+
+static bool is_pythons_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && (strncmp(slash, "/python", 7) == 0 || strncmp(slash, "/libpython", 10) == 0);
+}
+
+/* What the mapping adds to the addresses of the linker. */
+static bool bias_of(const struct range *r, uint64_t *bias)
+{
+    const struct sv_elf *e = &r->file->elf;
+    for (size_t i = 0; i < e->n_loads; i++)
+        if (e->loads[i].offset < r->offset + (r->end - r->start) &&
+            r->offset < e->loads[i].offset + e->loads[i].size) {
+            *bias = r->start - r->offset + e->loads[i].offset - e->loads[i].at;
+            return true;
+        }
+    return false;
+}
+
+bool sv_symbols_python(struct sv_symbols *s, uint32_t pid, struct sv_python_at *at)
+{
+    const struct space *x = space_of(s, pid);
+    for (size_t i = 0; i < x->n; i++) {
+        const struct range *r = &x->ranges[i];
+        uint64_t bias;
+        if (!is_pythons_name(r->file->path))
+            continue;
+        if (!r->file->is_read)
+            read_file(s, r->file, pid, r);
+        const struct sv_elf *e = &r->file->elf;
+        if (e->python_runtime && bias_of(r, &bias)) {
+            at->runtime = e->python_runtime + bias;
+            at->version = e->python_version ? e->python_version + bias : 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The data of a file is mapped behind its code. */
+const char *sv_symbols_variable(struct sv_symbols *s, uint32_t pid, uint64_t address)
+{
+    const struct space *x = space_of(s, pid);
+    const struct range *before = NULL;
+    uint64_t bias;
+    for (size_t i = 0; i < x->n; i++)
+        if (x->ranges[i].start <= address && (!before || x->ranges[i].start > before->start))
+            before = &x->ranges[i];
+    if (!before)
+        return NULL;
+    if (!before->file->is_read)
+        read_file(s, before->file, pid, before);
+    return bias_of(before, &bias) ? sv_elf_variable(&before->file->elf, address - bias) : NULL;
 }

@@ -1,0 +1,237 @@
+/* What a kernel program takes of the stack of the current thread: its registers, a copy of the upper end of its stack, the kernel's frames, and
+ * those of Python (stack_python.h). Both sides include it; the functions are for the kernel only.
+ *
+ * A record with a stack is a head, a struct sv_wire_stack, and behind it: n_kernel addresses, n_user addresses (innermost first), n_python frames
+ * (innermost first), copy_bytes bytes. sv_stacks_frames() (record/stacks/) makes names of it. A probe that wants a stack asks for room, fills the head,
+ * and sends what take_stack() returns:
+ *
+ *     struct stack_room *r = stack_room(STACK_OF_SAMPLE);
+ *     if (r) {
+ *         __u64 size = take_stack(ctx, r, task, STACK_OF_SAMPLE, true);
+ *         fill_head(&r->head, …);
+ *         send_stack(r, size, task, SV_WIRE_…);
+ *     } */
+#ifndef SV_RECORD_BPF_STACK_H
+#define SV_RECORD_BPF_STACK_H
+
+#include "records.h"
+
+/* Registers of x86-64 in the order in which unwind information numbers them. */
+enum { SV_STACK_BP = 6, SV_STACK_SP = 7, SV_STACK_IP = 16, SV_STACK_REGS = 17 };
+
+enum {
+    SV_STACK_COPY_MAX = 64 << 10, /* PyTorch's stacks are up to 40 KiB deep */
+    SV_STACK_ADDRESSES_MAX = 127, /* of the kernel, and of the process by frame pointers */
+    SV_STACK_PYTHON_MAX = 128
+};
+
+/* Whose stacks are taken. */
+enum stack_room_of { STACK_OF_SAMPLE, STACK_OF_SWITCH, STACK_ROOMS };
+
+/* How the frames of a process are found. */
+enum sv_stack_way {
+    SV_STACK_NONE, /* the innermost only */
+    SV_STACK_FP,   /* by frame pointers, in the kernel */
+    SV_STACK_COPY  /* from registers and a copy of the stack, in the recorder */
+};
+
+struct sv_wire_pyframe {
+    __u64 code; /* the address of its code object */
+    __u32 at;   /* where in its bytecode, in bytes */
+    __u8 owner; /* as CPython has it */
+    __u8 is_entry;
+    __u16 pad;
+};
+
+struct sv_wire_stack {
+    __u64 regs[SV_STACK_REGS]; /* all 0: not known */
+    __u64 own[2];              /* of the probe */
+    __u32 copy_bytes;          /* of the stack, from its pointer on */
+    __u16 n_kernel, n_user, n_python;
+    __u16 has_more_python; /* there were more frames than SV_STACK_PYTHON_MAX */
+    __u32 pad;
+};
+
+/* A code object of Python whose address is in frames that follow. Behind it: linetable_bytes bytes. */
+struct sv_wire_code {
+    struct sv_wire_head head;
+    __u64 code;
+    __u32 first_line, linetable_bytes;
+    __u8 name_kind, file_kind; /* bytes per character */
+    __u16 name_bytes, file_bytes, pad;
+    char name[256], file[512]; /* of a longer file its end */
+};
+
+/* Where CPython keeps what (record/stacks/python_offsets.c). */
+#define SV_PYTHON_NONE 0xffffffffu
+struct sv_wire_python {
+    __u64 runtime; /* address of _PyRuntime */
+    __u32 current, interpreters;
+    __u32 threads;                             /* of the interpreter */
+    __u32 next, native_id, cframe;             /* of the thread's state; cframe may be NONE */
+    __u32 frame;                               /* of the cframe, or of the thread's state */
+    __u32 code, previous, instr, owner, entry; /* of a frame; entry may be NONE */
+    __u32 first_line, file, name, linetable, bytecode; /* of a code object */
+    __u32 text_ascii, text_other;                      /* where the characters of a text begin */
+};
+
+#if defined(__bpf__)
+
+#define STACK_BYTES_MASK 0x3f8 /* 127 addresses */
+
+/* Addresses, frames and copy follow one another; the bounds that the kernel proves are those of all maxima together. */
+struct stack_room {
+    struct sv_wire_head head;
+    struct sv_wire_stack stack;
+    char bytes[2 * 1024 + SV_STACK_PYTHON_MAX * sizeof(struct sv_wire_pyframe) + SV_STACK_COPY_MAX +
+               4096];
+};
+
+/* One for each CPU and probe: the clock may interrupt another program of this CPU. Not a map per CPU, whose values are limited to 32 KiB. The loader sets
+ * the number. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, STACK_ROOMS);
+    __type(key, __u32);
+    __type(value, struct stack_room);
+} stack_rooms SEC(".maps");
+
+static __always_inline struct stack_room *stack_room(__u32 of)
+{
+    __u32 at = bpf_get_smp_processor_id() * STACK_ROOMS + of;
+    return bpf_map_lookup_elem(&stack_rooms, &at);
+}
+
+#if defined(SV_HOOKS_BTF) && defined(__TARGET_ARCH_x86)
+#define STACK_CAN_COPY 1
+
+static __always_inline bool take_registers(__u64 regs[SV_STACK_REGS])
+{
+    struct pt_regs *r = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    regs[0] = r->ax;
+    regs[1] = r->dx;
+    regs[2] = r->cx;
+    regs[3] = r->bx;
+    regs[4] = r->si;
+    regs[5] = r->di;
+    regs[SV_STACK_BP] = r->bp;
+    regs[SV_STACK_SP] = r->sp;
+    regs[8] = r->r8;
+    regs[9] = r->r9;
+    regs[10] = r->r10;
+    regs[11] = r->r11;
+    regs[12] = r->r12;
+    regs[13] = r->r13;
+    regs[14] = r->r14;
+    regs[15] = r->r15;
+    regs[SV_STACK_IP] = r->ip;
+    return regs[SV_STACK_SP] != 0;
+}
+
+/* How much of the stack there is, at most SV_STACK_COPY_MAX. The first thread's ends where the kernel put the arguments of the program, that of another one
+ * where its own memory is, which glibc puts behind the stack. */
+static __always_inline __u64 stack_depth(__u64 sp)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    __u64 depth = SV_STACK_COPY_MAX;
+    __u64 first = BPF_CORE_READ(task, mm, start_stack) - sp;
+    __u64 own = BPF_CORE_READ(task, thread.fsbase) - sp;
+    if (first < depth)
+        depth = first;
+    if (own < depth)
+        depth = own;
+    return depth;
+}
+
+/* The functions that are not static are checked by the kernel one by one: together they would be too much for it. So they take and return numbers only.
+ *
+ * Page by page, because a page may not be there: it reads as zeros, and those behind it are tried all the same. Returns the end of the last one that
+ * was read. */
+__noinline __u64 copy_stack(__u32 room, __u64 offset)
+{
+    const __u64 page = 4096;
+    struct stack_room *r = stack_room(room);
+    if (!r || offset > sizeof r->bytes - SV_STACK_COPY_MAX - page)
+        return 0;
+    char *to = r->bytes + offset;
+    __u64 sp = r->stack.regs[SV_STACK_SP], depth = stack_depth(sp),
+          first = page - (sp & (page - 1)), end = 0;
+    if (first > depth)
+        first = depth;
+    if (bpf_probe_read_user(to, first & (2 * page - 1), (void *)sp) == 0)
+        end = first;
+    for (__u64 i = 0; i < SV_STACK_COPY_MAX / page; i++) {
+        __u64 at = first + i * page;
+        if (at >= depth || at > SV_STACK_COPY_MAX)
+            break;
+        __u64 size = depth - at;
+        if (size > page)
+            size = page;
+        if (bpf_probe_read_user(to + at, size, (void *)(sp + at)) == 0)
+            end = at + size;
+    }
+    return end;
+}
+#else
+#define STACK_CAN_COPY 0
+#endif
+
+#include "stack_python.h"
+
+/* Fills all but the head. Returns the size of the record, 0: it does not fit. */
+static __always_inline __u64 take_stack(void *ctx, struct stack_room *r, struct sv_wire_task *task,
+                                        __u32 room, bool has_kernel)
+{
+    __u64 n = 0;
+    struct sv_wire_stack *s = &r->stack;
+    s->n_user = s->n_python = s->has_more_python = 0;
+    s->copy_bytes = s->pad = 0;
+    if (has_kernel) {
+        long kernel = bpf_get_stack(ctx, r->bytes, STACK_BYTES_MASK, 0);
+        n = kernel > 0 ? (__u64)kernel & STACK_BYTES_MASK : 0;
+    }
+    s->n_kernel = (__u16)(n / 8);
+    bool has_registers = false;
+#if STACK_CAN_COPY
+    if (config.stack_way != SV_STACK_FP)
+        has_registers = take_registers(s->regs);
+#endif
+    if (!has_registers)
+        __builtin_memset(s->regs, 0, sizeof s->regs);
+    if (config.stack_way == SV_STACK_FP) {
+        long user = bpf_get_stack(ctx, r->bytes + n, STACK_BYTES_MASK, BPF_F_USER_STACK);
+        __u64 more = user > 0 ? (__u64)user & STACK_BYTES_MASK : 0;
+        s->n_user = (__u16)(more / 8);
+        n += more;
+    }
+#if STACK_HAS_PYTHON
+    if (config.has_python)
+        n += take_python(room, n, python_process(task), task->tgid, task->tid);
+#endif
+#if STACK_CAN_COPY
+    if (config.stack_way == SV_STACK_COPY && has_registers) {
+        __u64 copied = copy_stack(room, n);
+        s->copy_bytes = (__u32)copied;
+        n += copied;
+    }
+#endif
+    (void)task;
+    (void)room;
+    return n <= sizeof r->bytes ? sizeof r->head + sizeof r->stack + n : 0;
+}
+
+/* The reader is woken by the first stack of a thread: it has to read the maps of the process while that lives. */
+static __always_inline void send_stack(struct stack_room *r, __u64 size, struct sv_wire_task *task,
+                                       unsigned kind)
+{
+    void *ring = my_ring();
+    if (!ring || size == 0 || size > sizeof *r)
+        return;
+    __u64 flags = task->is_sampled ? wake_flags(ring, size) : BPF_RB_FORCE_WAKEUP;
+    task->is_sampled = 1;
+    count(kind, bpf_ringbuf_output(ring, r, size, flags) == 0);
+}
+
+#endif
+
+#endif

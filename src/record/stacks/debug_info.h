@@ -1,0 +1,21 @@
+/* Debug information of a file: which functions an address is in, with those that were inlined, and in which line. By elfutils' libdw. */
+#ifndef SV_RECORD_STACKS_DEBUG_INFO_H
+#define SV_RECORD_STACKS_DEBUG_INFO_H
+
+#include "record/symbols/symbols.h"
+
+struct sv_debug_frame {
+    const char *name; /* may be mangled; NULL: not known */
+    const char *file; /* without its folder; NULL: not known */
+    int line;         /* 0: not known */
+};
+
+/* In the file itself or in one for debuggers that has the same build id (/usr/lib/debug). NULL: there is none. */
+struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f);
+void sv_debug_info_free(struct sv_debug_info *d);
+
+/* Innermost first; the last one is the function that is really there. The texts are valid until sv_debug_info_free(). */
+size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv_debug_frame *out,
+                            size_t max);
+
+#endif
