@@ -91,6 +91,7 @@ const struct sv_command *sv_command_named(const char *name);
 struct sv_common {
     bool quiet, help;
     const char *color;
+    uint64_t threads;      /* 0: not given */
     struct sv_words given; /* the names of the command's own options, as they came */
 };
 extern struct sv_common sv_common;

@@ -40,6 +40,11 @@ struct sv_cell sv_cell_null(void)
     return (struct sv_cell){.type = SV_CELL_NULL};
 }
 
+struct sv_cell sv_cell_share(double part, double whole)
+{
+    return whole > 0 ? sv_cell_real(part / whole) : sv_cell_null();
+}
+
 static int flush(struct sv_printer *p, struct sv_err *err)
 {
     if (p->text.failed)

@@ -50,5 +50,6 @@ struct sv_cell sv_cell_text(const char *s);
 struct sv_cell sv_cell_int(int64_t i);
 struct sv_cell sv_cell_real(double d);
 struct sv_cell sv_cell_null(void);
+struct sv_cell sv_cell_share(double part, double whole); /* NULL of nothing */
 
 #endif

@@ -279,17 +279,10 @@ static int each_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t 
     return s->row(s->ctx, cells, err);
 }
 
-static int each_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    (void)r;
-    (void)err;
-    return 0;
-}
-
 int sv_ch_each(struct sv_ch *c, const char *host, const char *sql, size_t n_columns, sv_ch_row *row,
                void *ctx, struct sv_err *err)
 {
-    struct each_sink s = {{each_head, each_row, each_end}, n_columns, row, ctx};
+    struct each_sink s = {{each_head, each_row, sv_rows_no_end}, n_columns, row, ctx};
     struct sv_ch_answer a;
     sv_ch_answer_init(&a, &s.rows);
     int code = sv_ch_ask(c, host, SV_CH_READ, sql, strlen(sql), &a.take, err);

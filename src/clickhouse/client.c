@@ -56,10 +56,10 @@ void sv_ch_forget(struct sv_ch *c)
     (void)c;
 }
 #else
+#include "clickhouse/curl_late.h"
 #include "clickhouse/pack.h"
 #include "core/base/mem.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -93,7 +93,7 @@ struct sv_ch {
 static int check_form(struct request *r)
 {
     char *type = NULL;
-    curl_easy_getinfo(r->curl, CURLINFO_CONTENT_TYPE, &type);
+    sv_curl.curl_easy_getinfo(r->curl, CURLINFO_CONTENT_TYPE, &type);
     r->is_checked = true;
     if (type && strncmp(type, "text/tab-separated-values", 25) == 0)
         return 0;
@@ -108,7 +108,7 @@ static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
     struct request *r = ctx;
     long status = 0;
     n *= size;
-    curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+    sv_curl.curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200) {
         size_t space = WORDS_MAX - r->words.len;
         sv_buf_add(&r->words, data, n < space ? n : space);
@@ -128,12 +128,12 @@ static int judge(struct request *r, CURLcode result, struct sv_err *err)
     char words[400];
     long status = 0;
     unsigned port = r->c->target.port;
-    curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+    sv_curl.curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
     if (r->took < 0)
         return r->took;
     if (result != CURLE_OK)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "ClickHouse at %.100s:%u: %.300s", r->host, port,
-                          *r->error ? r->error : curl_easy_strerror(result));
+                          *r->error ? r->error : sv_curl.curl_easy_strerror(result));
     if (status == 200)
         return 0;
     int number = sv_ch_words((const char *)r->words.data, r->words.len, words, sizeof words);
@@ -170,26 +170,27 @@ static void set_up(struct request *r, struct sv_ch *c, const char *host, const s
     snprintf(r->host, sizeof r->host, "%s", host);
     sv_buf_clear(&r->words);
     if (!r->curl)
-        r->curl = curl_easy_init();
+        r->curl = sv_curl.curl_easy_init();
     if (!r->curl)
         sv_out_of_memory(0);
-    curl_easy_reset(r->curl);
-    curl_easy_setopt(r->curl, CURLOPT_URL, (const char *)url->data);
-    curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR, c->target.is_secure ? "https" : "http");
-    curl_easy_setopt(r->curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(r->curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, 15L);
-    curl_easy_setopt(r->curl, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, r->error);
-    curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take_answer);
-    curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
-    curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, c->fields);
-    curl_easy_setopt(r->curl, CURLOPT_POST, 1L);
-    curl_easy_setopt(r->curl, CURLOPT_POSTFIELDS, body);
-    curl_easy_setopt(r->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+    sv_curl.curl_easy_reset(r->curl);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_URL, (const char *)url->data);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR,
+                             c->target.is_secure ? "https" : "http");
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_PROXY, "");
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_FOLLOWLOCATION, 0L);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, 15L);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, r->error);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take_answer);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, c->fields);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_POST, 1L);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_POSTFIELDS, body);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
     const char *authorities = getenv("STAVE_CLICKHOUSE_CA");
     if (authorities && *authorities)
-        curl_easy_setopt(r->curl, CURLOPT_CAINFO, authorities);
+        sv_curl.curl_easy_setopt(r->curl, CURLOPT_CAINFO, authorities);
 }
 
 int sv_ch_ask(struct sv_ch *c, const char *host, unsigned how, const char *sql, size_t len,
@@ -204,8 +205,8 @@ int sv_ch_ask(struct sv_ch *c, const char *host, unsigned how, const char *sql, 
     r->take = take;
     r->err = err;
     set_up(r, c, host, &url, sql, len);
-    curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, how & SV_CH_ONCE ? 1L : 0L);
-    int code = judge(r, curl_easy_perform(r->curl), err);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, how & SV_CH_ONCE ? 1L : 0L);
+    int code = judge(r, sv_curl.curl_easy_perform(r->curl), err);
     sv_buf_fini(&url);
     return code;
 }
@@ -216,8 +217,8 @@ static void forget_insert(struct request *r)
 {
     if (!r->is_used)
         return;
-    curl_multi_remove_handle(r->c->multi, r->curl);
-    curl_slist_free_all(r->fields);
+    sv_curl.curl_multi_remove_handle(r->c->multi, r->curl);
+    sv_curl.curl_slist_free_all(r->fields);
     sv_buf_fini(&r->body);
     r->fields = NULL;
     r->is_used = false;
@@ -226,7 +227,7 @@ static void forget_insert(struct request *r)
 static void take_results(struct sv_ch *c)
 {
     int left;
-    for (CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));) {
+    for (CURLMsg *m; (m = sv_curl.curl_multi_info_read(c->multi, &left));) {
         struct request *r = NULL;
         for (size_t i = 0; i < SV_CH_INSERTS_MAX; i++)
             if (c->inserts[i].is_used && c->inserts[i].curl == m->easy_handle)
@@ -250,7 +251,7 @@ static int report(struct sv_ch *c, struct sv_err *err)
 int sv_ch_go_on(struct sv_ch *c, struct sv_err *err)
 {
     int running;
-    curl_multi_perform(c->multi, &running);
+    sv_curl.curl_multi_perform(c->multi, &running);
     take_results(c);
     return report(c, err);
 }
@@ -265,7 +266,7 @@ static int wait_for(struct sv_ch *c, size_t n, struct sv_err *err)
             used += c->inserts[i].is_used;
         if (used <= n)
             return code;
-        if (curl_multi_poll(c->multi, NULL, 0, 1000, NULL) != CURLM_OK)
+        if (sv_curl.curl_multi_poll(c->multi, NULL, 0, 1000, NULL) != CURLM_OK)
             return sv_err_set(err, SV_EIO, SV_NO_POS, "waiting for ClickHouse failed");
     }
 }
@@ -277,12 +278,12 @@ int sv_ch_finish(struct sv_ch *c, struct sv_err *err)
 
 static void add_query(struct request *r, const char *sql, struct sv_buf *url)
 {
-    char *escaped = curl_easy_escape(r->curl, sql, 0);
+    char *escaped = sv_curl.curl_easy_escape(r->curl, sql, 0);
     if (!escaped)
         sv_out_of_memory(0);
     sv_buf_printf(url, "&query=%s", escaped);
     sv_buf_byte(url, 0);
-    curl_free(escaped);
+    sv_curl.curl_free(escaped);
 }
 
 int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_buf *body,
@@ -308,13 +309,13 @@ int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_b
     set_up(r, c, host, &url, r->body.data, r->body.len);
     sv_buf_fini(&url);
     for (const struct curl_slist *f = c->fields; f; f = f->next)
-        r->fields = curl_slist_append(r->fields, f->data);
+        r->fields = sv_curl.curl_slist_append(r->fields, f->data);
     if (sv_ch_pack_header)
-        r->fields = curl_slist_append(r->fields, sv_ch_pack_header);
-    curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->fields);
-    curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, 1L);
-    curl_easy_setopt(r->curl, CURLOPT_FORBID_REUSE, 1L);
-    if (curl_multi_add_handle(c->multi, r->curl) != CURLM_OK)
+        r->fields = sv_curl.curl_slist_append(r->fields, sv_ch_pack_header);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->fields);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, 1L);
+    sv_curl.curl_easy_setopt(r->curl, CURLOPT_FORBID_REUSE, 1L);
+    if (sv_curl.curl_multi_add_handle(c->multi, r->curl) != CURLM_OK)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "the request to ClickHouse cannot be made");
     return sv_ch_go_on(c, err);
 }
@@ -327,24 +328,27 @@ static void add_field(struct sv_ch *c, const char *name, const char *value)
     if (!*value)
         return;
     snprintf(line, sizeof line, "%s: %s", name, value);
-    c->fields = curl_slist_append(c->fields, line);
+    c->fields = sv_curl.curl_slist_append(c->fields, line);
     explicit_bzero(line, sizeof line);
 }
 
 int sv_ch_open(const struct sv_ch_target *t, struct sv_ch **out, struct sv_err *err)
 {
+    char why[200];
     *out = NULL;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (!sv_curl_load(why, sizeof why))
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s", why);
+    if (sv_curl.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "libcurl cannot be used");
     struct sv_ch *c = *out = sv_alloc(sizeof *c);
     c->target = *t;
-    c->multi = curl_multi_init();
+    c->multi = sv_curl.curl_multi_init();
     if (!c->multi)
         sv_out_of_memory(0);
     add_field(c, "X-ClickHouse-User", t->user);
     add_field(c, "X-ClickHouse-Key", t->password);
-    c->fields = curl_slist_append(c->fields, "Expect:");
-    c->fields = curl_slist_append(c->fields, "Content-Type: application/octet-stream");
+    c->fields = sv_curl.curl_slist_append(c->fields, "Expect:");
+    c->fields = sv_curl.curl_slist_append(c->fields, "Content-Type: application/octet-stream");
     c->asking.c = c;
     sv_buf_init(&c->asking.words, WORDS_MAX);
     for (size_t i = 0; i < SV_CH_INSERTS_MAX; i++) {
@@ -375,15 +379,15 @@ void sv_ch_close(struct sv_ch *c)
         forget_insert(&c->inserts[i]);
         sv_buf_fini(&c->inserts[i].words);
         if (c->inserts[i].curl)
-            curl_easy_cleanup(c->inserts[i].curl);
+            sv_curl.curl_easy_cleanup(c->inserts[i].curl);
     }
     sv_buf_fini(&c->asking.words);
     if (c->asking.curl)
-        curl_easy_cleanup(c->asking.curl);
-    curl_multi_cleanup(c->multi);
-    curl_slist_free_all(c->fields);
+        sv_curl.curl_easy_cleanup(c->asking.curl);
+    sv_curl.curl_multi_cleanup(c->multi);
+    sv_curl.curl_slist_free_all(c->fields);
     explicit_bzero(&c->target, sizeof c->target);
     free(c);
-    curl_global_cleanup();
+    sv_curl.curl_global_cleanup();
 }
 #endif

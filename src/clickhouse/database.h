@@ -4,7 +4,7 @@
  * load that was killed is never seen, and removed by a later one. A load of a file that is there replaces it in the same moment. The file's rows and its
  * ledger rows are on one server, so that one insert decides.
  *
- * States in the ledger: begun, done, dropped (not to be seen again), gone (its rows are removed). */
+ * States in the ledger: begun, done, dropped (not to be seen again). */
 #ifndef SV_CLICKHOUSE_DATABASE_H
 #define SV_CLICKHOUSE_DATABASE_H
 
@@ -68,11 +68,11 @@ struct sv_ch_entry {
 int sv_ch_record(struct sv_ch_db *db, const struct sv_ch_entry *e, const char *state,
                  struct sv_err *err);
 uint64_t sv_ch_new_id(void); /* of a load */
-/* Removes the rows of a load from a server, whatever state it is in; it is not seen any more. is_over: no insert of it can be under way there; else it is not
- * marked as gone, and the next cleaning looks again. */
+/* Removes the rows of a load from a server, whatever state it is in; it is not seen any more. An insert that is still under way there stores its rows later: the
+ * next cleaning removes them. */
 int sv_ch_drop(struct sv_ch_db *db, const char *host, const char *run, uint64_t load_id,
-               bool is_over, struct sv_err *err);
-/* Removes what is replaced, what was dropped before and is not gone, and what a process began that no longer runs (of other machines: a day ago). */
+               struct sv_err *err);
+/* Removes what is stored of loads that were replaced or dropped, or that a process began that no longer runs (of other machines: a day ago). */
 int sv_ch_clean(struct sv_ch_db *db, const char *host, struct sv_err *err);
 
 struct sv_ch_progress {

@@ -131,8 +131,8 @@ static int next_version(struct sv_ch_db *db, const struct sv_ch_entry *e, int64_
     sv_buf_str(&sql, " AND file = ");
     sv_ch_quote(&sql, e->file->name);
     int code = sv_ch_number(db->client, e->host, sv_buf_cstr(&sql), &newest, err);
-    if (newest >= *version && newest < INT64_MAX)
-        *version = newest + 1;
+    if (newest >= *version && newest < INT64_MAX - UINT16_MAX) /* two loads at once differ, too */
+        *version = newest + 1 + (int64_t)(e->load_id & (UINT16_MAX >> 1));
     sv_buf_fini(&sql);
     return code;
 }
@@ -178,16 +178,15 @@ int sv_ch_record(struct sv_ch_db *db, const struct sv_ch_entry *e, const char *s
 
 /* ---- what is removed ---- */
 
-static int mark(struct sv_ch_db *db, const char *host, const char *run, uint64_t load_id,
-                const char *state, struct sv_err *err)
+static int mark_dropped(struct sv_ch_db *db, const char *host, const char *run, uint64_t load_id,
+                        struct sv_err *err)
 {
     struct sv_buf sql;
     sv_buf_init(&sql, SQL_MAX);
-    sv_buf_printf(&sql,
-                  "INSERT INTO load_rows (" SV_CH_LOAD_COLUMNS ") SELECT run, host, rank, file, "
-                  "load_id, '%s', version, sha256, size_bytes, start_ts, end_ts, "
-                  "realtime_offset, world_size, slices, writer, stave FROM load_rows WHERE run = ",
-                  state);
+    sv_buf_str(&sql,
+               "INSERT INTO load_rows (" SV_CH_LOAD_COLUMNS ") SELECT run, host, rank, file, "
+               "load_id, 'dropped', version, sha256, size_bytes, start_ts, end_ts, "
+               "realtime_offset, world_size, slices, writer, stave FROM load_rows WHERE run = ");
     sv_ch_quote(&sql, run);
     sv_buf_printf(&sql, " AND load_id = %llu LIMIT 1", (unsigned long long)load_id);
     int code = change(db, host, &sql, err);
@@ -196,10 +195,10 @@ static int mark(struct sv_ch_db *db, const char *host, const char *run, uint64_t
 }
 
 int sv_ch_drop(struct sv_ch_db *db, const char *host, const char *run, uint64_t load_id,
-               bool is_over, struct sv_err *err)
+               struct sv_err *err)
 {
     struct sv_buf sql;
-    int code = mark(db, host, run, load_id, "dropped", err);
+    int code = mark_dropped(db, host, run, load_id, err);
     sv_buf_init(&sql, SQL_MAX);
     for (size_t i = 0; i < sv_n_typed_tables && code >= 0; i++) {
         sv_buf_printf(&sql, "ALTER TABLE %s_rows DROP PARTITION (", sv_typed_tables[i].name);
@@ -208,14 +207,13 @@ int sv_ch_drop(struct sv_ch_db *db, const char *host, const char *run, uint64_t 
         code = change(db, host, &sql, err);
     }
     sv_buf_fini(&sql);
-    return code < 0 || !is_over ? code : mark(db, host, run, load_id, "gone", err);
+    return code;
 }
 
 /* Loads to be removed, as the ledger has them. */
 struct doomed {
     char run[256];
     uint64_t load_id;
-    bool is_over;
 };
 struct litter {
     struct doomed *items;
@@ -237,7 +235,7 @@ static bool has_ended(const char *hex)
     return sv_process_id_state(&id) == SV_PROCESS_GONE;
 }
 
-/* run, load_id, whether it was begun only and not long ago, writer, whether no insert of it can be under way */
+/* run, load_id, whether it was begun only and not long ago, writer */
 static int take_litter(void *ctx, const struct sv_cell *cells, struct sv_err *err)
 {
     struct litter *l = ctx;
@@ -247,30 +245,27 @@ static int take_litter(void *ctx, const struct sv_cell *cells, struct sv_err *er
         return 0;
     l->items = sv_grow(l->items, &l->cap, l->n + 1, sizeof *l->items);
     snprintf(l->items[l->n].run, sizeof l->items->run, "%s", text_of(&cells[0]));
-    l->items[l->n].is_over = cells[4].i != 0;
     l->items[l->n++].load_id = (uint64_t)cells[1].i;
     return 0;
 }
 
+/* By the parts that are stored, not by what the ledger says of removals: a server may store an insert whose client was killed or lost its connection after that
+ * load's rows were removed, and has parts again that it had removed when it was killed itself. */
 int sv_ch_clean(struct sv_ch_db *db, const char *host, struct sv_err *err)
 {
     struct litter l = {0};
     struct sv_buf sql;
     sv_buf_init(&sql, SQL_MAX);
-    sv_buf_str(&sql,
-               "SELECT run, load_id, sum(state != 'begun') = 0 AND max(at) > now() - 86400, "
-               "any(writer), sum(state = 'done') > 0 OR min(at) < now() - 3600 FROM load_rows "
-               "GROUP BY run, load_id HAVING sum(state = 'gone') = 0 AND load_id NOT IN ");
+    sv_buf_str(&sql, "SELECT run, load_id, sum(state != 'begun') = 0 AND max(at) > now() - 86400, "
+                     "any(writer) FROM load_rows GROUP BY run, load_id HAVING load_id NOT IN ");
     sv_ch_current(db->target, &sql);
-    /* Those whose rows are removed wait without work until no insert of theirs can come any more. */
     sv_buf_printf(&sql,
-                  " AND (sum(state = 'done') > 0 OR min(at) < now() - 3600 OR load_id IN (SELECT "
-                  "toUInt64OrZero(extract(partition, '([0-9]+)\\\\)$')) FROM system.parts WHERE "
-                  "database = '%s' AND active)) LIMIT 10000",
+                  " AND load_id IN (SELECT toUInt64OrZero(extract(partition, '([0-9]+)\\\\)$')) "
+                  "FROM system.parts WHERE database = '%s' AND active) LIMIT 10000",
                   db->target->database);
-    int code = sv_ch_each(db->client, host, sv_buf_cstr(&sql), 5, take_litter, &l, err);
+    int code = sv_ch_each(db->client, host, sv_buf_cstr(&sql), 4, take_litter, &l, err);
     for (size_t i = 0; i < l.n && code >= 0; i++)
-        code = sv_ch_drop(db, host, l.items[i].run, l.items[i].load_id, l.items[i].is_over, err);
+        code = sv_ch_drop(db, host, l.items[i].run, l.items[i].load_id, err);
     free(l.items);
     sv_buf_fini(&sql);
     return code;

@@ -6,10 +6,10 @@
 #include "clickhouse/database.h"
 #include "clickhouse/pack.h"
 #include "clickhouse/schema.h"
-#include "clickhouse/slice_cells.h"
 #include "core/base/mem.h"
 #include "model/ranks.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,8 +217,6 @@ static void add_select(struct load *l, struct sv_buf *sql)
         sv_buf_printf(sql, "%s\"%s\"", l->n_selected++ ? ", " : "SELECT ", column);
     }
     sv_buf_printf(sql, " FROM \"%s\"", name);
-    if (strcmp(name, "slice") == 0) /* the order in which it is stored */
-        sv_buf_str(sql, " ORDER BY track_id, ts, id");
 }
 
 struct counts {
@@ -264,16 +262,18 @@ static int check_counts(struct load *l, const uint64_t *sent, struct sv_err *err
     return code;
 }
 
-/* From the store's columns where all of them are known there; 1: by SQL. */
+/* Most rows of most traces, for which SQL would take most of the time. The rows of the store have the order in which they are stored there, too; the columns that
+ * are left out are the last ones. */
 static int load_slices(struct load *l, struct sv_sql *q, struct sv_err *err)
 {
-    struct sv_slice_cells from;
-    struct sv_cell cells[SV_TYPED_COLUMNS_MAX];
+    struct sv_cell cells[SV_SQL_SLICE_CELLS];
+    struct sv_index *index = sv_sql_index(q);
     int code = 0;
-    if (!sv_slice_cells_init(&from, q, l->trace, l->columns, l->n_columns))
-        return 1;
+    assert(l->n_columns <= SV_SQL_SLICE_CELLS);
+    for (size_t i = 0; i < l->n_columns; i++)
+        assert(strcmp(l->columns[i].name, l->table->columns[i].name) == 0);
     for (uint64_t row = 0; row < l->trace->slices.n && code >= 0; row++) {
-        sv_slice_cells(&from, (uint32_t)row, cells);
+        sv_sql_slice_cells(q, (uint32_t)row, sv_index_id(index, (uint32_t)row), cells);
         code = take_row(&l->rows, cells, l->n_columns, err);
     }
     return code < 0 ? code : take_end(&l->rows, err);
@@ -288,11 +288,11 @@ static int load_table(struct load *l, struct sv_sql *q, const struct sv_typed_ta
     l->n_rows = l->n_lost = 0;
     sv_buf_init(&sql, 1u << 16);
     add_select(l, &sql);
-    int code = strcmp(t->name, "slice") == 0 ? load_slices(l, q, err) : 1;
-    if (code > 0)
-        code = t->categories && !sv_sql_has_category(q, t->categories)
-                   ? 0
-                   : sv_sql_run(q, sv_buf_cstr(&sql), &l->rows, err);
+    int code = 0;
+    if (strcmp(t->name, "slice") == 0)
+        code = load_slices(l, q, err);
+    else if (!t->categories || sv_sql_has_category(q, t->categories))
+        code = sv_sql_run(q, sv_buf_cstr(&sql), &l->rows, err);
     sv_buf_fini(&sql);
     if (l->n_lost)
         l->progress->lost(l->progress->ctx, t->name, l->n_lost);
@@ -371,16 +371,6 @@ struct offset_sink {
     struct sv_ch_entry *entry;
 };
 
-static int offset_head(struct sv_rows_sink *r, const char *const *names, size_t n,
-                       struct sv_err *err)
-{
-    (void)r;
-    (void)names;
-    (void)n;
-    (void)err;
-    return 0;
-}
-
 static int offset_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
                       struct sv_err *err)
 {
@@ -394,17 +384,10 @@ static int offset_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_
     return 0;
 }
 
-static int offset_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    (void)r;
-    (void)err;
-    return 0;
-}
-
 /* The bounds, and what makes a time of the trace a real one. */
 static int find_bounds(struct sv_sql *q, struct sv_ch_entry *e, struct sv_err *err)
 {
-    struct offset_sink s = {{offset_head, offset_row, offset_end}, e};
+    struct offset_sink s = {{sv_rows_any_head, offset_row, sv_rows_no_end}, e};
     return sv_sql_run(q,
                       "SELECT trace_start(), trace_end(), to_realtime(trace_start()) - "
                       "trace_start()",
@@ -451,6 +434,6 @@ int sv_ch_load(struct sv_ch_db *db, const struct sv_ch_file *f, const struct sv_
     sv_err_clear(&ignored);
     sv_ch_forget(db->client);
     if (code < 0 && has_begun) /* as far as the server lets us; a later load does the rest */
-        (void)sv_ch_drop(db, l.host, f->run, l.load_id, true, &ignored);
+        (void)sv_ch_drop(db, l.host, f->run, l.load_id, &ignored);
     return code < 0 ? code : sv_ch_clean(db, l.host, err);
 }

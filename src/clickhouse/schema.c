@@ -13,14 +13,16 @@ static bool has(const struct sv_typed_table *t, const char *name)
     return false;
 }
 
-bool sv_ch_is_event_table(const struct sv_typed_table *t)
-{
-    return has(t, "ts") && has(t, "track_id");
-}
-
 static bool is(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
+}
+
+/* Requests of engines have no track, and steps that are batches have none. */
+bool sv_ch_is_event_table(const struct sv_typed_table *t)
+{
+    return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") &&
+           !is(t->name, "engine_step");
 }
 
 /* What every table has in front, and what the view makes from another column. */

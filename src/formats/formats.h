@@ -8,9 +8,14 @@
 #include "core/stream/writer.h"
 #include "formats/civil.h"
 
+struct sv_workers;
+
 struct sv_read_options {
-    uint32_t space; /* pids of this input live in this space (merge gives each input its own) */
-    bool strict;    /* the caller will refuse damage; readers still recover and report */
+    struct sv_workers *workers; /* threads that may help (threads/workers.h); NULL: none */
+    size_t
+        block_bytes; /* what one of them takes at a time, whatever the size of the file; 0: the reader chooses. For tests. */
+    uint32_t space;  /* pids of this input live in this space (merge gives each input its own) */
+    bool strict;     /* the caller will refuse damage; readers still recover and report */
     /* For files with times of day: */
     const struct sv_zone *zone;     /* of local times, borrowed; NULL: not known */
     unsigned skip_subjects;         /* enum sv_subject: other files hold them; for derived files */

@@ -124,7 +124,17 @@ static void close_source(struct sv_source *s)
     struct sv_lines *l = (struct sv_lines *)s;
     if (l->kind->fini)
         l->kind->fini(l);
+    sv_zone_free(l->utc);
     free(l);
+}
+
+static void use_log_zone(struct sv_lines *l)
+{
+    if (!l->log_zone && sv_zone_open("UTC", &l->utc, NULL) == 0)
+        sv_report_add(l->source.report, SV_NOTE, l->kind->taken_as_utc, 1, SV_NO_POS,
+                      "stave import --log-tz gives another zone");
+    l->wall.zone = l->log_zone ? l->log_zone : l->utc;
+    l->wall.is_elsewhere = true;
 }
 
 int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
@@ -145,6 +155,8 @@ int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
     l->columns = options->columns;
     l->roles = options->roles;
     l->skip_subjects = options->skip_subjects;
+    if (kind->taken_as_utc)
+        use_log_zone(l);
     if (kind->init)
         kind->init(l);
     *out = &l->source;

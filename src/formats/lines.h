@@ -25,6 +25,8 @@ struct sv_lines_kind {
     /* After the last line; called again while it returns true. May be NULL. */
     bool (*end)(struct sv_lines *l, struct sv_batch *b);
     void (*fini)(struct sv_lines *l);
+    /* The log of an application, whose zone is --log-tz and else UTC: the note that says the latter. NULL: times are in the zone of this machine. */
+    const char *taken_as_utc;
 };
 
 /* Local wall time that becomes nanoseconds: a date (in the file, or from the options) and times of day that pass midnight. */
@@ -47,6 +49,7 @@ struct sv_lines {
     bool is_finished; /* end() was, too */
     struct sv_wall wall;
     const struct sv_zone *log_zone;
+    struct sv_zone *utc;         /* in its place, where none was given */
     const char *columns;         /* that the user gave; NULL: none */
     unsigned skip_subjects;      /* see struct sv_read_options */
     const struct sv_dict *roles; /* its processes have the names of this trace's; NULL: none */

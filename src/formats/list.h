@@ -1,6 +1,7 @@
 /* The list of formats: one line each, in the order of the help. The line declares sv_NAME_format, which the format's own file defines, and
  * puts it into sv_formats[]. Of two formats that are equally sure of a file the first one reads it. */
 /* clang-format off */
+SV_FORMAT(otlp)
 SV_FORMAT(perfetto)
 SV_FORMAT(chrome)
 SV_FORMAT(text)
@@ -21,6 +22,8 @@ SV_FORMAT(starpu_rec)
 SV_FORMAT(starpu_dag)
 SV_FORMAT(fxt)
 SV_FORMAT(batching_csv)
+SV_FORMAT(sglang_log)
+SV_FORMAT(vllm_log)
 SV_FORMAT(nsys)
 SV_FORMAT(rocprofv3)
 SV_FORMAT(sbt)

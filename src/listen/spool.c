@@ -1,4 +1,4 @@
-/* The spool's file: see spool.h. Written by `stave listen` (one thread), read by its end and by `stave recover`.
+/* The spool's file: see spool.h. Written by `stave listen` (its own thread, and those of OTLP's server), read by its end and by `stave recover`.
  *
  * Must not merge or judge what streams hold: spool_merge.c does. */
 #include "listen/spool.h"
@@ -102,49 +102,70 @@ int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_o
     first.header.boot_ns = clock_ns(CLOCK_BOOTTIME);
     first.header.wall_ns = clock_ns(CLOCK_REALTIME);
     *s = (struct sv_spool){.fd = fd, .end = SV_SPOOL_HEADER, .limit = limit};
+    pthread_mutex_init(&s->lock, NULL);
     if (!write_at(fd, 0, &(struct iovec){first.bytes, sizeof first.bytes}, 1))
         return sv_err_sys(err, "cannot write");
     return 0;
 }
 
-bool sv_spool_has_place(const struct sv_spool *s, uint64_t bytes)
+static bool has_place(const struct sv_spool *s, uint64_t bytes)
 {
     uint64_t used = s->end + sizeof(struct sv_spool_record);
     return used <= s->limit && bytes <= s->limit - used;
 }
 
-static bool append(struct sv_spool *s, const struct sv_spool_record *head, const void *bytes)
+bool sv_spool_has_place(struct sv_spool *s, uint64_t bytes)
+{
+    pthread_mutex_lock(&s->lock);
+    bool has = has_place(s, bytes);
+    pthread_mutex_unlock(&s->lock);
+    return has;
+}
+
+/* Under the lock. Where the record begins, 0: it could not be written. */
+static uint64_t append(struct sv_spool *s, const struct sv_spool_record *head, const void *bytes)
 {
     struct iovec parts[] = {{(void *)(uintptr_t)head, sizeof *head},
                             {(void *)(uintptr_t)bytes, head->bytes}};
-    if (!sv_spool_has_place(s, head->bytes)) {
+    uint64_t at = s->end;
+    if (!has_place(s, head->bytes)) {
         errno = EFBIG;
-        return false;
+        return 0;
     }
     if (!write_at(s->fd, s->end, parts, 2))
-        return false;
+        return 0;
     s->end += sizeof *head + head->bytes;
-    return true;
+    return at;
 }
 
-bool sv_spool_add(struct sv_spool *s, const char *peer, struct sv_spool_sender *sender)
+static bool add(struct sv_spool *s, struct sv_spool_sender *sender)
 {
-    *sender = (struct sv_spool_sender){.id = s->n_senders,
-                                       .slot_at = s->end + sizeof(struct sv_spool_record)};
     struct sv_spool_record head = {.magic = SV_SPOOL_RECORD_MAGIC,
                                    .kind = SV_SPOOL_SENDER,
-                                   .sender = sender->id,
+                                   .sender = s->n_senders,
                                    .bytes = sizeof sender->slot};
-    sender->slot.since_ns = clock_ns(CLOCK_BOOTTIME);
-    copy_word(sender->slot.peer, sizeof sender->slot.peer, peer);
     if (s->n_senders == SV_SPOOL_SENDERS_MAX) {
         errno = EFBIG;
         return false;
     }
-    if (!append(s, &head, &sender->slot))
+    uint64_t at = append(s, &head, &sender->slot);
+    if (!at)
         return false;
-    s->n_senders++;
+    sender->slot_at = at + sizeof head;
+    sender->id = s->n_senders++;
     return true;
+}
+
+bool sv_spool_add(struct sv_spool *s, const char *peer, enum sv_spool_format format,
+                  struct sv_spool_sender *sender)
+{
+    *sender = (struct sv_spool_sender){.slot = {.format = format}};
+    sender->slot.since_ns = clock_ns(CLOCK_BOOTTIME);
+    copy_word(sender->slot.peer, sizeof sender->slot.peer, peer);
+    pthread_mutex_lock(&s->lock);
+    bool ok = add(s, sender);
+    pthread_mutex_unlock(&s->lock);
+    return ok;
 }
 
 bool sv_spool_put(struct sv_spool *s, struct sv_spool_sender *sender, const uint8_t *bytes,
@@ -155,11 +176,12 @@ bool sv_spool_put(struct sv_spool *s, struct sv_spool_sender *sender, const uint
                                    .sender = sender->id,
                                    .bytes = (uint32_t)n,
                                    .prev = sender->last};
-    uint64_t at = s->end;
-    if (!append(s, &head, bytes))
-        return false;
-    sender->last = at;
-    return true;
+    pthread_mutex_lock(&s->lock);
+    uint64_t at = append(s, &head, bytes);
+    pthread_mutex_unlock(&s->lock);
+    if (at)
+        sender->last = at;
+    return at != 0;
 }
 
 /* In its place: a full disk has it already. */

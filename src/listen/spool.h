@@ -20,6 +20,7 @@
 #include "core/files/claim.h"
 #include "core/files/input.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,9 +58,16 @@ enum sv_spool_cause {
 };
 const char *sv_spool_cause_name(enum sv_spool_cause cause); /* as the name of a loss */
 
+/* What a sender's frames hold. */
+enum sv_spool_format {
+    SV_SPOOL_PERFETTO,
+    SV_SPOOL_OTLP,      /* ExportTraceServiceRequest as protobuf */
+    SV_SPOOL_OTLP_LOCAL /* the same, of programs on the listener's machine */
+};
+
 struct sv_spool_slot {
-    uint32_t cause; /* enum sv_spool_cause */
-    uint32_t reserved;
+    uint32_t cause;  /* enum sv_spool_cause */
+    uint32_t format; /* enum sv_spool_format */
     uint64_t events;
     int64_t since_ns; /* CLOCK_BOOTTIME of the listener when it came */
     char peer[40];    /* whose connection it was: for people */
@@ -67,7 +75,9 @@ struct sv_spool_slot {
 
 /* ---- writing ---- */
 
+/* Its functions may be called by any thread, but of one sender by one at a time. */
 struct sv_spool {
+    pthread_mutex_t lock; /* of `end` and `n_senders` */
     int fd;
     uint64_t end, limit;
     uint32_t n_senders;
@@ -85,10 +95,11 @@ struct sv_output_choice;
 int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_output_choice *how,
                    struct sv_err *err);
 /* False: it cannot be stored, errno says why (EFBIG: a limit of the spool). */
-bool sv_spool_add(struct sv_spool *s, const char *peer, struct sv_spool_sender *sender);
+bool sv_spool_add(struct sv_spool *s, const char *peer, enum sv_spool_format format,
+                  struct sv_spool_sender *sender);
 bool sv_spool_put(struct sv_spool *s, struct sv_spool_sender *sender, const uint8_t *bytes,
                   size_t n);
-bool sv_spool_has_place(const struct sv_spool *s, uint64_t bytes);
+bool sv_spool_has_place(struct sv_spool *s, uint64_t bytes);
 void sv_spool_note(struct sv_spool *s, const struct sv_spool_sender *sender); /* its slot */
 
 /* ---- reading ---- */

@@ -1,4 +1,4 @@
-/* From a spool to the trace: each sender's stream is read by the Perfetto reader with a dictionary of its own, what is missing of it is
+/* From a spool to the trace: each sender's stream is read by the reader of its format with a dictionary of its own, what is missing of it is
  * added as a loss, and the merge puts all of them on one time axis; those that nothing relates to the others are merged into the next file. The same
  * at the end of `stave listen` and in `stave recover`.
  *
@@ -55,6 +55,30 @@ static void set_text(struct sv_dict *d, const char *key, const char *value)
         sv_dict_set_meta(d, key, value, strlen(value), false);
 }
 
+/* What the listener knew of its machine, where the stream does not say it: that both clocks were read when it began. */
+static void describe_listener(struct sv_dict *d, const struct sv_spool_header *h)
+{
+    if (h->boot_ns > 0 && h->wall_ns > 0) {
+        struct sv_snapshot began = {.n = 2, .uncertainty_ns = -1};
+        began.readings[0] = (struct sv_reading){SV_CLOCK_BOOTTIME, h->boot_ns};
+        began.readings[1] = (struct sv_reading){SV_CLOCK_REALTIME, h->wall_ns};
+        sv_clocks_add(&d->clocks, &began);
+    }
+    set_text(d, SV_META_HOST, h->host);
+    set_text(d, SV_META_BOOT, h->boot);
+}
+
+/* Programs that send OTLP from this machine do not say so: their processes are those of its other senders. One that names another host (a container,
+ * what a collector passes on) is not of this machine. */
+static void claim_local(struct stream *s)
+{
+    struct sv_dict *d = s->source.dict;
+    const struct sv_meta *host = sv_dict_find_meta(d, SV_META_HOST);
+    if (s->slot->format == SV_SPOOL_OTLP_LOCAL &&
+        (!host || strcmp(sv_dict_text(d, host->value).bytes, s->view->header.host) == 0))
+        describe_listener(d, &s->view->header);
+}
+
 /* No event of it came. Its clock may have; otherwise what is known is when it came to the listener. */
 static void place(struct stream *s)
 {
@@ -65,14 +89,7 @@ static void place(struct stream *s)
         return;
     s->last_ns = s->slot->since_ns;
     d->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    if (h->boot_ns > 0 && h->wall_ns > 0) {
-        struct sv_snapshot began = {.n = 2, .uncertainty_ns = -1};
-        began.readings[0] = (struct sv_reading){SV_CLOCK_BOOTTIME, h->boot_ns};
-        began.readings[1] = (struct sv_reading){SV_CLOCK_REALTIME, h->wall_ns};
-        sv_clocks_add(&d->clocks, &began);
-    }
-    set_text(d, SV_META_HOST, h->host);
-    set_text(d, SV_META_BOOT, h->boot);
+    describe_listener(d, h);
 }
 
 static sv_track track_of(const struct stream *s)
@@ -126,6 +143,8 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     if (n > 0)
         return n;
     end_inner(s);
+    if (!s->has_ended)
+        claim_local(s);
     if (!s->has_ended && !is_whole(s) && b->n < SV_BATCH)
         add_loss(s, b);
     s->has_ended = true;
@@ -182,8 +201,10 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
                                   .report = &j->report};
     sv_input_open_pieces(j->view.fd, frames.pieces, frames.n, name, &in);
     in->window_limit = PACKET_MAX;
-    if (frames.n > 0 && sv_format_open(&sv_perfetto_format, in, &(struct sv_read_options){0}, dict,
-                                       &j->report, &s.inner, err) < 0)
+    const struct sv_format *format = slot->format == SV_SPOOL_PERFETTO ? &sv_perfetto_format
+                                                                       : &sv_otlp_format;
+    if (frames.n > 0 && sv_format_open(format, in, &(struct sv_read_options){0}, dict, &j->report,
+                                       &s.inner, err) < 0)
         s.is_damaged = true;
     if (s.inner)
         s.source.gives = s.inner->gives;

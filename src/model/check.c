@@ -7,10 +7,13 @@
 #include "model/check.h"
 #include "core/base/map.h"
 #include "core/stream/stages.h"
+#include "core/stream/trace_context.h"
 #include "model/rebase.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COARSE_NS 1000 /* the unit of files with microseconds */
 
@@ -349,11 +352,43 @@ static void check_flow_arg(struct check *c, const struct sv_event *e, const stru
     }
 }
 
+/* An argument that is a text; NULL: none. */
+static const struct sv_arg *text_arg(const struct check *c, const struct sv_event *e,
+                                     const char *key)
+{
+    for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a))
+        if (a->type == SV_ARG_TEXT && strcmp(sv_dict_text(c->dict, a->key).bytes, key) == 0)
+            return a;
+    return NULL;
+}
+
+/* Is it the flow of a span's trace context, its own or its caller's? The other end may be in the trace of another program. */
+static bool is_of_span(const struct check *c, const struct sv_event *e, uint64_t flow)
+{
+    static const char *const spans[] = {"span_id", "parent_span_id"};
+    const struct sv_arg *trace = text_arg(c, e, "trace_id");
+    for (size_t i = 0; trace && i < sizeof spans / sizeof *spans; i++) {
+        const struct sv_arg *span = text_arg(c, e, spans[i]);
+        uint8_t trace_id[SV_TRACE_ID_BYTES], span_id[SV_SPAN_ID_BYTES], flags;
+        char header[SV_TRACEPARENT_LEN + 1];
+        if (!span)
+            continue;
+        int n = snprintf(header, sizeof header, "00-%.*s-%.*s-01", (int)trace->size, trace->text,
+                         (int)span->size, span->text);
+        if (n == SV_TRACEPARENT_LEN &&
+            sv_traceparent_read(header, SV_TRACEPARENT_LEN, trace_id, span_id, &flags) &&
+            sv_trace_flow(trace_id, span_id) == flow)
+            return true;
+    }
+    return false;
+}
+
 static void check_flows(struct check *c, const struct sv_event *e)
 {
     for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a))
         if (a->type >= SV_ARG_FLOW_BEGIN && a->type <= SV_ARG_FLOW_END &&
-            !sv_flow_is_shared(c->dict, e->cat, a->u)) /* its other end is another rank's */
+            !sv_flow_is_shared(c->dict, e->cat, a->u) && /* its other end is another rank's */
+            !is_of_span(c, e, a->u))
             check_flow_arg(c, e, a);
 }
 

@@ -15,6 +15,7 @@
 #define SV_CAT_SCHED        "sched"
 #define SV_CAT_CPU_SAMPLE   "cpu_sample"
 #define SV_CAT_IO_URING     "io_uring"
+#define SV_CAT_NETWORK      "network"
 
 /* Rows: custom tracks below a thread, and groups at the top. */
 #define SV_ROW_SYSCALLS    "system calls"
@@ -22,7 +23,9 @@
 #define SV_ROW_PAGE_FAULTS "page faults"
 #define SV_ROW_STATE       "state"
 #define SV_ROW_SAMPLES     "samples"
+#define SV_ROW_OFFCPU      "off CPU"
 #define SV_ROW_IO_URING    "io_uring"
+#define SV_ROW_NETWORK     "network"
 #define SV_ROW_DISKS       "Disks"
 #define SV_ROW_LOST        "Lost"
 
@@ -37,6 +40,7 @@
     WORD(cat_state, SV_CAT_THREAD_STATE) \
     WORD(cat_sample, SV_CAT_CPU_SAMPLE) \
     WORD(cat_io_uring, SV_CAT_IO_URING) \
+    WORD(cat_network, SV_CAT_NETWORK) \
     /* files and transfers */          \
     WORD(fd, "fd")                     \
     WORD(fixed_file, "fixed_file")     \
@@ -48,6 +52,7 @@
     WORD(length, "length")             \
     WORD(address, "address")           \
     WORD(flags, "flags")               \
+    WORD(mode, "mode")                 \
     WORD(ret, "ret")                   \
     WORD(error, "errno")               \
     WORD(inode, "inode")               \
@@ -71,6 +76,14 @@
     /* the page cache */               \
     WORD(add, "add")                   \
     WORD(file, "file")                 \
+    WORD(mapped, "mapped")             \
+    WORD(major, "major")               \
+    WORD(count, "count")               \
+    /* sockets */                      \
+    WORD(tcp_send, "tcp_send")         \
+    WORD(tcp_recv, "tcp_recv")         \
+    WORD(peer, "peer")                 \
+    WORD(port, "port")                 \
     /* threads and CPUs */             \
     WORD(cpu, "cpu")                   \
     WORD(io_wait, "io_wait")           \

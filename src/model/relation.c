@@ -130,15 +130,19 @@ static int refuse(struct sv_err *err, const char *why)
                       "not a relation of 'stave sync' or 'stave record --sync': %s", why);
 }
 
-/* A text that does not fit is no name, nor is one that is not UTF-8: it would come back longer than it was. */
+/* A text that does not fit is no name, nor is one that is not UTF-8: it would come back longer than it was. A byte may be written as six. */
 static bool take_text(const struct sv_member *m, char *to, size_t size)
 {
     unsigned oddities = 0;
-    if (m->type != '"' || m->value.len >= size)
+    char text[6 * sizeof(struct sv_clock_owner)];
+    if (m->type != '"' || m->value.len >= sizeof text)
         return false;
-    size_t n = sv_json_unescape((const uint8_t *)m->value.bytes, m->value.len, to, &oddities);
+    size_t n = sv_json_unescape((const uint8_t *)m->value.bytes, m->value.len, text, &oddities);
+    if (n >= size || memchr(text, 0, n) || sv_utf8_valid(text, n) != n)
+        return false;
+    memcpy(to, text, n);
     to[n] = '\0';
-    return strlen(to) == n && sv_utf8_valid(to, n) == n;
+    return true;
 }
 
 /* As the kernel writes it; merge has names of its own for clocks that it knows nothing about. */

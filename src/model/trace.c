@@ -65,6 +65,16 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
     return t;
 }
 
+void sv_trace_use(struct sv_trace *t, struct sv_workers *workers)
+{
+    t->impl->workers = workers;
+}
+
+void sv_trace_tracks(struct sv_trace *t, uint32_t n)
+{
+    t->impl->n_tracks = n;
+}
+
 static void free_loading(struct sv_trace_impl *x)
 {
     sv_table_fini(&x->carriers);
@@ -171,9 +181,10 @@ static int check_memory(const struct sv_trace *t, struct sv_err *err)
 static bool make_space(struct sv_trace *t, size_t n)
 {
     struct sv_trace_impl *x = t->impl;
-    if (x->n_states < t->dict->n_tracks) {
+    size_t n_tracks = x->n_tracks ? x->n_tracks : t->dict->n_tracks;
+    if (x->n_states < n_tracks) {
         size_t old = x->n_states;
-        x->states = sv_grow(x->states, &x->n_states, t->dict->n_tracks, sizeof *x->states);
+        x->states = sv_grow(x->states, &x->n_states, n_tracks, sizeof *x->states);
         memset(x->states + old, 0, (x->n_states - old) * sizeof *x->states);
         for (size_t i = old; i < x->n_states; i++)
             x->states[i].edge_ns = x->states[i].row_ns = x->states[i].counter_ns = INT64_MIN;
@@ -600,6 +611,7 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
     int code = run_finish(t, err);
     if (code >= 0)
         code = sv_oddity_refuse(&x->too_long, t->dict, SV_TOO_LONG, err);
+    x->workers = NULL;
     sv_lists_seal(&x->args);
     free_loading(x);
     t->unmatched_ends = x->unmatched.count;

@@ -112,6 +112,11 @@ struct sv_trace {
 struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
                               size_t memory_limit_bytes);
 void sv_trace_free(struct sv_trace *t);
+/* Threads that may help to finish it (threads/workers.h), borrowed until then; NULL: none. The trace is the same, whatever their number. */
+struct sv_workers;
+void sv_trace_use(struct sv_trace *t, struct sv_workers *workers);
+/* How many tracks the next events may be on, while another thread adds some to the dictionary; 0: as many as it has. */
+void sv_trace_tracks(struct sv_trace *t, uint32_t n);
 
 /* The sink that events go in by, part of the trace. Its close() finishes the trace, also after a failure: what came before it counts. The
  * trace itself stays. */
@@ -172,6 +177,9 @@ uint32_t sv_trace_slice_at(const struct sv_trace *t, sv_track track, int64_t ts_
 
 /* The first row of `track` that begins at or after ts_ns (the track's end when none does). */
 uint32_t sv_trace_row_from(const struct sv_trace *t, sv_track track, int64_t ts_ns);
+/* The first row of [row, end), rows of one track, that may be a slice of dur_ns (1 or more): passes over whole blocks of rows that end too early for one. */
+uint64_t sv_trace_may_last(const struct sv_trace *t, uint64_t row, uint64_t end, int64_t dur_ns);
+#define SV_TRACE_BLOCK_ROWS 64u
 uint32_t sv_trace_counter_from(const struct sv_trace *t, sv_track track, int64_t ts_ns);
 
 /* Arrows of a slice: flows [*first, *first + n) leave it; t->flows.by_to[*first … + n) arrive. Both return n. */

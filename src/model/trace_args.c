@@ -41,6 +41,7 @@ struct sv_list_shape {
     uint32_t flow[3]; /* the same followed by a flow of each type, 0: not met yet */
     uint16_t n;
     uint16_t flags;
+    uint32_t unused; /* no holes: images hold the bytes as they are */
 };
 _Static_assert(sizeof(struct sv_list_shape) == 32, "raise SV_IMAGE_VERSION");
 
@@ -263,6 +264,8 @@ static uint32_t new_shape(struct sv_lists *p, const uint64_t *heads, size_t n, u
     if (p->n_shapes >= SHAPES_MAX)
         return INLINE;
     p->shapes = sv_grow(p->shapes, &p->cap_shapes, p->n_shapes + 1, sizeof *p->shapes);
+    if (p->n_shapes == SHAPE_FIRST) /* images hold the unused ones, too */
+        memset(p->shapes, 0, SHAPE_FIRST * sizeof *p->shapes);
     p->slots = sv_grow(p->slots, &p->cap_slots, p->n_slots + n, sizeof *p->slots);
     struct sv_list_shape *s = &p->shapes[p->n_shapes];
     *s = (struct sv_list_shape){.hash = hash, .first = (uint32_t)p->n_slots, .n = (uint16_t)n};
@@ -310,6 +313,7 @@ static uint32_t number_text(struct sv_lists *p, struct sv_text_slot *s)
 {
     if (s->number == 0 && p->n_texts < TEXTS_MAX) {
         p->texts = sv_grow(p->texts, &p->cap_texts, p->n_texts + 1, sizeof *p->texts);
+        p->texts[0] = 0; /* unused */
         p->texts[p->n_texts] = (uint64_t)s->place << 24 | s->len;
         s->number = p->n_texts++ & 0xffffff;
     }

@@ -16,6 +16,7 @@
 #include "core/base/map.h"
 #include "core/stream/oddity.h"
 #include "model/trace.h"
+#include "threads/workers.h"
 
 /* ---- tables: columns that grow together ---- */
 
@@ -44,7 +45,8 @@ bool sv_table_grow(struct sv_table *b, size_t rows);
 /* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the block given or in new memory. */
 bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *block);
 /* column[place[i]] = column[i] for n rows, one column at a time; those with SV_NO_ROW drop out, n_left stay. */
-bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left);
+bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left,
+                      struct sv_workers *workers);
 void sv_table_trim(struct sv_table *b, size_t rows);
 
 static inline bool sv_table_reserve(struct sv_table *b, size_t rows)
@@ -174,6 +176,8 @@ struct sv_trace_impl {
     struct sv_sink sink; /* first, so that a sink is its trace's impl */
     struct sv_trace *trace;
     struct sv_report *report;
+    struct sv_workers *workers; /* for finish; NULL: one thread */
+    uint32_t n_tracks;          /* see sv_trace_tracks() */
     size_t memory_limit;
     struct sv_table slices, counters, flows, points, losses, carriers;
     struct sv_carriers carrier;
@@ -194,6 +198,14 @@ struct sv_trace_impl {
     struct sv_image *image; /* where all columns lie; NULL: in blocks */
     uint32_t image_strings; /* of the dictionary in it, which may have grown since */
 };
+
+/* Into how many ranges n rows are cut for the threads: some for each, so that one that is late holds up the others little. One thread has one. */
+#define SV_RANGE_ROWS 65536u
+static inline size_t sv_trace_ranges(const struct sv_workers *workers, uint64_t n)
+{
+    size_t threads = sv_workers_count(workers), most = threads == 1 ? 1 : 4 * threads;
+    return n / SV_RANGE_ROWS < most ? (size_t)(n / SV_RANGE_ROWS) + 1 : most;
+}
 
 /* How many blocks n rows, or n blocks of the level below, are. The highest level has at most as many as a block holds. */
 #define SV_FANOUT_BITS 6u

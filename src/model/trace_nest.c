@@ -6,6 +6,7 @@
  * those, and so on; searching for a row that is still open at some time skips all blocks that ended before. */
 #include "model/trace_impl.h"
 
+#include "core/base/sat.h"
 #include "core/base/search.h"
 
 #include <assert.h>
@@ -18,8 +19,8 @@
 
 struct nester {
     struct sv_trace *trace;
-    struct sv_block stack; /* rows */
-    uint32_t *level;       /* the last row of each depth, edges only */
+    struct sv_block stack; /* rows; of a track that is not made of edges */
+    uint32_t *level;       /* the last row of each depth; of one that is */
     size_t n_levels;
 };
 
@@ -104,6 +105,30 @@ static bool add_level(struct sv_trace_impl *x, size_t n)
     return sv_block_reserve(&x->ends[x->n_levels++], n * sizeof(int64_t));
 }
 
+/* The lowest level, of which each thread takes a range of blocks. */
+struct indexing {
+    struct sv_trace *trace;
+    int64_t *ends;
+    size_t n, n_ranges;
+};
+
+static void index_range(void *ctx, size_t i)
+{
+    const struct indexing *x = ctx;
+    const struct sv_slices *s = &x->trace->slices;
+    size_t first, end;
+    sv_workers_share(x->n, i, x->n_ranges, &first, &end);
+    for (size_t block = first; block < end; block++) {
+        uint64_t from = (uint64_t)block << FANOUT_BITS, to = from + FANOUT;
+        int64_t latest = INT64_MIN;
+        for (uint64_t row = from; row < (to < s->n ? to : s->n); row++) {
+            int64_t until = open_until(s, row);
+            latest = until > latest ? until : latest;
+        }
+        x->ends[block] = latest;
+    }
+}
+
 static bool build_index(struct sv_trace *t)
 {
     struct sv_trace_impl *x = t->impl;
@@ -112,14 +137,8 @@ static bool build_index(struct sv_trace *t)
         return true;
     if (!add_level(x, n))
         return false;
-    int64_t *ends = x->ends[0].at;
-    for (size_t i = 0; i < n; i++)
-        ends[i] = INT64_MIN;
-    for (uint64_t row = 0; row < t->slices.n; row++) {
-        int64_t end = open_until(&t->slices, row);
-        int64_t *block = &ends[row >> FANOUT_BITS];
-        *block = end > *block ? end : *block;
-    }
+    struct indexing lowest = {t, x->ends[0].at, n, sv_trace_ranges(x->workers, t->slices.n)};
+    sv_workers_each(x->workers, lowest.n_ranges, index_range, &lowest);
     while (n > FANOUT) {
         size_t n_up = (size_t)sv_trace_level_size(n);
         if (!add_level(x, n_up))
@@ -142,15 +161,51 @@ static void see(struct sv_trace *t, int64_t from_ns, int64_t to_ns)
     t->last_ns = to_ns > t->last_ns ? to_ns : t->last_ns;
 }
 
+/* The span of a range of slices, and those that never ended. */
+struct measured {
+    int64_t first_ns, last_ns;
+    struct sv_oddity unfinished;
+};
+
+struct measuring {
+    const struct sv_trace *trace;
+    struct measured *ranges;
+    size_t n_ranges;
+};
+
+static void measure_range(void *ctx, size_t i)
+{
+    struct measuring *m = ctx;
+    const struct sv_slices *s = &m->trace->slices;
+    struct measured all = {.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    size_t first, end;
+    sv_workers_share(s->n, i, m->n_ranges, &first, &end);
+    for (size_t row = first; row < end; row++) {
+        int64_t ts = s->ts_ns[row], dur = s->dur_ns[row];
+        int64_t until = dur == SV_UNFINISHED ? ts : ts + dur;
+        all.first_ns = ts < all.first_ns ? ts : all.first_ns;
+        all.last_ns = until > all.last_ns ? until : all.last_ns;
+        if (__builtin_expect(dur == SV_UNFINISHED, 0))
+            sv_oddity_note(&all.unfinished, ts, s->track[row]);
+    }
+    m->ranges[i] = all;
+}
+
 static void measure_slices(struct sv_trace *t)
 {
-    const struct sv_slices *s = &t->slices;
-    for (uint64_t row = 0; row < s->n; row++) {
-        int64_t ts = s->ts_ns[row], dur = s->dur_ns[row];
-        see(t, ts, dur == SV_UNFINISHED ? ts : ts + dur);
-        if (dur == SV_UNFINISHED)
-            sv_oddity_note(&t->impl->unfinished, ts, s->track[row]);
+    size_t n = sv_trace_ranges(t->impl->workers, t->slices.n);
+    struct measuring m = {t, sv_alloc(n * sizeof *m.ranges), n};
+    struct sv_oddity *unfinished = &t->impl->unfinished;
+    sv_workers_each(t->impl->workers, n, measure_range, &m);
+    for (size_t i = 0; i < n; i++) { /* in order: the first one is the first of all */
+        const struct measured *r = &m.ranges[i];
+        see(t, r->first_ns, r->last_ns);
+        uint64_t count = unfinished->count + r->unfinished.count;
+        if (unfinished->count == 0)
+            *unfinished = r->unfinished;
+        unfinished->count = count;
     }
+    free(m.ranges);
 }
 
 /* Only what is in the tables counts: not an end that found no begin, not a flow point. */
@@ -167,23 +222,51 @@ static void measure_span(struct sv_trace *t)
         t->first_ns = t->last_ns = 0;
 }
 
-static bool nest_all(struct sv_trace *t)
+/* Tracks are nested beside each other; each has its rows to itself. A thread takes those that begin in a range of rows. */
+struct nesting {
+    struct sv_trace *trace;
+    size_t n_ranges;
+    bool failed;
+};
+
+/* The first track whose rows begin at `row` or later; tracks follow each other in the table. */
+static uint32_t track_from(const struct sv_trace *t, uint64_t row)
 {
+    uint32_t track;
+    SV_SEARCH(track, mid, 0, t->n_tracks, t->tracks[mid].first < row);
+    return track;
+}
+
+static void nest_range(void *ctx, size_t i)
+{
+    struct nesting *all = ctx;
+    struct sv_trace *t = all->trace;
     struct nester e = {.trace = t};
+    size_t first, end;
     bool ok = true;
-    if (t->slices.n == 0)
-        return true;
-    if (!sv_table_add_column(&t->impl->slices, t->slices.n, &t->impl->places))
-        return false;
-    for (uint32_t k = 0; ok && k < t->n_tracks; k++) {
+    sv_workers_share(t->slices.n, i, all->n_ranges, &first, &end);
+    uint32_t last = i + 1 == all->n_ranges ? t->n_tracks : track_from(t, end);
+    for (uint32_t k = track_from(t, first); ok && k < last; k++) {
         if (t->tracks[k].has_edges)
             nest_edges(&e, &t->tracks[k]);
         else
             ok = nest_slices(&e, &t->tracks[k]);
     }
+    if (!ok)
+        __atomic_store_n(&all->failed, true, __ATOMIC_RELAXED);
     free(e.level);
     sv_block_fini(&e.stack);
-    return ok && build_index(t);
+}
+
+static bool nest_all(struct sv_trace *t)
+{
+    struct nesting all = {.trace = t, .n_ranges = sv_trace_ranges(t->impl->workers, t->slices.n)};
+    if (t->slices.n == 0)
+        return true;
+    if (!sv_table_add_column(&t->impl->slices, t->slices.n, &t->impl->places))
+        return false;
+    sv_workers_each(t->impl->workers, all.n_ranges, nest_range, &all);
+    return !all.failed && build_index(t);
 }
 
 int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
@@ -215,6 +298,21 @@ static uint32_t next_open(const struct sv_trace *t, uint64_t row, uint32_t end, 
         if (skip == 0 && open_until(&t->slices, row) > ts_ns)
             return (uint32_t)row;
         row += skip ? skip : 1;
+    }
+    return end;
+}
+
+_Static_assert(SV_TRACE_BLOCK_ROWS == FANOUT, "the lowest level of the index");
+
+uint64_t sv_trace_may_last(const struct sv_trace *t, uint64_t row, uint64_t end, int64_t dur_ns)
+{
+    while (row < end) {
+        /* The rows after it begin later, so one that lasts as long ends later than this. */
+        int64_t least = sv_sat_add(t->slices.ts_ns[row], dur_ns - 1);
+        uint64_t skip = skippable(t->impl, row, least, false);
+        if (skip == 0)
+            return row;
+        row += skip;
     }
     return end;
 }

@@ -278,6 +278,59 @@ static size_t arrange_track(struct sorter *o, sv_track track, uint32_t *rows, si
     return sort_rows(o, rows, n, s->ts_ns, s) ? n : SIZE_MAX;
 }
 
+/* Tracks that only have to be sorted: they touch nothing but their own rows. */
+static bool is_only_unsorted(const struct sorter *o, sv_track track)
+{
+    return o->counters || !(o->impl->states[track].flags & (SV_T_ENDS | SV_T_RAW));
+}
+
+struct arranging {
+    struct sorter *sorter;
+    uint32_t *list;
+    size_t n_shares;
+    bool failed;
+};
+
+static bool arrange_one(struct sorter *o, uint32_t *list, sv_track k)
+{
+    uint32_t listed = o->kept[k];
+    size_t kept = arrange_track(o, k, list + (o->next[k] - listed), listed);
+    o->kept[k] = kept == SIZE_MAX ? 0 : (uint32_t)kept;
+    return kept != SIZE_MAX;
+}
+
+static void arrange_beside(void *ctx, size_t i)
+{
+    struct arranging *a = ctx;
+    struct sorter own = *a->sorter;
+    size_t k, end;
+    bool ok = true;
+    own.keys = (struct sv_block){0};
+    sv_workers_share(own.trace->n_tracks, i, a->n_shares, &k, &end);
+    for (; ok && k < end; k++)
+        if (is_messy(&own, (sv_track)k) && is_only_unsorted(&own, (sv_track)k))
+            ok = arrange_one(&own, a->list, (sv_track)k);
+    if (!ok)
+        __atomic_store_n(&a->failed, true, __ATOMIC_RELAXED);
+    sv_block_fini(&own.keys);
+}
+
+/* Several tracks at once need the space of several: under a limit it is one after the other. */
+static bool arrange_all(struct sorter *o, uint32_t *list)
+{
+    size_t threads = sv_workers_count(o->impl->workers), n = o->trace->n_tracks;
+    struct arranging a = {
+        .sorter = o, .list = list, .n_shares = n < 64 * threads ? n : 64 * threads};
+    bool is_beside = threads > 1 && o->impl->memory_limit == 0;
+    if (is_beside)
+        sv_workers_each(o->impl->workers, a.n_shares, arrange_beside, &a);
+    bool ok = !a.failed;
+    for (sv_track k = 0; ok && k < o->trace->n_tracks; k++)
+        if (is_messy(o, k) && !(is_beside && is_only_unsorted(o, k)))
+            ok = arrange_one(o, list, k);
+    return ok;
+}
+
 /* Lists the rows of messy tracks, track by track, and arranges them; o->kept says how many are left of each. */
 static bool arrange_messy(struct sorter *o, const sv_track *track, size_t n)
 {
@@ -295,16 +348,7 @@ static bool arrange_messy(struct sorter *o, const sv_track *track, size_t n)
     for (size_t i = 0; i < n; i++)
         if (is_messy(o, track[i]))
             list[o->next[track[i]]++] = (uint32_t)i;
-    for (sv_track k = 0; k < o->trace->n_tracks; k++) {
-        if (!is_messy(o, k))
-            continue;
-        uint32_t listed = o->kept[k];
-        size_t kept = arrange_track(o, k, list + (o->next[k] - listed), listed);
-        if (kept == SIZE_MAX)
-            return false;
-        o->kept[k] = (uint32_t)kept;
-    }
-    return true;
+    return arrange_all(o, list);
 }
 
 /* Where each row goes. Sets the ranges of tracks, returns the number of rows left. */
@@ -388,7 +432,7 @@ static bool sort_slices(struct sorter *o)
         return false;
     place_carriers(o);
     if (!(n == n_arrived && is_identity(o->place, n)) &&
-        !sv_table_scatter(&o->impl->slices, o->place, n_arrived, n))
+        !sv_table_scatter(&o->impl->slices, o->place, n_arrived, n, o->impl->workers))
         return false;
     t->slices.n = n;
     sv_table_trim(&o->impl->slices, n);
@@ -404,7 +448,8 @@ static bool sort_counters(struct sorter *o)
     o->counters = true;
     if (!find_places(o, t->counters.track, n, &n))
         return false;
-    if (!is_identity(o->place, n) && !sv_table_scatter(&o->impl->counters, o->place, n, n))
+    if (!is_identity(o->place, n) &&
+        !sv_table_scatter(&o->impl->counters, o->place, n, n, o->impl->workers))
         return false;
     sv_table_trim(&o->impl->counters, n);
     return true;
@@ -427,7 +472,7 @@ static bool sort_by_time(struct sorter *o, struct sv_table *b, const int64_t *ts
     for (size_t i = 0; i < n; i++)
         o->place[list[i]] = (uint32_t)i;
     sv_block_fini(&o->list);
-    return is_identity(o->place, n) || sv_table_scatter(b, o->place, n, n);
+    return is_identity(o->place, n) || sv_table_scatter(b, o->place, n, n, o->impl->workers);
 }
 
 int sv_trace_sort(struct sv_trace *t, struct sv_err *err)

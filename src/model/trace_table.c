@@ -63,17 +63,18 @@ bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *block
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot be parenthesised */
-#define SCATTER(type)                   \
-    do {                                \
-        const type *src = from;         \
-        type *dst = to;                 \
-        for (size_t i = 0; i < n; i++)  \
-            if (place[i] != SV_NO_ROW)  \
-                dst[place[i]] = src[i]; \
+#define SCATTER(type)                        \
+    do {                                     \
+        const type *src = from;              \
+        type *dst = to;                      \
+        for (size_t i = first; i < end; i++) \
+            if (place[i] != SV_NO_ROW)       \
+                dst[place[i]] = src[i];      \
     } while (0)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-static void scatter(void *to, const void *from, const uint32_t *place, size_t n, size_t size)
+static void scatter(void *to, const void *from, const uint32_t *place, size_t first, size_t end,
+                    size_t size)
 {
     switch (size) {
     case 1: SCATTER(uint8_t); break;
@@ -83,9 +84,27 @@ static void scatter(void *to, const void *from, const uint32_t *place, size_t n,
     }
 }
 
-/* Fresh pages cost more than the moving itself, so the space that a column leaves is used for the next one. */
-bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left)
+/* One column, of which each thread takes a range. No two rows have the same place. */
+struct scattering {
+    void *to;
+    const void *from;
+    const uint32_t *place;
+    size_t n, n_ranges, size;
+};
+
+static void scatter_range(void *ctx, size_t i)
 {
+    const struct scattering *s = ctx;
+    size_t first, end;
+    sv_workers_share(s->n, i, s->n_ranges, &first, &end);
+    scatter(s->to, s->from, s->place, first, end, s->size);
+}
+
+/* Fresh pages cost more than the moving itself, so the space that a column leaves is used for the next one. */
+bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left,
+                      struct sv_workers *workers)
+{
+    size_t n_ranges = sv_trace_ranges(workers, n);
     struct sv_block spare = {0};
     for (size_t i = 0; n_left && i < b->n_columns; i++) {
         size_t bytes = n_left * b->columns[i].size;
@@ -93,7 +112,8 @@ bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_
             sv_block_fini(&spare);
             return false;
         }
-        scatter(spare.at, b->blocks[i].at, place, n, b->columns[i].size);
+        struct scattering s = {spare.at, b->blocks[i].at, place, n, n_ranges, b->columns[i].size};
+        sv_workers_each(workers, n_ranges, scatter_range, &s);
         struct sv_block left = b->blocks[i];
         sv_block_trim(&spare, bytes);
         b->blocks[i] = spare;

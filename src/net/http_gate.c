@@ -4,11 +4,13 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -19,7 +21,8 @@ struct sv_visitor {
     int fd;
     uint32_t client;
     size_t bytes;
-    int64_t limit_ms; /* 0: none */
+    int64_t limit_ms; /* 0: none, it does not wait for its client */
+    int64_t since_ms; /* of its last step */
     bool is_answered; /* at the limit the client gets a 408 */
     bool is_ended;
 };
@@ -68,10 +71,10 @@ void sv_gate_refuse(int fd, unsigned status, const char *message)
 }
 
 /* The descriptor is the library's to close; it finds the connection ended. */
-static void end(struct sv_visitor *v)
+static void end(struct sv_visitor *v, unsigned status, const char *why)
 {
     if (v->is_answered)
-        sv_gate_refuse(v->fd, 408, "the request took too long");
+        sv_gate_refuse(v->fd, status, why);
     shutdown(v->fd, SHUT_RDWR);
     v->is_ended = true;
 }
@@ -91,7 +94,7 @@ static void *watch(void *arg)
         for (struct sv_visitor *v = g->first; v; v = v->next)
             if (v->limit_ms && now >= v->limit_ms && !v->is_ended) {
                 g->counts.late += v->is_answered;
-                end(v);
+                end(v, 408, "the request took too long");
             }
     }
     pthread_mutex_unlock(&g->lock);
@@ -101,7 +104,8 @@ static void *watch(void *arg)
 static void set_limit(struct sv_gate *g, struct sv_visitor *v, int64_t ms, bool is_answered)
 {
     pthread_mutex_lock(&g->lock);
-    v->limit_ms = ms ? now_ms() + ms : 0;
+    v->since_ms = now_ms();
+    v->limit_ms = ms ? v->since_ms + ms : 0;
     v->is_answered = is_answered;
     pthread_mutex_unlock(&g->lock);
 }
@@ -182,14 +186,56 @@ struct sv_gate_counts sv_gate_count(struct sv_gate *g)
 
 /* ---- who is here ---- */
 
+/* Those that the server works for keep their place. */
+static void make_space(struct sv_gate *g)
+{
+    struct sv_visitor *longest = NULL;
+    size_t n = 0;
+    for (struct sv_visitor *v = g->first; v; v = v->next) {
+        n += !v->is_ended;
+        if (v->limit_ms && !v->is_ended && (!longest || v->since_ms <= longest->since_ms))
+            longest = v;
+    }
+    if (n < g->limits.connections || !longest)
+        return;
+    end(longest, 503, "too many connections: this one waited longest");
+    g->counts.displaced++;
+}
+
+size_t sv_gate_connections(size_t wanted)
+{
+    struct rlimit limit;
+    size_t n_open = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        n_open++;
+    if (dir)
+        closedir(dir);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return wanted;
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    /* A quarter is for files, and for connections that have ended and are not closed yet. */
+    size_t left = limit.rlim_cur > n_open ? (size_t)limit.rlim_cur - n_open : 1;
+    left -= left / 4;
+    return left < wanted ? left : wanted;
+}
+
 struct sv_visitor *sv_gate_enter(struct sv_gate *g, int fd, uint32_t client)
 {
     struct sv_visitor *v = sv_alloc(sizeof *v);
+    int64_t now = now_ms();
     *v = (struct sv_visitor){.fd = fd,
                              .client = client,
-                             .limit_ms = now_ms() + g->limits.header_ms,
+                             .since_ms = now,
+                             .limit_ms = now + g->limits.header_ms,
                              .is_answered = true};
     pthread_mutex_lock(&g->lock);
+    if (g->limits.connections && g->counts.connections >= g->limits.connections)
+        make_space(g);
     v->next = g->first;
     if (g->first)
         g->first->prev = v;

@@ -17,7 +17,13 @@ struct sv_gate_limits {
     size_t all_bytes, client_bytes; /* of bodies that are not complete */
     int64_t header_ms, request_ms, idle_ms,
         answer_ms; /* time for: the first headers, a body, the next request, an answer */
+    /* So many connections at once; 0: any number. One more takes the place of the one that has waited longest for its client: slow
+     * clients cannot keep others out. */
+    size_t connections;
 };
+
+/* How many connections this process can have beside the descriptors that are open now, at most `wanted`. */
+size_t sv_gate_connections(size_t wanted);
 
 struct sv_gate;
 struct sv_visitor; /* a connection */
@@ -40,6 +46,7 @@ void sv_gate_give_back(struct sv_gate *g, struct sv_visitor *v); /* all of it */
 struct sv_gate_counts {
     size_t bytes, connections;            /* held now */
     uint64_t client_full, all_full, late; /* refused for that reason */
+    uint64_t displaced;                   /* ended so that others could connect */
 };
 struct sv_gate_counts sv_gate_count(struct sv_gate *g);
 

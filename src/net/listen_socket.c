@@ -10,7 +10,7 @@
 
 enum { BACKLOG = 1024 };
 
-static int read_address(const char *text, struct sockaddr_in *out, struct sv_err *err)
+int sv_address_read(const char *text, struct sockaddr_in *out, struct sv_err *err)
 {
     const char *colon = strrchr(text, ':');
     char host[64];
@@ -52,7 +52,7 @@ int sv_listeners_open(struct sv_listeners *l, const char *address, int64_t metri
     struct sockaddr_in a;
     socklen_t len = sizeof a;
     *l = (struct sv_listeners){.main = -1, .metrics = -1};
-    int code = read_address(address, &a, err);
+    int code = sv_address_read(address, &a, err);
     if (code < 0)
         return code;
     l->main = sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG);

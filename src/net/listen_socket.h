@@ -4,8 +4,12 @@
 
 #include "core/base/err.h"
 
+#include <netinet/in.h>
 #include <stdint.h>
 #include <sys/socket.h>
+
+/* HOST:PORT; a host is an IPv4 address or localhost. */
+int sv_address_read(const char *text, struct sockaddr_in *out, struct sv_err *err);
 
 /* A listening socket, or -1 with errno. One for IPv6 leaves IPv4 alone. */
 int sv_listen_on(const struct sockaddr *a, socklen_t len, int backlog);

@@ -1,4 +1,4 @@
-/* The web server of the viewer: checks, limits and headers around a function that answers. See web.h.
+/* The web server of the viewer, and of OTLP: checks, limits and headers around a function that answers. See web.h.
  *
  * libmicrohttpd has a thread for each connection and calls on_call() there: at the headers, for each piece of the body, and at its end. The
  * checks come before the body: who has no token cannot make us take one. */
@@ -80,6 +80,21 @@ const char *sv_web_param(const struct sv_web_request *q, const char *name)
     return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+const char *sv_web_header(const struct sv_web_request *q, const char *name)
+{
+    return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+}
+
+uint32_t sv_web_client(const struct sv_web_request *q)
+{
+    const union MHD_ConnectionInfo *who =
+        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *from = who ? who->client_addr : NULL;
+    if (!from || from->sa_family != AF_INET)
+        return 0;
+    return ntohl(((const struct sockaddr_in *)(const void *)from)->sin_addr.s_addr);
+}
+
 /* ---- answers ---- */
 
 #define SMALL 1024u /* not worth compressing */
@@ -120,7 +135,8 @@ static bool compress_body(struct sv_buf *b)
 static void add_headers(const struct sv_web *w, struct MHD_Response *r, const char *type)
 {
     MHD_add_response_header(r, "Content-Type", type ? type : "application/json");
-    MHD_add_response_header(r, "Content-Security-Policy", w->o.policy);
+    if (w->o.policy)
+        MHD_add_response_header(r, "Content-Security-Policy", w->o.policy);
     MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
     MHD_add_response_header(r, "Cache-Control", "no-store");
@@ -154,17 +170,23 @@ static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
         MHD_add_response_header(r, "Content-Encoding", "gzip");
     if (status == 400 || status == 413)
         MHD_add_response_header(r, "Connection", "close");
+    if (status == 429 || status == 503)
+        MHD_add_response_header(r, "Retry-After", "1");
     enum MHD_Result result = MHD_queue_response(c, status, r);
     MHD_destroy_response(r);
     return result;
 }
 
-static enum MHD_Result send_error(struct sv_web *w, struct MHD_Connection *c, unsigned status,
-                                  const char *message)
+static enum MHD_Result send_error(struct sv_web *w, struct MHD_Connection *c, const char *url,
+                                  unsigned status, const char *message)
 {
     struct sv_web_answer a = {0};
+    struct sv_web_request q = {.path = url, .connection = c};
     sv_buf_init(&a.body, 1u << 16);
-    sv_web_error(&a, status, "%s", message);
+    if (w->o.refuse)
+        w->o.refuse(w->o.ctx, &q, &a, status, message);
+    else
+        sv_web_error(&a, status, "%s", message);
     return send_answer(w, c, &a);
 }
 
@@ -205,8 +227,11 @@ static bool is_token(const struct sv_web *w, const char *given)
 
 /* The status of a refusal, or 0. */
 static unsigned judge_caller(const struct sv_web *w, struct MHD_Connection *c, const char *url,
-                             const char **message)
+                             bool is_post, const char **message)
 {
+    struct sv_web_request q = {.path = url, .is_post = is_post, .connection = c};
+    if (w->o.judge)
+        return w->o.judge(w->o.ctx, &q, message);
     const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
     const char *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
     if (!host || !is_our_host(w, host)) {
@@ -231,18 +256,18 @@ static enum MHD_Result begin_call(struct call *k, struct MHD_Connection *c, cons
                                   const char *method, const char *version)
 {
     const char *message;
-    unsigned status = judge_caller(k->web, c, url, &message);
     k->is_post = strcmp(method, "POST") == 0;
+    unsigned status = judge_caller(k->web, c, url, k->is_post, &message);
     if (status)
-        return send_error(k->web, c, status, message);
+        return send_error(k->web, c, url, status, message);
     if (!k->is_post && strcmp(method, "GET") != 0)
-        return send_error(k->web, c, 405, "only GET and POST are supported");
+        return send_error(k->web, c, url, 405, "only GET and POST are supported");
     message = sv_http_judge(c, version, &k->body.declared);
     if (message)
-        return send_error(k->web, c, 400, message);
+        return send_error(k->web, c, url, 400, message);
     k->body.max = k->web->o.body_max;
     if (k->body.declared > k->body.max)
-        return send_error(k->web, c, 413, "the request is too large");
+        return send_error(k->web, c, url, 413, "the request is too large");
     sv_gate_headers(k->web->gate, k->visitor);
     return MHD_YES;
 }
@@ -322,6 +347,9 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 /* ---- sockets ---- */
 
 enum { BACKLOG = 64 };
+/* For the headers and a piece of the body. Whoever takes large bodies asks the kernel less often with more. */
+#define PAGE_BYTES ((size_t)32 << 10)
+#define BULK_BYTES ((size_t)128 << 10)
 
 /* A name that is there already is refused, whatever it is: it may be another viewer's. */
 static int listen_on_path(struct sv_web *w, struct sv_err *err)
@@ -368,8 +396,9 @@ static struct MHD_Daemon *start(struct sv_web *w, int listener)
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
         NULL, on_call, w, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED,
         on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, w,
-        MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_TIMEOUT, 120u,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, w->o.connections ? w->o.connections : 64u,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, w->o.judge ? BULK_BYTES : PAGE_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (!d)
         close(listener);
     return d;
@@ -400,13 +429,13 @@ int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_e
         code = sv_gate_open(&limits, &w->gate, err);
     if (code < 0)
         return code;
-    int fd = o->socket ? listen_on_path(w, err) : listen_on_port(w, err);
+    int fd = o->judge ? o->listener : o->socket ? listen_on_path(w, err) : listen_on_port(w, err);
     if (fd < 0)
         return err->code;
     w->daemons[0] = start(w, fd);
     if (!w->daemons[0])
         return sv_err_sys(err, "cannot start the web server");
-    int fd6 = listen_on_ipv6(w);
+    int fd6 = o->judge ? -1 : listen_on_ipv6(w);
     if (fd6 >= 0)
         w->daemons[1] = start(w, fd6);
     return 0;
@@ -446,6 +475,15 @@ const char *sv_web_param(const struct sv_web_request *q, const char *name)
     (void)q;
     (void)name;
     return NULL;
+}
+const char *sv_web_header(const struct sv_web_request *q, const char *name)
+{
+    return sv_web_param(q, name);
+}
+uint32_t sv_web_client(const struct sv_web_request *q)
+{
+    (void)q;
+    return 0;
 }
 int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_err *err)
 {

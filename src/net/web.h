@@ -1,4 +1,5 @@
-/* A small web server for one user on this machine: fixed files for everybody on loopback, everything else only with the token.
+/* A small web server. For one user on this machine: fixed files for everybody on loopback, everything else only with the token. Or, with a `judge` of
+ * the caller's and a listening socket, for whoever that lets in.
  *
  *     struct sv_web_options o = {.answer = answer, .ctx = me, .policy = policy};
  *     int code = sv_web_open(&o, &web, err);            // listens; requests are answered on other threads
@@ -26,8 +27,10 @@ struct sv_web_request {
     size_t len;
     void *connection;
 };
-/* A parameter of the query, or NULL. */
+/* A parameter of the query, or NULL; the same of a header. */
 const char *sv_web_param(const struct sv_web_request *q, const char *name);
+const char *sv_web_header(const struct sv_web_request *q, const char *name);
+uint32_t sv_web_client(const struct sv_web_request *q); /* its IPv4 address; 0: another kind */
 
 struct sv_web_answer {
     unsigned status;  /* 200 unless set */
@@ -46,8 +49,15 @@ struct sv_web_options {
     void *ctx;
     const char *policy; /* Content-Security-Policy of every answer */
     size_t body_max, answer_max;
-    uint16_t port;      /* 0: any that is free */
-    const char *socket; /* the name of a Unix socket instead of a port; NULL: none */
+    /* Instead of the checks of Host, Origin and token, before the body: the status of a refusal, or 0. NULL: those checks. */
+    unsigned (*judge)(void *ctx, const struct sv_web_request *q, const char **message);
+    /* Makes the body of a refusal; NULL: as sv_web_error() does. */
+    void (*refuse)(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a,
+                   unsigned status, const char *message);
+    int listener;         /* with `judge`: a socket that listens, becomes the server's */
+    unsigned connections; /* at once; 0: 64 */
+    uint16_t port;        /* 0: any that is free */
+    const char *socket;   /* the name of a Unix socket instead of a port; NULL: none */
 };
 
 int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_err *err);

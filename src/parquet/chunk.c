@@ -148,10 +148,48 @@ void sv_parquet_again(struct sv_parquet *p)
     sv_parquet_put_chunk(p, &p->kept, &p->kept_info);
 }
 
-/* ---- integers ---- */
+/* ---- numbers ---- */
 
-static void range_of_ints(struct sv_parquet *p, const int64_t *values, size_t n)
+/* Integers and doubles have eight bytes both. */
+struct number_kind {
+    enum sv_parquet_encoding encoding;
+    void (*range)(struct sv_parquet *p, const void *values, size_t n);
+    void (*encode)(struct sv_buf *page, const void *values, size_t n);
+};
+
+static void put_numbers(struct sv_parquet *p, const struct number_kind *kind, const void *values,
+                        const uint8_t *present)
 {
+    size_t n = present ? count_present(present, p->n_rows) : p->n_rows, at = 0;
+    const uint8_t *from = values;
+    if (n == 0) {
+        sv_parquet_nulls(p);
+        return;
+    }
+    begin_chunk(p, kind->encoding);
+    p->info.n_nulls = p->n_rows - n;
+    if (n == p->n_rows)
+        present = NULL;
+    for (size_t i = 0; present && i < p->n_rows; i++) { /* only what is there is encoded */
+        memcpy(p->numbers + 8 * at, from + 8 * i, 8);
+        at += present[i];
+    }
+    from = present ? p->numbers : from;
+    kind->range(p, from, n);
+    for (size_t row = 0; row < p->n_rows; row += PAGE_ROWS) {
+        size_t rows = page_rows(p, row);
+        size_t count = present ? count_present(present + row, rows) : rows;
+        sv_encode_levels(&p->page, present ? present + row : NULL, rows);
+        kind->encode(&p->page, from, count);
+        from += 8 * count;
+        put_page(p, rows, kind->encoding);
+    }
+    end_chunk(p);
+}
+
+static void range_of_ints(struct sv_parquet *p, const void *from, size_t n)
+{
+    const int64_t *values = from;
     int64_t min = values[0], max = values[0];
     for (size_t i = 1; i < n; i++) {
         min = values[i] < min ? values[i] : min;
@@ -160,39 +198,21 @@ static void range_of_ints(struct sv_parquet *p, const int64_t *values, size_t n)
     set_range(&p->info, &min, sizeof min, &max, sizeof max);
 }
 
-void sv_parquet_ints(struct sv_parquet *p, const int64_t *values, const uint8_t *present)
+static void encode_ints(struct sv_buf *page, const void *values, size_t n)
 {
-    size_t n = present ? count_present(present, p->n_rows) : p->n_rows, at = 0;
-    if (n == 0) {
-        sv_parquet_nulls(p);
-        return;
-    }
-    begin_chunk(p, SV_ENCODING_DELTA);
-    p->info.n_nulls = p->n_rows - n;
-    if (n == p->n_rows)
-        present = NULL;
-    for (size_t i = 0; present && i < p->n_rows; i++) { /* only what is there is encoded */
-        p->ints[at] = values[i];
-        at += present[i];
-    }
-    values = present ? p->ints : values;
-    range_of_ints(p, values, n);
-    for (size_t row = 0; row < p->n_rows; row += PAGE_ROWS) {
-        size_t rows = page_rows(p, row);
-        size_t count = present ? count_present(present + row, rows) : rows;
-        sv_encode_levels(&p->page, present ? present + row : NULL, rows);
-        sv_encode_delta(&p->page, values, count);
-        values += count;
-        put_page(p, rows, SV_ENCODING_DELTA);
-    }
-    end_chunk(p);
+    sv_encode_delta(page, values, n);
 }
 
-/* ---- doubles ---- */
+void sv_parquet_ints(struct sv_parquet *p, const int64_t *values, const uint8_t *present)
+{
+    static const struct number_kind ints = {SV_ENCODING_DELTA, range_of_ints, encode_ints};
+    put_numbers(p, &ints, values, present);
+}
 
 /* Not a number is in no order: readers could not use a range that holds it. Zeros have the sign that widens the range. */
-static void range_of_reals(struct sv_parquet *p, const double *values, size_t n)
+static void range_of_reals(struct sv_parquet *p, const void *from, size_t n)
 {
+    const double *values = from;
     double min = INFINITY, max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         if (isnan(values[i]))
@@ -205,32 +225,15 @@ static void range_of_reals(struct sv_parquet *p, const double *values, size_t n)
     set_range(&p->info, &min, sizeof min, &max, sizeof max);
 }
 
+static void encode_reals(struct sv_buf *page, const void *values, size_t n)
+{
+    sv_buf_add(page, values, n * sizeof(double));
+}
+
 void sv_parquet_reals(struct sv_parquet *p, const double *values, const uint8_t *present)
 {
-    size_t n = present ? count_present(present, p->n_rows) : p->n_rows, at = 0;
-    if (n == 0) {
-        sv_parquet_nulls(p);
-        return;
-    }
-    begin_chunk(p, SV_ENCODING_PLAIN);
-    p->info.n_nulls = p->n_rows - n;
-    if (n == p->n_rows)
-        present = NULL;
-    for (size_t i = 0; present && i < p->n_rows; i++) {
-        p->reals[at] = values[i];
-        at += present[i];
-    }
-    values = present ? p->reals : values;
-    range_of_reals(p, values, n);
-    for (size_t row = 0; row < p->n_rows; row += PAGE_ROWS) {
-        size_t rows = page_rows(p, row);
-        size_t count = present ? count_present(present + row, rows) : rows;
-        sv_encode_levels(&p->page, present ? present + row : NULL, rows);
-        sv_buf_add(&p->page, values, count * sizeof *values);
-        values += count;
-        put_page(p, rows, SV_ENCODING_PLAIN);
-    }
-    end_chunk(p);
+    static const struct number_kind reals = {SV_ENCODING_PLAIN, range_of_reals, encode_reals};
+    put_numbers(p, &reals, values, present);
 }
 
 /* ---- texts ---- */

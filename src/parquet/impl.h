@@ -48,8 +48,7 @@ struct sv_parquet {
     struct sv_buf kept; /* of sv_parquet_keep() */
     struct sv_chunk_info kept_info;
     /* Scratch, for the rows of a group. */
-    int64_t *ints;
-    double *reals;
+    uint8_t *numbers; /* of eight bytes */
     uint32_t *indexes;
     uint8_t *present;
     /* The dictionary of a chunk. */

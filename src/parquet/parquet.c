@@ -24,8 +24,7 @@ static void free_all(struct sv_parquet *p)
                                    &p->kept,  &p->groups, &p->group};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         sv_buf_fini(bufs[i]);
-    free(p->ints);
-    free(p->reals);
+    free(p->numbers);
     free(p->indexes);
     free(p->present);
     free(p);
@@ -48,8 +47,7 @@ int sv_parquet_open(const char *path, const struct sv_parquet_column *columns, s
         *out = NULL;
         return code;
     }
-    p->ints = sv_alloc_aligned(SV_PARQUET_GROUP * sizeof *p->ints, 64);
-    p->reals = sv_alloc_aligned(SV_PARQUET_GROUP * sizeof *p->reals, 64);
+    p->numbers = sv_alloc_aligned(SV_PARQUET_GROUP * 8, 64);
     p->indexes = sv_alloc_aligned(SV_PARQUET_GROUP * sizeof *p->indexes, 64);
     p->present = sv_alloc_aligned(SV_PARQUET_GROUP, 64);
     sv_output_write(p->out, magic, sizeof magic);

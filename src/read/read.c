@@ -89,6 +89,7 @@ static int load(struct stave_read *r, const char *const *paths, size_t n,
         .strict = o->strict,
         .assume = o->assume,
         .memory_limit_bytes = o->memory_limit,
+        .threads = o->threads,
         .index = o->no_index ? SV_INDEX_NOT_USED : SV_INDEX_USED,
     };
     if (n == 0)

@@ -3,12 +3,16 @@
  * Two passes over the slices that touch it: the first counts by name and builds the tree, the second collects durations for the percentiles. */
 #include "view/answers.h"
 
+#include "analysis/calltree.h"
 #include "analysis/stats.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/stream/frame_text.h"
+#include "model/wait_words.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NODES_MAX 2000u
 #define DURATIONS_MAX \
@@ -47,10 +51,21 @@ struct area {
     } recent[RECENT]; /* of node_of, found without hashing */
     struct node *nodes;
     size_t n_nodes, cap_nodes;
-    int32_t open[DEPTHS]; /* the newest node of each depth */
+    int32_t open[DEPTHS];  /* the newest node of each depth */
+    struct frames *frames; /* NULL: no sample was met yet */
     int64_t *durations;
     uint32_t looked_at;
     bool is_old; /* the tab wants another area by now */
+};
+
+/* Frames of stack samples in the tree. Their texts are in no dictionary: their numbers follow those of its strings. */
+struct frames {
+    struct sv_batch scratch;
+    struct sv_map by_text; /* hash → number + 1 */
+    struct sv_arena texts;
+    struct sv_text *all;
+    size_t n, cap;
+    int64_t period_ns;
 };
 
 #define LOOK_EVERY (1u << 16) /* slices */
@@ -123,6 +138,79 @@ static void add_to_tree(struct area *a, uint32_t slice, uint32_t depth, int64_t 
         a->nodes[parent].self_ns -= inside_ns;
 }
 
+/* ---- stack samples ---- */
+
+static struct frames *frames_of(struct area *a)
+{
+    if (!a->frames) {
+        a->frames = sv_alloc(sizeof *a->frames);
+        sv_batch_init(&a->frames->scratch);
+        sv_arena_init(&a->frames->texts, 1u << 14);
+        a->frames->period_ns = sv_sample_ns(a->s->trace->dict);
+    }
+    return a->frames;
+}
+
+static void free_frames(struct frames *f)
+{
+    if (!f)
+        return;
+    sv_batch_fini(&f->scratch);
+    sv_arena_fini(&f->texts);
+    sv_map_fini(&f->by_text);
+    free(f->all);
+    free(f);
+}
+
+static sv_str number_of_frame(const struct area *a, struct frames *f, const struct sv_arg *frame)
+{
+    char room[1024];
+    bool is_new;
+    size_t len = frame->size;
+    const char *text = sv_frame_without_line(frame->text, &len, room, sizeof room);
+    uint64_t *number = sv_map_add(&f->by_text, sv_hash_bytes(text, len, 0), &is_new);
+    if (is_new) {
+        f->all = sv_grow(f->all, &f->cap, f->n + 1, sizeof *f->all);
+        f->all[f->n] = (struct sv_text){sv_arena_copy(&f->texts, text, len), (uint32_t)len};
+        *number = ++f->n;
+    }
+    return (sv_str)(a->s->trace->dict->n_strings + *number - 1);
+}
+
+/* A sample stands for a period of the sampler in each of its frames. */
+static void add_stack(struct area *a, uint32_t slice)
+{
+    const struct sv_trace *t = a->s->trace;
+    struct frames *f = frames_of(a);
+    size_t n;
+    int32_t at = -1;
+    sv_batch_reset(&f->scratch);
+    const struct sv_arg *x = sv_trace_args(t, t->slices.args[slice], &f->scratch, &n), *end = x + n;
+    while (x < end && x->type != SV_ARG_STACK)
+        x = sv_arg_next(x);
+    for (uint32_t i = 1; x < end && i <= x->size; i++) {
+        int32_t below = x[i].type == SV_ARG_TEXT ? node_below(a, at, number_of_frame(a, f, &x[i]))
+                                                 : at;
+        if (below == at)
+            continue; /* too many: it counts for the one above */
+        at = below;
+        a->nodes[at].count++;
+        a->nodes[at].total_ns += f->period_ns;
+    }
+    if (at >= 0)
+        a->nodes[at].self_ns += f->period_ns;
+}
+
+/* A wait has a stack, too, but no period. */
+static bool is_sample(const struct sv_trace *t, uint32_t slice)
+{
+    struct sv_arg found;
+    sv_str waits = sv_dict_find_str(t->dict, SV_CAT_OFFCPU_SAMPLE, strlen(SV_CAT_OFFCPU_SAMPLE));
+    return (!waits || t->slices.cat[slice] != waits) && t->slices.kind[slice] == SV_INSTANT &&
+           t->slices.args[slice] != 0 &&
+           sv_trace_arg_of_type(t, t->slices.args[slice], SV_ARG_STACK, &found);
+}
+
 static void add_slice(struct area *a, uint32_t slice, uint32_t first_line, bool nests)
 {
     const struct sv_slices *c = &a->s->trace->slices;
@@ -140,7 +228,10 @@ static void add_slice(struct area *a, uint32_t slice, uint32_t first_line, bool 
     sum->max_ns = dur > sum->max_ns ? dur : sum->max_ns;
     if (has_parent)
         sum_of(a, parent)->self_ns -= inside_ns;
-    add_to_tree(a, slice, nests ? c->depth[slice] : 0, inside_ns, has_parent);
+    if (is_sample(a->s->trace, slice))
+        add_stack(a, slice);
+    else
+        add_to_tree(a, slice, nests ? c->depth[slice] : 0, inside_ns, has_parent);
 }
 
 static void add_duration(struct area *a, uint32_t slice)
@@ -253,6 +344,23 @@ static void put_names(struct sv_json *j, struct area *a)
     sv_json_u64(j, n - shown);
 }
 
+/* The text, and the colour of a frame as `plot flame` has it: the kernel's are grey. */
+static void put_node_text(struct sv_json *j, const struct area *a, sv_str name)
+{
+    const struct sv_dict *d = a->s->trace->dict;
+    sv_json_lit(j, "text");
+    if (name < d->n_strings) {
+        sv_put_str(j, d, name);
+        return;
+    }
+    struct sv_text frame = a->frames->all[name - d->n_strings];
+    bool is_kernel = frame.len > 4 && memcmp(frame.bytes + frame.len - 4, "_[k]", 4) == 0;
+    uint64_t hash = sv_hash_bytes(frame.bytes, frame.len, 0);
+    sv_json_text(j, frame.bytes, frame.len);
+    sv_json_lit(j, "colour");
+    sv_json_u64(j, is_kernel ? SV_N_COLORS : hash % SV_N_COLORS);
+}
+
 static void put_tree(struct sv_json *j, const struct area *a)
 {
     sv_json_lit(j, "flame");
@@ -262,8 +370,7 @@ static void put_tree(struct sv_json *j, const struct area *a)
         sv_json_begin(j, '{');
         sv_json_lit(j, "name");
         sv_json_u64(j, node->name);
-        sv_json_lit(j, "text");
-        sv_put_str(j, a->s->trace->dict, node->name);
+        put_node_text(j, a, node->name);
         sv_json_lit(j, "parent");
         sv_json_i64(j, node->parent);
         sv_json_lit(j, "total");
@@ -355,6 +462,7 @@ void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct s
         free(a->sums);
         free(a->nodes);
         free(a->durations);
+        free_frames(a->frames);
         free(a);
     }
     sv_ask_fini(&ask);

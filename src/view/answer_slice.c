@@ -2,6 +2,7 @@
 #include "view/answers.h"
 
 #include "analysis/index.h"
+#include "analysis/self.h"
 #include "core/base/mem.h"
 #include "core/chrome/args_json.h"
 
@@ -112,26 +113,6 @@ static void put_flows(struct sv_json *j, const struct sv_shown *s, uint32_t slic
     sv_json_u64(j, n > FLOWS_MAX ? n - FLOWS_MAX : 0);
 }
 
-/* What its children leave of it. They come in the order of time. */
-static uint64_t self_of(const struct sv_trace *t, uint32_t slice)
-{
-    const struct sv_slices *c = &t->slices;
-    int64_t end_ns = sv_trace_end_ns(t, slice), covered_until = c->ts_ns[slice];
-    uint64_t self = (uint64_t)end_ns - (uint64_t)c->ts_ns[slice];
-    uint32_t last = t->tracks[c->track[slice]].end;
-    for (uint32_t i = slice + 1; i < last && c->ts_ns[i] < end_ns; i++) {
-        if (c->parent[i] != slice)
-            continue;
-        int64_t from = c->ts_ns[i] > covered_until ? c->ts_ns[i] : covered_until;
-        int64_t to = sv_trace_end_ns(t, i) < end_ns ? sv_trace_end_ns(t, i) : end_ns;
-        if (to > from) {
-            self -= (uint64_t)to - (uint64_t)from;
-            covered_until = to;
-        }
-    }
-    return self;
-}
-
 static void put_place(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
 {
     struct sv_buf name;
@@ -166,7 +147,7 @@ static void put_times(struct sv_json *j, const struct sv_shown *s, uint32_t slic
     sv_json_lit(j, "ends");
     sv_put_time(j, sv_trace_end_ns(s->trace, slice));
     sv_json_lit(j, "self");
-    sv_put_count(j, self_of(s->trace, slice));
+    sv_put_time(j, sv_self_time(s->trace, slice));
     sv_json_lit(j, "unfinished");
     sv_json_bool(j, c->dur_ns[slice] == SV_UNFINISHED);
     sv_json_lit(j, "instant");

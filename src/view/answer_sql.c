@@ -123,13 +123,6 @@ static int row(struct sv_rows_sink *sink, const struct sv_cell *cells, size_t n,
     return 0;
 }
 
-static int end(struct sv_rows_sink *sink, struct sv_err *err)
-{
-    (void)sink;
-    (void)err;
-    return 0;
-}
-
 static const char *type_of(uint8_t bits)
 {
     switch (bits & ~(1u << SV_CELL_NULL)) {
@@ -177,7 +170,7 @@ static double now_ms(void)
 static void run(struct sv_sql_desk *d, struct sv_shown *s, const char *sql, uint64_t limit,
                 struct sv_web_answer *a)
 {
-    struct table t = {.sink = {head, row, end}, .max = limit};
+    struct table t = {.sink = {head, row, sv_rows_no_end}, .max = limit};
     struct sv_err err;
     sv_err_clear(&err);
     sv_buf_init(&t.columns, 1u << 20);

@@ -145,6 +145,8 @@ static void put_trace(struct sv_buf *to, struct sv_viewer *v, const struct sv_sh
     put_answer(&j, v, "io", NULL, "io");
     put_answer(&j, v, "gpu", NULL, "gpu");
     put_answer(&j, v, "batch", NULL, "batch");
+    put_answer(&j, v, "llm", NULL, "llm");
+    put_answer(&j, v, "wait", NULL, "wait");
     put_answer(&j, v, "comm", NULL, "comm");
     sv_json_end(&j);
     put_names(&j, s->trace->dict);

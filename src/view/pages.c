@@ -4,18 +4,22 @@
 #include "analysis/report_io.h"
 #include "analysis/steps.h"
 #include "core/base/mem.h"
+#include "core/serving/engine_words.h"
 #include "core/serving/life.h"
 #include "core/stream/gpu_words.h"
 #include "model/comm_words.h"
+#include "model/kernel_words.h"
+#include "model/wait_words.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTION "view.pages"
+#define SECTION "view.pages.2" /* another number when there are more of them */
 
 static const char *const names[SV_N_PAGES] = {
     [SV_PAGE_STEPS] = "steps",     [SV_PAGE_GPU] = "gpu",     [SV_PAGE_IO] = "io",
-    [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks",
+    [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks", [SV_PAGE_LLM] = "llm",
+    [SV_PAGE_WAITS] = "waits",
 };
 
 static sv_str find(const struct sv_trace *t, const char *word)
@@ -55,8 +59,14 @@ static uint32_t by_category(const struct sv_trace *t)
         is_used[t->slices.cat[row]] = true;
     sv_io_words_init(&io, t);
     is_used[0] = false; /* what the trace does not have is found there */
-    if (is_used[find(t, SV_LIFE_CATEGORY)] || is_used[find(t, "batching")])
-        pages |= 1u << SV_PAGE_SERVING;
+    bool has_engine = is_used[find(t, SV_ENGINE_CATEGORY)] || find(t, SV_LLM_REQUEST);
+    bool has_batches = is_used[find(t, "batching")] ||
+                       (is_used[find(t, SV_LIFE_CATEGORY)] &&
+                        (!has_engine || find(t, sv_life_op_names[SV_LIFE_COLLECTED])));
+    pages |= has_batches ? 1u << SV_PAGE_SERVING : 0;
+    pages |= has_engine ? 1u << SV_PAGE_LLM : 0;
+    if (is_used[find(t, SV_CAT_THREAD_STATE)] || is_used[find(t, SV_CAT_OFFCPU_SAMPLE)])
+        pages |= 1u << SV_PAGE_WAITS;
     for (sv_str s = 1; s < d->n_strings; s++) {
         struct sv_text cat = sv_dict_text(d, s);
         if (!is_used[s])

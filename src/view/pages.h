@@ -6,8 +6,17 @@
 #include "model/image.h"
 #include "model/trace.h"
 
-/* Bits, in the order in which the pages are listed. */
-enum { SV_PAGE_STEPS, SV_PAGE_GPU, SV_PAGE_IO, SV_PAGE_SERVING, SV_PAGE_RANKS, SV_N_PAGES };
+/* Bits of a number that is kept: new ones come last. */
+enum {
+    SV_PAGE_STEPS,
+    SV_PAGE_GPU,
+    SV_PAGE_IO,
+    SV_PAGE_SERVING,
+    SV_PAGE_RANKS,
+    SV_PAGE_LLM,
+    SV_PAGE_WAITS,
+    SV_N_PAGES
+};
 
 uint32_t sv_pages_of(const struct sv_trace *t);
 void sv_pages_put_json(struct sv_json *j, uint32_t pages); /* ["steps","gpu"] */

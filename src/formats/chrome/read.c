@@ -30,6 +30,7 @@ static enum chrome_step end_of_input(struct chrome_reader *r)
              r->state == STATE_SKIP)
         chrome_note(r, FOUND_CUT_FILE, at);
     chrome_flush_notes(r);
+    sv_input_report(r->in, r->source.report);
     r->state = STATE_END;
     return STEP_ON;
 }
@@ -336,8 +337,19 @@ static inline const uint8_t *one_event(struct chrome_reader *r, const uint8_t *p
     return q;
 }
 
+const uint8_t *chrome_one_event(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                enum chrome_step *step)
+{
+    return one_event(r, p, end, step);
+}
+
 static enum chrome_step events(struct chrome_reader *r)
 {
+    if (r->ahead && (chrome_ahead_is_on(r) || chrome_ahead_try(r))) {
+        enum chrome_step ahead = chrome_ahead_events(r);
+        if (ahead != STEP_ON)
+            return ahead;
+    }
     struct sv_input *in = r->in;
     const uint8_t *p = in->data, *end = p + in->len, *next;
     enum chrome_step step = STEP_ON;
@@ -397,7 +409,8 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
     assert(b->n == 0);
     r->batch = b;
     while (r->state != STATE_END && b->n < SV_BATCH) {
-        enum chrome_step step = r->need ? STEP_MORE : steps[r->state](r);
+        bool must_leave = chrome_ahead_is_on(r) && (r->state != STATE_EVENTS || r->is_lost);
+        enum chrome_step step = r->need || must_leave ? STEP_MORE : steps[r->state](r);
         if (step == STEP_FULL)
             break;
         if (step == STEP_ON)
@@ -406,6 +419,14 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
             break;
         size_t need = r->need;
         r->need = 0;
+        if (must_leave) {
+            chrome_ahead_leave(r);
+            continue;
+        }
+        if (chrome_ahead_is_on(r)) {
+            chrome_ahead_next(r);
+            continue;
+        }
         int rc = sv_input_fill(r->in, need, err);
         if (rc < 0)
             return rc;
@@ -425,6 +446,13 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 static void close_source(struct sv_source *s)
 {
     struct chrome_reader *r = (struct chrome_reader *)(void *)s;
+    chrome_ahead_close(r);
+    chrome_fini(r);
+    free(r);
+}
+
+void chrome_fini(struct chrome_reader *r)
+{
     sv_once_paths_free(r->once_paths);
     sv_map_fini(&r->text_numbers);
     sv_map_fini(&r->tracks);
@@ -436,7 +464,6 @@ static void close_source(struct sv_source *s)
     free(r->frame_list);
     free(r->seen);
     free(r->undo);
-    free(r);
 }
 
 static void init_guesses(struct chrome_guess (*shapes)[CHROME_PLACES * CHROME_WAYS])
@@ -447,6 +474,15 @@ static void init_guesses(struct chrome_guess (*shapes)[CHROME_PLACES * CHROME_WA
             shapes[i][k].step = k < (size_t)(CHROME_PLACES - 1) * CHROME_WAYS ? CHROME_WAYS : 0;
         }
     }
+}
+
+void chrome_init(struct chrome_reader *r, struct sv_dict *dict, size_t value_max)
+{
+    r->dict = dict;
+    r->scan = sv_json_scan_best();
+    init_guesses(r->event_guesses);
+    init_guesses(r->args_guesses);
+    r->value_max = value_max;
 }
 
 static int open_source(struct sv_input *in, const struct sv_read_options *options,
@@ -461,15 +497,13 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
         .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS,
         .dict = dict,
         .report = report,
+        .beside_from = 3, /* two threads have enough to do with reading ahead and storing */
     };
+    chrome_init(r, dict,
+                in->window_limit / 2 < CHROME_VALUE_MAX ? in->window_limit / 2 : CHROME_VALUE_MAX);
     r->in = in;
-    r->dict = dict;
     r->space = options ? options->space : 0;
-    r->scan = sv_json_scan_best();
-    init_guesses(r->event_guesses);
-    init_guesses(r->args_guesses);
-    r->value_max = in->window_limit / 2 < CHROME_VALUE_MAX ? in->window_limit / 2
-                                                           : CHROME_VALUE_MAX;
+    chrome_ahead_open(r, options);
     *out = &r->source;
     return 0;
 }

@@ -86,7 +86,9 @@ static void grow_flows(struct chrome_balance *b)
     uint64_t *old = b->flows;
     size_t n = b->cap_flows;
     b->cap_flows = n ? n * 2 : 1024;
-    b->flows = sv_alloc(b->cap_flows * sizeof *b->flows);
+    /* Written at once: pages that are looked at before would come twice. */
+    b->flows = sv_realloc(NULL, b->cap_flows * sizeof *b->flows);
+    memset(b->flows, 0, b->cap_flows * sizeof *b->flows);
     for (size_t i = 0; i < n; i++)
         if (old[i])
             *slot_of(b, old[i]) = old[i];

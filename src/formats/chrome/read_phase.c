@@ -330,17 +330,16 @@ static void emit_flow(struct chrome_reader *r, struct chrome_fields *f)
         sv_batch_drop_args(r->batch);
         return;
     }
-    struct chrome_id id = chrome_event_id(r, f);
-    if (!id.is_given) {
+    if (!f->has_bond)
+        chrome_look_up(r, f);
+    if (!f->id.is_given) {
         chrome_note(r, FOUND_NO_FLOW_ID, f->start);
         sv_batch_drop_args(r->batch);
         return;
     }
     unsigned type = f->ph == 's' ? SV_ARG_FLOW_BEGIN : f->ph == 't' ? SV_ARG_FLOW : SV_ARG_FLOW_END;
-    struct chrome_span bp = raw(f, FIELD_BP);
-    bool is_enclosing = f->ph != 'f' || (has(f, FIELD_BP) && bp.len == 3 && bp.p[1] == 'e');
     struct sv_event *e = add(r, f, SV_FLOW, thread_of(r, f));
-    e->flags = is_enclosing ? 0 : SV_BIND_NEXT;
+    e->flags = f->is_enclosing ? 0 : SV_BIND_NEXT;
     uint32_t used = IDS | FIELD_BIT(FIELD_BP);
     if (f->has & ~COMMON & ~used)
         put_extras(r, f, used);
@@ -348,7 +347,7 @@ static void emit_flow(struct chrome_reader *r, struct chrome_fields *f)
     struct sv_batch *b = r->batch;
     size_t n = (size_t)(b->arg - b->args);
     memmove(b->args + 1, b->args, (n - 1) * sizeof *b->args);
-    b->args[0] = (struct sv_arg){.type = type & 0xff, .u = flow_number(r, f, id)};
+    b->args[0] = (struct sv_arg){.type = type & 0xff, .u = flow_number(r, f, f->id)};
     finish(r, f, e);
     if (!r->is_stave)
         chrome_balance_flow(&r->balance, e, chrome_pos(r, f->start));

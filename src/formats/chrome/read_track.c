@@ -71,7 +71,7 @@ bool chrome_id_number(struct chrome_reader *r, struct chrome_span raw, uint64_t 
 }
 
 /* id, or id2.global, or id2.local (which belongs to its process); `scope` keeps equal ids apart. */
-struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f)
+static struct chrome_id read_id(struct chrome_reader *r, const struct chrome_fields *f)
 {
     struct chrome_id id = {0};
     if (has(f, FIELD_ID)) {
@@ -93,10 +93,27 @@ struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fi
     return id;
 }
 
+struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f)
+{
+    return f->has_bond ? f->id : read_id(r, f);
+}
+
+void chrome_look_up(struct chrome_reader *r, struct chrome_fields *f)
+{
+    const struct chrome_span *bp = &f->raw[FIELD_BP - FIELD_ID];
+    f->id = read_id(r, f);
+    f->is_enclosing = f->ph != 'f' || (has(f, FIELD_BP) && bp->len == 3 && bp->p[1] == 'e');
+    f->has_bond = true;
+}
+
 /* ---- processes and threads ---- */
 
 int64_t chrome_text_number(struct chrome_reader *r, const uint8_t *p, size_t len)
 {
+    if (r->is_ahead) {
+        r->needs_turn = true;
+        return 0;
+    }
     sv_str text = chrome_intern(r, p, len);
     for (uint64_t seed = 0;; seed++) {
         int64_t number = -1 - (int64_t)(sv_hash_bytes(p, len, seed) % 0x7ffffffe) - 1;

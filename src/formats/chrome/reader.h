@@ -1,6 +1,7 @@
 /* The inside of the Chrome JSON reader, shared by its files and by nobody else.
  *
  *   formats/chrome/read.c          the source: probe, open, next, close; the document around the events
+ *   formats/chrome/read_ahead.c    events read by other threads, before their turn
  *   formats/chrome/read_lost.c     damage: where does the next event start
  *   formats/chrome/read_top.c      top-level keys of the object form, metadata
  *   formats/chrome/read_event.c    one event object → struct chrome_fields (the hot loop)
@@ -143,12 +144,8 @@ bool chrome_is_usable(const struct chrome_fields *f);
 
 /* ---- tracks and metadata ---- */
 
-struct chrome_id {
-    uint64_t number; /* the id itself or a hash of its text */
-    bool is_local;   /* belongs to its process */
-    bool is_given;
-};
-
+/* What the ids of an event mean, from its bytes: for threads that read ahead, since the bytes are in their cache. */
+void chrome_look_up(struct chrome_reader *r, struct chrome_fields *f);
 struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f);
 bool chrome_id_number(struct chrome_reader *r, struct chrome_span raw, uint64_t *out);
 uint64_t chrome_hash_str(const struct chrome_reader *r, sv_str s);
@@ -222,6 +219,25 @@ enum chrome_step chrome_lost(struct chrome_reader *r);
 enum chrome_step chrome_go_lost(struct chrome_reader *r, const uint8_t *p);
 enum chrome_step chrome_lost_bracket(struct chrome_reader *r, const uint8_t *p, const uint8_t *end);
 const uint8_t *chrome_recover(struct chrome_reader *r, struct chrome_fields *f, bool is_too_big);
+
+/* ---- reading ahead ---- */
+
+void chrome_init(struct chrome_reader *r, struct sv_dict *dict, size_t value_max);
+void chrome_fini(struct chrome_reader *r);
+const uint8_t *chrome_one_event(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                enum chrome_step *step);
+
+void chrome_ahead_open(struct chrome_reader *r, const struct sv_read_options *options);
+void chrome_ahead_close(struct chrome_reader *r);
+/* Is the reader at a place from which others may read ahead, and does that pay? Then r->in becomes a block. */
+bool chrome_ahead_try(struct chrome_reader *r);
+/* Are blocks in use? */
+bool chrome_ahead_is_on(const struct chrome_reader *r);
+/* The events that were read ahead; STEP_ON: none is left in this block, go on with what is in the window. */
+enum chrome_step chrome_ahead_events(struct chrome_reader *r);
+/* The window of a block is used up, or cannot be used: another block, or the input itself. The batch is empty. */
+void chrome_ahead_next(struct chrome_reader *r);
+void chrome_ahead_leave(struct chrome_reader *r);
 
 static inline enum chrome_step chrome_more(struct chrome_reader *r)
 {

@@ -22,6 +22,12 @@ struct chrome_span {
     size_t len;
 };
 
+struct chrome_id {
+    uint64_t number; /* the id itself or a hash of its text */
+    bool is_local;   /* belongs to its process */
+    bool is_given;
+};
+
 struct chrome_fields {
     uint32_t has; /* FIELD_BIT of what was there and usable */
     uint8_t ph;
@@ -30,8 +36,12 @@ struct chrome_fields {
     sv_str name, cat;
     int64_t pid, tid, ts_ns, dur_ns, tts_ns, tdur_ns;
     uint32_t args_at, n_args; /* the members of `args` among the open arguments of the batch */
-    struct chrome_span args, raw[FIELD_N - FIELD_ID];
-    const uint8_t *start; /* the event in the window */
+    const uint8_t *start;     /* the event in the window */
+    bool has_bond;            /* the two that follow are known: see chrome_look_up() */
+    bool is_enclosing;        /* bp: a flow's point belongs to the slice around it */
+    struct chrome_id id;
+    struct chrome_span args,
+        raw[FIELD_N - FIELD_ID]; /* raw is the last: only what `has` names is set */
 };
 
 /* A key met before. */
@@ -173,7 +183,7 @@ enum chrome_step { STEP_ON, STEP_FULL, STEP_MORE };
 struct chrome_reader {
     struct sv_source source;
     struct sv_once_paths *once_paths; /* NULL: the file has every path */
-    struct sv_input *in;
+    struct sv_input *in;              /* the input, or the view of a block that was read ahead */
     struct sv_dict *dict;
     uint32_t space;
     size_t value_max; /* CHROME_VALUE_MAX, or what the window may hold */
@@ -197,6 +207,11 @@ struct chrome_reader {
     struct sv_json_skip skip;
     uint32_t n_metadata, n_keys;
     size_t series_done; /* of a counter event that did not fit the batch */
+
+    /* reading ahead: formats/chrome/read_ahead.c */
+    struct chrome_ahead *ahead; /* NULL: one thread */
+    bool is_ahead;   /* this is the reader of a block: what concerns the whole file waits */
+    bool needs_turn; /* its event does */
 
     /* a stop */
     const uint8_t *stop_at;

@@ -10,7 +10,6 @@
 struct dlio {
     struct sv_lines lines;
     struct sv_phases phases;
-    struct sv_zone *utc;
     bool has_first, has_started;
     int64_t first_ns;
 };
@@ -123,20 +122,9 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
     return sv_phase_leave(&((struct dlio *)l)->phases, l, b);
 }
 
-static void init(struct sv_lines *l)
-{
-    struct dlio *s = (struct dlio *)l;
-    if (!l->log_zone && sv_zone_open("UTC", &s->utc, NULL) == 0)
-        sv_report_add(l->source.report, SV_NOTE, "DLIO's times taken as UTC", 1, SV_NO_POS,
-                      "stave import --log-tz gives another zone");
-    l->wall.zone = l->log_zone ? l->log_zone : s->utc;
-    l->wall.is_elsewhere = true;
-}
-
 static void fini(struct sv_lines *l)
 {
     struct dlio *s = (struct dlio *)l;
-    sv_zone_free(s->utc);
     sv_phases_fini(&s->phases);
 }
 
@@ -145,7 +133,7 @@ static const struct sv_lines_kind kind = {
     .max_events = 2,
     .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not DLIO's",
-    .init = init,
+    .taken_as_utc = "DLIO's times taken as UTC",
     .line = line,
     .end = end,
     .fini = fini,

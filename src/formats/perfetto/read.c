@@ -1,9 +1,9 @@
 /* The Perfetto reader: its source, its frames and its batches.
  *
- * open_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() cuts them out
- * of the input window, or out of the unpacked bytes of a compressed packet, and hands them to
- * sv_pf_packet_read() until the batch is nearly full. The window and the unpacked bytes move only while the batch is
- * empty, because texts of events point into them.
+ * open_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() takes them from
+ * blocks that were decoded ahead, or cuts them out of the unpacked bytes of a compressed packet or (where the file is damaged) of the input
+ * window, and hands them to sv_pf_packet_read() until the batch is nearly full. Blocks, window and unpacked bytes move only while the
+ * batch is empty, because texts of events point into them.
  *
  * Where a frame is broken, reading continues at the next place from which several packets follow each other; what
  * was passed over is reported. A file that breaks off gives every whole packet before the break. */
@@ -27,8 +27,12 @@
 #define UNPACK_BYTES SV_TABLE((size_t)1 << 20, (size_t)4 << 10)
 #define RESYNC_MAX   ((size_t)1 << 20) /* a longer packet is not believed while searching */
 #define RESYNC_CHAIN 3                 /* packets in a row that make a place believable */
-#define HEADER_MAX   11
 #define CHUNKS_KEPT  4
+#define NEXT_SEEN    4096 /* of the packet after a damaged one */
+#define BLOCK_BYTES  ((size_t)256 << 10)
+/* Input that is read packet by packet after damage. Going back to blocks costs as many bytes as were read ahead, so it must not be often. */
+#define SINGLE_BLOCKS 8
+#define THREADS_FROM  ((uint64_t)1 << 20) /* smaller files are read before threads have started */
 
 enum form { IDLE, DEFLATE, ZSTD };
 
@@ -124,7 +128,7 @@ static void release(struct sv_pf *r)
         sv_pf_state_free(r->graveyard[--r->n_graveyard]);
 }
 
-/* Moves the oldest spilled batch into b; its arguments stay where they are until the next call. */
+/* Moves the oldest spilled batch into b; its texts stay where they are until the next call. */
 static bool deliver_spill(struct sv_pf *r, struct sv_batch *b)
 {
     struct sv_pf_chunk *c = r->spill;
@@ -140,6 +144,12 @@ static bool deliver_spill(struct sv_pf *r, struct sv_batch *b)
     }
     memcpy(b->events, c->batch.events, c->batch.n * sizeof *b->events);
     b->n = c->batch.n;
+    for (size_t i = 0; i < b->n; i++) {
+        size_t bytes = b->events[i].n_args * sizeof(struct sv_arg);
+        if (bytes)
+            b->events[i].args = memcpy(sv_arena_get(&b->arena, bytes, _Alignof(struct sv_arg)),
+                                       b->events[i].args, bytes);
+    }
     r->in_flight = c;
     return true;
 }
@@ -336,48 +346,17 @@ static int64_t view_pos(const struct sv_pf *r)
 
 /* ---- frames ---- */
 
-enum frame_state { FRAME_WHOLE, FRAME_SHORT, FRAME_BAD };
-
-struct frame {
-    size_t header, len; /* SHORT: as far as they are known */
-};
-
-static inline enum frame_state frame_at(const uint8_t *p, size_t have, struct frame *f)
-{
-    if (__builtin_expect(have >= 2 && p[0] == 0x0a && p[1] < 0x80, 1)) {
-        f->header = 2;
-        f->len = p[1];
-        return f->len <= have - 2 ? FRAME_WHOLE : FRAME_SHORT;
-    }
-    *f = (struct frame){.header = 2};
-    if (have == 0)
-        return FRAME_SHORT;
-    if (p[0] != 0x0a)
-        return FRAME_BAD;
-    struct sv_wire w = sv_wire_at(p + 1, have - 1);
-    uint64_t len;
-    if (!sv_wire_varint(&w, &len)) {
-        f->header = HEADER_MAX;
-        return have < HEADER_MAX ? FRAME_SHORT : FRAME_BAD;
-    }
-    if (len > SV_PF_PACKET_MAX)
-        return FRAME_BAD;
-    f->header = (size_t)(w.p - p);
-    f->len = (size_t)len;
-    return f->len <= have - f->header ? FRAME_WHOLE : FRAME_SHORT;
-}
-
 /* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to decide (*need says how many). */
 static int chain_at(struct view v, size_t at, size_t *need)
 {
     for (int i = 0; i < RESYNC_CHAIN; i++) {
-        struct frame f;
+        struct sv_pf_frame f;
         if (at == v.len && v.is_end)
             return i > 0;
-        enum frame_state s = frame_at(v.data + at, v.len - at, &f);
-        if (s == FRAME_BAD || f.len > RESYNC_MAX)
+        enum sv_pf_frame_state s = sv_pf_frame_at(v.data + at, v.len - at, &f);
+        if (s == SV_PF_FRAME_BAD || f.len > RESYNC_MAX)
             return 0;
-        if (s == FRAME_SHORT) {
+        if (s == SV_PF_FRAME_SHORT) {
             *need = at + f.header + f.len;
             return v.is_end ? 0 : -1;
         }
@@ -389,12 +368,11 @@ static int chain_at(struct view v, size_t at, size_t *need)
 }
 
 /* The frame at hand is broken: continues at the next believable place. Called with an empty batch. */
-static int resync(struct sv_pf *r, const struct frame *broken, struct sv_err *err)
+static int resync(struct sv_pf *r, const struct sv_pf_frame *broken, struct sv_err *err)
 {
     int64_t start = view_pos(r);
     struct view v = view_of(r);
-    bool is_cut = broken->len > 0 && v.is_end; /* perhaps only the end is missing */
-    size_t have = v.len, skipped = 0, at = 1;
+    size_t skipped = 0, at = 1;
     bool found = false;
     r->damage++;
     while (!found) {
@@ -419,9 +397,10 @@ static int resync(struct sv_pf *r, const struct frame *broken, struct sv_err *er
             at = 0;
         }
     }
-    if (is_cut && !found)
+    bool is_cut = broken->len > 0 && skipped < broken->header + broken->len;
+    if (is_cut && !found) /* only its end is missing */
         sv_report_add(r->report, SV_DAMAGE, "truncated packet", 1, start,
-                      "%zu of its %zu bytes are here", have, broken->header + broken->len);
+                      "%zu of its %zu bytes are here", skipped, broken->header + broken->len);
     else if (skipped > 0)
         sv_report_add(r->report, SV_DAMAGE, "bytes outside packets", skipped, start,
                       found ? "skipped up to the next packet" : "skipped up to the end");
@@ -432,15 +411,24 @@ static int resync(struct sv_pf *r, const struct frame *broken, struct sv_err *er
 
 enum step { STEP_ON, STEP_BROKEN, STEP_WAIT, STEP_END };
 
-/* A packet with a malformed field: its frame is believed when another one follows it. */
-static enum step damaged_packet(struct sv_pf *r, struct view v, struct frame f)
+/* A packet with a malformed field: its frame is believed when another one follows it. What is looked at of that one must not depend on how much
+ * of it was read by chance. */
+static enum step damaged_packet(struct sv_pf *r, struct view v, struct sv_pf_frame f, int *rc,
+                                struct sv_err *err)
 {
-    struct frame next;
-    size_t at = f.header + f.len;
-    bool is_last = at == v.len;
-    bool is_framed = is_last || (frame_at(v.data + at, v.len - at, &next) != FRAME_BAD &&
-                                 sv_pf_packet_plausible(v.data + at + next.header, next.len,
-                                                        v.len - at - next.header) > 0);
+    struct sv_pf_frame next;
+    size_t at = f.header + f.len, need = at + SV_PF_HEADER_MAX + NEXT_SEEN;
+    if (v.len < need && !v.is_end) {
+        if (r->out->n > 0)
+            return STEP_WAIT;
+        *rc = view_fill(r, need, err);
+        return *rc < 0 ? STEP_END : STEP_ON;
+    }
+    size_t have = v.len - at < NEXT_SEEN ? v.len - at : NEXT_SEEN;
+    bool is_framed =
+        have == 0 ||
+        (sv_pf_frame_at(v.data + at, have, &next) != SV_PF_FRAME_BAD && next.header <= have &&
+         sv_pf_packet_plausible(v.data + at + next.header, next.len, have - next.header) > 0);
     if (!is_framed)
         return STEP_BROKEN;
     sv_pf_damage(r, "malformed packet", "a field of it is damaged; the packet is skipped");
@@ -448,14 +436,15 @@ static enum step damaged_packet(struct sv_pf *r, struct view v, struct frame f)
     return STEP_ON;
 }
 
-static enum step whole_packet(struct sv_pf *r, struct view v, struct frame f)
+static enum step whole_packet(struct sv_pf *r, struct view v, struct sv_pf_frame f, int *rc,
+                              struct sv_err *err)
 {
     struct sv_pf_packet k;
     r->pos = view_pos(r);
     r->b = r->out;
     r->copy_texts = false;
     if (__builtin_expect(!sv_pf_packet_split(v.data + f.header, f.len, &k), 0))
-        return damaged_packet(r, v, f);
+        return damaged_packet(r, v, f, rc, err);
     if (k.payload_id == SV_PF_PACKET_COMPRESSED || k.payload_id == SV_PF_PACKET_ZSTD_COMPRESSED) {
         if (r->out->n > 0)
             return STEP_WAIT;
@@ -469,7 +458,7 @@ static enum step whole_packet(struct sv_pf *r, struct view v, struct frame f)
 }
 
 /* Bytes are missing: gets them, or finds that there are none. */
-static enum step short_frame(struct sv_pf *r, struct view v, struct frame f, int *rc,
+static enum step short_frame(struct sv_pf *r, struct view v, struct sv_pf_frame f, int *rc,
                              struct sv_err *err)
 {
     if (!v.is_end) {
@@ -489,18 +478,22 @@ static enum step short_frame(struct sv_pf *r, struct view v, struct frame f, int
     return STEP_ON;
 }
 
-/* Reads packets until the batch is full, bytes must move, or the input ends. */
+static bool has_room(const struct sv_pf *r)
+{
+    return r->out->n < BATCH_FULL && !r->spill && r->n_graveyard < SV_PF_GRAVES;
+}
+
+/* Reads packets one by one until the batch is full, bytes must move, or the input ends. */
 static enum step read_frames(struct sv_pf *r, int *rc, struct sv_err *err)
 {
     enum step step = STEP_ON;
-    while (step == STEP_ON && r->out->n < BATCH_FULL && !r->spill &&
-           r->n_graveyard < SV_PF_GRAVES) {
+    while (step == STEP_ON && has_room(r) && (r->is_single || r->unpacker->form != IDLE)) {
         struct view v = view_of(r);
-        struct frame f;
-        enum frame_state s = frame_at(v.data, v.len, &f);
-        if (__builtin_expect(s == FRAME_WHOLE, 1))
-            step = whole_packet(r, v, f);
-        else if (s == FRAME_SHORT)
+        struct sv_pf_frame f;
+        enum sv_pf_frame_state s = sv_pf_frame_at(v.data, v.len, &f);
+        if (__builtin_expect(s == SV_PF_FRAME_WHOLE, 1))
+            step = whole_packet(r, v, f, rc, err);
+        else if (s == SV_PF_FRAME_SHORT)
             step = short_frame(r, v, f, rc, err);
         else
             step = STEP_BROKEN;
@@ -509,9 +502,104 @@ static enum step read_frames(struct sv_pf *r, int *rc, struct sv_err *err)
                 return STEP_WAIT;
             *rc = resync(r, &f, err);
             step = *rc < 0 ? STEP_END : STEP_ON;
+            if (r->is_single) /* else the input is the line's, which reads ahead */
+                r->single_until = r->in->pos + SINGLE_BLOCKS * r->block_bytes;
         }
     }
     return step;
+}
+
+/* ---- blocks ---- */
+
+/* What was read ahead, from the packet at `at` of the block at hand on, goes back to the input, and is read one by one. */
+static void put_back(struct sv_pf *r, size_t at)
+{
+    struct sv_buf bytes;
+    sv_buf_init(&bytes, SIZE_MAX);
+    sv_line_halt(r->line);
+    for (struct sv_pf_block *k = r->block; k; k = sv_line_next(r->line), at = 0)
+        sv_buf_add(&bytes, k->in.data + at, k->in.len - at);
+    sv_input_put_back(r->in, bytes.data, bytes.len);
+    sv_buf_fini(&bytes);
+    r->block = NULL;
+}
+
+static void read_singly(struct sv_pf *r)
+{
+    r->is_single = true;
+    r->single_until = r->in->pos + SINGLE_BLOCKS * r->block_bytes;
+}
+
+static enum step read_whole(struct sv_pf *r, const struct sv_pf_quick *q)
+{
+    struct sv_pf_packet k;
+    if (q->kind == SV_PF_QUICK_DAMAGED) {
+        if (r->out->n > 0)
+            return STEP_WAIT;
+        put_back(r, q->at);
+        read_singly(r);
+        return STEP_ON;
+    }
+    sv_pf_packet_split(q->bytes, q->len, &k);
+    bool is_packed = k.payload_id == SV_PF_PACKET_COMPRESSED ||
+                     k.payload_id == SV_PF_PACKET_ZSTD_COMPRESSED;
+    if (is_packed && r->out->n > 0)
+        return STEP_WAIT;
+    r->block->next++;
+    if (is_packed)
+        unpack_start(r, &k);
+    else
+        sv_pf_packet_read(r, &k);
+    return STEP_ON;
+}
+
+/* Another block; none when the input ends, or a frame is broken. */
+static enum step next_block(struct sv_pf *r)
+{
+    if (r->out->n > 0)
+        return STEP_WAIT; /* texts of its events are in the block at hand */
+    r->block = sv_line_next(r->line);
+    if (!r->block)
+        read_singly(r);
+    return STEP_ON;
+}
+
+/* Reads records until the batch is full, or another way of reading has to go on. */
+static enum step read_blocks(struct sv_pf *r)
+{
+    enum step step = STEP_ON;
+    while (step == STEP_ON && has_room(r) && !r->is_single && r->unpacker->form == IDLE) {
+        struct sv_pf_block *k = r->block;
+        if (!k || k->next == k->n_records) {
+            step = next_block(r);
+            continue;
+        }
+        const struct sv_pf_quick *q = &k->records[k->next];
+        r->pos = (int64_t)(k->in.pos + q->at);
+        r->b = r->out;
+        r->copy_texts = false;
+        if (__builtin_expect(q->kind != SV_PF_QUICK_EVENT, 0)) {
+            step = read_whole(r, q);
+            continue;
+        }
+        sv_pf_quick_event(r, q);
+        k->next++;
+        k->next_arg += q->n_args;
+    }
+    return step;
+}
+
+/* Reads on, in the way that is due. */
+static enum step read_some(struct sv_pf *r, int *rc, struct sv_err *err)
+{
+    bool is_idle = r->unpacker->form == IDLE;
+    if (!r->line)
+        r->line = sv_line_new(r->workers, &sv_pf_block_ops, r);
+    if (r->is_single && is_idle && r->out->n == 0 && r->in->pos >= r->single_until) {
+        r->is_single = false;
+        sv_line_resume(r->line);
+    }
+    return r->is_single || !is_idle ? read_frames(r, rc, err) : read_blocks(r);
 }
 
 static void finish(struct sv_pf *r)
@@ -541,7 +629,7 @@ static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *e
             continue;
         if (r->is_finished)
             return sv_source_given(s, 0, err);
-        if (read_frames(r, &rc, err) != STEP_END)
+        if (read_some(r, &rc, err) != STEP_END)
             continue;
         if (rc < 0)
             return rc;
@@ -555,6 +643,7 @@ static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *e
 static void source_close(struct sv_source *s)
 {
     struct sv_pf *r = (struct sv_pf *)s;
+    sv_line_free(r->line);
     sv_once_paths_free(r->once_paths);
     struct sv_pf_unpacker *u = r->unpacker;
     if (u->has_zlib)
@@ -588,11 +677,16 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
                                    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER |
                                             SV_HAS_FLOW_POINTS,
                                    .dict = dict,
-                                   .report = report};
+                                   .report = report,
+                                   .beside_from = 2};
     r->dict = dict;
     r->report = report;
     r->in = in;
     r->space = options ? options->space : 0;
+    r->block_bytes = options && options->block_bytes ? options->block_bytes : BLOCK_BYTES;
+    bool is_small = in->size_bytes > 0 && in->size_bytes < THREADS_FROM;
+    if (options && (options->block_bytes || !is_small))
+        r->workers = options->workers;
     r->unpacker = sv_alloc(sizeof *r->unpacker);
     sv_arena_init(&r->arena, (size_t)1 << 16);
     r->str.value = sv_dict_cstr(dict, "value");
@@ -611,15 +705,15 @@ static int probe(const uint8_t *head, size_t n)
 {
     int whole = 0;
     for (size_t at = 0; at < n;) {
-        struct frame f;
-        enum frame_state s = frame_at(head + at, n - at, &f);
-        if (s == FRAME_BAD || n - at < f.header)
-            return s == FRAME_BAD || whole == 0 ? 0 : 100;
-        size_t have = s == FRAME_WHOLE ? f.len : n - at - f.header;
+        struct sv_pf_frame f;
+        enum sv_pf_frame_state s = sv_pf_frame_at(head + at, n - at, &f);
+        if (s == SV_PF_FRAME_BAD || n - at < f.header)
+            return s == SV_PF_FRAME_BAD || whole == 0 ? 0 : 100;
+        size_t have = s == SV_PF_FRAME_WHOLE ? f.len : n - at - f.header;
         int plausible = sv_pf_packet_plausible(head + at + f.header, f.len, have);
         if (plausible == 0)
             return 0;
-        if (s == FRAME_SHORT)
+        if (s == SV_PF_FRAME_SHORT)
             return whole > 0 ? 100 : plausible == 2 ? 90 : 40;
         if (++whole >= 8)
             return 100;

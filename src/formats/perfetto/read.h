@@ -31,6 +31,10 @@ static inline uint32_t sv_pf_tag(const struct sv_wire_field *f)
     return f->id << 3 | f->type;
 }
 
+/* ---- formats/perfetto/read_block.c ---- */
+
+extern const struct sv_line_ops sv_pf_block_ops; /* with struct sv_pf as the context */
+
 /* ---- formats/perfetto/read.c: batches ---- */
 
 void sv_pf_spill(struct sv_pf *r, struct sv_pf_chunk *list); /* whole batches, for the next calls */
@@ -149,6 +153,7 @@ const char *sv_pf_chrome_thread(uint64_t type);
 /* ---- formats/perfetto/read_event.c, formats/perfetto/read_legacy.c ---- */
 
 void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k);
+void sv_pf_quick_event(struct sv_pf *r, const struct sv_pf_quick *q); /* of r->block */
 void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track);
 void sv_pf_emit_counter(struct sv_pf *r, sv_track track, bool is_double, int64_t i, double d);
 
@@ -164,6 +169,7 @@ uint64_t sv_pf_legacy_name_iid(struct sv_pf_blob legacy);
 
 void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigned depth,
                       bool is_member);
+void sv_pf_arg_quick(struct sv_pf *r, const struct sv_arg *from);
 void sv_pf_arg_text(struct sv_pf *r, sv_str key, const uint8_t *bytes, size_t len);
 void sv_pf_arg_uint(struct sv_pf *r, sv_str key, uint64_t u);
 void sv_pf_arg_double(struct sv_pf *r, sv_str key, double d);

@@ -145,12 +145,16 @@ static sv_str unknown_key(struct sv_pf *r, uint64_t iid)
     return sv_dict_str(r->dict, text, (size_t)n);
 }
 
+static sv_str interned_key(struct sv_pf *r, uint64_t iid)
+{
+    sv_str key = sv_pf_str_quick(r, SV_PF_T_ARG_NAME, iid);
+    return key ? key : unknown_key(r, iid);
+}
+
 static sv_str annotation_key(struct sv_pf *r, const struct annotation *a)
 {
-    if (!a->name_iid)
-        return sv_dict_str(r->dict, (const char *)a->name.bytes, a->name.len);
-    sv_str key = sv_pf_str_quick(r, SV_PF_T_ARG_NAME, a->name_iid);
-    return key ? key : unknown_key(r, a->name_iid);
+    return a->name_iid ? interned_key(r, a->name_iid)
+                       : sv_dict_str(r->dict, (const char *)a->name.bytes, a->name.len);
 }
 
 static void annotation_member(struct sv_pf *r, struct annotation *a, const struct sv_wire_field *f,
@@ -178,6 +182,15 @@ static void typed_value(struct sv_pf *r, sv_str key, const struct annotation *a)
                   type.len > 0 ? (const char *)type.bytes : "");
 }
 
+static void text_at(struct sv_pf *r, sv_str key, uint64_t iid)
+{
+    struct sv_pf_blob text = sv_pf_blob_at(r, SV_PF_T_ARG_STRING, iid);
+    if (text.bytes)
+        sv_pf_arg_text(r, key, text.bytes, text.len);
+    else
+        add(r, key, SV_ARG_NULL);
+}
+
 static void annotation_value(struct sv_pf *r, sv_str key, const struct annotation *a,
                              unsigned depth)
 {
@@ -189,14 +202,7 @@ static void annotation_value(struct sv_pf *r, sv_str key, const struct annotatio
     case SV_PF_F(SV_PF_ANN_DOUBLE): sv_pf_arg_double(r, key, sv_wire_double(v)); break;
     case SV_PF_V(SV_PF_ANN_POINTER): add(r, key, SV_ARG_POINTER)->u = v->u; break;
     case SV_PF_B(SV_PF_ANN_STRING): sv_pf_arg_text(r, key, v->bytes, (size_t)v->u); break;
-    case SV_PF_V(SV_PF_ANN_STRING_IID): {
-        struct sv_pf_blob text = sv_pf_blob_at(r, SV_PF_T_ARG_STRING, v->u);
-        if (text.bytes)
-            sv_pf_arg_text(r, key, text.bytes, text.len);
-        else
-            add(r, key, SV_ARG_NULL);
-        break;
-    }
+    case SV_PF_V(SV_PF_ANN_STRING_IID): text_at(r, key, v->u); break;
     case SV_PF_B(SV_PF_ANN_JSON):
         sv_pf_arg_json(r, key, (const char *)v->bytes, (size_t)v->u);
         break;
@@ -262,6 +268,21 @@ void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigne
     }
     r->b->args[a.open].key = key;
     sv_batch_close(r->b, a.open);
+}
+
+/* An annotation that was decoded ahead: its key and perhaps its value are still numbers. */
+void sv_pf_arg_quick(struct sv_pf *r, const struct sv_arg *from)
+{
+    sv_str key = interned_key(r, from->key);
+    if (from->type == SV_ARG_TEXT) {
+        sv_pf_arg_text(r, key, (const uint8_t *)from->text, from->size);
+    } else if (from->type == SV_PF_QUICK_TEXT_IID) {
+        text_at(r, key, from->u);
+    } else {
+        struct sv_arg *a = sv_batch_arg(r->b);
+        *a = *from;
+        a->key = key;
+    }
 }
 
 /* ---- typed parts ---- */

@@ -674,6 +674,109 @@ static void after_damage(struct sv_pf *r)
             seq->id);
 }
 
+/* ---- events that were decoded ahead (formats/perfetto/read_block.c) ---- */
+
+/* The arguments of the record at hand. */
+static void take_args(struct sv_pf *r, struct sv_pf_event_in *e, size_t n)
+{
+    const struct sv_arg *from = r->block->args + r->block->next_arg;
+    for (const struct sv_arg *a = from; a < from + n; a++) {
+        switch (a->type) {
+        case SV_PF_QUICK_COUNTER:
+            e->counter_i = a->i;
+            e->has_counter = true;
+            break;
+        case SV_PF_QUICK_DOUBLE_COUNTER:
+            e->counter_d = a->d;
+            e->has_double_counter = true;
+            break;
+        case SV_ARG_FLOW:
+        case SV_ARG_FLOW_END:
+        case SV_ARG_CORRELATION: sv_pf_arg_special(r, a->type, sv_pf_salted(r, a->u)); break;
+        default: sv_pf_arg_quick(r, a); break;
+        }
+    }
+}
+
+/* What the first walk over the fields would have found. */
+static void take_quick(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv_pf_quick *q)
+{
+    e->type = q->type;
+    e->name_iid = q->name_iid;
+    e->n_categories = (q->has & SV_PF_QUICK_CATEGORY) != 0;
+    e->category_iid = q->category_iid;
+    e->has_track = q->has & SV_PF_QUICK_TRACK;
+    e->track_uuid = q->track_uuid;
+    if (q->n_args)
+        take_args(r, e, q->n_args);
+}
+
+/* The time of an event on the default clock of its sequence, where nothing is left to find out about that. */
+static inline bool quick_time(struct sv_pf *r, const struct sv_pf_seq *seq, uint64_t timestamp)
+{
+    struct sv_pf_clock *c = seq->default_clock;
+    int64_t ns, origin_ns = r->clocks.origin_ns;
+    if (!c || c->multiplier != 1 || timestamp > INT64_MAX ||
+        __builtin_add_overflow((int64_t)timestamp, c->is_incremental ? c->last_ns : origin_ns, &ns))
+        return false;
+    int64_t offset_ns = 0;
+    if (c != r->clocks.trace) {
+        if (!c->is_cached || c->epoch != r->clocks.epoch || ns < c->from_ns || ns >= c->to_ns)
+            return false;
+        offset_ns = c->offset_ns;
+    }
+    if (__builtin_add_overflow(ns, offset_ns, &r->ts_ns))
+        return false;
+    if (c->is_incremental)
+        c->last_ns = ns;
+    r->clocks.is_fixed = true;
+    if (!r->has_latest || r->ts_ns > r->latest_ns)
+        r->latest_ns = r->ts_ns;
+    r->has_latest = true;
+    return true;
+}
+
+/* Begins and ends of a sequence in good order, which are nearly all events: sv_pf_track_event() without what they cannot have. False: nothing was done. */
+static inline bool quick_edge(struct sv_pf *r, const struct sv_pf_quick *q)
+{
+    struct sv_pf_seq *seq = q->seq_id < SV_PF_NEAR_SEQUENCES ? r->near_sequences[q->seq_id] : NULL;
+    bool is_edge = q->type == SV_PF_TYPE_BEGIN || q->type == SV_PF_TYPE_END;
+    if (!is_edge || !seq || !seq->is_valid || seq->has_loss || seq->damage != r->damage ||
+        !(q->has & SV_PF_QUICK_SEQUENCE) || !quick_time(r, seq, q->timestamp))
+        return false;
+    r->seq = seq;
+    sv_pf_ready(r);
+    if (q->n_args)
+        take_args(r, &(struct sv_pf_event_in){0}, q->n_args);
+    sv_str name = q->name_iid ? sv_pf_str_quick(r, SV_PF_T_NAME, q->name_iid) : 0;
+    sv_str cat =
+        q->has & SV_PF_QUICK_CATEGORY ? sv_pf_str_quick(r, SV_PF_T_CATEGORY, q->category_iid) : 0;
+    uint64_t uuid = q->has & SV_PF_QUICK_TRACK ? q->track_uuid
+                    : seq->has_default_track   ? seq->default_track
+                                               : 0;
+    const struct sv_pf_track *t = seq->last_track;
+    if (__builtin_expect(!t || t->uuid != uuid || uuid == 0, 0))
+        t = track_of(r, &(struct sv_pf_event_in){.type = q->type,
+                                                 .has_track = q->has & SV_PF_QUICK_TRACK,
+                                                 .track_uuid = q->track_uuid});
+    sv_pf_emit(r, q->type == SV_PF_TYPE_BEGIN ? SV_BEGIN : SV_END, t->track, name)->cat = cat;
+    seq->last_ns = r->ts_ns;
+    seq->has_last = true;
+    return true;
+}
+
+void sv_pf_quick_event(struct sv_pf *r, const struct sv_pf_quick *q)
+{
+    if (__builtin_expect(!quick_edge(r, q), 0))
+        sv_pf_packet_read(r, &(struct sv_pf_packet){.quick = q,
+                                                    .seq_id = q->seq_id,
+                                                    .flags = q->flags,
+                                                    .payload_id = SV_PF_PACKET_TRACK_EVENT,
+                                                    .has_timestamp = true,
+                                                    .has_sequence = q->has & SV_PF_QUICK_SEQUENCE,
+                                                    .timestamp = q->timestamp});
+}
+
 void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k)
 {
     struct sv_pf_event_in e;
@@ -687,7 +790,9 @@ void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k)
         return;
     e.has_time = k->has_timestamp;
     sv_pf_ready(r);
-    while (sv_wire_next(&w, &f))
+    if (k->quick)
+        take_quick(r, &e, k->quick);
+    while (sv_wire_next(&w, &f)) /* then there is no payload */
         read_usual(r, &e, &f);
     if (__builtin_expect(w.bad, 0)) {
         sv_pf_damage(r, "malformed track event", "dropped");

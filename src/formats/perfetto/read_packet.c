@@ -146,6 +146,8 @@ static struct sv_pf_seq *sequence_slow(struct sv_pf *r, const struct sv_pf_packe
             .id = k->seq_id, .machine = sv_pf_machine_at(r, k->machine_id), .damage = r->damage};
         *slot = (uint64_t)(uintptr_t)seq;
         r->n_sequences++;
+        if (k->machine_id == 0 && k->seq_id < SV_PF_NEAR_SEQUENCES)
+            r->near_sequences[k->seq_id] = seq;
     }
     r->seq_cached_id = k->seq_id;
     r->seq_cached_machine = k->machine_id;
@@ -159,6 +161,8 @@ static inline struct sv_pf_seq *sequence_of(struct sv_pf *r, const struct sv_pf_
                              r->seq_cached_machine == k->machine_id,
                          1))
         return r->seq_cached;
+    if (k->machine_id == 0 && k->seq_id < SV_PF_NEAR_SEQUENCES && r->near_sequences[k->seq_id])
+        return r->near_sequences[k->seq_id];
     return sequence_slow(r, k);
 }
 

@@ -1,7 +1,8 @@
 /* The Perfetto reader's state, shared by its files. Nothing outside formats/perfetto_read*.c includes this.
  *
- * The way of a packet: formats/perfetto/read.c finds its frame (and unpacks compressed ones) → formats/perfetto/read_packet.c splits it
- * and keeps the state of its sequence → _clock.c makes its timestamp a trace time → _event.c, _legacy.c, _gpu.c or
+ * The way of a packet: formats/perfetto/read_block.c cuts the input into blocks of whole packets and decodes what needs no state (by all
+ * threads) → formats/perfetto/read.c takes the blocks in order (unpacks compressed packets, finds its way where frames are broken) →
+ * formats/perfetto/read_packet.c splits a packet and keeps the state of its sequence → _clock.c makes its timestamp a trace time → _event.c, _legacy.c, _gpu.c or
  * _meta.c turn the payload into events (_args.c and _json.c their arguments, _intern.c and _track.c what they refer to).
  *
  * Three rules about memory: texts in events point into the input window, the unpacked packets or a sequence's
@@ -15,16 +16,18 @@
 #include "core/files/input.h"
 #include "core/perfetto/proto.h"
 #include "core/stream/stream.h"
+#include "formats/perfetto/block.h"
+#include "threads/workers.h"
 
-#define SV_PF_PACKET_MAX    ((size_t)64 << 20)  /* a longer one is a damaged length */
-#define SV_PF_UNPACKED_MAX  ((uint64_t)1 << 30) /* what one compressed packet may expand to */
-#define SV_PF_WAITING_MAX   ((size_t)16 << 20)  /* memory for events that wait for their clock */
-#define SV_PF_SKIPPED_IDS   1024u
-#define SV_PF_SEQUENCES_MAX 262144u
-#define SV_PF_CLOCKS_MAX    64u /* per snapshot */
-#define SV_PF_GRAVES        16u
-#define SV_PF_DEPTH_MAX     64u  /* nested arguments */
-#define SV_PF_ANCESTORS_MAX 100u /* of a track */
+#define SV_PF_UNPACKED_MAX   ((uint64_t)1 << 30) /* what one compressed packet may expand to */
+#define SV_PF_WAITING_MAX    ((size_t)16 << 20)  /* memory for events that wait for their clock */
+#define SV_PF_SKIPPED_IDS    1024u
+#define SV_PF_SEQUENCES_MAX  262144u
+#define SV_PF_NEAR_SEQUENCES 256u
+#define SV_PF_CLOCKS_MAX     64u /* per snapshot */
+#define SV_PF_GRAVES         16u
+#define SV_PF_DEPTH_MAX      64u  /* nested arguments */
+#define SV_PF_ANCESTORS_MAX  100u /* of a track */
 
 /* ---- interned data ---- */
 
@@ -185,6 +188,7 @@ struct sv_pf_seq {
 
 /* The next two are made for every packet, so only their first part is cleared; it says what of the rest is valid. */
 struct sv_pf_packet {
+    const struct sv_pf_quick *quick; /* instead of the payload; NULL: it is not decoded yet */
     uint32_t seq_id, flags, clock_id, machine_id, dropped;
     uint32_t payload_id; /* 0: none */
     uint32_t n_interned, n_defaults;
@@ -234,6 +238,13 @@ struct sv_pf {
     struct sv_arena arena;            /* tracks, sequences, clocks: live as long as the reader */
     struct sv_once_paths *once_paths; /* NULL: the file has every path */
 
+    struct sv_workers *workers; /* NULL: one thread */
+    size_t block_bytes;         /* of packets, about */
+    struct sv_line *line;       /* of blocks; made by the first call */
+    struct sv_pf_block *block;  /* the one at hand; NULL: none yet */
+    bool is_single;             /* packets are read one by one, until the input is sound again */
+    uint64_t single_until;      /* the position from where it is believed to be */
+
     struct sv_batch *b;   /* where events go now */
     struct sv_batch *out; /* the batch of this call */
     struct sv_pf_chunk *spill, *spill_last, *in_flight, *free_chunks;
@@ -258,6 +269,7 @@ struct sv_pf {
     uint32_t n_moves; /* of threads to a process that was described late */
     uint32_t seq_cached_machine, seq_cached_id;
     struct sv_pf_seq *seq_cached;
+    struct sv_pf_seq *near_sequences[SV_PF_NEAR_SEQUENCES]; /* of the first machine, by number */
     struct sv_pf_clocks clocks;
     struct sv_pf_unpacker *unpacker;
     struct sv_pf_gpu *gpu;

@@ -7,6 +7,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/search.h"
+#include "core/serving/starpu_job.h"
 #include "formats/lines.h"
 
 #include <stdio.h>
@@ -719,6 +720,9 @@ static void put_job(struct fxt *s, struct sv_batch *b, const struct job *j)
     char footprint[32];
     add_flows(s, b, j->id, false);
     add_flows(s, b, j->id, true);
+    struct sv_arg *batch = sv_batch_arg(b); /* in the trace of whoever submitted it */
+    batch->type = SV_ARG_FLOW;
+    batch->u = sv_starpu_job_flow(j->id);
     sv_add_uint(l, b, "JobId", j->id);
     sv_add_uint(l, b, "WorkerId", j->worker);
     sv_add_uint(l, b, "MemoryNode", j->node);

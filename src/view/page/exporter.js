@@ -54,7 +54,7 @@ export class Exporter {
 
   png() {
     this.app.wait(new Promise((done) => this.compose().toBlob((blob) => {
-      if (blob) download(blob, this.fileName('.png'));
+      if (blob) download(blob, this.fileName('.png')); else this.app.say('The browser could not make the PNG. Export the view as SVG instead.');
       done();
     })));
   }

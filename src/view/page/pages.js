@@ -3,12 +3,14 @@
 import { el } from './dom.js';
 import { GpuPage } from './page_gpu.js';
 import { IoPage } from './page_io.js';
+import { LlmPage } from './page_llm.js';
 import { arrow } from './page_parts.js';
 import { RanksPage } from './page_ranks.js';
 import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
+import { WaitsPage } from './page_waits.js';
 
-const PAGES = { steps: ['Steps', StepsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], ranks: ['Ranks', RanksPage] };
+const PAGES = { steps: ['Steps', StepsPage], waits: ['Waits', WaitsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage] };
 const RELOAD_MS = 3000;
 const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);

@@ -1,0 +1,74 @@
+/* Loads libgrpc: see grpc_library.h. */
+#include "net/grpc_library.h"
+#include "net/grpc.h"
+
+#include <stdio.h>
+
+#ifdef SV_HAVE_GRPC
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    pthread_once_t once;
+    struct sv_grpc_library functions;
+    bool is_there;
+    char why[256];
+} library = {.once = PTHREAD_ONCE_INIT};
+
+/* The library writes warnings of its own to standard error; what concerns a user, we report. */
+static void drop_line(gpr_log_func_args *args)
+{
+    (void)args;
+}
+
+static void load(void)
+{
+    struct sv_grpc_library *f = &library.functions;
+    void *handle = dlopen(SV_GRPC_SONAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle) {
+        snprintf(library.why, sizeof library.why,
+                 "no gRPC: %s cannot be loaded: install it (Debian: libgrpc29)", SV_GRPC_SONAME);
+        return;
+    }
+#define FIND(name)                                                                          \
+    {                                                                                       \
+        void *symbol = dlsym(handle, #name);                                                \
+        memcpy(&f->name, &symbol, sizeof symbol);                                           \
+        if (!symbol && !library.why[0])                                                     \
+            snprintf(library.why, sizeof library.why, "no gRPC: %s has no function " #name, \
+                     SV_GRPC_SONAME);                                                       \
+    }
+    SV_GRPC_FUNCTIONS(FIND)
+#undef FIND
+    library.is_there = !library.why[0];
+    if (library.is_there && !getenv("GRPC_VERBOSITY"))
+        f->gpr_set_log_function(drop_line);
+}
+
+const struct sv_grpc_library *sv_grpc_library(struct sv_err *err)
+{
+    pthread_once(&library.once, load);
+    if (library.is_there)
+        return &library.functions;
+    sv_err_set(err, SV_EIO, SV_NO_POS, "%s", library.why);
+    return NULL;
+}
+
+const char *sv_grpc_version(char *why, size_t size)
+{
+    struct sv_err err = {0};
+    const struct sv_grpc_library *f = sv_grpc_library(&err);
+    if (f)
+        return f->grpc_version_string();
+    snprintf(why, size, "%s", err.msg);
+    return NULL;
+}
+#else
+const char *sv_grpc_version(char *why, size_t size)
+{
+    snprintf(why, size, "no gRPC: this build has none: install libgrpc-dev and build again");
+    return NULL;
+}
+#endif
