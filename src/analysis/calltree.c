@@ -8,8 +8,11 @@
 #include "analysis/steps.h"
 #include "core/base/map.h"
 #include "core/base/sat.h"
+#include "core/stream/frame_text.h"
+#include "model/wait_words.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,38 +158,102 @@ static uint32_t call_of_stack(struct building *b, uint32_t call, const struct sv
     for (uint32_t i = 1; i <= stack->size; i++) {
         if (stack[i].type != SV_ARG_TEXT || b->c->calls[call].depth >= STACK_MAX)
             continue;
-        struct sv_text name = {stack[i].text, stack[i].size};
+        char room[1024];
+        size_t len = stack[i].size;
+        const char *text = sv_frame_without_line(stack[i].text, &len, room, sizeof room);
+        struct sv_text name = {text, (uint32_t)len};
         call = call_under(b, call, name, sv_hash_bytes(name.bytes, name.len, 1));
     }
     return call;
 }
 
-static void add_samples(struct building *b)
+static int64_t number_of(const struct building *b, uint64_t row, const char *key)
+{
+    struct sv_arg a;
+    sv_str k = sv_dict_find_str(b->t->dict, key, strlen(key));
+    bool is_there = k && sv_trace_arg(b->t, b->t->slices.args[row], k, &a);
+    return is_there && a.type == SV_ARG_INT ? a.i : 0;
+}
+
+/* What of a time lies in the window, where there is one. */
+static int64_t within(const struct building *b, int64_t from, int64_t to)
+{
+    if (b->c->n_traces == 1 && b->o->from_ns != b->o->to_ns) {
+        from = from > b->o->from_ns ? from : b->o->from_ns;
+        to = to < b->o->to_ns ? to : b->o->to_ns;
+    }
+    return to > from ? to - from : 0;
+}
+
+/* One frame for what it waited for, below it the stack. */
+static void add_wait(struct building *b, uint32_t call, struct sv_text reason,
+                     const struct sv_arg *stack, int64_t ns)
+{
+    char text[64];
+    if (ns <= 0)
+        return;
+    int len = snprintf(text, sizeof text, "[%.*s]", (int)(reason.len < 40 ? reason.len : 40),
+                       reason.bytes);
+    struct sv_text name = {text, (uint32_t)len};
+    call = call_under(b, call, name, sv_hash_bytes(name.bytes, name.len, 1));
+    call = call_of_stack(b, call, stack); /* moves the calls */
+    struct sv_call_node *x = &b->c->calls[call];
+    x->self_ns[b->which] = sv_sat_add(x->self_ns[b->which], ns);
+    x->count[b->which]++;
+}
+
+/* A wait is as wide as it is long. Its last part, for a CPU, is apart. */
+static void add_waits_of(struct building *b, uint64_t row, uint32_t call,
+                         const struct sv_arg *stack)
+{
+    const struct sv_slices *s = &b->t->slices;
+    struct sv_text cpu = {"cpu", 3};
+    int64_t dur = number_of(b, row, SV_WAIT_DUR), queued = number_of(b, row, SV_WAIT_QUEUED);
+    dur = dur > 0 ? dur : 0;
+    queued = queued > 0 ? queued < dur ? queued : dur : 0;
+    int64_t end = sv_sat_add(s->ts_ns[row], dur), woken = end - queued;
+    add_wait(b, call, sv_dict_text(b->t->dict, s->name[row]), stack,
+             within(b, s->ts_ns[row], woken));
+    add_wait(b, call, cpu, stack, within(b, woken, end));
+}
+
+static void add_sample(struct building *b, uint64_t row, struct sv_batch *scratch)
 {
     const struct sv_slices *s = &b->t->slices;
     const struct sv_dict *d = b->t->dict;
-    int64_t period = sv_sample_ns(d);
-    bool has_window = b->c->n_traces == 1 && b->o->from_ns != b->o->to_ns;
+    size_t n;
+    sv_batch_reset(scratch);
+    const struct sv_arg *a = sv_trace_args(b->t, s->args[row], scratch, &n), *end = a + n;
+    while (a < end && a->type != SV_ARG_STACK)
+        a = sv_arg_next(a);
+    sv_track thread = sv_dict_thread_of(d, s->track[row]);
+    uint32_t call = call_of_track(b, thread ? thread : s->track[row]);
+    if (a >= end)
+        return;
+    if (b->o->of_waits) {
+        add_waits_of(b, row, call, a);
+        return;
+    }
+    call = call_of_stack(b, call, a);
+    struct sv_call_node *x = &b->c->calls[call];
+    x->self_ns[b->which] += sv_sample_ns(d);
+    x->count[b->which]++;
+}
+
+static void add_samples(struct building *b)
+{
+    const struct sv_slices *s = &b->t->slices;
+    bool has_window = b->c->n_traces == 1 && b->o->from_ns != b->o->to_ns && !b->o->of_waits;
+    sv_str waits = sv_dict_find_str(b->t->dict, SV_CAT_OFFCPU_SAMPLE, strlen(SV_CAT_OFFCPU_SAMPLE));
     struct sv_batch scratch;
     sv_batch_init(&scratch);
     for (uint64_t row = 0; row < s->n; row++) {
         struct sv_arg found;
-        if (s->kind[row] != SV_INSTANT || s->args[row] == 0 ||
-            (has_window && (s->ts_ns[row] < b->o->from_ns || s->ts_ns[row] >= b->o->to_ns)) ||
-            !sv_trace_arg_of_type(b->t, s->args[row], SV_ARG_STACK, &found))
-            continue;
-        size_t n;
-        sv_batch_reset(&scratch);
-        const struct sv_arg *a = sv_trace_args(b->t, s->args[row], &scratch, &n), *end = a + n;
-        while (a < end && a->type != SV_ARG_STACK)
-            a = sv_arg_next(a);
-        sv_track thread = sv_dict_thread_of(d, s->track[row]);
-        uint32_t call = call_of_track(b, thread ? thread : s->track[row]);
-        if (a < end)
-            call = call_of_stack(b, call, a);
-        struct sv_call_node *x = &b->c->calls[call];
-        x->self_ns[b->which] += period;
-        x->count[b->which]++;
+        bool is_wait = waits && s->cat[row] == waits;
+        if (s->kind[row] == SV_INSTANT && s->args[row] != 0 && is_wait == b->o->of_waits &&
+            !(has_window && (s->ts_ns[row] < b->o->from_ns || s->ts_ns[row] >= b->o->to_ns)) &&
+            sv_trace_arg_of_type(b->t, s->args[row], SV_ARG_STACK, &found))
+            add_sample(b, row, &scratch);
     }
     sv_batch_fini(&scratch);
 }
@@ -199,7 +266,7 @@ static void add_trace(struct sv_calltree *c, unsigned which, const struct sv_tra
     sv_steps_find(&steps, t, NULL);
     c->steps[which] = steps.n;
     prepare_names(&b, &steps);
-    if (o->of_samples) {
+    if (o->of_samples || o->of_waits) {
         add_samples(&b);
         free(b.names);
         free(b.keys);
@@ -261,7 +328,7 @@ void sv_calltree_make(struct sv_calltree *c, const struct sv_trace *const *trace
                       const struct sv_calltree_options *o)
 {
     struct sv_map map = {0};
-    *c = (struct sv_calltree){.n_traces = n, .of_samples = o->of_samples};
+    *c = (struct sv_calltree){.n_traces = n, .of_samples = o->of_samples || o->of_waits};
     sv_arena_init(&c->names, 1u << 16);
     c->calls = sv_grow(c->calls, &c->cap, 1, sizeof *c->calls);
     c->calls[c->n++] =

@@ -36,6 +36,8 @@ struct sv_calltree_options {
     bool merge_tracks;
     /* of instants with a stack instead of slices; each counts for one period of the sampler */
     bool of_samples;
+    /* of waits with a stack ('stave record --offcpu'): each counts for as long as it lasts, below a frame that says what for */
+    bool of_waits;
     int64_t from_ns,
         to_ns; /* only what lies within; equal: everything. For the first trace; ignored for two */
 };

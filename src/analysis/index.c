@@ -7,9 +7,13 @@
 
 #include "core/base/mem.h"
 #include "core/base/sort.h"
+#include "threads/workers.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define THREADS_FROM ((uint64_t)1 << 18) /* slices */
+#define PARTS        4u                  /* of each thread: some are longer than others */
 
 struct sv_index {
     const struct sv_trace *trace;
@@ -115,20 +119,66 @@ static void merge_runs(struct run *heap, size_t n, const int64_t *ts_ns, uint32_
             *order++ = row;
 }
 
+/* The order of time is made by all threads: each merges the rows of a part of the time, which the longest track divides into equal numbers of its own. */
+struct merging {
+    struct sv_index *x;
+    size_t n_parts;
+    sv_track longest;
+};
+
+static sv_track longest_track(const struct sv_index *x)
+{
+    const struct sv_trace_track *tracks = x->trace->tracks;
+    sv_track longest = x->n_live ? x->live[0] : 0;
+    for (uint32_t i = 1; i < x->n_live; i++) {
+        sv_track k = x->live[i];
+        if (tracks[k].end - tracks[k].first > tracks[longest].end - tracks[longest].first)
+            longest = k;
+    }
+    return longest;
+}
+
+/* The first row of a track in the part, or in the one after the last. */
+static uint32_t part_from(const struct merging *m, sv_track track, size_t part)
+{
+    const struct sv_trace *t = m->x->trace;
+    const struct sv_trace_track *k = &t->tracks[m->longest];
+    uint64_t length = k->end - k->first;
+    if (part == 0 || part == m->n_parts)
+        return part == 0 ? t->tracks[track].first : t->tracks[track].end;
+    return sv_trace_row_from(t, track, t->slices.ts_ns[k->first + length * part / m->n_parts]);
+}
+
+static void merge_part(void *ctx, size_t part)
+{
+    const struct merging *m = ctx;
+    const struct sv_index *x = m->x;
+    const struct sv_trace *t = x->trace;
+    struct run *heap = sv_alloc((x->n_live + 1) * sizeof *heap);
+    size_t n = 0;
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < x->n_live; i++) {
+        uint32_t row = part_from(m, x->live[i], part), end = part_from(m, x->live[i], part + 1);
+        before += row - t->tracks[x->live[i]].first;
+        if (row < end)
+            heap[n++] = (struct run){t->slices.ts_ns[row], row, end};
+    }
+    merge_runs(heap, n, t->slices.ts_ns, x->order + before);
+    free(heap);
+}
+
 const uint32_t *sv_index_order(struct sv_index *x)
 {
     if (x->order)
         return x->order;
     const struct sv_trace *t = x->trace;
+    struct sv_workers *w = t->slices.n < THREADS_FROM ? NULL : sv_workers_new(0);
+    size_t threads = sv_workers_count(w);
     x->order = sv_alloc_aligned((t->slices.n + 1) * sizeof *x->order, 64);
     sv_advise_huge(x->order, (t->slices.n + 1) * sizeof *x->order);
-    struct run *heap = sv_alloc((x->n_live + 1) * sizeof *heap);
-    for (uint32_t i = 0; i < x->n_live; i++) {
-        const struct sv_trace_track *k = &t->tracks[x->live[i]];
-        heap[i] = (struct run){t->slices.ts_ns[k->first], k->first, k->end};
-    }
-    merge_runs(heap, x->n_live, t->slices.ts_ns, x->order);
-    free(heap);
+    struct merging m = {x, threads == 1 ? 1 : PARTS * threads, longest_track(x)};
+    sv_workers_each(w, m.n_parts, merge_part, &m);
+    sv_workers_free(w);
     return x->order;
 }
 
@@ -364,6 +414,11 @@ const struct sv_names *sv_index_names(struct sv_index *x)
     free(next);
     free(used);
     return names;
+}
+
+bool sv_index_has_names(const struct sv_index *x)
+{
+    return x->names != NULL;
 }
 
 uint32_t sv_names_group(const struct sv_names *names, sv_str name)

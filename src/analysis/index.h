@@ -36,6 +36,7 @@ uint32_t sv_index_row(struct sv_index *x, uint64_t id); /* SV_NO_ROW when there 
 const uint32_t *sv_index_order(struct sv_index *x);
 
 const struct sv_names *sv_index_names(struct sv_index *x);
+bool sv_index_has_names(const struct sv_index *x); /* they were made already */
 uint32_t sv_names_group(const struct sv_names *names,
                         sv_str name); /* SV_NO_ROW: no slice has this name */
 

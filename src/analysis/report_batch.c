@@ -171,10 +171,10 @@ static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
     struct sv_index *index = sv_index_new(t);
     struct sv_batch scratch;
     uint64_t n = 0;
-    sv_life_words_init(&words, t->dict);
+    sv_life_words_find(&words, t->dict);
     const uint32_t *order = sv_index_order(index);
     sv_batch_init(&scratch);
-    for (uint64_t i = 0; i < t->slices.n; i++) {
+    for (uint64_t i = 0; words.cat && i < t->slices.n; i++) {
         uint32_t row = order[i];
         size_t n_args;
         if (t->slices.cat[row] != words.cat || t->slices.kind[row] != SV_INSTANT)

@@ -106,6 +106,9 @@ struct sv_serving_report {
     size_t n_windows;
 };
 
+/* Values are brought out of order. */
+struct sv_latency sv_latency_of(int64_t *values, size_t n);
+
 void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *t);
 /* Only the tables, for those who make figures of their own: nothing below `n_open`, no windows and groups. */
 void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace *t);

@@ -16,8 +16,7 @@ enum { WINDOWS = 20 };
 
 /* ---- latencies ---- */
 
-/* Values are brought out of order. */
-static struct sv_latency latency_of(int64_t *values, size_t n)
+struct sv_latency sv_latency_of(int64_t *values, size_t n)
 {
     struct sv_latency l = {.n = n};
     double sum = 0;
@@ -55,7 +54,7 @@ static void find_latencies(struct sv_serving_report *r)
             if (is_answered(q))
                 values[n++] = phase < 0 ? latency_ns(q) : q->edges[phase + 1] - q->edges[phase];
         }
-        *(phase < 0 ? &r->latency : &r->phases[phase]) = latency_of(values, n);
+        *(phase < 0 ? &r->latency : &r->phases[phase]) = sv_latency_of(values, n);
     }
     free(values);
 }
@@ -302,8 +301,8 @@ static void group_latencies(const struct sv_serving_report *r, struct sv_serving
     }
     for (size_t i = 0; i < g->n; i++) {
         struct sv_serving_group *to = &g->groups[i];
-        to->latency = latency_of(latencies + request_at[i] - to->requests, to->requests);
-        to->run = latency_of(runs + batch_at[i] - to->batches, to->batches);
+        to->latency = sv_latency_of(latencies + request_at[i] - to->requests, to->requests);
+        to->run = sv_latency_of(runs + batch_at[i] - to->batches, to->batches);
     }
     free(request_at);
     free(batch_at);

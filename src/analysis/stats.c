@@ -1,18 +1,21 @@
 /* Statistics over the store. Called by the commands stats and diff, after loading.
  *
  * Two passes: the first finds each slice's group and counts, the second lays the durations of each group side by side. Percentiles
- * are then found by selection, not by sorting. Groups by one column are found by index, by several through a map. */
+ * are then found by selection, not by sorting. Groups by one column are found by index, by several through a map. In a large trace each thread
+ * takes a range of rows. */
 #include "analysis/stats.h"
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "threads/workers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_GROUP UINT32_MAX
+#define NO_GROUP     UINT32_MAX
+#define THREADS_FROM ((uint64_t)1 << 18) /* slices */
 
 /* ---- percentiles ---- */
 
@@ -62,19 +65,22 @@ static void select_kth(int64_t *v, size_t n, size_t k)
             swap(&v[j], &v[j - 1]);
 }
 
+int64_t sv_select_kth(int64_t *values, size_t n, size_t k, int64_t *next)
+{
+    select_kth(values, n, k);
+    *next = values[k + 1 < n ? k + 1 : k];
+    for (size_t i = k + 2; i < n; i++)
+        *next = values[i] < *next ? values[i] : *next;
+    return values[k];
+}
+
 double sv_percentile(int64_t *values, size_t n, double p)
 {
     if (n == 0)
         return 0;
     double at = p * (double)(n - 1), below = floor(at);
-    size_t k = (size_t)below;
-    select_kth(values, n, k);
-    if (at == below || k + 1 >= n)
-        return (double)values[k];
-    int64_t next = values[k + 1];
-    for (size_t i = k + 2; i < n; i++)
-        next = values[i] < next ? values[i] : next;
-    return (double)values[k] + (at - below) * (double)(next - values[k]);
+    int64_t next, value = sv_select_kth(values, n, (size_t)below, &next);
+    return (double)value + (at - below) * (double)(next - value);
 }
 
 /* ---- grouping ---- */
@@ -135,6 +141,23 @@ static uint32_t group_of(struct grouping *g, uint64_t row)
     return *group;
 }
 
+static void grouping_init(struct grouping *g)
+{
+    unsigned by = g->by;
+    if (by != SV_BY_NAME && by != SV_BY_CAT && by != SV_BY_TRACK)
+        return;
+    size_t n = (size_t)(by == SV_BY_TRACK ? g->t->n_tracks : g->t->dict->n_strings) + 1;
+    g->direct = sv_alloc_aligned(n * sizeof *g->direct, 64);
+    memset(g->direct, 0xff, n * sizeof *g->direct);
+}
+
+static void grouping_fini(struct grouping *g)
+{
+    sv_map_fini(&g->pairs);
+    sv_map_fini(&g->all);
+    free(g->direct);
+}
+
 static void count(struct sv_stat *k, int64_t dur, int64_t self, bool is_unfinished)
 {
     k->count++;
@@ -145,59 +168,141 @@ static void count(struct sv_stat *k, int64_t dur, int64_t self, bool is_unfinish
     k->max_ns = dur > k->max_ns ? dur : k->max_ns;
 }
 
+static void count_all(struct sv_stat *k, const struct sv_stat *more)
+{
+    k->count += more->count;
+    k->unfinished += more->unfinished;
+    k->total_ns = sv_sat_add(k->total_ns, more->total_ns);
+    k->self_ns = sv_sat_add(k->self_ns, more->self_ns);
+    k->min_ns = more->min_ns < k->min_ns ? more->min_ns : k->min_ns;
+    k->max_ns = more->max_ns > k->max_ns ? more->max_ns : k->max_ns;
+}
+
 static int64_t length(const struct sv_trace *t, uint64_t row)
 {
     int64_t dur = t->slices.dur_ns[row];
     return dur == SV_UNFINISHED ? t->last_ns - t->slices.ts_ns[row] : dur;
 }
 
-/* Durations group by group, then their percentiles. */
-static void find_percentiles(struct sv_stats *s, const struct sv_trace *t, const uint32_t *groups)
+/* ---- by all threads ---- */
+
+/* A range of rows with groups of its own. */
+struct share {
+    struct grouping g;
+    struct sv_stats s;
+    uint64_t *first; /* the first row of each group, then where its next duration goes */
+    size_t cap_first;
+};
+
+struct making {
+    const struct sv_trace *t;
+    const int64_t *self;
+    struct share *shares;
+    size_t n_shares;
+    uint32_t *groups; /* by row; of its share */
+    struct sv_stats *s;
+    int64_t *values; /* durations, group by group */
+    uint64_t *ends;  /* of each group in them */
+};
+
+static void count_share(void *ctx, size_t i)
 {
-    uint64_t *next = sv_alloc((s->n + 1) * sizeof *next), n = 0;
-    for (size_t g = 0; g < s->n; g++) {
-        next[g] = n;
-        n += s->groups[g].count;
+    struct making *m = ctx;
+    struct share *h = &m->shares[i];
+    size_t row, end;
+    grouping_init(&h->g);
+    sv_workers_share(m->t->slices.n, i, m->n_shares, &row, &end);
+    for (; row < end; row++) {
+        size_t n = h->s.n;
+        uint32_t group = m->groups[row] = group_of(&h->g, row);
+        if (group == NO_GROUP)
+            continue;
+        if (h->s.n > n) {
+            h->first = sv_grow(h->first, &h->cap_first, h->s.n, sizeof *h->first);
+            h->first[n] = row;
+        }
+        count(&h->s.groups[group], length(m->t, row), m->self[row],
+              m->t->slices.dur_ns[row] == SV_UNFINISHED);
     }
-    int64_t *values = sv_alloc_aligned((n + 1) * sizeof *values, 64);
-    sv_advise_huge(values, (n + 1) * sizeof *values);
-    for (uint64_t row = 0; row < t->slices.n; row++)
-        if (groups[row] != NO_GROUP)
-            values[next[groups[row]]++] = length(t, row);
-    for (size_t g = 0; g < s->n; g++) {
-        struct sv_stat *k = &s->groups[g];
-        int64_t *v = values + next[g] - k->count;
-        k->p50_ns = sv_percentile(v, k->count, 0.5);
-        k->p90_ns = sv_percentile(v, k->count, 0.9);
-        k->p99_ns = sv_percentile(v, k->count, 0.99);
-    }
-    free(values);
-    free(next);
+    grouping_fini(&h->g);
+}
+
+static void place_share(void *ctx, size_t i)
+{
+    struct making *m = ctx;
+    uint64_t *next = m->shares[i].first;
+    size_t row, end;
+    sv_workers_share(m->t->slices.n, i, m->n_shares, &row, &end);
+    for (; row < end; row++)
+        if (m->groups[row] != NO_GROUP)
+            m->values[next[m->groups[row]]++] = length(m->t, row);
+}
+
+static void find_percentiles(void *ctx, size_t group)
+{
+    struct making *m = ctx;
+    struct sv_stat *k = &m->s->groups[group];
+    int64_t *v = m->values + m->ends[group] - k->count;
+    k->p50_ns = sv_percentile(v, k->count, 0.5);
+    k->p90_ns = sv_percentile(v, k->count, 0.9);
+    k->p99_ns = sv_percentile(v, k->count, 0.99);
+}
+
+/* The groups of all shares, in the order of their first rows. Says of each share where its durations go: before those of the shares after it. */
+static void join_shares(struct making *m, struct grouping *g)
+{
+    grouping_init(g);
+    for (size_t i = 0; i < m->n_shares; i++)
+        for (size_t k = 0; k < m->shares[i].s.n; k++) {
+            uint32_t group = group_of(g, m->shares[i].first[k]);
+            count_all(&g->s->groups[group], &m->shares[i].s.groups[k]);
+        }
+    m->ends = sv_alloc((g->s->n + 1) * sizeof *m->ends);
+    for (size_t k = 1; k < g->s->n; k++)
+        m->ends[k] = m->ends[k - 1] + g->s->groups[k - 1].count;
+    for (size_t i = 0; i < m->n_shares; i++)
+        for (size_t k = 0; k < m->shares[i].s.n; k++) {
+            uint64_t *at = &m->ends[group_of(g, m->shares[i].first[k])];
+            m->shares[i].first[k] = *at;
+            *at += m->shares[i].s.groups[k].count;
+        }
+    grouping_fini(g);
+}
+
+static void *alloc_large(size_t size)
+{
+    void *p = sv_alloc_aligned(size, 64);
+    sv_advise_huge(p, size);
+    return p;
 }
 
 void sv_stats_make(struct sv_stats *s, const struct sv_trace *t, const int64_t *self,
                    const struct sv_select *select, unsigned by)
 {
     struct grouping g = {.t = t, .select = select, .by = by, .s = s};
+    struct sv_workers *w = t->slices.n < THREADS_FROM ? NULL : sv_workers_new(0);
+    struct making m = {.t = t, .self = self, .n_shares = sv_workers_count(w), .s = s};
     *s = (struct sv_stats){0};
-    if (by == SV_BY_NAME || by == SV_BY_CAT || by == SV_BY_TRACK) {
-        size_t n = (size_t)(by == SV_BY_TRACK ? t->n_tracks : t->dict->n_strings) + 1;
-        g.direct = sv_alloc_aligned(n * sizeof *g.direct, 64);
-        memset(g.direct, 0xff, n * sizeof *g.direct);
+    m.shares = sv_alloc(m.n_shares * sizeof *m.shares);
+    for (size_t i = 0; i < m.n_shares; i++) {
+        m.shares[i].g = g;
+        m.shares[i].g.s = &m.shares[i].s;
     }
-    uint32_t *groups = sv_alloc_aligned((t->slices.n + 1) * sizeof *groups, 64);
-    sv_advise_huge(groups, (t->slices.n + 1) * sizeof *groups);
-    for (uint64_t row = 0; row < t->slices.n; row++) {
-        uint32_t group = groups[row] = group_of(&g, row);
-        if (group != NO_GROUP)
-            count(&s->groups[group], length(t, row), self[row],
-                  t->slices.dur_ns[row] == SV_UNFINISHED);
+    m.groups = alloc_large((t->slices.n + 1) * sizeof *m.groups);
+    sv_workers_each(w, m.n_shares, count_share, &m);
+    join_shares(&m, &g);
+    m.values = alloc_large((t->slices.n + 1) * sizeof *m.values);
+    sv_workers_each(w, m.n_shares, place_share, &m);
+    sv_workers_each(w, s->n, find_percentiles, &m);
+    sv_workers_free(w);
+    for (size_t i = 0; i < m.n_shares; i++) {
+        free(m.shares[i].s.groups);
+        free(m.shares[i].first);
     }
-    find_percentiles(s, t, groups);
-    sv_map_fini(&g.pairs);
-    sv_map_fini(&g.all);
-    free(g.direct);
-    free(groups);
+    free(m.shares);
+    free(m.groups);
+    free(m.values);
+    free(m.ends);
 }
 
 void sv_stats_fini(struct sv_stats *s)

@@ -56,28 +56,55 @@ static const struct {
     {"clwaitforevents", SV_WORK_WAIT},
 };
 
-static bool has_word(const char *text, const char *word)
+#define N_WORDS (sizeof words / sizeof *words)
+
+/* Words by their first letter: next[] leads from one to the next of the same letter; 0: none, else the number and 1. */
+struct letters {
+    uint8_t first[256], next[N_WORDS];
+};
+
+static void sort_letters(struct letters *l)
 {
-    size_t len = strlen(word);
-    for (; *text; text++) {
-        size_t i = 0;
-        while (i < len && tolower((unsigned char)text[i]) == word[i])
-            i++;
-        if (i == len)
-            return true;
+    *l = (struct letters){0};
+    for (size_t i = N_WORDS; i-- > 0;) {
+        uint8_t *first = &l->first[(unsigned char)words[i].word[0]];
+        l->next[i] = *first;
+        *first = (uint8_t)(i + 1);
     }
-    return false;
+}
+
+static bool begins_with(const char *text, const char *word)
+{
+    while (*word && tolower((unsigned char)*text) == *word) {
+        text++;
+        word++;
+    }
+    return !*word;
+}
+
+/* The first word of the list that the text has, N_WORDS: none. One walk over the text. */
+static size_t find_word(const struct letters *l, const char *text)
+{
+    size_t best = N_WORDS;
+    for (; *text; text++) {
+        size_t i = l->first[tolower((unsigned char)*text)];
+        for (; i && i - 1 < best; i = l->next[i - 1])
+            if (begins_with(text, words[i - 1].word))
+                best = i - 1;
+    }
+    return best;
 }
 
 uint8_t *sv_work_of_strings(const struct sv_dict *d)
 {
     uint8_t *kind = sv_alloc_aligned((size_t)d->n_strings + 1, 64);
+    struct letters letters;
+    sort_letters(&letters);
     memset(kind, SV_WORK_UNKNOWN, (size_t)d->n_strings + 1);
     for (sv_str s = 1; s < d->n_strings; s++) {
-        const char *text = sv_dict_text(d, s).bytes;
-        for (size_t i = 0; i < sizeof words / sizeof *words && kind[s] == SV_WORK_UNKNOWN; i++)
-            if (has_word(text, words[i].word))
-                kind[s] = words[i].work;
+        size_t i = find_word(&letters, sv_dict_text(d, s).bytes);
+        if (i < N_WORDS)
+            kind[s] = words[i].work;
     }
     return kind;
 }

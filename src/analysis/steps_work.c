@@ -12,6 +12,7 @@
  * The own thread adds nothing to the layers below it, since there it does nothing or waits. */
 #include "analysis/spans.h"
 #include "analysis/step_kinds.h"
+#include "analysis/thread_states.h"
 #include "analysis/work_line.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -118,6 +119,8 @@ struct division {
     size_t n_members;
     bool *is_set_apart; /* by track: it holds markers and nothing below them */
     struct process now;
+    struct sv_thread_states states;
+    uint32_t own; /* the thread whose steps are divided; SV_NO_THREAD: its states are not known */
     /* The track that is being walked. */
     bool is_device;
     uint32_t order;
@@ -228,22 +231,50 @@ struct thread {
     struct sv_steps *steps;
 };
 
-/* What counts in a stretch in which the own thread's innermost slice is of this kind. */
-static void add_work(const struct division *d, uint8_t kind, int64_t from_ns, int64_t to_ns,
-                     int64_t sums[SV_N_WORK])
+/* What the other threads and the devices do; `rest`: what it is where they do nothing. */
+static void add_others(const struct division *d, int64_t from_ns, int64_t to_ns, int rest,
+                       int64_t sums[SV_N_WORK])
 {
     int64_t others[SV_N_WORK] = {0}, left = sv_sat_sub(to_ns, from_ns);
-    if (kind != SV_WORK_WAIT) {
-        int64_t *sum = &sums[kind_or_other(kind)];
-        *sum = sv_sat_add(*sum, left);
-        return;
-    }
     sv_work_line_sum(&d->now.line, from_ns, to_ns, others);
     for (int k = 0; k < SV_N_WORK; k++) {
         sums[k] += others[k];
         left -= others[k];
     }
-    sums[SV_WORK_IDLE] += left;
+    sums[rest] += left;
+}
+
+/* The same where the states of the own thread are recorded: running without a slice is work without a name, reading a file is data, and only waiting is idle. */
+static void add_states(const struct division *d, int64_t from_ns, int64_t to_ns,
+                       int64_t sums[SV_N_WORK])
+{
+    struct sv_state_cursor c = sv_state_window(&d->states, d->own, from_ns, to_ns);
+    for (struct sv_state_piece p; sv_state_next(&c, &p);) {
+        bool is_run = p.state == SV_WAIT_STATE_RUNNING;
+        bool is_data = p.reason == SV_WAIT_FOR_FAULT ||
+                       (p.call != SV_NO_ROW && sv_state_reads_file(&d->states, p.call));
+        add_others(d, p.from_ns, p.to_ns,
+                   is_data  ? SV_WORK_DATA
+                   : is_run ? SV_WORK_OTHER
+                            : SV_WORK_IDLE,
+                   sums);
+    }
+}
+
+/* What counts in a stretch in which the own thread's innermost slice is of this kind. */
+static void add_work(const struct division *d, uint8_t kind, int64_t from_ns, int64_t to_ns,
+                     int64_t sums[SV_N_WORK])
+{
+    if (kind != SV_WORK_WAIT) {
+        int64_t *sum = &sums[kind_or_other(kind)];
+        *sum = sv_sat_add(*sum, sv_sat_sub(to_ns, from_ns));
+        return;
+    }
+    if (d->own != SV_NO_THREAD) {
+        add_states(d, from_ns, to_ns, sums);
+        return;
+    }
+    add_others(d, from_ns, to_ns, SV_WORK_IDLE, sums);
 }
 
 static void add_piece(struct thread *x, int64_t from_ns, uint8_t kind)
@@ -370,6 +401,9 @@ static void divide_thread(struct division *d, struct sv_steps *s, const struct t
                           struct sv_map *by_row)
 {
     struct thread x = {.d = d, .by_row = by_row, .steps = s, .from_ns = INT64_MAX};
+    d->own = sv_thread_of(&d->states, todo[0].own);
+    if (d->own != SV_NO_THREAD && !d->states.threads[d->own].state)
+        d->own = SV_NO_THREAD;
     struct walk w = {.meet = meet_own, .ctx = &x, .markers = by_row};
     for (size_t i = 0; i < n; i++)
         if (s->steps[todo[i].step].ts_ns < x.from_ns)
@@ -387,6 +421,7 @@ void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t)
     struct division d = {.is_set_apart = sv_alloc((size_t)t->n_tracks + 1)};
     struct sv_map by_row = {0};
     sv_step_kinds_init(&d.kinds, s, t);
+    sv_thread_states_init(&d.states, t);
     find_members(&d);
     struct todo *all = plan(&d, s);
     for (size_t i = 0; i < s->n; i++) {
@@ -406,6 +441,7 @@ void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t)
     }
     leave_process(&d);
     sv_step_kinds_fini(&d.kinds);
+    sv_thread_states_fini(&d.states);
     sv_map_fini(&by_row);
     free(d.members);
     free(d.is_set_apart);

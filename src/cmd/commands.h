@@ -23,6 +23,7 @@
     X(diff)            \
     X(steps)           \
     X(report)          \
+    X(explain)         \
     X(critical_path)   \
     X(export)          \
     X(plot)            \

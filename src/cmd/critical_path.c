@@ -55,15 +55,18 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
                             what);
 }
 
-/* The slice that ends last; system calls and block requests count only where there are no others. */
+/* The slice that ends last; system calls, states and block requests count only where there are no others. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
-    sv_str call = sv_dict_find_str(t->dict, SV_CAT_SYSCALL, strlen(SV_CAT_SYSCALL));
-    sv_str block = sv_dict_find_str(t->dict, SV_CAT_BLOCK, strlen(SV_CAT_BLOCK));
+    static const char *const words[] = {SV_CAT_SYSCALL, SV_CAT_THREAD_STATE, SV_CAT_BLOCK};
+    sv_str below[3];
+    for (int i = 0; i < 3; i++)
+        below[i] = sv_dict_find_str(t->dict, words[i], strlen(words[i]));
     uint32_t best = SV_NO_ROW, best_call = SV_NO_ROW;
     for (uint32_t i = 0; i < t->slices.n; i++) {
         sv_str cat = t->slices.cat[i];
-        uint32_t *to = cat && (cat == call || cat == block) ? &best_call : &best;
+        bool is_below = cat && (cat == below[0] || cat == below[1] || cat == below[2]);
+        uint32_t *to = is_below ? &best_call : &best;
         if (t->slices.kind[i] == SV_SLICE &&
             (*to == SV_NO_ROW || sv_trace_end_ns(t, i) > sv_trace_end_ns(t, *to)))
             *to = i;
@@ -82,6 +85,16 @@ static struct sv_cell ns_cell(char text[32], int64_t ns, bool is_human)
     return is_human ? sv_cell_text(sv_human_ns(text, ns)) : sv_cell_int(ns);
 }
 
+/* The file of a call; null: none is known. */
+static struct sv_cell path_cell(const struct sv_trace *t, sv_str key, uint32_t row)
+{
+    struct sv_arg a;
+    bool found = key && row != SV_NO_ROW && sv_trace_arg(t, t->slices.args[row], key, &a);
+    return found && a.type == SV_ARG_TEXT
+               ? (struct sv_cell){.type = SV_CELL_TEXT, .text = a.text, .len = a.size}
+               : sv_cell_null();
+}
+
 static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_index *x,
                       const struct sv_path *path, struct sv_err *err)
 {
@@ -92,18 +105,22 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
                                  "name",
                                  "track",
                                  "slice_id",
-                                 "via"};
+                                 "via",
+                                 "for",
+                                 "path"};
+    enum { N = sizeof names / sizeof *names };
     char start[32], dur[32];
     struct sv_buf track;
+    sv_str key = sv_dict_find_str(t->dict, SV_WAIT_PATH, strlen(SV_WAIT_PATH));
     sv_buf_init(&track, 1u << 16);
-    int code = p->rows.head(&p->rows, names, 7, err);
+    int code = p->rows.head(&p->rows, names, N, err);
     for (size_t i = 0; i < path->n && code >= 0; i++) {
         const struct sv_segment *s = &path->segments[i];
         bool has_row = s->row != SV_NO_ROW;
         struct sv_text name = sv_dict_text(t->dict, has_row ? t->slices.name[s->row] : 0);
         sv_buf_clear(&track);
         sv_track_title(t->dict, s->track, &track);
-        struct sv_cell cells[7] = {
+        struct sv_cell cells[N] = {
             ns_cell(start, sv_sat_sub(s->ts_ns, t->first_ns), is_human),
             ns_cell(dur, s->dur_ns, is_human),
             sv_cell_text(kind_name(s)),
@@ -111,9 +128,13 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
                     : sv_cell_null(),
             sv_cell_text(sv_buf_cstr(&track)),
             has_row ? sv_cell_int(sv_index_id(x, s->row)) : sv_cell_null(),
-            sv_cell_text(s->by_flow ? "flow" : NULL),
+            sv_cell_text(s->by_flow    ? "flow"
+                         : s->by_waker ? "waker"
+                                       : NULL),
+            sv_cell_text(s->reason ? sv_wait_reason_name(s->reason) : NULL),
+            path_cell(t, key, s->row),
         };
-        code = p->rows.row(&p->rows, cells, 7, err);
+        code = p->rows.row(&p->rows, cells, N, err);
     }
     sv_buf_fini(&track);
     return code < 0 ? code : p->rows.end(&p->rows, err);
@@ -122,6 +143,7 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
 /* Time on the path by kind and name. */
 struct sum {
     enum sv_segment_kind kind;
+    enum sv_wait_reason reason;
     sv_str name;
     int64_t ns;
     uint64_t n;
@@ -140,6 +162,8 @@ static int by_name(const void *a, const void *b)
     const struct sum *x = a, *y = b;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
+    if (x->reason != y->reason)
+        return x->reason < y->reason ? -1 : 1;
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
@@ -147,16 +171,16 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
                          struct sv_err *err)
 {
     bool is_human = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
-    const char *const names[] = {"kind", "name", "segments", is_human ? "dur" : "dur_ns",
-                                 "percent"};
+    const char *const names[] = {"kind",    "name", "segments", is_human ? "dur" : "dur_ns",
+                                 "percent", "for"};
     char dur[32];
     struct sum *sums = sv_alloc((path->n + 1) * sizeof *sums);
     size_t n = 0;
     int64_t all = 0;
     for (size_t i = 0; i < path->n; i++) {
         const struct sv_segment *s = &path->segments[i];
-        sums[i] =
-            (struct sum){s->kind, s->row == SV_NO_ROW ? 0 : t->slices.name[s->row], s->dur_ns, 1};
+        sums[i] = (struct sum){s->kind, s->reason, s->row == SV_NO_ROW ? 0 : t->slices.name[s->row],
+                               s->dur_ns, 1};
         all = sv_sat_add(all, s->dur_ns);
     }
     qsort(sums, path->n, sizeof *sums, by_name);
@@ -169,19 +193,21 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
         }
     }
     qsort(sums, n, sizeof *sums, by_time);
-    int code = p->rows.head(&p->rows, names, 5, err);
+    int code = p->rows.head(&p->rows, names, 6, err);
     for (size_t i = 0; i < n && code >= 0; i++) {
         struct sv_text name = sv_dict_text(t->dict, sums[i].name);
         struct sv_segment kind = {.kind = sums[i].kind};
         int64_t permille = all ? (int64_t)(1000.0 * (double)sums[i].ns / (double)all) : 0;
-        struct sv_cell cells[5] = {
+        struct sv_cell cells[6] = {
             sv_cell_text(kind_name(&kind)),
             sums[i].name
                 ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
                 : sv_cell_null(),
-            sv_cell_int((int64_t)sums[i].n), ns_cell(dur, sums[i].ns, is_human),
-            sv_cell_real((double)permille / 10)};
-        code = p->rows.row(&p->rows, cells, 5, err);
+            sv_cell_int((int64_t)sums[i].n),
+            ns_cell(dur, sums[i].ns, is_human),
+            sv_cell_real((double)permille / 10),
+            sv_cell_text(sums[i].reason ? sv_wait_reason_name(sums[i].reason) : NULL)};
+        code = p->rows.row(&p->rows, cells, 6, err);
     }
     free(sums);
     return code < 0 ? code : p->rows.end(&p->rows, err);
@@ -275,7 +301,11 @@ const struct sv_command sv_command_critical_path = {
         "after the origin of the flow ended. The segments add up to the time between both ends: "
         "run (a slice without its children), wait (between the origin and the target of a flow) "
         "and idle (no slice was open). GPU work is preceded by the call that launched it, and a "
-        "call that waits for a GPU by the work that ended last during the call.",
+        "call that waits for a GPU by the work that ended last during the call.\n\n"
+        "Where thread states were recorded ('stave record --sched'), they decide: a thread that "
+        "runs is not idle without a slice, and a thread that sleeps is followed to the thread "
+        "that woke it (via waker). Waits that no thread ended, such as those for a disk, a CPU or "
+        "a timer, are segments of kind wait with their reason. docs/why.md lists the reasons.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -4,10 +4,14 @@
 #include "cmd/commands.h"
 #include "core/files/launcher.h"
 #include "files/open.h"
+#include "net/grpc.h"
 #include "record/decode/calls.h"
 #include "record/kernel/kernel.h"
+#include "record/kernel/tracepoints.h"
 #include "record/sample/gpus.h"
 #include "record/sample/procfs.h"
+#include "record/stacks/cfi.h"
+#include "record/stacks/demangle.h"
 #include "record/use.h"
 #include "sdk/folders.h"
 
@@ -139,6 +143,30 @@ static void look_at_btf(struct doctor *d)
         "container: mount /sys");
 }
 
+/* What the kernel has tracepoints for and stave does not record: a module has its types beside the kernel's. */
+static void look_below(struct doctor *d)
+{
+    static const struct {
+        const char *name, *tracepoint, *module;
+    } all[] = {{"FUSE", "fuse_request_send", "/sys/kernel/btf/fuse"},
+               {"NFS", "nfs_initiate_read", "/sys/kernel/btf/nfs"},
+               {"TCP retransmits", "tcp_retransmit_skb", NULL}};
+    struct sv_tracepoints there;
+    char has[64] = "", lacks[64] = "";
+    sv_tracepoints_read(&there, "/sys/kernel/btf/vmlinux");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool is_there = sv_tracepoints_find(&there, all[i].tracepoint) ||
+                        (all[i].module && access(all[i].module, F_OK) == 0);
+        char *to = is_there ? has : lacks;
+        size_t n = strlen(to);
+        snprintf(to + n, sizeof has - n, "%s%s", n ? ", " : "", all[i].name);
+    }
+    sv_tracepoints_fini(&there);
+    say(d, ABSENT, "below files and sockets",
+        "not recorded; this kernel could show: %s; could not: %s", *has ? has : "nothing",
+        *lacks ? lacks : "nothing");
+}
+
 /* The slower ways, each tried by itself: on another kernel they are what remains. */
 static void look_at_other_hooks(struct doctor *d, struct sv_kernel_options options)
 {
@@ -208,12 +236,31 @@ static void look_at_namespace(struct doctor *d)
             : "; /proc belongs to another namespace, a private one is mounted");
 }
 
+static void check_stacks(struct doctor *d, const struct sv_kernel *kernel)
+{
+    bool can_copy = sv_kernel_stacks(kernel) == SV_STACK_COPY;
+    if (!sv_cfi_is_built()) {
+        say(d, LACKING, "stacks", "by frame pointers only: this stave was built without libdw");
+        fix("sudo apt-get install libdw-dev, then build again");
+    } else if (!can_copy) {
+        say(d, ABSENT, "stacks",
+            "by frame pointers only: unwinding needs x86-64, Linux 5.15 and typed tracepoints");
+    } else {
+        say(d, GOOD, "stacks",
+            "unwound to the start of the thread, with frames of CPython 3.11 to 3.13%s",
+            sv_demangle_is_possible() ? "" : "; C++ names stay mangled (no libstdc++.so.6)");
+    }
+}
+
 static void look_at_programs(struct doctor *d)
 {
-    struct sv_kernel_options options = {
-        .groups = SV_CALLS_FILES,
-        .probes = {[SV_PROBE_block] = 1, [SV_PROBE_sched] = 1, [SV_PROBE_sample] = 99},
-        .ring_bytes = 1 << 20};
+    struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
+                                        .probes = {[SV_PROBE_block] = 1,
+                                                   [SV_PROBE_sched] = 1,
+                                                   [SV_PROBE_sample] = 99,
+                                                   [SV_PROBE_offcpu] = 1},
+                                        .stacks = SV_STACK_COPY,
+                                        .ring_bytes = 1 << 20};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     char text[64];
@@ -232,6 +279,10 @@ static void look_at_programs(struct doctor *d)
     }
     enum sv_hooks hooks = sv_kernel_hooks(kernel);
     check_hooks(d, kernel);
+    check_stacks(d, kernel);
+    say(d, sv_kernel_knows_calls(kernel) ? GOOD : ABSENT, "waits",
+        sv_kernel_knows_calls(kernel) ? "with stacks, locks and wakers (--offcpu)"
+                                      : "--offcpu needs x86-64, Linux 5.15 and typed tracepoints");
     try_recording(d, kernel);
     sv_kernel_close(kernel);
     if (hooks == SV_HOOKS_BTF)
@@ -359,6 +410,18 @@ static void look_at_launcher(struct doctor *d)
             sv_launcher_has_many(&l) ? "each rank writes a file of its own" : "one file");
 }
 
+/* For stave-server; who has no StarPU does not miss it. */
+static void look_at_starpu(struct doctor *d)
+{
+    enum sv_starpu starpu = sv_doctor_starpu();
+    if (starpu == SV_STARPU_FXT)
+        say(d, GOOD, "StarPU", "with FxT: STARPU_FXT_TRACE=1 records what it does");
+    else if (starpu == SV_STARPU_PLAIN)
+        say(d, ABSENT, "StarPU",
+            "built without FxT: STARPU_FXT_TRACE=1 has no effect (tools/build-starpu-fxt makes one "
+            "with it)");
+}
+
 static void look_at_injection(void *ctx, const char *name, const char *path, const char *needs)
 {
     char what[32];
@@ -367,6 +430,15 @@ static void look_at_injection(void *ctx, const char *name, const char *path, con
         say(ctx, GOOD, what, "%s", path);
     else
         say(ctx, ABSENT, what, "its library is not here: it was not built%s", needs);
+}
+
+/* For stave-server, and for OTLP over gRPC. */
+static void look_at_grpc(struct doctor *d)
+{
+    char why[256];
+    const char *version = sv_grpc_version(why, sizeof why);
+    say(d, version ? GOOD : ABSENT, "gRPC", "%s%s", version ? "libgrpc " : why,
+        version ? version : "");
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -380,12 +452,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     look_at_capabilities(&d);
     look_at_namespace(&d);
     look_at_programs(&d);
+    look_below(&d);
     look_at_proc(&d);
     look_at_rings(&d);
     look_at_clock(&d);
     look_at_gpus(&d);
     look_at_caches(&d);
     look_at_launcher(&d);
+    look_at_starpu(&d);
+    look_at_grpc(&d);
     sv_inject_look(look_at_injection, &d);
     if (d.n_lacking == 0)
         sv_print(stdout, "\neverything that stave record needs is available\n");
@@ -415,8 +490,9 @@ const struct sv_command sv_command_doctor = {
     .description =
         "Tests everything that 'stave record' uses (kernel type information, capabilities, the pid "
         "namespace, loading and attaching the eBPF programs, recording a child process, /proc, "
-        "shared memory, clocks, GPUs, the launcher and the rank of this process, the libraries of "
-        "--inject) and prints what works. For everything that does not work it "
+        "shared memory, clocks, GPUs, the launcher and the rank of this process, gRPC, the "
+        "libraries "
+        "of --inject) and prints what works. For everything that does not work it "
         "prints the command that enables it. Nothing is changed.",
     .options = options,
     .examples = examples,

@@ -5,6 +5,7 @@
 #include "record/decode/decode.h"
 #include "record/sample/procfs.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,4 +141,21 @@ int sv_doctor_trial(struct sv_kernel *kernel, struct sv_err *err)
     sv_report_fini(&t.report);
     sv_dict_free(t.dict);
     return code;
+}
+
+/* In a child: the library starts things of its own when it is loaded. */
+enum sv_starpu sv_doctor_starpu(void)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        void *lib = dlopen("libstarpu-1.3.so.9", RTLD_LAZY | RTLD_LOCAL);
+        lib = lib ? lib : dlopen("libstarpu-1.3.so", RTLD_LAZY | RTLD_LOCAL);
+        _exit(!lib                                    ? SV_STARPU_NONE
+              : dlsym(lib, "starpu_fxt_options_init") ? SV_STARPU_FXT
+                                                      : SV_STARPU_PLAIN);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return SV_STARPU_NONE;
+    return (enum sv_starpu)WEXITSTATUS(status);
 }

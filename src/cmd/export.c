@@ -3,12 +3,14 @@
  * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
  * target and renamed when complete: a failure leaves nothing that looks finished. */
 #include "analysis/calltree.h"
+#include "analysis/sql/direct.h"
 #include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "cmd/export_columns.h"
+#include "cmd/export_otlp.h"
 #include "cmd/query_shell.h"
 #include "core/base/printable.h"
 #include "core/files/output.h"
@@ -28,7 +30,8 @@ struct export
 {
     const char *from, *to, *output, *run, *rank;
     bool strict, assume, force, no_index;
-    uint64_t memory_limit;
+    uint64_t memory_limit, retry;
+    struct sv_words categories;
 };
 
 /* ---- CSV and JSON ---- */
@@ -43,7 +46,8 @@ static int run_table(struct sv_sql *q, const char *table, struct sv_output *out,
         return code;
     p->file = out;
     snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", table);
-    code = sv_sql_run(q, sql, &p->rows, err);
+    code = strcmp(table, "slice") == 0 ? sv_sql_slice_rows(q, &p->rows, err)
+                                       : sv_sql_run(q, sql, &p->rows, err);
     int closed = sv_printer_close(p, err);
     return code < 0 ? code : closed;
 }
@@ -231,7 +235,7 @@ static const char *choose_form(const struct export *o)
                : "";
 }
 
-#define FORMS "sqlite csv-dir json folded parquet perfetto-tar clickhouse"
+#define FORMS "sqlite csv-dir json folded parquet perfetto-tar clickhouse otlp"
 
 static bool is_form(const char *form)
 {
@@ -274,7 +278,9 @@ static int export_many(const struct export *o, const char *form, const struct sv
 static int check(const struct export *o, const char *form, struct sv_err *err)
 {
     struct stat st;
-    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0 && strcmp(form, "perfetto-tar") != 0)
+    bool is_otlp = strcmp(form, "otlp") == 0;
+    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0 && strcmp(form, "perfetto-tar") != 0 &&
+        !is_otlp)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
     if (!o->output || !*o->output)
@@ -289,12 +295,16 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--to clickhouse needs -o clickhouse://HOST:PORT/DATABASE, and no other "
                           "form can be written there");
+    if ((o->categories.n || sv_option_is_given("retry")) && !is_otlp)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--category and --retry go with --to otlp");
+    if (is_otlp && sv_is_url(o->output))
+        return sv_export_otlp_check(&(struct sv_to_otlp){.output = o->output}, err);
     if (is_database)
         return 0;
     bool is_stdout = strcmp(o->output, "-") == 0;
-    if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
+    if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0 && !is_otlp)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "only json and folded can be written to standard output");
+                          "only json, folded and otlp can be written to standard output");
     if (!is_stdout && !o->force && !is_tree(form) && stat(o->output, &st) == 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
                           o->output);
@@ -314,9 +324,8 @@ static int load_database(const struct export *o, const struct sv_words *operands
     return sv_export_clickhouse(&to, operands->items, operands->n, err);
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int export(const struct export *o, const struct sv_words *operands, struct sv_err *err)
 {
-    const struct export *o = options;
     struct sv_loaded l;
     struct sv_sql *q = NULL;
     const char *form = choose_form(o);
@@ -333,15 +342,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return load_database(o, operands, err);
     if (is_many(form))
         return export_many(o, form, operands, err);
-    code = sv_load_traces(operands->items, operands->n,
-                          &(struct sv_load_how){.from = o->from,
-                                                .strict = o->strict,
-                                                .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit,
-                                                .index = o->no_index},
-                          &l, err);
-    if (code >= 0 && strcmp(form, "folded") == 0) {
-        code = write_folded(l.trace, o->output, err);
+    code =
+        sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
+    bool is_otlp = strcmp(form, "otlp") == 0;
+    if (code >= 0 && (is_otlp || strcmp(form, "folded") == 0)) {
+        struct sv_to_otlp otlp = {.output = o->output,
+                                  .categories = o->categories,
+                                  .retry_s = sv_option_is_given("retry") ? o->retry : 30};
+        code = is_otlp ? sv_export_otlp(&otlp, l.trace, err)
+                       : write_folded(l.trace, o->output, err);
         sv_loaded_free(&l);
         return code;
     }
@@ -355,15 +364,22 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     return code;
 }
 
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct export *o = options;
+    int code = export(o, operands, err);
+    sv_words_free(&o->categories);
+    return code;
+}
+
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
      "the file (.db, .sqlite, .json, .folded, .tar), folder or database "
      "(clickhouse://HOST:PORT/NAME) to write; '-' is standard output (json, folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json, folded, parquet, perfetto-tar or clickhouse (default: by the suffix "
-     "of "
-     "the output)",
+     "sqlite, csv-dir, json, folded, parquet, perfetto-tar, clickhouse or otlp (default: by the "
+     "suffix of the output)",
      FORMS},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
      "overwrite an existing file or folder; load traces again that the database has", NULL},
@@ -372,6 +388,14 @@ static const struct sv_option options[] = {
      NULL},
     {0, "rank", "N", SV_OPT_TEXT, offsetof(struct export, rank),
      "parquet: the rank of the one trace (default: as the trace says it)", NULL},
+    {0, "category", "NAME", SV_OPT_LIST, offsetof(struct export, categories),
+     "otlp: slices of this category (may be repeated; default: spans of OpenTelemetry, requests "
+     "and "
+     "engine steps)",
+     NULL},
+    {0, "retry", "SECONDS", SV_OPT_COUNT, offsetof(struct export, retry),
+     "otlp: how long a request is repeated when the collector is busy or not there (default 30)",
+     NULL},
     SV_MEMORY_OPTION(struct export),
     SV_INDEX_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
@@ -389,13 +413,17 @@ static const struct sv_example examples[] = {
      "column files for DuckDB, ClickHouse and others, a folder per rank"},
     {"stave export job.rank*.pftrace --to perfetto-tar -o job.tar",
      "all ranks in one archive that Perfetto opens on one time axis"},
+    {"stave export run.pftrace --to otlp -o http://127.0.0.1:4318",
+     "requests and engine steps as spans, to a collector of OpenTelemetry"},
+    {"stave export run.pftrace --to otlp --category nn -o nn.jsonl",
+     "slices of one category as JSON lines"},
     {0},
 };
 
 const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
-    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet, or to ClickHouse",
+    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet, to ClickHouse, or spans",
     .description = "Writes all tables of 'stave query', with the same names and columns: an "
                    "ordinary SQLite database with indexes on times, tracks and names, a folder "
                    "with one CSV file per table, or one JSON document with an array per table.\n\n"
@@ -415,7 +443,13 @@ const struct sv_command sv_command_export = {
                    "out, a load that was interrupted is never visible. User and password come "
                    "from STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD or from the file that "
                    "STAVE_CLICKHOUSE_FILE names (user=…, password=…; mode 600), never from the "
-                   "URL; clickhouses:// uses TLS. See docs/clickhouse.md.",
+                   "URL; clickhouses:// uses TLS. See docs/clickhouse.md.\n\n"
+                   "otlp: slices as spans of OpenTelemetry, into a file (.json or .jsonl: JSON "
+                   "lines, else protobuf) or to a collector (http://HOST:PORT[/PATH], the path "
+                   "/v1/traces without one). Ids are the same in each export, so that a receiver "
+                   "can recognise spans that come twice; a collector that is busy or not there is "
+                   "asked again. Headers for it come from OTEL_EXPORTER_OTLP_HEADERS. The exit "
+                   "status is 1 when the collector rejected spans. See docs/otlp.md.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

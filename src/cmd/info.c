@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "files/open.h"
+#include "files/sample.h"
 #include "model/ranks.h"
 
 #include <inttypes.h>
@@ -18,9 +19,11 @@
 
 struct info {
     const char *from;
-    bool strict, json;
-    uint64_t top;
+    bool strict, json, exact;
+    uint64_t top, sample_above;
 };
+
+#define SAMPLE_ABOVE (256u << 20)
 
 /* Counts of one trace. By kind the edges count as one slice each (the begin). */
 struct census {
@@ -31,7 +34,54 @@ struct census {
     int64_t first_ns, last_ns;
     uint64_t *by_track, *by_cat;
     size_t cap_tracks, cap_cats;
+    struct sv_sample sample;     /* n is 0: all was read */
+    const struct sv_input *head; /* reading stops after its beginning; NULL: it does not */
+    bool is_stopped;
 };
+
+static bool is_estimate(const struct census *c)
+{
+    return c->sample.n > 0;
+}
+
+/* Names and clocks may be in parts that were not read. Recordings by Stave repeat them. */
+static bool is_partial(const struct census *c)
+{
+    return is_estimate(c) && c->sample.kind != SV_SAMPLE_RESYNC;
+}
+
+/* Fewer than this are too few to estimate from: the beginning and the end of a file have what the rest has not. */
+#define SEEN_MIN 30
+
+/* What a count in the sample means for the file: rounded to three digits, since more would only look exact; from its beginning alone to two. Few are
+ * as many as were seen. */
+static uint64_t whole(const struct census *c, uint64_t n)
+{
+    if (!is_estimate(c) || n < SEEN_MIN)
+        return n;
+    double all = (double)n * (double)c->sample.size / (double)c->sample.bytes, unit = 1;
+    double digits = c->sample.kind == SV_SAMPLE_HEAD_ONLY ? 100 : 1000;
+    while (all / unit >= digits)
+        unit *= 10;
+    return (uint64_t)(all / unit + 0.5) * (uint64_t)unit;
+}
+
+/* How sure a result of whole() is. */
+static const char *about(const struct census *c, uint64_t n)
+{
+    if (!is_estimate(c))
+        return "";
+    return n < SEEN_MIN ? "at least " : "about ";
+}
+
+/* The counts of a sample become those of the file; those by track and category when they are printed, since they are added up before. */
+static void scale_counts(struct census *c)
+{
+    uint64_t *counts[] = {&c->slices, &c->instants,        &c->counters, &c->flow_points,
+                          &c->args,   &c->flows_on_slices, &c->events,   &c->ends};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = whole(c, *counts[i]);
+}
 
 static uint64_t *at(uint64_t **counts, size_t *cap, size_t i)
 {
@@ -71,7 +121,6 @@ static void count_kind(struct census *c, const struct sv_event *e)
 static int census_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
 {
-    (void)err;
     struct census *c = (struct census *)s;
     for (size_t i = 0; i < n; i++) {
         const struct sv_event *e = &events[i];
@@ -89,7 +138,8 @@ static int census_write(struct sv_sink *s, const struct sv_event *events, size_t
         if (e->kind != SV_FLOW && e->n_args)
             c->flows_on_slices += count_flows(e);
     }
-    return 0;
+    c->is_stopped = c->head && c->head->pos >= SV_SAMPLE_HEAD;
+    return c->is_stopped ? sv_err_set(err, SV_EIO, SV_NO_POS, "the beginning was read") : 0;
 }
 
 static int census_close(struct sv_sink *s, bool failed, struct sv_err *err)
@@ -170,6 +220,8 @@ static void print_wall(const struct sv_snapshot *s)
 static void print_clocks(const struct census *c)
 {
     const struct sv_clocks *k = &c->dict->clocks;
+    if (k->trace_clock == SV_CLOCK_UNKNOWN && !k->n && is_partial(c))
+        return; /* the file may say it elsewhere */
     sv_print(stdout, "%-13s %s", "clock", sv_clock_name(k->trace_clock));
     if (k->trace_clock == SV_CLOCK_UNKNOWN)
         sv_print(stdout, " (timestamps count from an origin that the file does not give)");
@@ -182,18 +234,38 @@ static void print_clocks(const struct census *c)
     sv_print(stdout, "\n");
 }
 
+static void print_count(const struct census *c, const char *label, uint64_t n)
+{
+    char text[32];
+    sv_print(stdout, "%-13s %s%s\n", label, about(c, n), sv_human_count(text, n));
+}
+
+/* In a table whose head says "about". */
+static void print_cell(const struct census *c, uint64_t n)
+{
+    char number[32], text[64];
+    sv_human_count(number, whole(c, n));
+    snprintf(text, sizeof text, "%s%s", is_estimate(c) && n < SEEN_MIN ? "at least " : "", number);
+    sv_print(stdout, "%-13s ", text);
+}
+
 static void print_counts(const struct census *c)
 {
     const struct {
         const char *label;
         uint64_t n;
-    } rows[] = {{"slices", c->slices},     {"instants", c->instants},
-                {"counters", c->counters}, {"flow points", c->flow_points + c->flows_on_slices},
-                {"arguments", c->args},    {"tracks", used_tracks(c)}};
+    } rows[] = {{"slices", c->slices},
+                {"instants", c->instants},
+                {"counters", c->counters},
+                {"flow points", c->flow_points + c->flows_on_slices},
+                {"arguments", c->args}};
     char n[32];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].n)
-            print_row(rows[i].label, sv_human_count(n, rows[i].n));
+            print_count(c, rows[i].label, rows[i].n);
+    if (used_tracks(c))
+        sv_print(stdout, "%-13s %s%s\n", "tracks", is_estimate(c) ? "at least " : "",
+                 sv_human_count(n, used_tracks(c)));
 }
 
 static void print_rank(const struct census *c, sv_track process)
@@ -203,22 +275,26 @@ static void print_rank(const struct census *c, sv_track process)
         sv_print(stdout, "rank %" PRId64 " \xc2\xb7 ", rank);
 }
 
+static const char *events_head(const struct census *c)
+{
+    return is_estimate(c) ? "events, about" : "events";
+}
+
 static void print_processes(const struct census *c, uint64_t top)
 {
     size_t n;
     uint64_t *counts = count_processes(c);
     struct ranked *rows = rank(counts, c->dict->n_tracks, &n);
-    sv_print_styled(stdout, SV_BOLD, "\nevents        process\n");
+    sv_print_styled(stdout, SV_BOLD, "\n%-13s process\n", events_head(c));
     for (size_t i = 0; i < n && i < top; i++) {
         const struct sv_track_info *t = &c->dict->tracks[rows[i].id];
-        char count[32];
-        sv_print(stdout, "%-13s ", sv_human_count(count, rows[i].count));
+        print_cell(c, rows[i].count);
         if (rows[i].id == 0) {
             sv_print(stdout, "(no process)\n");
             continue;
         }
         print_rank(c, rows[i].id);
-        print_name(c, t->name, "(unnamed)");
+        print_name(c, t->name, is_partial(c) ? "(name not seen)" : "(unnamed)");
         const char *host = t->space ? sv_origin_of(c->dict, rows[i].id).host : NULL;
         sv_print(stdout, " (pid %" PRId64 "%s%s)\n", t->pid,
                  host       ? " on "
@@ -236,16 +312,42 @@ static void print_categories(const struct census *c, uint64_t top)
 {
     size_t n;
     struct ranked *rows = rank(c->by_cat, c->cap_cats, &n);
-    sv_print_styled(stdout, SV_BOLD, "\nevents        category\n");
+    sv_print_styled(stdout, SV_BOLD, "\n%-13s category\n", events_head(c));
     for (size_t i = 0; i < n && i < top; i++) {
-        char count[32];
-        sv_print(stdout, "%-13s ", sv_human_count(count, rows[i].count));
+        print_cell(c, rows[i].count);
         print_name(c, rows[i].id, "(none)");
         sv_print(stdout, "\n");
     }
     if (n > top)
         sv_print(stdout, "%-13s … and %zu more\n", "", n - (size_t)top);
     free(rows);
+}
+
+static uint64_t size_of(const struct census *c, const struct sv_opened *in)
+{
+    return is_estimate(c) ? c->sample.size : in->in->size_bytes;
+}
+
+/* Only recordings by Stave begin with their first event and end with their last. */
+static const char *span_word(const struct census *c)
+{
+    if (!is_estimate(c))
+        return "";
+    return is_partial(c) ? "at least " : "about ";
+}
+
+static void print_sample(const struct census *c)
+{
+    char bytes[32];
+    sv_human_bytes(bytes, c->sample.bytes);
+    sv_print(stdout, "%-13s ", "estimated");
+    if (c->sample.kind == SV_SAMPLE_HEAD_ONLY)
+        sv_print(stdout,
+                 "from the first %s, as if the rest were like them; loss and damage after them",
+                 bytes);
+    else
+        sv_print(stdout, "from %s in %zu places; loss and damage elsewhere", bytes, c->sample.n);
+    sv_print(stdout, " are not seen: --exact reads all\n");
 }
 
 static void print_text(const struct census *c, const struct sv_opened *in, const struct info *o)
@@ -263,10 +365,13 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     sv_print(stdout, "%-13s %s\n", "file", in->path);
     sv_print(stdout, "%-13s %s%s%s\n", "format", in->format->name, in->in->compression ? ", " : "",
              in->in->compression ? in->in->compression : "");
-    if (in->in->size_bytes)
-        print_row("size", sv_human_bytes(a, in->in->size_bytes));
+    if (size_of(c, in))
+        print_row("size", sv_human_bytes(a, size_of(c, in)));
+    if (is_estimate(c))
+        print_sample(c);
     if (c->events)
-        print_row("span", sv_human_ns(a, sv_sat_sub(c->last_ns, c->first_ns)));
+        sv_print(stdout, "%-13s %s%s\n", "span", span_word(c),
+                 sv_human_ns(a, sv_sat_sub(c->last_ns, c->first_ns)));
     print_clocks(c);
     print_counts(c);
     if (c->events == 0) {
@@ -362,7 +467,7 @@ static void json_processes(struct sv_json *j, const struct census *c)
             json_i64(j, "rank", origin.rank);
         if (origin.host)
             json_cstr(j, "host", origin.host);
-        json_u64(j, "events", counts[t]);
+        json_u64(j, "events", whole(c, counts[t]));
         sv_json_end(j);
     }
     sv_json_end(j);
@@ -385,7 +490,7 @@ static void json_tracks(struct sv_json *j, const struct census *c)
         sv_track process = sv_dict_process_of(c->dict, t);
         if (process)
             json_i64(j, "pid", c->dict->tracks[process].pid);
-        json_u64(j, "events", c->by_track[t]);
+        json_u64(j, "events", whole(c, c->by_track[t]));
         sv_json_end(j);
     }
     sv_json_end(j);
@@ -400,7 +505,7 @@ static void json_categories(struct sv_json *j, const struct census *c)
             continue;
         struct sv_text t = sv_dict_text(c->dict, (sv_str)i);
         sv_json_key(j, t.bytes, t.len);
-        sv_json_u64(j, c->by_cat[i]);
+        sv_json_u64(j, whole(c, c->by_cat[i]));
     }
     sv_json_end(j);
 }
@@ -441,7 +546,16 @@ static int print_json(const struct census *c, const struct sv_opened *in, struct
     json_cstr(j, "file", in->path);
     json_cstr(j, "format", in->format->name);
     json_cstr(j, "compression", in->in->compression ? in->in->compression : "none");
-    json_u64(j, "size_bytes", in->in->size_bytes);
+    json_u64(j, "size_bytes", size_of(c, in));
+    json_key(j, "is_estimate");
+    sv_json_bool(j, is_estimate(c));
+    if (is_estimate(c)) {
+        static const char *const kinds[] = {[SV_SAMPLE_RESYNC] = "resync points",
+                                            [SV_SAMPLE_EVENTS] = "pieces between events",
+                                            [SV_SAMPLE_HEAD_ONLY] = "beginning"};
+        json_u64(j, "sampled_bytes", c->sample.bytes);
+        json_cstr(j, "sampled", kinds[c->sample.kind]);
+    }
     json_i64(j, "first_ns", c->first_ns);
     json_i64(j, "last_ns", c->last_ns);
     json_u64(j, "events", c->events);
@@ -463,23 +577,99 @@ static int print_json(const struct census *c, const struct sv_opened *in, struct
     return sv_print_json(&b, err);
 }
 
+static void census_init(struct census *c)
+{
+    *c = (struct census){
+        .dict = sv_dict_new(),
+        .sink = {.write = census_write,
+                 .close = census_close,
+                 .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS}};
+}
+
+static void census_fini(struct census *c)
+{
+    sv_dict_free(c->dict);
+    free(c->by_track);
+    free(c->by_cat);
+}
+
+/* Reads what was opened. False: it has loss or damage, or is no sample after all. */
+static bool read_sample(struct census *c, struct sv_opened *in)
+{
+    struct sv_err err;
+    struct sv_source *source = in->source;
+    sv_err_clear(&err);
+    in->source = NULL;
+    if (c->sample.kind == SV_SAMPLE_HEAD_ONLY)
+        c->head = in->in;
+    if (sv_pump(source, &c->sink, NULL, &err) < 0 && !c->is_stopped)
+        return false;
+    if (c->head) {
+        c->sample.bytes = sv_input_read_bytes(in->in);
+        c->head = NULL;
+        if (!c->is_stopped || c->sample.bytes == 0)
+            return false;
+    }
+    return c->events && !c->losses;
+}
+
+/* Damage of the file, not of cutting it: what begins in one piece ends in another. */
+static bool is_damaged(const struct census *c, const struct sv_report *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const char *what = r->rows[i].what;
+        bool is_half = strcmp(what, "begin without an end") == 0 ||
+                       strcmp(what, "end without a begin") == 0;
+        if (r->rows[i].severity != SV_NOTE && !(is_partial(c) && is_half))
+            return true;
+    }
+    return false;
+}
+
+/* Counts a sample of a large file. False: it must be read as a whole, also when the sample has loss or damage, so that all of it is counted. */
+static bool count_sample(const struct info *o, const char *path, struct census *c,
+                         struct sv_opened *in)
+{
+    struct sv_err err;
+    uint64_t above = o->sample_above ? o->sample_above : SAMPLE_ABOVE;
+    sv_err_clear(&err);
+    *in = (struct sv_opened){0};
+    if (o->exact || o->strict || o->from)
+        return false;
+    int code = sv_open_sample(path, above, &c->sample, c->dict, in, &err);
+    if (code > 0 && read_sample(c, in) && !is_damaged(c, &in->report)) {
+        if (is_partial(c)) { /* positions and counts are of the pieces */
+            sv_report_fini(&in->report);
+            sv_report_init(&in->report);
+        }
+        scale_counts(c);
+        return true;
+    }
+    sv_opened_close(in);
+    census_fini(c);
+    census_init(c);
+    return false;
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct info *o = options;
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
     if (code >= 0)
         code = sv_options_either("json", "top", err);
+    if (code >= 0)
+        code = sv_options_either("exact", "sample-above", err);
     if (code < 0)
         return code;
     struct sv_opened in;
-    struct census c = {
-        .dict = sv_dict_new(),
-        .sink = {.write = census_write,
-                 .close = census_close,
-                 .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS}};
-    code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
+    struct census c;
+    census_init(&c);
+    bool is_sample = count_sample(o, operands->items[0], &c, &in);
+    if (!is_sample)
+        code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
     if (code >= 0) {
-        code = sv_run(&in, &c.sink, o->strict, "reading", err);
+        if (!is_sample)
+            code = sv_run(&in, &c.sink, o->strict, "reading", err);
         int printed = 0;
         if (o->json)
             printed = print_json(&c, &in, err);
@@ -488,15 +678,18 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = code < 0 ? code : printed;
     }
     sv_opened_close(&in);
-    sv_dict_free(c.dict);
-    free(c.by_track);
-    free(c.by_cat);
+    census_fini(&c);
     return code;
 }
 
 static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "print everything as JSON", NULL},
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct info, top), "rows per table (default 10)", NULL},
+    {0, "exact", NULL, SV_OPT_FLAG, offsetof(struct info, exact),
+     "read all of a large file, too, instead of estimating its counts", NULL},
+    {0, "sample-above", "BYTES", SV_OPT_BYTES, offsetof(struct info, sample_above),
+     "estimate the counts of files larger than this (default 256M; compressed ones: an eighth)",
+     NULL},
     SV_INPUT_OPTIONS(struct info),
     {0},
 };
@@ -504,6 +697,7 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave info trace.pftrace", "span, clocks, processes, counts, loss and damage"},
     {"stave info --json trace.json.gz | jq .categories", "for scripts"},
+    {"stave info --exact large.pftrace", "counts of all of it, no estimates"},
     {0},
 };
 
@@ -511,9 +705,14 @@ const struct sv_command sv_command_info = {
     .name = "info",
     .operands = "IN",
     .summary = "show what is in a trace",
-    .description = "Prints the time span, the clocks and how they relate, processes, counts by "
-                   "kind and category, losses during recording and damage in the file. Reads the "
-                   "file once, in constant memory.",
+    .description =
+        "Prints the time span, the clocks and how they relate, processes, counts by "
+        "kind and category, losses during recording and damage in the file. Reads the "
+        "file once, in constant memory. Of a file that is larger than 256 MiB (32 if it is "
+        "compressed), some parts are read and the counts are estimates, marked as such, "
+        "unless these parts have loss or damage or --exact or --strict is given: parts "
+        "from everywhere of a Perfetto file by Stave and of Chrome JSON, the first 48 "
+        "MiB of another Perfetto file and of a compressed one.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

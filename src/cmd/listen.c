@@ -8,6 +8,7 @@
 #include "core/files/claim.h"
 #include "files/open.h"
 #include "listen/address.h"
+#include "listen/otlp.h"
 #include "listen/sender.h"
 #include "record/leftovers.h"
 
@@ -40,6 +41,8 @@ struct listen_options {
     const char *token;
     uint64_t senders; /* end after so many; 0: until a signal */
     uint64_t spool_limit;
+    bool otlp;
+    const char *otlp_address, *grpc; /* otlp_address: an operand */
 };
 
 struct sender {
@@ -61,6 +64,7 @@ struct listener {
     size_t n_done, n_refused;
     bool is_stopping;
     bool has_noted_loss, lacks_space;
+    struct sv_otlp_door *otlp; /* NULL: none */
 };
 
 static volatile sig_atomic_t asked_to_end;
@@ -172,7 +176,7 @@ static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, 
             refuse(l, s, "too many senders at once");
             break;
         }
-        if (!sv_spool_add(&l->spool, s->peer.name, &s->stream.spooled)) {
+        if (!sv_spool_add(&l->spool, s->peer.name, SV_SPOOL_PERFETTO, &s->stream.spooled)) {
             refuse(l, s, "the listener has no space for another sender");
             break;
         }
@@ -409,6 +413,69 @@ static int finish(const struct listen_options *o, struct sv_claim *claim, int fd
     return code;
 }
 
+/* ---- OTLP ---- */
+
+static int begin_otlp(struct listener *l, struct sv_err *err)
+{
+    return l->otlp ? sv_otlp_start(l->otlp, &l->spool, err) : 0;
+}
+
+static void end_otlp(struct listener *l)
+{
+    struct sv_otlp_counts c = sv_otlp_close(l->otlp);
+    l->otlp = NULL;
+    if (c.lacks_space)
+        sv_console_note("no space was left for the spool: some OTLP requests were refused, and "
+                        "their senders were asked to repeat them");
+    if (c.rejected || c.refused)
+        sv_console_note("OTLP: %llu spans in %llu requests were taken; %llu spans and %llu "
+                        "requests were not valid or had no place",
+                        (unsigned long long)c.spans, (unsigned long long)c.requests,
+                        (unsigned long long)c.rejected, (unsigned long long)c.refused);
+}
+
+static void say_addresses(const struct listener *l, const char *address)
+{
+    if (l->otlp)
+        sv_console_note("listening for OTLP on port %u, path /v1/traces", sv_otlp_port(l->otlp));
+    if (l->otlp && sv_otlp_grpc_port(l->otlp))
+        sv_console_note("listening for OTLP over gRPC on port %u", sv_otlp_grpc_port(l->otlp));
+    if (l->otlp && sv_otlp_without_grpc(l->otlp))
+        sv_console_note("no OTLP over gRPC: %s", sv_otlp_without_grpc(l->otlp));
+    if (address)
+        sv_console_note("listening on %s; Ctrl-C stops", address);
+    else
+        sv_console_note("Ctrl-C stops");
+}
+
+/* Of the operands that is OTLP's address which is no other: it has no scheme. */
+static int sort_operands(struct listen_options *o, const struct sv_words *operands,
+                         const char **address, struct sv_err *err)
+{
+    int code = sv_expect_operands(operands, o->otlp ? 0 : 1, o->otlp ? 2 : 1, "address", err);
+    *address = NULL;
+    o->otlp_address = NULL;
+    for (size_t i = 0; code >= 0 && i < operands->n; i++) {
+        const char *word = operands->items[i];
+        bool is_otlp = o->otlp && strncmp(word, "unix:", 5) != 0 && strncmp(word, "tcp:", 4) != 0;
+        const char **to = is_otlp ? &o->otlp_address : address;
+        if (*to)
+            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': one address too many", word);
+        *to = word;
+    }
+    return code < 0 ? code : o->otlp ? 0 : sv_options_need("otlp-grpc", "otlp", err);
+}
+
+static int open_otlp(struct listener *l, const struct listen_options *o, struct sv_err *err)
+{
+    bool is_off = o->grpc && strcmp(o->grpc, "off") == 0;
+    struct sv_otlp_options otlp = {.address = o->otlp_address,
+                                   .grpc = is_off ? NULL : o->grpc,
+                                   .no_grpc = is_off,
+                                   .token = o->token};
+    return o->otlp ? sv_otlp_open(&otlp, &l->otlp, err) : 0;
+}
+
 static int serve(struct listener *l, const struct listen_options *o, const char *address,
                  const sigset_t *mask, struct sv_err *err)
 {
@@ -424,11 +491,21 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
         close(fd);
         return sv_err_in_file(err, o->out.path);
     }
-    sv_console_note("listening on %s; Ctrl-C stops", address);
-    gather(l, o->senders, mask);
+    code = begin_otlp(l, err);
+    if (code >= 0) {
+        say_addresses(l, address);
+        gather(l, o->senders, mask);
+    }
+    end_otlp(l);
     signal(SIGINT, SIG_DFL); /* a second one ends us at once; the spool stays */
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
+    if (code < 0) {
+        if (claim.out[0])
+            sv_claim_abandon(&claim);
+        close(fd);
+        return code;
+    }
     code = finish(o, &claim, fd, err);
     close(fd);
     if (code >= 0 && l->lacks_space)
@@ -442,7 +519,8 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct listen_options *o = options;
-    int code = sv_expect_operands(operands, 1, 1, "address", err);
+    const char *address;
+    int code = sort_operands(o, operands, &address, err);
     if (code < 0)
         return code;
     if (!o->out.path)
@@ -453,7 +531,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     code = sv_check_output(&o->out, err);
     if (code < 0)
         return code;
-    struct listener l = {.token = o->token, .greeted_max = count_places()};
+    struct listener l = {.token = o->token, .greeted_max = count_places(), .address = {.fd = -1}};
     struct sigaction act = {.sa_handler = on_signal};
     sigset_t ends, mask;
     sigemptyset(&ends);
@@ -462,9 +540,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sigprocmask(SIG_BLOCK, &ends, &mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    code = sv_address_open(&l.address, operands->items[0], o->token != NULL, err);
+    if (address)
+        code = sv_address_open(&l.address, address, o->token != NULL, err);
     if (code >= 0)
-        code = serve(&l, o, operands->items[0], &mask, err);
+        code = open_otlp(&l, o, err);
+    if (code >= 0)
+        code = serve(&l, o, address, &mask, err);
+    end_otlp(&l);
     sv_address_close(&l.address);
     free(l.senders);
     return code;
@@ -474,8 +556,16 @@ static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct listen_options),
     {0, "senders", "N", SV_OPT_COUNT, offsetof(struct listen_options, senders),
      "stop after this number of senders has disconnected (default: run until Ctrl-C)", NULL},
+    {0, "otlp", NULL, SV_OPT_FLAG, offsetof(struct listen_options, otlp),
+     "take spans of OpenTelemetry programs over HTTP, on HOST:PORT (default " SV_OTLP_ADDRESS ")",
+     NULL},
+    {0, "otlp-grpc", "HOST:PORT", SV_OPT_TEXT, offsetof(struct listen_options, grpc),
+     "the same over gRPC (default: " SV_OTLP_GRPC_ADDRESS
+     " when --otlp has its default address and libgrpc is installed); off: none",
+     NULL},
     {0, "token", "WORD", SV_OPT_TEXT, offsetof(struct listen_options, token),
-     "secret that senders must send (STAVE_TOKEN); required for addresses other than those of this "
+     "secret that senders must send (STAVE_TOKEN; OTLP: the header 'authorization: Bearer WORD'); "
+     "required for addresses other than those of this "
      "machine",
      NULL},
     {0, "spool-limit", "BYTES", SV_OPT_BYTES, offsetof(struct listen_options, spool_limit),
@@ -487,12 +577,16 @@ static const struct sv_example examples[] = {
     {"stave listen unix:/tmp/stave.sock -o all.pftrace",
      "then STAVE_OUT=unix:/tmp/stave.sock ./program, as many as you like"},
     {"stave listen tcp:127.0.0.1:7777 -o run.pftrace --senders 8", "stops after eight ranks"},
+    {"stave listen --otlp -o spans.pftrace",
+     "then OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 for any OpenTelemetry program"},
+    {"stave listen unix:/tmp/stave.sock --otlp 127.0.0.1:4319 -o all.pftrace",
+     "events of libstave and spans of OpenTelemetry in one trace"},
     {0},
 };
 
 const struct sv_command sv_command_listen = {
     .name = "listen",
-    .operands = "ADDRESS -o OUT",
+    .operands = "[ADDRESS] [--otlp [HOST:PORT]] -o OUT",
     .summary = "receive events of traced programs and write one trace",
     .description =
         "Programs that trace with libstave and STAVE_OUT=unix:PATH or tcp:ADDRESS:PORT send their "
@@ -508,6 +602,9 @@ const struct sv_command sv_command_listen = {
         "reconnects; 'stave merge' joins the parts. Streams whose clock nothing relates to the "
         "others "
         "are written to files of their own beside OUT.\n\n"
+        "With --otlp, spans of OpenTelemetry programs are taken on HOST:PORT: POST /v1/traces with "
+        "protobuf or JSON, also compressed. A request is answered when its spans are in OUT.part. "
+        "docs/otlp.md has the rest.\n\n"
         "At most 3,072 senders are served at once (half of them from one other machine), and "
         "16,384 in all. Addresses other than those of this machine require --token.",
     .options = options,

@@ -6,6 +6,7 @@
 #include "cli/dispositions.h"
 #include "cmd/commands.h"
 #include "core/base/mem.h"
+#include "threads/workers.h"
 #include <stave/stave.h>
 
 #include <malloc.h>
@@ -30,6 +31,10 @@ const struct sv_option sv_common_options[] = {
      "print only errors and damage on standard error", NULL},
     {0, "color", "WHEN", SV_OPT_TEXT, offsetof(struct sv_common, color),
      "auto (default), always or never; NO_COLOR is respected", "auto always never"},
+    {0, "threads", "N", SV_OPT_COUNT, offsetof(struct sv_common, threads),
+     "load traces with N threads, 64 at most (default: the CPUs that the process may use); results "
+     "do not depend on it",
+     NULL},
     {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help), "this help", NULL},
     {0},
 };
@@ -96,6 +101,8 @@ static int run_command(const struct sv_command *c, int argc, char **argv)
     int code = sv_command_parse(c, argc, argv, options, &operands, &err);
     if (code == 0) {
         sv_console_init(c->name, sv_common.color, sv_common.quiet);
+        sv_workers_set_default(sv_common.threads < SV_WORKERS_MAX ? (unsigned)sv_common.threads
+                                                                  : SV_WORKERS_MAX);
         if (sv_common.help)
             sv_help_print(c);
         else

@@ -223,16 +223,9 @@ static int take_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t 
     return sv_parquet_failure(s->file->file, err);
 }
 
-static int take_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    (void)r;
-    (void)err;
-    return 0;
-}
-
 static int put_query(struct table_file *f, struct sv_err *err)
 {
-    struct row_sink s = {.rows = {take_head, take_row, take_end}};
+    struct row_sink s = {.rows = {take_head, take_row, sv_rows_no_end}};
     struct sv_buf sql;
     open_rows(&s, f);
     sv_buf_init(&sql, 1 << 16);

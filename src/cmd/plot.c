@@ -291,6 +291,8 @@ static const struct sv_option options[] = {
      "flame: call paths of all tracks together", NULL},
     {0, "samples", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, samples),
      "flame: use stack samples ('stave record --sample 99') instead of slices", NULL},
+    {0, "offcpu", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, offcpu),
+     "flame: time that threads waited, by what for ('stave record --offcpu')", NULL},
     {0, "buckets", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, buckets),
      "hist: number of buckets (default: by the number of slices)", NULL},
     {0, "log", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, log),
@@ -322,6 +324,8 @@ static const struct sv_example examples[] = {
      "the seventh training step, and half its duration before and after it"},
     {"stave plot timeline trace.json --time 1.2s:1.3s -o step.png", "a tenth of a second of it"},
     {"stave plot flame trace.json -o flame.svg", "where the time goes, by call path"},
+    {"stave plot flame run.pftrace --offcpu -o waits.svg",
+     "where threads waited, as 'stave record --offcpu' has seen it"},
     {"stave plot flame hot.pftrace --samples -o hot.svg",
      "where the CPUs spent their time, from the stacks of 'stave record --sample 99'"},
     {"stave plot flame before.json --diff after.json -o diff.svg",
@@ -338,6 +342,8 @@ static const struct sv_example examples[] = {
      "an inference server's batches: 37 panels on one sheet"},
     {"stave plot batch server.pftrace --panel throughput --panel sla -o load.svg",
      "two of them; 'stave plot batch --list' names all"},
+    {"stave plot llm batching_trace.pftrace -o llm.png",
+     "tokens, steps and queue of an engine with continuous batching"},
     {"stave plot batch trace.csv -o plots/", "a picture for each panel"},
     {"stave plot batch trace.csv --panel sla --sla 20,50 -o sla.svg",
      "requests within 20 and 50 ms"},
@@ -348,7 +354,7 @@ const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
     .summary = "draw a trace: timeline, flame graph, histogram, counters, steps, GPUs, layers, "
-               "batches, ranks",
+               "batches, ranks, LLM engines",
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"
@@ -367,6 +373,9 @@ const struct sv_command sv_command_plot = {
         "for the host, its memory, and its busiest streams (--top N), by 'stave report gpu'.\n\n"
         "comm: each rank over time: waiting for others in collectives, transfer, and where it "
         "arrived last, by 'stave report comm'; --top N takes the ranks that cost most.\n\n"
+        "llm: an engine with continuous batching: time to first token, time between tokens, steps, "
+        "queue, KV cache and tokens per second over time, latencies by step size and by load, by "
+        "'stave report llm'.\n\n"
         "layers: a bar per layer of a model, divided by kind of operation. The layer is the "
         "argument 'layer', a number in the name of the slice or of one around it (layers.3, "
         "DecoderLayer_7), or else the thread's number; the kind follows from the category and the "

@@ -13,7 +13,7 @@ struct sv_plot_options {
     struct sv_words panels;
     uint64_t width, height, max_rows, arrows, top, buckets, memory_limit;
     const char *scale;
-    bool strict, wall, log, linear, merge_tracks, samples, no_arrows, list, no_index;
+    bool strict, wall, log, linear, merge_tracks, samples, offcpu, no_arrows, list, no_index;
 };
 
 /* A picture in the making: the trace, what the user asked, where the marks go. */
@@ -39,13 +39,14 @@ typedef int sv_plot_fn(struct sv_plot *p, struct sv_err *err);
  * sv_plot_NAME(). */
 #define SV_PLOT_KINDS(KIND) \
     KIND(timeline, 0, 0, NULL, SV_PLOT_WINDOW "wall top rows group max-rows arrows no-arrows") \
-    KIND(flame, 0, 0, NULL, SV_PLOT_WINDOW "top diff merge-tracks samples") \
+    KIND(flame, 0, 0, NULL, SV_PLOT_WINDOW "top diff merge-tracks samples offcpu") \
     KIND(hist, 1, 100, "the name (or glob) of the slices", SV_PLOT_WINDOW "buckets log linear") \
     KIND(counter, 0, 100, NULL, SV_PLOT_WINDOW "wall top") \
     KIND(steps, 0, 0, NULL, SV_PLOT_WINDOW "top marker") \
     KIND(layers, 0, 0, NULL, SV_PLOT_WINDOW "top") \
     KIND(gpu, 0, 0, NULL, SV_PLOT_WINDOW "wall top marker") \
-    KIND(comm, 0, 0, NULL, SV_PLOT_WINDOW "wall top")
+    KIND(comm, 0, 0, NULL, SV_PLOT_WINDOW "wall top") \
+    KIND(llm, 0, 0, NULL, SV_PLOT_WINDOW)
 /* clang-format on */
 
 #define SV_PLOT_DECLARE(name, ...) sv_plot_fn sv_plot_##name;

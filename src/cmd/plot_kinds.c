@@ -3,6 +3,7 @@
 
 #include "analysis/model_layers.h"
 #include "analysis/report_gpu.h"
+#include "analysis/report_wait.h"
 #include "analysis/stats.h"
 #include "analysis/steps.h"
 #include "cli/console.h"
@@ -25,8 +26,10 @@ static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, s
                       struct sv_err *err)
 {
     struct sv_calltree tree;
-    struct sv_calltree_options options = {.merge_tracks = p->o->merge_tracks,
-                                          .of_samples = p->o->samples};
+    struct sv_calltree_options options = {
+        .merge_tracks = p->o->merge_tracks, .of_samples = p->o->samples, .of_waits = p->o->offcpu};
+    if (p->o->samples && p->o->offcpu)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--samples and --offcpu exclude each other");
     if (p->is_zoomed || p->o->around) {
         options.from_ns = p->from_ns;
         options.to_ns = p->to_ns;
@@ -35,7 +38,12 @@ static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, s
         .frame = p->frame, .trace = traces[n - 1], .tracks_max = (size_t)p->o->top};
     sv_calltree_make(&tree, traces, n, &options);
     int code = 0;
-    if (p->o->samples && tree.n == 1)
+    if (p->o->offcpu && tree.n == 1)
+        code = sv_err_set(
+            err, SV_EFOUND, SV_NO_POS,
+            "%s has no waits with stacks in that window; 'stave record --offcpu' records them",
+            p->path);
+    else if (p->o->samples && tree.n == 1)
         code = sv_err_set(
             err, SV_EFOUND, SV_NO_POS,
             "%s has no stack samples in that window; 'stave record --sample 99' records them",
@@ -278,6 +286,43 @@ static void make_step_bars(const struct sv_steps *s, struct sv_bar *bars, const 
     }
 }
 
+/* Names say nothing about the work of any step, and states of threads are recorded: their waits say more. */
+static bool is_divided_by_waits(const struct sv_plot *p, const struct sv_steps *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < SV_N_WORK; k++)
+            if (s->steps[i].work_ns[k] && k != SV_WORK_OTHER && k != SV_WORK_IDLE &&
+                k != SV_WORK_DATA)
+                return false;
+    return sv_dict_find_str(p->trace->dict, "thread_state", 12) != 0;
+}
+
+static size_t make_wait_bars(const struct sv_plot *p, const struct sv_steps *s, struct sv_bar *bars,
+                             struct sv_bar_kind *kinds)
+{
+    static const uint32_t colors[SV_N_WAIT_CLASSES] = {
+        [SV_TIME_COMPUTE] = 0x0072b2, [SV_TIME_DATA] = 0xe69f00, [SV_TIME_GPU] = 0x009e73,
+        [SV_TIME_LOCK] = 0xcc79a7,    [SV_TIME_DISK] = 0xd55e00, [SV_TIME_CPU] = 0xf0e442,
+        [SV_TIME_RANK] = 0x56b4e9,    [SV_TIME_PEER] = 0x8c6bb1, [SV_TIME_SLEEP] = 0xbbbbbb,
+        [SV_TIME_OTHER] = 0xe4e4e8};
+    _Static_assert(SV_N_WAIT_CLASSES <= SV_BAR_KINDS_MAX, "a colour for each class");
+    struct sv_wait_report r;
+    sv_wait_report_make(&r, p->trace,
+                        &(struct sv_wait_options){.marker = p->o->marker, .step = -1});
+    for (size_t k = 0; k < SV_N_WAIT_CLASSES; k++)
+        kinds[k] = (struct sv_bar_kind){sv_wait_class_names[k], colors[k]};
+    /* Both are by track, then time; the bars may be fewer. */
+    for (size_t i = 0, span = 0; i < s->n; i++) {
+        while (span < r.n_spans &&
+               (r.spans[span].kind != SV_SPAN_STEP || r.spans[span].row != s->steps[i].row))
+            span++;
+        if (span < r.n_spans)
+            memcpy(bars[i].ns, r.spans[span].class_ns, sizeof r.spans[span].class_ns);
+    }
+    sv_wait_report_fini(&r);
+    return SV_N_WAIT_CLASSES;
+}
+
 int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
 {
     static const size_t order[] = {SV_WORK_FORWARD,    SV_WORK_BACKWARD, SV_WORK_OPTIMIZER,
@@ -285,7 +330,7 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
                                    SV_WORK_CHECKPOINT, SV_WORK_OTHER,    SV_WORK_IDLE};
     static const uint32_t colors[] = {0x56b4e9, 0x0072b2, 0x009e73, 0xcc79a7, 0xf0e442,
                                       0xe69f00, 0xd55e00, 0x999999, 0xe4e4e8};
-    struct sv_bar_kind kinds[SV_N_WORK];
+    struct sv_bar_kind kinds[SV_BAR_KINDS_MAX];
     struct sv_steps s;
     char facts[256], median[32];
     _Static_assert(sizeof order / sizeof *order == SV_N_WORK, "every kind of work has its place");
@@ -315,15 +360,16 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
         has_device |= s.steps[i].device_ns[SV_DEVICE_KERNEL] > 0;
     struct sv_bar *bars = sv_alloc((n + 1) * sizeof *bars);
     make_step_bars(&s, bars, order, SV_N_WORK);
+    size_t n_kinds = is_divided_by_waits(p, &s) ? make_wait_bars(p, &s, bars, kinds) : SV_N_WORK;
     snprintf(facts, sizeof facts, "%zu steps by '%s' on %zu track%s \xc2\xb7 median %s%s", n,
              s.marker, s.n_tracks, s.n_tracks == 1 ? "" : "s",
              sv_human_ns(median, (int64_t)s.median_ns),
              outliers ? " \xc2\xb7 outliers among them" : "");
     struct sv_bars plot = {.frame = p->frame,
                            .kinds = kinds,
-                           .n_kinds = SV_N_WORK,
+                           .n_kinds = n_kinds,
                            .bars = bars,
-                           .n = keep_top(bars, n, SV_N_WORK, p->o->top),
+                           .n = keep_top(bars, n, n_kinds, p->o->top),
                            .x_title = "step",
                            .facts = facts,
                            .mark_name = has_device ? "kernels running" : NULL};

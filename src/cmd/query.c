@@ -158,13 +158,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = run_database(o, operands->items[0], sv_buf_cstr(&sql), err);
     } else if (code >= 0) {
         double start = seconds();
-        code = sv_load_traces(operands->items, n_traces,
-                              &(struct sv_load_how){.from = o->from,
-                                                    .strict = o->strict,
-                                                    .assume = o->assume,
-                                                    .memory_limit_bytes = o->memory_limit,
-                                                    .index = o->no_index},
-                              &l, err);
+        code =
+            sv_load_traces(operands->items, n_traces, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
         if (o->time)
             sv_console_note("load %.3f s%s", seconds() - start,
                             code >= 0 && sv_trace_image(l.trace) ? ", from its index" : "");

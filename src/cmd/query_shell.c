@@ -39,16 +39,6 @@ struct words {
     size_t n, cap;
 };
 
-static int words_head(struct sv_rows_sink *r, const char *const *names, size_t n,
-                      struct sv_err *err)
-{
-    (void)r;
-    (void)names;
-    (void)n;
-    (void)err;
-    return 0;
-}
-
 static int words_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
                      struct sv_err *err)
 {
@@ -62,18 +52,11 @@ static int words_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t
     return 0;
 }
 
-static int words_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    (void)r;
-    (void)err;
-    return 0;
-}
-
 static void words_fill(struct words *w, struct sv_sql *q, const char *sql)
 {
     struct sv_err err;
     sv_err_clear(&err);
-    w->rows = (struct sv_rows_sink){words_head, words_row, words_end};
+    w->rows = (struct sv_rows_sink){sv_rows_any_head, words_row, sv_rows_no_end};
     (void)sv_sql_run(q, sql, &w->rows, &err);
 }
 

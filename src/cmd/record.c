@@ -3,6 +3,7 @@
 #include "cmd/commands.h"
 #include "record/recorder.h"
 #include "record/sample/procfs.h"
+#include "record/spool/defer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
                           "--inject and --copy-output need a command that stave starts");
     if ((o->use.inject && sv_inject(o->use.inject, err) < 0) ||
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
-        sv_parts_check(o, err) < 0)
+        sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
     o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
     return record_to_place(o, operands, err);
@@ -147,6 +148,12 @@ static const struct sv_option record_options[] = {
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"
 #undef SV_PROBE
+    {0, "stacks", "HOW", SV_OPT_TEXT, AT(stacks),
+     "frames of programs in stacks: dwarf (by unwind information, reaches main; default where "
+     "possible), fp (by frame pointers) or none (innermost only)",
+     "dwarf fp none"},
+    {0, "offcpu-min", "TIME", SV_OPT_TEXT, AT(offcpu_min),
+     "--offcpu: skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
@@ -166,6 +173,10 @@ static const struct sv_option record_options[] = {
      "all once"},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
+    {0, "spool", "SIZE", SV_OPT_TEXT, AT(spool),
+     "disk beside OUT for records that wait while the workload makes very many calls; they are "
+     "decoded when it is calm and at the end (default 1G; 0: decode at once)",
+     NULL},
     {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),
      "kind of kernel tracepoints: btf, raw or tracepoints (default: best, the first of these that "
      "works; 'stave doctor' shows which)",
@@ -231,6 +242,9 @@ static const struct sv_example examples[] = {
      "only calls of a millisecond or more, only below /data/"},
     {"stave record -o wait.pftrace --sched -- python3 train.py",
      "when each thread ran, and what it waited for"},
+    {"stave record -o waits.pftrace --offcpu -- python3 train.py && stave plot flame --offcpu "
+     "waits.pftrace -o waits.svg",
+     "where threads waited, and for what"},
     {"stave record -o hot.pftrace --sample 99 -- python3 train.py && stave plot flame --samples "
      "hot.pftrace -o hot.svg",
      "where the CPUs spent their time, as a flame graph"},

@@ -8,6 +8,7 @@
 #include "listen/spool.h"
 #include "record/leftovers.h"
 #include "record/ring_files.h"
+#include "record/spool/left.h"
 #include "sdk/guard.h"
 
 #include <errno.h>
@@ -82,6 +83,8 @@ static void print_one(const struct sv_leftover *o)
              sv_human_bytes(part, o->part_bytes));
     if (o->has_session)
         sv_print(stdout, ", %s in rings", sv_human_bytes(rings, o->dead.ring_bytes));
+    if (o->spool_bytes)
+        sv_print(stdout, ", %s of records not decoded yet", sv_human_bytes(rings, o->spool_bytes));
     if (o->has_session && o->dead.ring_losses)
         sv_print(stdout, ", %s lost since then", sv_human_count(lost, o->dead.ring_losses));
     sv_print(stdout, "\n");
@@ -181,13 +184,18 @@ static void close_part(struct join *j)
 static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink *sink,
                      struct sv_err *err)
 {
-    struct sv_source *part, *rings;
+    struct sv_source *part, *rings, *spool;
     struct sv_pump_options options = {0};
     int code = open_part(o, j, &part, err);
-    unsigned gives = SV_ABANDONED_GIVES | (part ? part->gives : 0);
+    unsigned gives = SV_ABANDONED_GIVES | (part ? part->gives : 0) |
+                     (o->spool_bytes ? sv_spool_left_gives : 0);
     sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
     if (code >= 0 && part)
         code = sv_pump_into(part, sink, &options, err);
+    if (code >= 0 && o->spool_bytes)
+        code = sv_spool_left_source(o->spool, o->part_bytes, j->dict, &j->report, &spool, err);
+    if (code >= 0 && o->spool_bytes)
+        code = sv_pump_into(spool, sink, &options, err);
     if (code >= 0 && o->has_session)
         code = sv_abandoned_source(&o->dead, j->dict, &j->report, &rings, err);
     if (code >= 0 && o->has_session)
@@ -292,6 +300,9 @@ static int join_new(const struct recover *r, const struct sv_leftover *o, struct
     sv_console_note("%s: joined %s of %s and %s of rings", path,
                     sv_human_bytes(part, o->part_bytes), o->part[0] ? o->part : "no file",
                     sv_human_bytes(rings, o->has_session ? o->dead.ring_bytes : 0));
+    if (o->spool_bytes)
+        sv_console_note("%s: decoded %s of records of the kernel from %s", path,
+                        sv_human_bytes(part, o->spool_bytes), o->spool);
     if (o->has_claim && o->claim.session[0] && !o->has_session)
         sv_console_note("%s: events that were only in rings are missing: the session %s is %s",
                         path, o->claim.session, o->problem[0] ? o->problem : "gone");

@@ -48,6 +48,17 @@ static int parse(struct sv_report_options *o, const struct sv_report_subject *s,
     return 0;
 }
 
+int sv_report_check(const char *const *of_baseline, size_t n_of_baseline,
+                    const char *const (*apart)[2], size_t n_apart, struct sv_err *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < n_of_baseline && code >= 0; i++)
+        code = sv_options_need(of_baseline[i], "baseline", err);
+    for (size_t i = 0; i < n_apart && code >= 0; i++)
+        code = sv_options_either(apart[i][0], apart[i][1], err);
+    return code;
+}
+
 /* "io, gpu or batch" */
 static const char *known_subjects(const char *last, char known[128])
 {
@@ -97,11 +108,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     o->path = operands->items[1];
-    struct sv_load_how how = {.from = o->from,
-                              .strict = o->strict,
-                              .assume = o->assume,
-                              .memory_limit_bytes = o->memory_limit,
-                              .index = o->no_index};
+    struct sv_load_how how = SV_LOAD_HOW(o);
     code = sv_load_traces(operands->items + 1, operands->n - 1, &how, &l, err);
     if (code >= 0) {
         sv_report_losses(l.trace);
@@ -113,19 +120,26 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "by", "WHAT", SV_OPT_TEXT, offsetof(struct sv_report_options, by),
-     "only this section; io: process, file, folder, device or span (steps and phases); gpu: "
+     "only this section; io: process, file, folder, device, peer or span (steps and phases); gpu: "
      "summary, device, stream, gap, kernel, copy, memory, allocation or step; batch: summary, "
-     "phase, sla, worker, size, model, queue, congestion, batch or request; comm: summary, rank, "
-     "group, collective or difference; with --csv the table to write (default: process, summary or "
-     "batch)",
-     "process file folder device span summary stream gap kernel copy memory allocation step phase "
-     "sla worker size model queue congestion batch request rank group collective difference"},
+     "phase, sla, worker, size, model, queue, congestion, batch or request; llm: summary, latency, "
+     "phase, slo, size, load, why, step, request, span or member; comm: summary, rank, "
+     "group, collective or difference; wait: summary, span, loader, wait, chain, lock, pass or "
+     "advice; "
+     "with --csv the table to write (default: process, summary or batch)",
+     "process file folder device peer span summary stream gap kernel copy memory allocation step "
+     "phase "
+     "sla worker size model queue congestion batch request rank group collective difference "
+     "latency slo load why member loader wait chain lock pass advice"},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
      "the first N rows of each section, 0 for all (default: 10 in text, all with --json and --csv)",
      NULL},
     {0, "steps", "GLOB", SV_OPT_TEXT, offsetof(struct sv_report_options, steps),
-     "gpu: slices of this name are the steps (default: ProfilerStep#N and other common names)",
+     "gpu, wait: slices of this name are the steps (default: ProfilerStep#N and other common "
+     "names)",
      NULL},
+    {0, "step", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, step),
+     "wait: only the step of this number and the time before it", NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, json),
      "the whole report as JSON", NULL},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV",
@@ -133,19 +147,24 @@ static const struct sv_option options[] = {
     {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_report_options, sla),
      "batch: latency limits in milliseconds (default 50,100,200)", NULL},
     {0, "request", "ID", SV_OPT_TEXT, offsetof(struct sv_report_options, request),
-     "batch: show where the time of this request went", NULL},
+     "batch, llm: show where the time of this request went", NULL},
+    {0, "why", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, why),
+     "llm: the slowest tokens, each with the step, preemption, queue or cold load behind it", NULL},
+    {0, "slo", "LIMITS", SV_OPT_TEXT, offsetof(struct sv_report_options, slo),
+     "llm: limits of ttft, tpot, itl and e2e, as ttft=200ms,tpot=50ms; the report has the goodput",
+     NULL},
     {0, "baseline", "TRACE", SV_OPT_TEXT, offsetof(struct sv_report_options, baseline),
-     "batch: compare with this earlier run; exit with 1 if a limit below is exceeded", NULL},
+     "batch, llm: compare with this earlier run; exit with 1 if a limit below is exceeded", NULL},
     {0, "max-latency-regression", "PERCENT", SV_OPT_TEXT,
      offsetof(struct sv_report_options, max_latency_regression),
-     "batch: allowed growth of p50, p95 and p99 in percent (default 10)", NULL},
+     "batch, llm: allowed growth of p50, p95 and p99 in percent (default 10)", NULL},
     {0, "max-throughput-drop", "PERCENT", SV_OPT_TEXT,
      offsetof(struct sv_report_options, max_throughput_drop),
-     "batch: allowed decrease of the throughput in percent (default 10)", NULL},
+     "batch, llm: allowed decrease of the throughput in percent (default 10)", NULL},
     {0, "max-rejected", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, max_rejected),
      "batch: allowed number of rejected requests (default: as many as in the baseline)", NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, assume),
-     "comm: traces whose clocks cannot be related: use their timestamps unchanged", NULL},
+     "comm, io, wait: traces whose clocks cannot be related: use their timestamps unchanged", NULL},
     SV_MEMORY_OPTION(struct sv_report_options),
     SV_INDEX_OPTION(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
@@ -167,6 +186,11 @@ static const struct sv_example examples[] = {
     {"stave report batch new.pftrace --request 4711", "where the time of one request went"},
     {"stave report batch new.pftrace --baseline old.pftrace --max-latency-regression 5",
      "for CI: exit code 1 if it became slower"},
+    {"stave report llm batching_trace.pftrace --slo ttft=200ms,tpot=50ms",
+     "time to first token, time per token, goodput of an engine with continuous batching"},
+    {"stave report llm batching_trace.pftrace --why", "what the slowest tokens waited for"},
+    {"stave report wait run.pftrace", "what training waits for, and what is behind it"},
+    {"stave report wait run.pftrace --step 57", "why did step 57 wait?"},
     {"stave report comm job.rank*.pftrace", "which rank the others wait for"},
     {"stave report comm nccl_trace_rank_*", "where a job hangs, from PyTorch's flight recorder"},
     {0},
@@ -174,18 +198,22 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_report = {
     .name = "report",
-    .operands = "io|gpu|batch|comm TRACE…",
-    .summary = "report on I/O, GPUs, an inference server or ranks",
+    .operands = "io|gpu|batch|llm|comm|wait TRACE…",
+    .summary = "report on I/O, GPUs, an inference server, ranks or waits",
     .description =
         "io: for each process, file, folder and device: opens, reads, writes, bytes, latencies "
         "(p50, p90, p99, maximum), sizes, how many transfers continue where the previous one ended "
         "(sequential) and errors; for processes also the bytes read by block requests and the "
         "bytes that must have come from the page cache; for each training step and phase the time "
         "that its own process and the whole run spent in I/O.\n\n"
+        "Only files of the run count: calls on pipes, sockets and terminals and block requests of "
+        "other processes are lines of their own. How files are used is said in words with "
+        "figures: sequential, random, many small files, small transfers, metadata-bound, "
+        "mapped.\n\n"
         "Processes are classified by their activity, and the report gives the reason: a trainer "
         "uses a GPU or has the steps, a loader uses no GPU and reads at least 1 % of all bytes. If "
-        "the trace has neither GPUs nor steps, the process that started the readers is the "
-        "trainer; if that is unknown too, no roles are given.\n\n"
+        "the trace has neither GPUs nor steps, a process that loads PyTorch or forked data "
+        "workers is the trainer; otherwise no roles are given.\n\n"
         "It uses the slices that docs/io.md describes, recorded or imported. Calls that are not "
         "file I/O (futex, brk and so on) are not counted.\n\n"
         "gpu: for each device and stream how long it was busy, computed, copied and communicated, "
@@ -203,13 +231,29 @@ const struct sv_command sv_command_report = {
         "answered requests over the time from the first arrival to the last end. It reads traces "
         "made with libstave-serving, their batching_trace.json and the summary as CSV "
         "(docs/serving.md). Warm-up requests are not counted.\n\n"
+        "llm: requests, steps and tokens of an engine with continuous batching: time to first "
+        "token, time per output token, time between tokens, end to end; queue, prefill, decode, "
+        "preempted, transfer and respond, which do not overlap and sum to the request's time; all "
+        "by step size and by load. A step's time is divided among its members by the tokens that "
+        "it computed for them, to the nanosecond; kernels and I/O inside it likewise. It reads "
+        "traces made with libstave-serving, and spans and logs of vLLM and SGLang as far as they "
+        "have it (docs/llm.md).\n\n"
         "comm: collectives of several ranks, matched by group and number. For each the arrival "
         "skew (last begin minus first begin) and the transfer (end minus last begin), or why they "
         "cannot be known; for each rank how often it was last, by how much, and what it did before "
         "(compute, I/O, loader, copy, communication, idle). A rank is called slow only if chance "
         "does not explain how often it is last and at least 1 % of the time is lost. Of a hang the "
         "first collective that ranks differ on: a missing rank, different kinds or sizes. Give one "
-        "merged trace or the traces of all ranks. docs/comm.md has the rules.",
+        "merged trace or the traces of all ranks. docs/comm.md has the rules.\n\n"
+        "wait: the time of each step and of the time before it (else of epochs, phases or "
+        "threads), divided exactly: computing, waiting for data, for the GPU, for a lock, for the "
+        "disk, for a CPU, for another rank, for another process (peer), sleeping, and what is not "
+        "known. For the longest waits the chain behind them: who was active meanwhile, followed "
+        "through wakers and flows down to the file and the disk request. Who waits for whom. How "
+        "long the same files "
+        "took to read again; what to try, and the evidence for it. It needs thread states (stave "
+        "record --sched) or GPU profiles; without them it uses system calls and says so. "
+        "docs/why.md has the rules.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -7,6 +7,8 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/rows.h"
+#include "cmd/changes.h"
+#include "cmd/latency_columns.h"
 #include "cmd/sla.h"
 #include "cmd/subjects.h"
 #include "core/base/mem.h"
@@ -15,8 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BAR = 60, IDS_TEXT = 1 << 16 };
 
 /* What the sections are filled from. */
 struct view {
@@ -28,29 +28,6 @@ struct view {
 };
 
 /* ---- columns that sections share ---- */
-
-#define LATENCY_COLUMNS(prefix, words)                                                          \
-    {prefix "mean_ns", words "mean", SV_UNIT_NS}, {prefix "p50_ns", words "p50", SV_UNIT_NS},   \
-        {prefix "p90_ns", words "p90", SV_UNIT_NS}, {prefix "p95_ns", words "p95", SV_UNIT_NS}, \
-        {prefix "p99_ns", words "p99", SV_UNIT_NS},                                             \
-    {                                                                                           \
-        prefix "max_ns", words "max", SV_UNIT_NS                                                \
-    }
-enum { N_LATENCY = 6 };
-
-static struct sv_cell *put_latency(struct sv_cell *c, const struct sv_latency *l)
-{
-    const double values[] = {l->mean_ns, l->p50_ns, l->p90_ns, l->p95_ns, l->p99_ns};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        *c++ = l->n ? sv_cell_real(values[i]) : sv_cell_null();
-    *c++ = l->n ? sv_cell_int(l->max_ns) : sv_cell_null();
-    return c;
-}
-
-static struct sv_cell share(double part, double whole)
-{
-    return whole > 0 ? sv_cell_real(part / whole) : sv_cell_null();
-}
 
 static struct view *view_of(const struct sv_section *s)
 {
@@ -71,7 +48,7 @@ static const struct sv_report_column summary_columns[] = {
     {"throughput_per_s", "throughput (requests/s)", SV_UNIT_REAL},
     {"samples_per_s", "throughput (samples/s)", SV_UNIT_REAL},
     {"arrivals_per_s", "arrivals (requests/s)", SV_UNIT_REAL},
-    LATENCY_COLUMNS("latency_", "latency "),
+    SV_LATENCY_COLUMNS("latency_", "latency "),
     {"batch_size_mean", "batch size, mean", SV_UNIT_REAL},
     {"batch_size_max", "batch size, largest", SV_UNIT_COUNT},
     {"efficiency", "batch size, mean of largest", SV_UNIT_SHARE},
@@ -97,15 +74,15 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     *c++ = sv_cell_real(r->throughput);
     *c++ = sv_cell_real(r->sample_rate);
     *c++ = sv_cell_real(r->arrival_rate);
-    c = put_latency(c, &r->latency);
-    *c++ = share((double)r->n_samples, (double)r->n_real_batches);
+    c = sv_put_latency(c, &r->latency);
+    *c++ = sv_cell_share((double)r->n_samples, (double)r->n_real_batches);
     *c++ = sv_cell_int((int64_t)r->most_samples);
     *c++ = sv_cell_real(r->efficiency);
     *c++ = sv_cell_int(r->deepest);
     *c++ = sv_cell_real(r->mean_depth);
     *c++ = sv_cell_real(r->growth);
     *c++ = sv_cell_int(r->congested_ns);
-    *c++ = share((double)r->congested_ns, span);
+    *c++ = sv_cell_share((double)r->congested_ns, span);
     *c++ = sv_cell_int((int64_t)r->counts.repeated);
     *c++ = sv_cell_int((int64_t)r->counts.unexpected);
 }
@@ -115,15 +92,15 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
 static const struct sv_report_column phase_columns[] = {
     {"phase", "phase", SV_UNIT_TEXT},
     {"share", "share", SV_UNIT_SHARE},
-    LATENCY_COLUMNS("", ""),
+    SV_LATENCY_COLUMNS("", ""),
 };
 
 static void fill_phase(const struct sv_section *s, size_t row, struct sv_cell *c)
 {
     const struct sv_serving_report *r = view_of(s)->r;
     *c++ = sv_cell_text(sv_life_phase_names[row]);
-    *c++ = share(r->phases[row].mean_ns, r->latency.mean_ns);
-    put_latency(c, &r->phases[row]);
+    *c++ = sv_cell_share(r->phases[row].mean_ns, r->latency.mean_ns);
+    sv_put_latency(c, &r->phases[row]);
 }
 
 /* ---- groups ---- */
@@ -131,8 +108,8 @@ static void fill_phase(const struct sv_section *s, size_t row, struct sv_cell *c
 #define GROUP_COLUMNS                                                               \
     {"batches", "batches", SV_UNIT_COUNT}, {"requests", "requests", SV_UNIT_COUNT}, \
         {"samples", NULL, SV_UNIT_COUNT}, {"run_mean_ns", "run mean", SV_UNIT_NS},  \
-        {"run_per_sample_ns", "run/sample", SV_UNIT_NS}, LATENCY_COLUMNS("latency_", "")
-enum { N_GROUP = 5 + N_LATENCY };
+        {"run_per_sample_ns", "run/sample", SV_UNIT_NS}, SV_LATENCY_COLUMNS("latency_", "")
+enum { N_GROUP = 5 + SV_N_LATENCY_COLUMNS };
 
 static void put_group(struct sv_cell *c, const struct sv_serving_group *g)
 {
@@ -140,8 +117,8 @@ static void put_group(struct sv_cell *c, const struct sv_serving_group *g)
     *c++ = sv_cell_int((int64_t)g->requests);
     *c++ = sv_cell_int((int64_t)g->samples);
     *c++ = sv_cell_real(g->run.mean_ns);
-    *c++ = share((double)g->run_ns, (double)g->samples);
-    put_latency(c, &g->latency);
+    *c++ = sv_cell_share((double)g->run_ns, (double)g->samples);
+    sv_put_latency(c, &g->latency);
 }
 
 static const struct sv_report_column worker_columns[] = {
@@ -160,7 +137,7 @@ static void fill_worker(const struct sv_section *s, size_t row, struct sv_cell *
     *c++ = sv_cell_int((int32_t)g->key);
     *c++ = sv_cell_text(w->type);
     *c++ = w->device >= 0 ? sv_cell_int(w->device) : sv_cell_null();
-    *c++ = share((double)g->run_ns, (double)(r->last_ns - r->first_ns));
+    *c++ = sv_cell_share((double)g->run_ns, (double)(r->last_ns - r->first_ns));
     put_group(c, g);
 }
 
@@ -175,7 +152,7 @@ static void fill_size(const struct sv_section *s, size_t row, struct sv_cell *c)
     const struct sv_serving_report *r = view_of(s)->r;
     const struct sv_serving_group *g = &r->by_size.groups[row];
     *c++ = sv_cell_int((int64_t)g->key);
-    *c++ = share((double)g->batches, (double)r->n_real_batches);
+    *c++ = sv_cell_share((double)g->batches, (double)r->n_real_batches);
     put_group(c, g);
 }
 
@@ -225,8 +202,8 @@ static void fill_queue(const struct sv_section *s, size_t row, struct sv_cell *c
     double seconds = (double)w->dur_ns / 1e9;
     *c++ = sv_cell_int(w->start_ns - r->first_ns);
     *c++ = sv_cell_int(w->dur_ns);
-    *c++ = share((double)w->arrived, seconds);
-    *c++ = share((double)w->answered, seconds);
+    *c++ = sv_cell_share((double)w->arrived, seconds);
+    *c++ = sv_cell_share((double)w->answered, seconds);
     *c++ = sv_cell_int((int64_t)w->rejected);
     *c++ = sv_cell_int(w->depth_first);
     *c++ = sv_cell_int(w->depth_last);
@@ -320,22 +297,6 @@ static void fill_request(const struct sv_section *s, size_t row, struct sv_cell 
 
 /* ---- one request ---- */
 
-static void print_bar(const char *name, int64_t from_ns, int64_t to_ns, int64_t start_ns,
-                      int64_t total_ns)
-{
-    char from[32], took[32], bar[BAR + 1];
-    int64_t first = total_ns > 0 ? (from_ns - start_ns) * BAR / total_ns : 0;
-    int64_t last = total_ns > 0 ? (to_ns - start_ns) * BAR / total_ns : 0;
-    memset(bar, ' ', BAR);
-    bar[BAR] = '\0';
-    for (int64_t i = first; i < last && i < BAR; i++)
-        bar[i] = '#';
-    if (to_ns > from_ns && first < BAR && bar[first] == ' ')
-        bar[first] = '|';
-    sv_print(stdout, "  %-11s %12s %12s  %s\n", name, sv_human_ns(from, from_ns - start_ns),
-             sv_human_ns(took, to_ns - from_ns), bar);
-}
-
 static void print_companions(const struct sv_serving_report *r, const struct sv_served_request *q)
 {
     if (q->batch == SV_SERVED_NONE) {
@@ -375,75 +336,28 @@ static int print_waterfall(const struct sv_report_options *o, const struct sv_se
     print_companions(r, q);
     sv_print(stdout, "\n  %-11s %12s %12s\n", "phase", "from", "takes");
     for (int i = 0; i < SV_N_PHASES; i++)
-        print_bar(sv_life_phase_names[i], q->edges[i], q->edges[i + 1], q->edges[0], total);
+        sv_print_bar(sv_life_phase_names[i], q->edges[i], q->edges[i + 1], q->edges[0], total);
     return 0;
 }
 
 /* ---- another run ---- */
 
-struct change {
-    const char *name;
-    double before, after, limit; /* limit: of the worsening; percent, or a count */
-    bool is_count, less_is_worse;
-};
-
-static double worsening(const struct change *c)
-{
-    double by = c->less_is_worse ? c->before - c->after : c->after - c->before;
-    return c->is_count ? c->after : c->before > 0 ? by / c->before * 100 : 0;
-}
-
-static int percent_of(const char *option, const char *text, double otherwise, double *out,
-                      struct sv_err *err)
-{
-    *out = otherwise;
-    if (!text)
-        return 0;
-    size_t len = strlen(text);
-    len -= len && text[len - 1] == '%';
-    if (sv_parse_number(text, len, out) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", option, text);
-    return 0;
-}
-
-static void print_change(const struct change *c, bool is_missed)
-{
-    char before[32], after[32];
-    if (c->is_count || c->less_is_worse) {
-        snprintf(before, sizeof before, "%.1f", c->before);
-        snprintf(after, sizeof after, "%.1f", c->after);
-    } else {
-        sv_human_ns(before, (int64_t)c->before);
-        sv_human_ns(after, (int64_t)c->after);
-    }
-    double change = c->before > 0 ? (c->after / c->before - 1) * 100 : 0;
-    sv_print(stdout, "  %-24s %14s %14s %+9.1f %%  %s\n", c->name, before, after, change,
-             is_missed ? "MISSED" : "ok");
-}
-
-static void json_change(const struct change *c, bool is_missed, bool is_first)
-{
-    sv_print(stdout,
-             "%s\n  {\"figure\":\"%s\",\"baseline\":%.6g,\"candidate\":%.6g,\"worse_by\":%.6g,"
-             "\"limit\":%.6g,\"missed\":%s}",
-             is_first ? "[" : ",", c->name, c->before, c->after, worsening(c), c->limit,
-             is_missed ? "true" : "false");
-}
-
 static int compare(const struct sv_report_options *o, const struct sv_serving_report *before,
                    const struct sv_serving_report *after, struct sv_err *err)
 {
     double latency, throughput, rejected;
-    int code = percent_of("max-latency-regression", o->max_latency_regression, 10, &latency, err);
-    if (code >= 0)
-        code = percent_of("max-throughput-drop", o->max_throughput_drop, 10, &throughput, err);
+    int code =
+        sv_percent_option("max-latency-regression", o->max_latency_regression, 10, &latency, err);
     if (code >= 0)
         code =
-            percent_of("max-rejected", o->max_rejected, (double)before->n_rejected, &rejected, err);
+            sv_percent_option("max-throughput-drop", o->max_throughput_drop, 10, &throughput, err);
+    if (code >= 0)
+        code = sv_percent_option("max-rejected", o->max_rejected, (double)before->n_rejected,
+                                 &rejected, err);
     if (code < 0)
         return code;
     const struct sv_latency *b = &before->latency, *a = &after->latency;
-    const struct change changes[] = {
+    const struct sv_change changes[] = {
         {"latency p50", b->p50_ns, a->p50_ns, latency, false, false},
         {"latency p95", b->p95_ns, a->p95_ns, latency, false, false},
         {"latency p99", b->p99_ns, a->p99_ns, latency, false, false},
@@ -452,20 +366,8 @@ static int compare(const struct sv_report_options *o, const struct sv_serving_re
         {"failed", (double)before->n_failed, (double)after->n_failed, (double)before->n_failed,
          true, false},
     };
-    bool any_missed = false;
-    if (!o->json)
-        sv_print(stdout, "  %-24s %14s %14s %11s\n", "", "baseline", "this run", "change");
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        bool is_missed = worsening(&changes[i]) > changes[i].limit;
-        any_missed |= is_missed;
-        if (o->json)
-            json_change(&changes[i], is_missed, i == 0);
-        else
-            print_change(&changes[i], is_missed);
-    }
-    if (o->json)
-        sv_print(stdout, "\n]\n");
-    return any_missed ? SV_EXIT_FOUND : SV_EXIT_OK;
+    return sv_print_changes(changes, sizeof changes / sizeof *changes, o->json) ? SV_EXIT_FOUND
+                                                                                : SV_EXIT_OK;
 }
 
 static int run_baseline(const struct sv_report_options *o, const struct sv_serving_report *r,
@@ -562,12 +464,8 @@ static int check_options(struct sv_err *err)
         {"request", "baseline"}, {"request", "json"}, {"request", "csv"},  {"request", "by"},
         {"request", "top"},      {"request", "sla"},  {"baseline", "csv"}, {"baseline", "by"},
         {"baseline", "top"},     {"baseline", "sla"}};
-    int code = 0;
-    for (size_t i = 0; i < sizeof limits / sizeof *limits && code >= 0; i++)
-        code = sv_options_need(limits[i], "baseline", err);
-    for (size_t i = 0; i < sizeof apart / sizeof *apart && code >= 0; i++)
-        code = sv_options_either(apart[i][0], apart[i][1], err);
-    return code;
+    return sv_report_check(limits, sizeof limits / sizeof *limits, apart,
+                           sizeof apart / sizeof *apart, err);
 }
 
 const struct sv_report_subject sv_report_batch = {

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define CELLS_MAX SV_CELLS_MAX
 #define BY_SPAN   SV_N_IO_BY
@@ -123,13 +124,21 @@ static int print_group(const struct sv_io_report *r, const struct sv_io_group *g
         add_size(&l, g->block_bytes_written);
         add_percent(&l, sv_io_cached(r, g));
     }
+    if (by < SV_IO_DEVICE && r->n_faults) {
+        add_size(&l, g->fault_bytes);
+        add_count(&l, g->faults);
+        add_time(&l, (double)g->fault_ns);
+    }
+    if (by < SV_IO_DEVICE && r->n_cache_misses)
+        add_size(&l, g->cache_miss_bytes);
     add_count(&l, g->errors);
     int code = p->rows.row(&p->rows, l.cells, l.n, err);
     sv_buf_fini(&name);
     return code;
 }
 
-static int print_head(enum sv_io_by by, bool has_block, struct sv_printer *p, struct sv_err *err)
+static int print_head(const struct sv_io_report *r, enum sv_io_by by, struct sv_printer *p,
+                      struct sv_err *err)
 {
     const char *names[CELLS_MAX];
     size_t n = 0;
@@ -137,17 +146,24 @@ static int print_head(enum sv_io_by by, bool has_block, struct sv_printer *p, st
     if (by == SV_IO_PROCESS)
         names[n++] = "role";
     if (by != SV_IO_DEVICE)
-        names[n++] = "opens";
+        names[n++] = by == SV_IO_PEER ? "connections" : "opens";
     static const char *const common[] = {"reads",     "writes",   "read",      "written",
                                          "time",      "read p50", "read p99",  "write p50",
                                          "write p99", "max",      "sequential"};
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         names[n++] = common[i];
-    if (by == SV_IO_PROCESS && has_block) {
+    if (by == SV_IO_PROCESS && r->n_block) {
         names[n++] = "from disk";
         names[n++] = "to disk";
         names[n++] = "cached";
     }
+    if (by < SV_IO_DEVICE && r->n_faults) {
+        names[n++] = "mapped";
+        names[n++] = "faults";
+        names[n++] = "in faults";
+    }
+    if (by < SV_IO_DEVICE && r->n_cache_misses)
+        names[n++] = "not cached";
     names[n++] = "errors";
     return p->rows.head(&p->rows, names, n, err);
 }
@@ -168,7 +184,7 @@ static void print_roles(const struct sv_io_report *r, size_t rows)
 static int print_groups(const struct report *o, const struct sv_io_report *r, enum sv_io_by by,
                         struct sv_err *err)
 {
-    static const char *const titles[] = {"Processes", "Files", "Folders", "Devices"};
+    static const char *const titles[] = {"Processes", "Files", "Folders", "Devices", "Peers (TCP)"};
     const struct sv_io_groups *groups = &r->by[by];
     size_t rows = rows_of(o, groups->n);
     struct sv_printer *p;
@@ -180,7 +196,7 @@ static int print_groups(const struct report *o, const struct sv_io_report *r, en
     int code = sv_printer_open("table", &p, err);
     if (code < 0)
         return code;
-    code = print_head(by, r->n_block > 0, p, err);
+    code = print_head(r, by, p, err);
     for (size_t i = 0; i < rows && code >= 0; i++)
         code = print_group(r, &groups->groups[i], by, p, err);
     if (code >= 0)
@@ -216,8 +232,19 @@ struct span_sum {
     sv_str name;
     size_t n;
     int64_t dur_ns, own_ns, any_ns, worst_own_ns;
-    uint64_t opens, reads, bytes_read, bytes_written;
+    uint64_t opens, reads, bytes_read, bytes_written, bytes_missed, bytes_mapped;
 };
+
+/* "step 17" and "ProfilerStep#17" are steps like the others; of epochs each counts for itself: the first one may be cold. */
+static struct sv_text stem_of(struct sv_text name)
+{
+    if (name.len >= 5 && strncasecmp(name.bytes, "epoch", 5) == 0)
+        return name;
+    while (name.len && ((name.bytes[name.len - 1] >= '0' && name.bytes[name.len - 1] <= '9') ||
+                        strchr(" #_", name.bytes[name.len - 1])))
+        name.len--;
+    return name;
+}
 
 static size_t sum_spans(const struct sv_io_report *r, struct span_sum **out)
 {
@@ -225,11 +252,7 @@ static size_t sum_spans(const struct sv_io_report *r, struct span_sum **out)
     *out = NULL;
     for (size_t i = 0; i < r->n_spans; i++) {
         const struct sv_io_span *s = &r->spans[i];
-        struct sv_text name = sv_dict_text(r->trace->dict, s->name);
-        /* "step 17" and "ProfilerStep#17" are steps like the others. */
-        while (name.len && ((name.bytes[name.len - 1] >= '0' && name.bytes[name.len - 1] <= '9') ||
-                            strchr(" #_", name.bytes[name.len - 1])))
-            name.len--;
+        struct sv_text name = stem_of(sv_dict_text(r->trace->dict, s->name));
         sv_str stem = sv_dict_str(r->strings, name.bytes, name.len);
         size_t k = 0;
         while (k < n && (*out)[k].name != stem)
@@ -250,14 +273,17 @@ static size_t sum_spans(const struct sv_io_report *r, struct span_sum **out)
         sum->reads += s->reads;
         sum->bytes_read += s->bytes_read;
         sum->bytes_written += s->bytes_written;
+        sum->bytes_missed += s->bytes_missed;
+        sum->bytes_mapped += s->bytes_mapped;
     }
     return n;
 }
 
 static int print_spans(const struct report *o, const struct sv_io_report *r, struct sv_err *err)
 {
-    static const char *const names[] = {"name",    "count", "mean time", "own I/O", "worst own I/O",
-                                        "any I/O", "opens", "reads",     "read",    "written"};
+    static const char *const names[] = {"name",          "count",   "mean time", "own I/O",
+                                        "worst own I/O", "any I/O", "opens",     "reads",
+                                        "read",          "written", "mapped",    "from disk"};
     struct span_sum *sums;
     struct sv_printer *p = NULL;
     size_t n = sum_spans(r, &sums);
@@ -285,6 +311,14 @@ static int print_spans(const struct report *o, const struct sv_io_report *r, str
         add_count(&l, sums[i].reads);
         add_size(&l, sums[i].bytes_read);
         add_size(&l, sums[i].bytes_written);
+        if (r->n_faults)
+            add_size(&l, sums[i].bytes_mapped);
+        else
+            add(&l, sv_cell_text("-"));
+        if (r->n_cache_misses)
+            add_size(&l, sums[i].bytes_missed);
+        else
+            add(&l, sv_cell_text("-")); /* not recorded */
         code = p->rows.row(&p->rows, l.cells, l.n, err);
     }
     if (n && code >= 0)
@@ -295,16 +329,42 @@ static int print_spans(const struct report *o, const struct sv_io_report *r, str
     return code < 0 ? code : closed;
 }
 
+/* Pipes, sockets, terminals and others, each on a line. */
+static void print_kinds(const struct sv_io_report *r)
+{
+    static const char *const names[SV_N_FILE_KINDS] = {
+        [SV_FILE_UNKNOWN] = "descriptors that are not known",
+        [SV_FILE_PIPE] = "pipes",
+        [SV_FILE_SOCKET] = "sockets",
+        [SV_FILE_TERMINAL] = "terminals",
+        [SV_FILE_OTHER] = "devices and others"};
+    char calls[32], read[32], written[32], time[32];
+    for (int k = 0; k < SV_N_FILE_KINDS; k++) {
+        const struct sv_io_kind_sum *s = &r->kinds[k];
+        if (!names[k] || !s->calls || (k == SV_FILE_UNKNOWN && !r->knows_paths))
+            continue;
+        sv_print(stdout, "not counted: %s, %s calls, %s read, %s written, %s in them\n", names[k],
+                 sv_human_count(calls, s->calls), sv_human_bytes(read, s->bytes_read),
+                 sv_human_bytes(written, s->bytes_written), sv_human_ns(time, s->time_ns));
+    }
+}
+
+static void print_verdicts(const struct sv_io_report *r)
+{
+    for (size_t i = 0; i < r->n_verdicts; i++)
+        sv_print(stdout, "%s: %s\n", r->verdicts[i].name, r->verdicts[i].figures);
+}
+
 static void print_summary(const struct sv_io_report *r)
 {
     char calls[32], blocks[32], read[32], written[32], time[32], from_disk[32];
     const struct sv_io_group *t = &r->total;
-    sv_print(stdout, "%s calls, %s read, %s written, %s in I/O over all threads\n",
+    sv_print(stdout, "%s calls on files, %s read, %s written, %s in I/O over all threads\n",
              sv_human_count(calls, r->n_calls), sv_human_bytes(read, t->bytes_read),
              sv_human_bytes(written, t->bytes_written), sv_human_ns(time, t->all.total_ns));
     if (r->n_block)
         sv_print(stdout, "%s block requests read %s from the disks; ",
-                 sv_human_count(blocks, r->n_block),
+                 sv_human_count(blocks, r->n_block - r->n_other_block),
                  sv_human_bytes(from_disk, t->block_bytes_read));
     double cached = sv_io_cached(r, t);
     if (cached >= 0)
@@ -317,16 +377,53 @@ static void print_summary(const struct sv_io_report *r)
     if (r->n_cache_misses)
         sv_print(stdout, "%s page cache misses read %s\n", sv_human_count(calls, r->n_cache_misses),
                  sv_human_bytes(read, t->cache_miss_bytes));
+    if (r->n_other_block)
+        sv_print(stdout,
+                 "not counted: %s block requests of others (write-back included), %s read, %s "
+                 "written\n",
+                 sv_human_count(blocks, r->n_other_block),
+                 sv_human_bytes(read, r->other_block_bytes_read),
+                 sv_human_bytes(written, r->other_block_bytes_written));
+    print_kinds(r);
+    print_verdicts(r);
+}
+
+/* Whether anything is known of files and disks. */
+static bool has_files(const struct sv_io_report *r)
+{
+    return r->n_calls || r->n_block || r->n_faults || r->n_cache_misses;
+}
+
+static void print_transfers(const struct sv_io_report *r)
+{
+    char count[32], read[32], written[32], time[32];
+    uint64_t n = 0, in = 0, out = 0;
+    int64_t ns = 0;
+    for (size_t i = 0; i < r->by[SV_IO_PEER].n; i++) {
+        const struct sv_io_group *g = &r->by[SV_IO_PEER].groups[i];
+        n += g->reads + g->writes;
+        in += g->bytes_read;
+        out += g->bytes_written;
+        ns = sv_sat_add(ns, g->all.total_ns);
+    }
+    sv_print(stdout,
+             "no calls on files in the trace; %s transfers over TCP, %s received, %s sent, %s in "
+             "them over all threads\n",
+             sv_human_count(count, n), sv_human_bytes(read, in), sv_human_bytes(written, out),
+             sv_human_ns(time, ns));
 }
 
 static int print_text(const struct report *o, const struct sv_io_report *r, struct sv_err *err)
 {
     int code = 0;
-    print_summary(r);
+    if (has_files(r))
+        print_summary(r);
+    else
+        print_transfers(r);
     for (int by = 0; by < SV_N_IO_BY && code >= 0; by++)
         if (o->section < 0 || o->section == by)
             code = print_groups(o, r, (enum sv_io_by)by, err);
-    if (code >= 0 && o->section < 0)
+    if (code >= 0 && o->section < 0 && has_files(r))
         print_sizes(r);
     if (code >= 0 && (o->section < 0 || o->section == BY_SPAN))
         code = print_spans(o, r, err);
@@ -371,6 +468,10 @@ static const char *const columns[] = {
     "cached",
     "sizes",
     "why",
+    "cache_miss_bytes",
+    "faults",
+    "fault_bytes",
+    "fault_ns",
 };
 #define N_COLUMNS (sizeof columns / sizeof *columns)
 _Static_assert(N_COLUMNS <= CELLS_MAX, "a cell per column");
@@ -423,11 +524,15 @@ static void fill(const struct sv_io_report *r, const struct sv_io_group *g, enum
     add(l, cached < 0 ? sv_cell_null() : sv_cell_real(cached));
     add(l, sv_cell_text(sizes_of(g, sizes)));
     add(l, *g->why ? sv_cell_text(g->why) : sv_cell_null());
+    add_count(l, g->cache_miss_bytes);
+    add_count(l, g->faults);
+    add_count(l, g->fault_bytes);
+    add(l, sv_cell_int(g->fault_ns));
 }
 
-static const char *const span_columns[] = {"name",      "category",   "start_ns",     "dur_ns",
-                                           "own_io_ns", "any_io_ns",  "opens",        "reads",
-                                           "writes",    "bytes_read", "bytes_written"};
+static const char *const span_columns[] = {
+    "name",  "category", "start_ns",   "dur_ns",        "own_io_ns",    "any_io_ns",   "opens",
+    "reads", "writes",   "bytes_read", "bytes_written", "bytes_missed", "bytes_mapped"};
 #define N_SPAN_COLUMNS (sizeof span_columns / sizeof *span_columns)
 
 static void fill_span(const struct sv_io_report *r, const struct sv_io_span *s, struct line *l)
@@ -448,6 +553,8 @@ static void fill_span(const struct sv_io_report *r, const struct sv_io_span *s, 
                               (int64_t)s->bytes_written};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         add(l, sv_cell_int(values[i]));
+    add(l, r->n_cache_misses ? sv_cell_int((int64_t)s->bytes_missed) : sv_cell_null());
+    add(l, r->n_faults ? sv_cell_int((int64_t)s->bytes_mapped) : sv_cell_null());
 }
 
 static int print_csv(const struct report *o, const struct sv_io_report *r, struct sv_err *err)
@@ -478,6 +585,36 @@ static int print_csv(const struct report *o, const struct sv_io_report *r, struc
     return code < 0 ? code : closed;
 }
 
+/* Calls by kind of descriptor, and the verdicts. */
+static void put_kinds(struct sv_json *j, const struct sv_io_report *r)
+{
+    static const char *const names[] = {"kind", "calls", "bytes_read", "bytes_written", "time_ns"},
+                             *const words[] = {"pattern", "figures"};
+    sv_json_line(j);
+    sv_json_lit(j, "descriptor");
+    sv_json_begin(j, '[');
+    for (int k = 0; k < SV_N_FILE_KINDS; k++) {
+        const struct sv_io_kind_sum *s = &r->kinds[k];
+        const struct sv_cell cells[] = {
+            sv_cell_text(sv_file_kind_names[k]), sv_cell_int((int64_t)s->calls),
+            sv_cell_int((int64_t)s->bytes_read), sv_cell_int((int64_t)s->bytes_written),
+            sv_cell_int(s->time_ns)};
+        sv_json_line(j);
+        sv_cells_json(j, names, cells, 5);
+    }
+    sv_json_end(j);
+    sv_json_line(j);
+    sv_json_lit(j, "pattern");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < r->n_verdicts; i++) {
+        const struct sv_cell cells[] = {sv_cell_text(r->verdicts[i].name),
+                                        sv_cell_text(r->verdicts[i].figures)};
+        sv_json_line(j);
+        sv_cells_json(j, words, cells, 2);
+    }
+    sv_json_end(j);
+}
+
 static int print_json(const struct report *o, const struct sv_io_report *r, struct sv_err *err)
 {
     struct sv_buf b, sizes;
@@ -491,12 +628,20 @@ static int print_json(const struct report *o, const struct sv_io_report *r, stru
     sv_json_u64(&j, r->n_calls);
     sv_json_lit(&j, "block_requests");
     sv_json_u64(&j, r->n_block);
+    sv_json_lit(&j, "other_block_requests");
+    sv_json_u64(&j, r->n_other_block);
+    sv_json_lit(&j, "other_block_bytes_read");
+    sv_json_u64(&j, r->other_block_bytes_read);
+    sv_json_lit(&j, "other_block_bytes_written");
+    sv_json_u64(&j, r->other_block_bytes_written);
     sv_json_lit(&j, "span_ns");
     sv_json_i64(&j, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
     sv_json_line(&j);
     sv_json_lit(&j, "total");
     fill(r, &r->total, SV_IO_PROCESS, &l, &sizes);
     sv_cells_json(&j, columns, l.cells, l.n);
+    if (o->section < 0)
+        put_kinds(&j, r);
     for (int by = 0; by <= SV_N_IO_BY; by++) {
         bool is_span = by == BY_SPAN;
         if (o->section >= 0 && o->section != by)
@@ -544,10 +689,11 @@ static int run_io(const struct sv_report_options *options, const struct sv_trace
     struct sv_io_report r;
     int code;
     sv_io_report_make(&r, t);
-    if (r.n_calls == 0 && r.n_block == 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s has no I/O: no slices of category syscall, io, vfs or block",
-                          options->path);
+    if (!has_files(&r) && !r.by[SV_IO_PEER].n)
+        code = sv_err_set(
+            err, SV_EINPUT, SV_NO_POS,
+            "%s has no I/O: no slices of category syscall, io, vfs, block, fault or network",
+            options->path);
     else if (options->json)
         code = print_json(&o, &r, err);
     else
@@ -558,7 +704,8 @@ static int run_io(const struct sv_report_options *options, const struct sv_trace
 
 const struct sv_report_subject sv_report_io = {
     .name = "io",
-    .sections = "process file folder device span",
-    .options = "",
+    .sections = "process file folder device peer span",
+    .options = "assume",
+    .takes_many = true,
     .run = run_io,
 };

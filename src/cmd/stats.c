@@ -229,13 +229,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = parse_group(o->group_by ? o->group_by : "name", &by, err);
     if (code < 0)
         return code;
-    code = sv_load_traces(operands->items, operands->n,
-                          &(struct sv_load_how){.from = o->from,
-                                                .strict = o->strict,
-                                                .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit,
-                                                .index = o->no_index},
-                          &l, err);
+    code =
+        sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
     if (code >= 0)
         code = run_loaded(o, l.trace, by, err);
     sv_loaded_free(&l);

@@ -8,6 +8,7 @@
 #include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "core/base/buf.h"
+#include "core/base/sat.h"
 #include "files/load.h"
 #include "model/ranks.h"
 
@@ -139,6 +140,26 @@ static void note_straggler(const struct sv_steps *s, const struct origin *o)
     sv_buf_fini(&path);
 }
 
+/* The time between the steps of a track is nobody's: it is noted where it is a twentieth or more. */
+static void note_gaps(const struct sv_steps *s)
+{
+    int64_t between = 0, within = 0;
+    char time[32];
+    for (size_t i = 0; i < s->n; i++) {
+        const struct sv_step *x = &s->steps[i], *before = i ? x - 1 : NULL;
+        within = sv_sat_add(within, x->dur_ns);
+        if (!before || before->track != x->track)
+            continue;
+        int64_t gap = sv_sat_sub(x->ts_ns, sv_sat_add(before->ts_ns, before->dur_ns));
+        between = sv_sat_add(between, gap > 0 ? gap : 0);
+    }
+    double share = (double)between / ((double)between + (double)within);
+    if (between > 0 && share >= 0.05)
+        sv_console_note("%s lie between the steps, %.0f %% of the time; 'stave report wait' shows "
+                        "what they wait for",
+                        sv_human_ns(time, between), share * 100);
+}
+
 static void note_summary(const struct sv_steps *s, const struct origin *o)
 {
     char median[32], limit[32];
@@ -211,13 +232,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return run_database(o, operands->items[0], err);
     if (o->run)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run: only a database has several runs");
-    code = sv_load_traces(operands->items, operands->n,
-                          &(struct sv_load_how){.from = o->from,
-                                                .strict = o->strict,
-                                                .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit,
-                                                .index = o->no_index},
-                          &l, err);
+    code =
+        sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
     if (code >= 0) {
         sv_steps_find(&s, l.trace, o->marker);
         if (s.n == 0)
@@ -230,6 +246,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0) {
         sv_steps_divide(&s, l.trace);
         note_summary(&s, &(struct origin){.trace = l.trace});
+        note_gaps(&s);
         code = print_steps(o, &(struct origin){.trace = l.trace}, &s, err);
     }
     sv_steps_fini(&s);
@@ -272,7 +289,9 @@ const struct sv_command sv_command_steps = {
         "its parent. Where that thread has no open slice or waits for a device, the time is "
         "assigned to the other threads of the process (backward on the autograd thread), then to "
         "the work on the devices: a kernel has the kind of the call that launched it, found by "
-        "flows and correlation numbers. The columns device_… show how long at least one kernel, "
+        "flows and correlation numbers. Where the states of the thread are recorded ('stave record "
+        "--sched'), running without a slice is other work, reading a file is data, and only "
+        "waiting is idle. The columns device_… show how long at least one kernel, "
         "copy or collective was running, independent of the thread.\n\n"
         "Notes: `first` is a first step that takes more than 1.5 times the median of the others, "
         "`outlier` is more than 5 scaled median deviations above the median, `straggler` is the "

@@ -16,8 +16,11 @@ struct sv_report_options {
     /* batch: */
     const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,
         *max_rejected;
-    const char *steps; /* gpu: the marker of steps */
-    bool assume;       /* comm: of several traces */
+    const char *slo;   /* llm */
+    bool why;          /* llm: the slowest tokens */
+    const char *steps; /* gpu, wait: the marker of steps */
+    const char *step;  /* wait: only this one */
+    bool assume;       /* comm, io, wait: of several traces */
     /* Made of these: */
     const char *path;
     size_t limit;        /* rows of a section; SIZE_MAX: all */
@@ -38,7 +41,13 @@ struct sv_report_subject {
     SUBJECT(io)                     \
     SUBJECT(gpu)                    \
     SUBJECT(batch)                  \
-    SUBJECT(comm)
+    SUBJECT(llm)                    \
+    SUBJECT(comm)                   \
+    SUBJECT(wait)
+
+/* Checks of options that several subjects have: those that need --baseline, and pairs that exclude each other. */
+int sv_report_check(const char *const *of_baseline, size_t n_of_baseline,
+                    const char *const (*apart)[2], size_t n_apart, struct sv_err *err);
 
 #define SV_REPORT_DECLARE(name) extern const struct sv_report_subject sv_report_##name;
 SV_REPORT_SUBJECTS(SV_REPORT_DECLARE)

@@ -141,7 +141,7 @@ void sv_axes_dot(struct sv_axes *a, double x, double y, double radius, uint32_t 
             .shape = SV_SHAPE_DOT, .x = x_at(a, x), .y = y_at(a, y), .w = radius, .color = color});
 }
 
-#define CELL 3.0 /* pixels: dots nearer than that are one */
+#define CELL 4.0 /* pixels: dots nearer than that are one */
 
 void sv_axes_dots(struct sv_axes *a, const double *xs, const double *ys, size_t n, uint32_t color)
 {

@@ -1,13 +1,14 @@
 /* Bands of file and block I/O: a band per process, per role or for all together, with lanes for block requests, reads and writes, and
  * opens.
  *
- * One walk over the slices of the window finds who is busy, a second one adds up those that get a band. The share of time in a bin is
+ * One walk over the slices of the window finds who is busy, a second one adds up those that get a band, both by all threads. The share of time in a bin is
  * that of all its threads together, at most all of it. */
 #include "analysis/report_io.h"
 #include "plot/bands.h"
 
 #include "core/base/mem.h"
 #include "model/ranks.h"
+#include "threads/workers.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,6 +18,7 @@
 
 #define PROCESSES_DEFAULT 10u
 #define NO_BAND           UINT32_MAX
+#define THREADS_FROM      ((uint64_t)1 << 16) /* slices */
 
 /* The parts of a band, in the order of drawing. */
 enum part { BLOCK_READ, BLOCK_WRITE, READ, WRITE, OPEN, N_PARTS, NO_PART = N_PARTS };
@@ -59,6 +61,7 @@ struct finder {
     struct group *groups;
     size_t n_groups, cap_groups;
     sv_str read;
+    struct sv_workers *pool;
 };
 
 bool sv_bands_has_io(const struct sv_trace *t)
@@ -76,14 +79,23 @@ bool sv_bands_has_io(const struct sv_trace *t)
 
 /* ---- the walk ---- */
 
+/* Long waits on pipes, sockets and terminals are no I/O on files. Short calls are not looked at: there are many of them, and they cover little. */
+static bool is_wait_elsewhere(const struct finder *f, uint32_t row)
+{
+    enum { SHORT_NS = 50000 };
+    if (f->trace->slices.dur_ns[row] < SHORT_NS && f->trace->slices.dur_ns[row] >= 0)
+        return false;
+    return !sv_io_is_on_file(&f->words, sv_file_kind_of(sv_io_path(&f->words, row)));
+}
+
 static enum part part_of(const struct finder *f, uint32_t row)
 {
     sv_str name = f->trace->slices.name[row];
     if (sv_io_kind_at(&f->words, row) == SV_IO_BLOCK)
         return name == f->read ? BLOCK_READ : BLOCK_WRITE; /* flush and discard write, too */
     switch (sv_io_op_at(&f->words, row)) {
-    case SV_OP_READ: return READ;
-    case SV_OP_WRITE:
+    case SV_OP_READ: return is_wait_elsewhere(f, row) ? NO_PART : READ;
+    case SV_OP_WRITE: return is_wait_elsewhere(f, row) ? NO_PART : WRITE;
     case SV_OP_SYNC: return WRITE;
     case SV_OP_OPEN: return OPEN;
     default: return NO_PART;
@@ -92,22 +104,78 @@ static enum part part_of(const struct finder *f, uint32_t row)
 
 typedef void visit_fn(struct finder *f, struct actor *a, uint32_t row, enum part part);
 
+/* Calls or requests of a track. Returns whether it has requests. */
+static bool walk_track(struct finder *f, sv_track track, bool requests, visit_fn *visit)
+{
+    sv_track process = sv_dict_process_of(f->trace->dict, track);
+    struct sv_window w = sv_trace_window(f->trace, track, f->bins.from_ns, f->bins.to_ns);
+    bool has_requests = false;
+    for (uint32_t row; sv_window_next(&w, &row);) {
+        enum part part = part_of(f, row);
+        bool is_request = part <= BLOCK_WRITE;
+        has_requests |= is_request;
+        if (part == NO_PART || is_request != requests)
+            continue;
+        sv_track who = process;
+        if (is_request)
+            who = sv_io_process(&f->words, track, sv_io_arg(&f->words, row, f->words.pid, -1));
+        visit(f, &f->actors[who], row, part);
+    }
+    return has_requests;
+}
+
+/* Tracks by their owners: what two calls add to belongs to one owner if it is the same. */
+struct owners {
+    struct finder *finder;
+    visit_fn *visit;
+    sv_track *tracks;   /* by owner, then in their order */
+    uint32_t *first;    /* by owner, and one more */
+    bool *has_requests; /* by track */
+};
+
+static void walk_owner(void *ctx, size_t i)
+{
+    const struct owners *o = ctx;
+    for (uint32_t k = o->first[i]; k < o->first[i + 1]; k++)
+        o->has_requests[o->tracks[k]] = walk_track(o->finder, o->tracks[k], false, o->visit);
+}
+
+/* Once the groups are made, processes of one group have one owner. */
+static uint32_t owner_of(const struct finder *f, sv_track track)
+{
+    sv_track process = sv_dict_process_of(f->trace->dict, track);
+    return f->n_groups ? f->actors[process].group : process;
+}
+
+static void sort_tracks(struct owners *o, size_t n_owners)
+{
+    const struct finder *f = o->finder;
+    size_t n_tracks = f->trace->n_tracks;
+    o->first = sv_alloc((n_owners + 2) * sizeof *o->first);
+    o->tracks = sv_alloc((n_tracks + 1) * sizeof *o->tracks);
+    for (sv_track track = 1; track < n_tracks; track++)
+        o->first[owner_of(f, track) + 2]++;
+    for (size_t i = 2; i < n_owners + 2; i++)
+        o->first[i] += o->first[i - 1];
+    for (sv_track track = 1; track < n_tracks; track++)
+        o->tracks[o->first[owner_of(f, track) + 1]++] = track;
+}
+
+/* Calls by several threads, requests by one, since each of them may be any process's. What is added up for one part of one group comes in the same order
+ * whatever the number of threads, and so the sums are the same to the last bit. */
 static void walk(struct finder *f, visit_fn *visit)
 {
-    const struct sv_trace *t = f->trace;
-    for (sv_track track = 1; track < t->n_tracks; track++) {
-        sv_track process = sv_dict_process_of(t->dict, track);
-        struct sv_window w = sv_trace_window(t, track, f->bins.from_ns, f->bins.to_ns);
-        for (uint32_t row; sv_window_next(&w, &row);) {
-            enum part part = part_of(f, row);
-            if (part == NO_PART)
-                continue;
-            sv_track who = process;
-            if (part <= BLOCK_WRITE)
-                who = sv_io_process(&f->words, track, sv_io_arg(&f->words, row, f->words.pid, -1));
-            visit(f, &f->actors[who], row, part);
-        }
-    }
+    struct owners o = {.finder = f, .visit = visit};
+    size_t n_owners = f->n_groups ? f->n_groups : f->trace->dict->n_tracks;
+    o.has_requests = sv_alloc((size_t)f->trace->n_tracks + 1);
+    sort_tracks(&o, n_owners);
+    sv_workers_each(f->pool, n_owners, walk_owner, &o);
+    for (sv_track track = 1; track < f->trace->n_tracks; track++)
+        if (o.has_requests[track])
+            walk_track(f, track, true, visit);
+    free(o.first);
+    free(o.tracks);
+    free(o.has_requests);
 }
 
 static void count_actor(struct finder *f, struct actor *a, uint32_t row, enum part part)
@@ -344,6 +412,7 @@ void sv_bands_find_io(struct sv_bands *b, const struct sv_trace *t, const struct
 {
     size_t n_tracks = t->dict->n_tracks;
     struct finder f = {.trace = t, .bins = b->bins, .read = sv_dict_find_str(t->dict, "read", 4)};
+    f.pool = t->slices.n < THREADS_FROM ? NULL : sv_workers_new(0);
     sv_io_words_init(&f.words, t);
     f.actors = sv_alloc((n_tracks + 1) * sizeof *f.actors);
     for (sv_track k = 0; k < n_tracks; k++)
@@ -359,6 +428,7 @@ void sv_bands_find_io(struct sv_bands *b, const struct sv_trace *t, const struct
         add_band(b, &f.groups[i]);
         close_group(&f.groups[i]);
     }
+    sv_workers_free(f.pool);
     free(f.groups);
     free(f.actors);
     sv_io_words_fini(&f.words);

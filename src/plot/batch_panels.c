@@ -124,12 +124,50 @@ static struct sv_axis batch_axis(const struct sv_panel_draw *d)
         .unit = SV_AXIS_WHOLE, .from = (double)b->rows[0].id, .to = (double)b->rows[b->n - 1].id};
 }
 
-static double largest_latency(const struct sv_panel_draw *d)
+#define OUTLIERS_MIN_N 100u /* of fewer batches each counts */
+
+/* The axis of latencies ends where nearly all of them are: a few that took many times as long would press the others to the floor. Those are drawn at its end
+ * and counted beside it. */
+struct latencies {
+    double end_ns, most_ns;
+};
+
+static struct latencies find_latencies(const struct sv_panel_draw *d)
 {
-    double most = 0;
-    for (size_t i = 0; i < d->b->n; i++)
-        most = fmax(most, (double)d->b->rows[i].total_ns);
-    return most;
+    const struct sv_batch_rows *b = d->b; /* all of them, so that panels can be compared */
+    struct latencies l = {0};
+    double *sorted = sv_alloc((b->n + 1) * sizeof *sorted);
+    for (size_t i = 0; i < b->n; i++)
+        sorted[i] = (double)b->rows[i].total_ns;
+    sv_panel_sort(sorted, b->n);
+    l.end_ns = l.most_ns = sorted[b->n - 1];
+    double usual = sv_panel_quantile(sorted, b->n, 0.99) * 1.5;
+    if (b->n >= OUTLIERS_MIN_N && l.most_ns > 2 * usual)
+        l.end_ns = usual;
+    free(sorted);
+    return l;
+}
+
+static void label_outliers(struct sv_panel_draw *d, const struct latencies *l)
+{
+    size_t n_above = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n_above += (double)d->rows[i]->total_ns > d->a.ay.to;
+    if (n_above == 0)
+        return;
+    size_t at = d->a.p->text.len;
+    sv_buf_printf(&d->a.p->text, "%zu above, up to ", n_above);
+    sv_format_duration(&d->a.p->text, l->most_ns);
+    sv_picture_label(d->a.p, d->a.right - 4, d->a.top - 4, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
+                     sv_picture_since(d->a.p, at));
+}
+
+static void latency_scales(struct sv_panel_draw *d, struct sv_axis x, const char *x_text,
+                           const char *y_text)
+{
+    struct latencies l = find_latencies(d);
+    sv_axes_scales(&d->a, x, x_text, sv_panel_time_axis(l.end_ns), y_text);
+    label_outliers(d, &l);
 }
 
 void sv_panel_phase_legend(struct sv_panel_draw *d)
@@ -188,8 +226,7 @@ static void put_dots(struct sv_panel_draw *d, size_t n, uint32_t color)
 static void draw_scatter(struct sv_panel_draw *d)
 {
     device_legend(d);
-    sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(largest_latency(d)),
-                   "latency");
+    latency_scales(d, batch_axis(d), "batch", "latency");
     shade_congestion(d);
     for (unsigned k = 0; k < SV_N_BATCH_DEVICES; k++) {
         size_t n = 0;
@@ -217,8 +254,7 @@ static void draw_sizes_over_time(struct sv_panel_draw *d)
                                                         i == 1 ? ceil(most / 2.0) : (double)most),
                                       sv_color_sequential(0.9 - 0.45 * i)};
     sv_axes_legend(&d->a, items, 3);
-    sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(largest_latency(d)),
-                   "latency; darker: larger batch");
+    latency_scales(d, batch_axis(d), "batch", "latency; darker: larger batch");
     shade_congestion(d);
     for (int shade = 0; shade < SHADES; shade++) {
         size_t n = 0;
@@ -345,6 +381,8 @@ static void draw_percentiles(struct sv_panel_draw *d)
     free(values);
 }
 
+#define CLEAR_FIT 0.2 /* a correlation below explains less than a twentieth of the variance */
+
 static void draw_fit(struct sv_panel_draw *d)
 {
     double sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0, n = (double)d->n, most = 1;
@@ -360,7 +398,7 @@ static void draw_fit(struct sv_panel_draw *d)
         syy += y * y;
     }
     struct sv_axis size = {.unit = SV_AXIS_WHOLE, .to = most + 1};
-    sv_axes_scales(&d->a, size, "batch size", sv_panel_time_axis(largest_latency(d)), "latency");
+    latency_scales(d, size, "batch size", "latency");
     sv_axes_dots(&d->a, d->xs, d->ys, d->n, sv_batch_device_colors[SV_BATCH_GPU]);
     double vx = sxx - sx * sx / n, vy = syy - sy * sy / n, cov = sxy - sx * sy / n;
     if (!(vx > 1e-9) || d->n < 2)
@@ -368,8 +406,12 @@ static void draw_fit(struct sv_panel_draw *d)
     double slope = cov / vx, base = (sy - slope * sx) / n;
     double ends[2] = {0, most + 1}, values[2] = {base, base + slope * (most + 1)};
     sv_axes_line(&d->a, ends, values, 2, 0xd55e00, SV_LINE_STRAIGHT);
-    snprintf(facts, sizeof facts, "%.3g ms + %.3g ms per sample, r = %.2f", base / 1e6, slope / 1e6,
-             vy > 0 ? cov / sqrt(vx * vy) : 0);
+    double r = vy > 0 ? cov / sqrt(vx * vy) : 0;
+    if (fabs(r) < CLEAR_FIT)
+        snprintf(facts, sizeof facts, "hardly depends on the size, r = %.2f", r);
+    else
+        snprintf(facts, sizeof facts, "%.3g ms %s %.3g ms per sample, r = %.2f", base / 1e6,
+                 slope < 0 ? "\xe2\x88\x92" : "+", fabs(slope) / 1e6, r);
     sv_picture_label(d->a.p, d->a.right - 4, d->a.top + 12, 10, SV_ANCHOR_END, SV_MARK_BOLD,
                      0xb03000, 0, sv_picture_printf(d->a.p, "%s", facts));
 }
@@ -483,18 +525,49 @@ void sv_batch_panel_draw(struct sv_picture *p, const struct sv_panel *panel,
     free(d.ys);
 }
 
+/* ---- the sheet ---- */
+
 #define SHEET_COLUMNS 3u
+
+static bool has_device(const struct sv_batch_rows *b, uint8_t device, bool of_others)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if ((b->workers[b->rows[i].worker].device == device) != of_others)
+            return true;
+    return false;
+}
+
+static bool has_kind_for_all(enum sv_panel_kind kind)
+{
+    for (size_t i = 0; i < N_PANELS; i++)
+        if (panels[i].kind == kind && panels[i].device == SV_DEVICE_ANY)
+            return true;
+    return false;
+}
+
+/* Is there anything on it that no other panel shows? One for a device is empty if no batch ran on such a worker, and the same as that of all workers
+ * if every batch did. */
+static bool is_worth_its_place(const struct sv_panel *panel, const struct sv_batch_rows *b)
+{
+    if (panel->device == SV_DEVICE_ANY)
+        return true;
+    return has_device(b, panel->device, false) &&
+           (has_device(b, panel->device, true) || !has_kind_for_all(panel->kind));
+}
 
 void sv_batch_sheet_draw(struct sv_picture *p, const struct sv_batch_rows *b, const char *title)
 {
     double w = p->width / SHEET_COLUMNS, h = floor(w * 0.66), top = 44;
+    size_t n = 0;
     p->title = sv_picture_text(p, title, strlen(title));
     sv_picture_label(p, SV_MARGIN, 28, 17, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
                      p->width - 2 * SV_MARGIN, p->title);
-    size_t rows = (N_PANELS + SHEET_COLUMNS - 1) / SHEET_COLUMNS;
     for (size_t i = 0; i < N_PANELS; i++) {
-        size_t row = i / SHEET_COLUMNS, column = i % SHEET_COLUMNS;
+        if (!is_worth_its_place(&panels[i], b))
+            continue;
+        size_t row = n / SHEET_COLUMNS, column = n % SHEET_COLUMNS;
         sv_batch_panel_draw(p, &panels[i], b, w * (double)column, top + h * (double)row, w, h);
+        n++;
     }
-    p->height = top + h * (double)rows + SV_MARGIN;
+    p->height = top + h * (double)((n + SHEET_COLUMNS - 1) / SHEET_COLUMNS) + SV_MARGIN;
 }

@@ -9,64 +9,115 @@
 const uint32_t sv_palette[SV_N_COLORS + 1] = {0x56b4e9, 0xe69f00, 0x009e73, 0xf0e442,
                                               0xcc79a7, 0x0072b2, 0xd55e00, SV_COLOR_GREY};
 
-/* The most frequent categories, by (count, text). */
-static void rank_categories(struct sv_colors *c, const uint64_t *counts)
+/* The strings with the largest counts get colours of their own, by (count, text). */
+static void rank_keys(struct sv_colors *c, const uint64_t *counts)
 {
     const struct sv_dict *d = c->trace->dict;
+    c->n_keys = 0;
+    c->has_others = false;
     for (;;) {
         sv_str best = 0;
         for (sv_str s = 1; s < d->n_strings; s++) {
             bool is_taken = false;
-            for (size_t i = 0; i < c->n_categories; i++)
-                is_taken |= c->categories[i] == s;
+            for (size_t i = 0; i < c->n_keys; i++)
+                is_taken |= c->keys[i] == s;
             if (!is_taken && counts[s] > counts[best])
                 best = s;
         }
         if (best == 0)
             return;
-        if (c->n_categories == SV_N_COLORS) {
+        if (c->n_keys == SV_N_COLORS) {
             c->has_others = true;
             return;
         }
-        c->categories[c->n_categories++] = best;
+        c->keys[c->n_keys++] = best;
     }
 }
 
-/* Without categories to tell apart: few names get colours of their own, many share them by chance. */
-static void color_names(struct sv_colors *c, const bool *is_left_out)
+static void color_by_hash(struct sv_colors *c)
 {
-    const struct sv_trace *t = c->trace;
-    sv_str names[SV_N_COLORS];
-    size_t n = 0;
-    sv_str last = 0;
-    for (uint64_t row = 0; row < t->slices.n; row++) {
-        sv_str name = t->slices.name[row];
-        if (name == last || !name || (is_left_out && is_left_out[t->slices.cat[row]]))
-            continue;
-        last = name;
-        size_t i = 0;
-        while (i < n && names[i] != name)
-            i++;
-        if (i < n)
-            continue;
-        if (n == SV_N_COLORS)
-            return;
-        names[n++] = name;
+    const struct sv_dict *d = c->trace->dict;
+    for (sv_str s = 0; s < d->n_strings; s++) {
+        struct sv_text text = sv_dict_text(d, s);
+        c->of_string[s] = (uint8_t)(sv_hash_bytes(text.bytes, text.len, 0) % SV_N_COLORS);
     }
-    for (size_t i = 0; i < n; i++)
-        c->of_string[names[i]] = (uint8_t)i;
+}
+
+/* Those with a colour of their own, the others grey. */
+static void color_keys(struct sv_colors *c, const uint64_t *counts)
+{
+    for (sv_str s = 0; s < c->trace->dict->n_strings; s++)
+        if (counts[s] > 0)
+            c->of_string[s] = SV_N_COLORS;
+    for (size_t i = 0; i < c->n_keys; i++)
+        c->of_string[c->keys[i]] = (uint8_t)i;
+}
+
+/* What the trace counts by a string of its slices, what is left out excepted. */
+struct shares {
+    uint64_t *n_by_category; /* instants included: they have colours, too */
+    uint64_t *lasting;       /* by category: slices that last */
+    uint64_t *time_by_name;  /* of those, at least 1 */
+    uint64_t n_lasting;
+    size_t n_names;
+};
+
+static struct shares count_shares(const struct sv_trace *t, const bool *is_left_out)
+{
+    size_t n = (size_t)t->dict->n_strings + 1;
+    struct shares s = {sv_alloc(n * sizeof(uint64_t)), sv_alloc(n * sizeof(uint64_t)),
+                       sv_alloc(n * sizeof(uint64_t)), 0, 0};
+    for (uint64_t row = 0; row < t->slices.n; row++) {
+        sv_str cat = t->slices.cat[row], name = t->slices.name[row];
+        if (is_left_out && is_left_out[cat])
+            continue;
+        s.n_by_category[cat]++;
+        if (t->slices.kind[row] == SV_INSTANT)
+            continue;
+        uint64_t dur = (uint64_t)t->slices.dur_ns[row];
+        s.n_names += s.time_by_name[name] == 0;
+        s.time_by_name[name] += t->slices.dur_ns[row] == SV_UNFINISHED ? 1 : (dur >> 10) + 1;
+        s.lasting[cat]++;
+        s.n_lasting++;
+    }
+    s.n_by_category[0] = s.time_by_name[0] = 0;
+    return s;
+}
+
+/* Does nearly all that lasts have one category? Then categories would paint the trace in one colour. */
+static bool is_of_one_category(const struct sv_colors *c, const struct shares *s)
+{
+    for (size_t i = 0; i < c->n_keys; i++)
+        if (s->lasting[c->keys[i]] * 10 >= s->n_lasting * 8)
+            return true;
+    return c->n_keys <= 1;
+}
+
+#define NAMES_MAX 24u /* with more names, the others would be most of the picture */
+
+/* Few names have colours of their own; many share them by chance. */
+static void color_names(struct sv_colors *c, const struct shares *s)
+{
+    bool has_categories = c->n_keys > 1;
+    size_t most = has_categories ? NAMES_MAX : SV_N_COLORS;
+    c->n_keys = 0;
+    c->has_others = false;
+    if (s->n_names > most)
+        return;
+    rank_keys(c, s->time_by_name);
+    color_keys(c, s->time_by_name);
 }
 
 /* ---- colours in an image ---- */
 
-/* Numbers of strings: those of the categories with a colour of their own, then how many they are, whether there are others, and which is asked. */
-enum { N_CATEGORIES = SV_N_COLORS, HAS_OTHERS, BY_CATEGORY, N_WORDS };
+/* Numbers of strings: those with a colour of their own, then how many they are, whether there are others, and whether they are categories. */
+enum { N_KEYS = SV_N_COLORS, HAS_OTHERS, BY_CATEGORY, N_WORDS };
 
 void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w)
 {
     uint32_t *words = sv_image_add_new(w, "colors", N_WORDS * sizeof *words, sizeof *words);
-    memcpy(words, c->categories, sizeof c->categories);
-    words[N_CATEGORIES] = (uint32_t)c->n_categories;
+    memcpy(words, c->keys, sizeof c->keys);
+    words[N_KEYS] = (uint32_t)c->n_keys;
     words[HAS_OTHERS] = c->has_others;
     words[BY_CATEGORY] = c->by_category;
     sv_image_add(w, "colors.of", c->of_string, c->n_strings, 1);
@@ -79,7 +130,7 @@ static bool take_colors(struct sv_colors *c)
     const uint32_t *words = sv_image_find(im, "colors", sizeof *words, &n_words);
     const uint8_t *of_string = sv_image_find(im, "colors.of", 1, &n);
     if (!words || !of_string || n_words != N_WORDS || n != c->n_strings ||
-        words[N_CATEGORIES] > SV_N_COLORS || words[HAS_OTHERS] > 1 || words[BY_CATEGORY] > 1)
+        words[N_KEYS] > SV_N_COLORS || words[HAS_OTHERS] > 1 || words[BY_CATEGORY] > 1)
         return false;
     for (uint64_t i = 0; i < n; i++)
         if (of_string[i] > SV_N_COLORS)
@@ -88,8 +139,8 @@ static bool take_colors(struct sv_colors *c)
         if (words[i] >= c->n_strings)
             return false;
     memcpy(c->of_string, of_string, (size_t)n);
-    memcpy(c->categories, words, sizeof c->categories);
-    c->n_categories = words[N_CATEGORIES];
+    memcpy(c->keys, words, sizeof c->keys);
+    c->n_keys = words[N_KEYS];
     c->has_others = words[HAS_OTHERS];
     c->by_category = words[BY_CATEGORY];
     return true;
@@ -104,26 +155,17 @@ void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *i
         .trace = t, .of_string = sv_alloc((size_t)d->n_strings + 1), .n_strings = d->n_strings};
     if (!is_left_out && take_colors(c))
         return;
-    uint64_t *counts = sv_alloc(((size_t)d->n_strings + 1) * sizeof *counts);
-    for (uint64_t row = 0; row < t->slices.n; row++)
-        counts[t->slices.cat[row]]++;
-    counts[0] = 0;
-    for (sv_str s = 0; is_left_out && s < d->n_strings; s++)
-        counts[s] = is_left_out[s] ? 0 : counts[s];
-    rank_categories(c, counts);
-    c->by_category = c->n_categories > 1;
-    for (sv_str s = 0; s < d->n_strings; s++) {
-        struct sv_text text = sv_dict_text(d, s);
-        bool is_category = c->by_category && counts[s] > 0;
-        c->of_string[s] = is_category
-                              ? (uint8_t)SV_N_COLORS
-                              : (uint8_t)(sv_hash_bytes(text.bytes, text.len, 0) % SV_N_COLORS);
-    }
-    for (size_t i = 0; c->by_category && i < c->n_categories; i++)
-        c->of_string[c->categories[i]] = (uint8_t)i;
-    if (!c->by_category)
-        color_names(c, is_left_out);
-    free(counts);
+    struct shares shares = count_shares(t, is_left_out);
+    rank_keys(c, shares.n_by_category);
+    c->by_category = !is_of_one_category(c, &shares);
+    color_by_hash(c);
+    if (c->by_category)
+        color_keys(c, shares.n_by_category);
+    else
+        color_names(c, &shares);
+    free(shares.n_by_category);
+    free(shares.lasting);
+    free(shares.time_by_name);
 }
 
 void sv_colors_fini(struct sv_colors *c)

@@ -1,7 +1,7 @@
 /* Colours: a palette that colour-blind readers can tell apart (Okabe and Ito), and which slice gets which.
  *
  * Where a trace has several categories they are coloured by how often they occur, the rarest together as "other"; where it has
- * not, the name decides: few names have colours of their own. The choice is made for the whole trace, so all windows of it look alike. */
+ * not, or nearly all that lasts is of one, the name decides: few names have colours of their own. The choice is made for the whole trace, so all windows of it look alike. */
 #ifndef SV_PLOT_COLORS_H
 #define SV_PLOT_COLORS_H
 
@@ -19,9 +19,10 @@ extern const uint32_t sv_palette[SV_N_COLORS + 1]; /* the last one is the grey *
 struct sv_colors {
     const struct sv_trace *trace;
     bool by_category;
-    uint8_t *of_string;             /* number in the palette, by sv_str */
-    sv_str categories[SV_N_COLORS]; /* those with a colour of their own, most frequent first */
-    size_t n_categories;
+    uint8_t *of_string; /* number in the palette, by sv_str */
+    sv_str
+        keys[SV_N_COLORS]; /* categories or names with a colour of their own, the largest first */
+    size_t n_keys;
     bool has_others;
     uint32_t n_strings; /* of of_string */
 };

@@ -1,9 +1,10 @@
 /* Counters as a picture. Called by the command plot.
  *
- * Values come from the layout: within a pixel the smallest, the largest and the last. Counters of one unit are drawn in one panel,
- * at most as many as there are colours; without a unit each process' counter of its own has a panel when magnitudes differ much. */
+ * Values come from the layout: within a pixel the smallest, the largest and the last. A panel has counters of one unit and one family: those of one owner (a CPU, a
+ * disk, a process), or the same one of several processes. At most LINES_MAX of them, and none so small that it would be lost at the bottom. */
 #include "plot/counters.h"
 
+#include "core/base/map.h"
 #include "core/base/mem.h"
 #include "plot/colors.h"
 
@@ -14,11 +15,13 @@
 #define LEFT         88.0
 #define PANEL_HEIGHT 170.0
 #define PANEL_GAP    26.0
+#define LINES_MAX    5u
 
 struct series {
     sv_track track;
     size_t row; /* of the layout */
     double min, max;
+    uint64_t family;
 };
 
 struct drawing {
@@ -37,8 +40,10 @@ static void find_rows(struct drawing *d)
         for (size_t row = 0; row < x->rows->n; row++)
             if (x->rows->items[row].lines == 0 && x->rows->items[row].track == d->o->tracks[i] &&
                 d->l->rows[row].n_points) {
-                d->series[d->n++] =
-                    (struct series){d->o->tracks[i], row, d->l->rows[row].min, d->l->rows[row].max};
+                d->series[d->n++] = (struct series){.track = d->o->tracks[i],
+                                                    .row = row,
+                                                    .min = d->l->rows[row].min,
+                                                    .max = d->l->rows[row].max};
                 break;
             }
 }
@@ -48,21 +53,45 @@ static sv_str unit_of(const struct drawing *d, size_t i)
     return d->l->trace->dict->tracks[d->series[i].track].unit;
 }
 
+/* The counter that several processes have is one family, all others are their owner's. */
+static void find_families(struct drawing *d)
+{
+    const struct sv_track_info *tracks = d->l->trace->dict->tracks;
+    struct sv_map owners = {0}; /* name → the first process that has it, or `several` */
+    const uint64_t several = UINT32_MAX;
+    for (size_t i = 0; i < d->n; i++) {
+        sv_track parent = tracks[d->series[i].track].parent;
+        if (!parent || tracks[parent].kind != SV_TRACK_PROCESS)
+            continue;
+        uint64_t *owner = sv_map_add(&owners, tracks[d->series[i].track].name, NULL);
+        *owner = !*owner || *owner == parent ? parent : several;
+    }
+    for (size_t i = 0; i < d->n; i++) {
+        sv_track parent = tracks[d->series[i].track].parent;
+        sv_str name = tracks[d->series[i].track].name;
+        const uint64_t *owner =
+            parent && tracks[parent].kind == SV_TRACK_PROCESS ? sv_map_find(&owners, name) : NULL;
+        d->series[i].family = owner && *owner == several ? UINT64_C(1) << 32 | name : parent;
+    }
+    sv_map_fini(&owners);
+}
+
 static double magnitude(const struct series *s)
 {
     return fmax(fabs(s->min), fabs(s->max));
 }
 
-/* How many series from `first` on share a panel: of one unit, and none lost at the bottom of it. */
+/* How many series from `first` on share a panel: of one unit and family, and none lost at the bottom of it. */
 static size_t panel_size(const struct drawing *d, size_t first)
 {
     double low = magnitude(&d->series[first]), high = low;
     size_t n = 1;
-    for (; first + n < d->n && n < SV_N_COLORS; n++) {
+    for (; first + n < d->n && n < LINES_MAX; n++) {
         double m = magnitude(&d->series[first + n]);
         low = fmin(low, m);
         high = fmax(high, m);
-        if (unit_of(d, first + n) != unit_of(d, first) || high > 20 * fmax(low, 1e-300))
+        if (unit_of(d, first + n) != unit_of(d, first) ||
+            d->series[first + n].family != d->series[first].family || high > 20 * fmax(low, 1e-300))
             break;
     }
     return n;
@@ -77,6 +106,8 @@ static int by_unit(const void *a, const void *b, void *ctx)
            v = d->l->trace->dict->tracks[y->track].unit;
     if (u != v)
         return u < v ? -1 : 1;
+    if (x->family != y->family)
+        return x->family < y->family ? -1 : 1;
     double p = magnitude(x), q = magnitude(y);
     if (p != q)
         return p > q ? -1 : 1;
@@ -89,6 +120,13 @@ static struct sv_ref name_of(struct drawing *d, const struct series *s)
     struct sv_buf *b = &d->p->text;
     size_t at = b->len;
     sv_track process = sv_dict_process_of(dict, s->track);
+    sv_track parent = dict->tracks[s->track].parent;
+    if (parent && !process && !dict->tracks[parent].parent &&
+        dict->tracks[parent].kind == SV_TRACK_CUSTOM) { /* "nice" alone says nothing */
+        struct sv_text group = sv_dict_text(dict, dict->tracks[parent].name);
+        sv_buf_add(b, group.bytes, group.len);
+        sv_buf_str(b, " ");
+    }
     sv_row_name(d->l->index->rows, s->row, b);
     for (size_t i = 0; i < d->n; i++)
         if (&d->series[i] != s && process &&
@@ -166,6 +204,7 @@ void sv_counters_draw(struct sv_picture *p, const struct sv_trace *t,
                        .from_ns = o->from_ns, .to_ns = o->to_ns, .width = d.right - LEFT});
     d.series = sv_alloc((o->n + 1) * sizeof *d.series);
     find_rows(&d);
+    find_families(&d);
     if (d.n)
         qsort_r(d.series, d.n, sizeof *d.series, by_unit, &d);
     size_t panels = 0;

@@ -133,6 +133,13 @@ static void draw_rest(struct drawing *d, uint32_t depth, size_t n, int64_t ns, d
                                                    .title = sv_picture_since(d->p, at)});
 }
 
+/* Stacks of imports and recursion are deep and rare: they would make the picture several times as high. The calls below are one box ("3 more"). */
+static bool is_in_tower(const struct drawing *d, const struct sv_call_node *parent, double w)
+{
+    enum { LEVELS = 60, WIDTH = 60 }; /* the width is in pixels */
+    return d->c->of_samples && parent->depth > LEVELS && w < WIDTH;
+}
+
 static void draw_children(struct drawing *d, const struct box *box)
 {
     const struct sv_call_node *parent = &d->c->calls[box->call];
@@ -141,7 +148,7 @@ static void draw_children(struct drawing *d, const struct box *box)
         uint32_t child = d->c->order[parent->first_child + i];
         double w = (double)d->c->calls[child].total_ns[d->last] * d->scale;
         bool is_left_out = box->call == 0 && d->o->tracks_max && i >= d->o->tracks_max;
-        if (w < LEAST_WIDTH || is_left_out) {
+        if (w < LEAST_WIDTH || is_left_out || is_in_tower(d, parent, w)) {
             int64_t rest = 0;
             for (uint32_t j = i; j < parent->n_children; j++)
                 rest += d->c->calls[d->c->order[parent->first_child + j]].total_ns[d->last];
@@ -231,13 +238,13 @@ static double draw_categories(struct drawing *d, double y)
     const struct sv_colors *c = &d->colors;
     if (d->c->of_samples) /* coloured by name */
         return y;
-    for (size_t i = 0; c->by_category && i < c->n_categories; i++) {
-        struct sv_text text = sv_dict_text(d->o->trace->dict, c->categories[i]);
+    for (size_t i = 0; c->by_category && i < c->n_keys; i++) {
+        struct sv_text text = sv_dict_text(d->o->trace->dict, c->keys[i]);
         items[i].text = sv_picture_text(d->p, text.bytes, text.len);
         items[i].color = sv_palette[i];
     }
     return sv_plot_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items,
-                                c->by_category ? c->n_categories : 0);
+                                c->by_category ? c->n_keys : 0);
 }
 
 void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const struct sv_flame *o)

@@ -21,11 +21,21 @@ double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, s
     return y + 8;
 }
 
+static double draw_line(struct sv_picture *p, double y, struct sv_ref text, uint32_t color)
+{
+    sv_picture_label(p, SV_MARGIN, y + 10, 11, SV_ANCHOR_START, 0, color, p->width - 2 * SV_MARGIN,
+                     text);
+    return y + 18;
+}
+
 double sv_plot_frame_warn(struct sv_picture *p, double y, struct sv_ref text)
 {
-    sv_picture_label(p, SV_MARGIN, y + 10, 11, SV_ANCHOR_START, 0, SV_COLOR_WARN,
-                     p->width - 2 * SV_MARGIN, text);
-    return y + 18;
+    return draw_line(p, y, text, SV_COLOR_WARN);
+}
+
+double sv_plot_frame_note(struct sv_picture *p, double y, struct sv_ref text)
+{
+    return draw_line(p, y, text, SV_COLOR_DIM);
 }
 
 double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double max_width,

@@ -23,6 +23,8 @@ struct sv_legend {
 double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, struct sv_ref facts);
 /* Something that must not be overlooked, in the colour of warnings. Returns the y below it. */
 double sv_plot_frame_warn(struct sv_picture *p, double y, struct sv_ref text);
+double sv_plot_frame_note(struct sv_picture *p, double y,
+                          struct sv_ref text); /* what is no fault */
 /* Squares and words in as many lines as it takes; returns the y below them. */
 double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double max_width,
                             const struct sv_legend *items, size_t n);

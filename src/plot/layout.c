@@ -139,7 +139,7 @@ static void place_rest(struct sv_layout *l, const struct sv_strip_item *pixels, 
 
 static void place_row(struct sv_layout *l, size_t row)
 {
-    enum { AT_ONCE = 256 };
+    enum { AT_ONCE = 256, GROUPS_MAX = 16 }; /* each group looks at all slices of the row */
     struct sv_pixels px = pixels_of(l);
     struct sv_strip_items out = {0};
     uint32_t lines = l->index->rows->items[row].lines;
@@ -150,8 +150,9 @@ static void place_row(struct sv_layout *l, size_t row)
             place_item(l, line, &out.lines[line].items[i]);
     if (own < lines) {
         struct sv_strip_item *pixels = sv_alloc(px.width * sizeof *pixels);
-        for (uint32_t from = own; from < lines; from += AT_ONCE) {
-            sv_strips_row(l->index->strips, row, &px, from, AT_ONCE, &out);
+        uint32_t at_once = lines / GROUPS_MAX > AT_ONCE ? lines / GROUPS_MAX : AT_ONCE;
+        for (uint32_t from = own; from < lines; from += at_once) {
+            sv_strips_row(l->index->strips, row, &px, from, at_once, &out);
             for (uint32_t line = 0; line < out.n_lines; line++)
                 add_to_pixels(l->trace, &out.lines[line], pixels);
         }

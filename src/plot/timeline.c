@@ -10,6 +10,7 @@
 #include "plot/activity.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
+#include "plot/crowds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,6 +25,7 @@
 #define BAND_GAP       8.0
 #define RIGHT_AXIS     52.0
 #define ROWS_DEFAULT   200u
+#define LABELS_ENOUGH  500u
 #define APP_DEFAULT    24u /* rows of tracks below the machine's bands */
 
 struct drawing {
@@ -31,7 +33,9 @@ struct drawing {
     const struct sv_layout *l;
     const struct sv_plot_timeline *o;
     struct sv_colors colors;
-    bool *is_drawn; /* by row of the layout */
+    bool *is_wanted, *is_drawn; /* by row of the layout; a crowd is drawn for its first row */
+    struct sv_crowds crowds;
+    size_t *order; /* rows that are drawn, from top to bottom */
     size_t n_drawn, n_left_out;
     double *row_y; /* of those that are drawn; else negative */
     double left;   /* of the plot area */
@@ -301,9 +305,18 @@ static double draw_bands(struct drawing *d, double y)
 
 /* ---- rows ---- */
 
-static double row_height(const struct sv_row_info *info)
+/* The crowd that a row belongs to; NULL: it is drawn by itself. */
+static const struct sv_crowd *crowd_of(const struct drawing *d, size_t row)
 {
-    return (info->lines ? sv_layout_lines(info) * LINE_HEIGHT : COUNTER_HEIGHT) + ROW_GAP;
+    uint32_t number = d->crowds.of_row[row];
+    return number ? &d->crowds.items[number - 1] : NULL;
+}
+
+static double row_height(const struct drawing *d, size_t row)
+{
+    const struct sv_row_info *info = &d->l->index->rows->items[row];
+    bool is_lines = info->lines && !crowd_of(d, row);
+    return (is_lines ? sv_layout_lines(info) * LINE_HEIGHT : COUNTER_HEIGHT) + ROW_GAP;
 }
 
 static bool is_empty(const struct sv_row *row)
@@ -338,19 +351,32 @@ static size_t rows_max(const struct drawing *d)
     return d->o->rows_max ? d->o->rows_max : d->bands.n ? APP_DEFAULT : ROWS_DEFAULT;
 }
 
+/* A crowd is one row, where its first one is. */
+static size_t rank_rows(struct drawing *d, struct ranked *rows)
+{
+    const struct sv_layout *l = d->l;
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_rows; i++)
+        d->is_wanted[i] = !is_empty(&l->rows[i]) && is_shown(d, i);
+    sv_crowds_find(&d->crowds, l, d->is_wanted);
+    for (size_t i = 0; i < l->n_rows; i++) {
+        const struct sv_crowd *c = crowd_of(d, i);
+        if (d->is_wanted[i] && (!c || c->first_row == i))
+            rows[n++] = (struct ranked){i, d->o->only_busiest ? weight_of(l, &l->rows[i]) : 0};
+    }
+    if (n)
+        qsort(rows, n, sizeof *rows, by_weight);
+    return n;
+}
+
 static void choose_rows(struct drawing *d)
 {
     const struct sv_layout *l = d->l;
     struct ranked *rows = sv_alloc((l->n_rows + 1) * sizeof *rows);
-    size_t n = 0;
-    for (size_t i = 0; i < l->n_rows; i++)
-        if (!is_empty(&l->rows[i]) && is_shown(d, i))
-            rows[n++] = (struct ranked){i, d->o->only_busiest ? weight_of(l, &l->rows[i]) : 0};
-    if (n)
-        qsort(rows, n, sizeof *rows, by_weight);
+    size_t n = rank_rows(d, rows);
     double height = bands_height(d);
     for (size_t i = 0; i < n; i++) {
-        height += row_height(&l->index->rows->items[rows[i].row]);
+        height += row_height(d, rows[i].row);
         bool fits = d->o->frame.height <= 0 || d->n_drawn == 0 ||
                     height <= d->o->frame.height - 100;
         if (d->n_drawn < rows_max(d) && fits) {
@@ -363,6 +389,21 @@ static void choose_rows(struct drawing *d)
     free(rows);
 }
 
+/* As the layout has them, but in each group the crowds come last: what is seen one by one says more. */
+static void order_rows(struct drawing *d)
+{
+    const struct sv_row_info *info = d->l->index->rows->items;
+    size_t n = 0;
+    for (size_t from = 0, to; from < d->l->n_rows; from = to) {
+        for (to = from; to < d->l->n_rows && info[to].group == info[from].group; to++)
+            if (d->is_drawn[to] && !crowd_of(d, to))
+                d->order[n++] = to;
+        for (size_t i = from; i < to; i++)
+            if (d->is_drawn[i] && crowd_of(d, i))
+                d->order[n++] = i;
+    }
+}
+
 static void draw_group(struct drawing *d, sv_track group, double y)
 {
     struct sv_picture *p = d->p;
@@ -371,6 +412,15 @@ static void draw_group(struct drawing *d, sv_track group, double y)
     sv_picture_box(p, 0, y, p->width, HEAD_HEIGHT - 3, 0xececee);
     sv_picture_label(p, SV_MARGIN, y + 11, 10, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
                      p->width - 2 * SV_MARGIN, sv_picture_since(p, at));
+}
+
+/* Four digits are enough to read. */
+static double rounded(double v)
+{
+    if (v == 0 || !isfinite(v))
+        return v;
+    double step = pow(10, floor(log10(fabs(v))) - 3);
+    return fabs(v) >= 1000 || step == 0 ? v : round(v / step) * step;
 }
 
 static void draw_label(struct drawing *d, size_t i, double y)
@@ -392,36 +442,87 @@ static void draw_label(struct drawing *d, size_t i, double y)
         if (row->min < row->max) {
             struct sv_axis bare = value; /* in the same unit, whose name follows */
             bare.suffix = value.suffix ? "" : NULL;
-            sv_axis_format(&p->text, &bare, row->min, 0);
+            sv_axis_format(&p->text, &bare, rounded(row->min), 0);
             bool has_blank = p->text.data[p->text.len - 1] == ' ';
             sv_buf_str(&p->text, has_blank ? "\xe2\x80\xa6 " : " \xe2\x80\xa6 ");
         }
-        sv_axis_format(&p->text, &value, row->max, 0);
+        sv_axis_format(&p->text, &value, rounded(row->max), 0);
         sv_picture_label(p, d->left - 8, y + 24, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM,
                          LABEL_WIDTH - 12, sv_picture_since(p, at));
     }
+}
+
+/* ---- crowds ---- */
+
+static void label_crowd(struct drawing *d, const struct sv_crowd *c, double y)
+{
+    struct sv_picture *p = d->p;
+    size_t at = p->text.len;
+    sv_text_clean(&p->text, (const char *)c->name.data, c->name.len);
+    if (c->n_rows > 1)
+        sv_buf_printf(&p->text, " (%zu rows)", c->n_rows);
+    sv_picture_label(p, d->left - 8, y + 11, 10, SV_ANCHOR_END, 0, SV_COLOR_INK, LABEL_WIDTH - 12,
+                     sv_picture_since(p, at));
+    sv_picture_label(p, d->left - 8, y + 24, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, LABEL_WIDTH - 12,
+                     sv_picture_printf(p, "up to %.3g at once", c->most));
+}
+
+/* Pixels side by side that are equally high are one box. */
+static void draw_crowd(struct drawing *d, const struct sv_crowd *c, double top)
+{
+    size_t width = (size_t)d->l->width;
+    double scale = c->most > 0 ? (COUNTER_HEIGHT - 4) / c->most : 0;
+    double floor_y = top + COUNTER_HEIGHT - 1;
+    label_crowd(d, c, top);
+    for (size_t x = 0, end; x < width; x = end) {
+        double h = round((double)c->at_once[x] * scale * 2) / 2;
+        for (end = x + 1; end < width && round((double)c->at_once[end] * scale * 2) / 2 == h;)
+            end++;
+        if (!(c->at_once[x] > 0))
+            continue;
+        h = fmax(h, 0.5);
+        struct sv_picture_mark m = {.shape = SV_SHAPE_BOX,
+                                    .flags = SV_MARK_ZOOM,
+                                    .x = d->left + (double)x,
+                                    .y = floor_y - h,
+                                    .w = (double)(end - x),
+                                    .h = h,
+                                    .color = sv_color_of(&d->colors, c->one)};
+        m.title = sv_picture_printf(d->p, "%.3g at once", (double)c->at_once[x]);
+        sv_picture_add(d->p, &m);
+    }
+}
+
+static void draw_row(struct drawing *d, size_t i, double y)
+{
+    const struct sv_crowd *crowd = crowd_of(d, i);
+    if (crowd) {
+        draw_crowd(d, crowd, y);
+        return;
+    }
+    d->row_y[i] = y; /* arrows find it */
+    draw_label(d, i, y);
+    if (d->l->index->rows->items[i].lines)
+        draw_rects(d, &d->l->rows[i], y);
+    else
+        draw_counter(d, &d->l->rows[i], y);
 }
 
 static double draw_rows(struct drawing *d, double y)
 {
     const struct sv_layout_index *x = d->l->index;
     sv_track group = UINT32_MAX;
-    for (size_t i = 0; i < d->l->n_rows; i++) {
+    for (size_t i = 0; i < d->l->n_rows; i++)
         d->row_y[i] = -1;
-        if (!d->is_drawn[i])
-            continue;
-        if (x->rows->items[i].group != group) {
-            group = x->rows->items[i].group;
+    for (size_t i = 0; i < d->n_drawn; i++) {
+        size_t row = d->order[i];
+        if (x->rows->items[row].group != group) {
+            group = x->rows->items[row].group;
             draw_group(d, group, y);
             y += HEAD_HEIGHT;
         }
-        d->row_y[i] = y;
-        draw_label(d, i, y);
-        if (x->rows->items[i].lines)
-            draw_rects(d, &d->l->rows[i], y);
-        else
-            draw_counter(d, &d->l->rows[i], y);
-        y += row_height(&x->rows->items[i]);
+        draw_row(d, row, y);
+        y += row_height(d, row);
     }
     return y;
 }
@@ -431,11 +532,10 @@ static double rows_bottom(const struct drawing *d, double y)
     const struct sv_layout_index *x = d->l->index;
     sv_track group = UINT32_MAX;
     y += bands_height(d);
-    for (size_t i = 0; i < d->l->n_rows; i++) {
-        if (!d->is_drawn[i])
-            continue;
-        y += row_height(&x->rows->items[i]) + (x->rows->items[i].group != group ? HEAD_HEIGHT : 0);
-        group = x->rows->items[i].group;
+    for (size_t i = 0; i < d->n_drawn; i++) {
+        size_t row = d->order[i];
+        y += row_height(d, row) + (x->rows->items[row].group != group ? HEAD_HEIGHT : 0);
+        group = x->rows->items[row].group;
     }
     return y;
 }
@@ -472,15 +572,18 @@ static double draw_legend(struct drawing *d, double y)
     const struct sv_colors *c = &d->colors;
     struct sv_legend items[SV_N_COLORS + 1];
     size_t n = 0;
-    if (!c->by_category || d->n_drawn == 0)
+    bool has_unread = d->l->trace->slices.n >
+                      LABELS_ENOUGH; /* names of slices that are too narrow for them */
+    if ((!c->by_category && !has_unread) || c->n_keys < 2 || d->n_drawn == 0)
         return y;
-    for (; n < c->n_categories; n++) {
-        struct sv_text text = sv_dict_text(d->l->trace->dict, c->categories[n]);
+    for (; n < c->n_keys; n++) {
+        struct sv_text text = sv_dict_text(d->l->trace->dict, c->keys[n]);
         items[n].text = sv_picture_text(d->p, text.bytes, text.len);
         items[n].color = sv_palette[n];
     }
     if (c->has_others) {
-        items[n].text = sv_picture_printf(d->p, "other categories");
+        items[n].text =
+            sv_picture_printf(d->p, "other %s", c->by_category ? "categories" : "names");
         items[n++].color = SV_COLOR_GREY;
     }
     return sv_plot_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items, n);
@@ -547,7 +650,7 @@ static void draw_all(struct drawing *d)
                                .max = o->arrows_max};
     d->n_arrows = sv_arrows_draw(d->p, &arrows);
     if (d->n_arrows > o->arrows_max && o->arrows_max)
-        bottom = sv_plot_frame_warn(
+        bottom = sv_plot_frame_note(
             d->p, bottom,
             sv_picture_printf(d->p, "%zu arrows are not drawn (--arrows)", d->n_arrows));
     d->p->height = bottom + SV_MARGIN;
@@ -570,14 +673,20 @@ size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
                    &(struct sv_layout_window){.from_ns = d.activity.from_ns,
                                               .to_ns = d.activity.to_ns,
                                               .width = floor(fmax(right - d.left, 50))});
+    d.is_wanted = sv_alloc(l.n_rows + 1);
     d.is_drawn = sv_alloc(l.n_rows + 1);
+    d.order = sv_alloc((l.n_rows + 1) * sizeof *d.order);
     d.row_y = sv_alloc((l.n_rows + 1) * sizeof *d.row_y);
     find_bands(&d, &l);
     choose_rows(&d);
+    order_rows(&d);
     draw_all(&d);
     size_t n = d.n_drawn + d.bands.n;
     sv_bands_fini(&d.bands);
+    sv_crowds_fini(&d.crowds);
+    free(d.is_wanted);
     free(d.is_drawn);
+    free(d.order);
     free(d.row_y);
     free(d.is_machine);
     free(d.is_app);

@@ -9,6 +9,7 @@
 #include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
+#include "analysis/sql/fold.h"
 #include "analysis/sql/impl.h"
 #include "core/base/mem.h"
 
@@ -226,6 +227,8 @@ static int create_function(struct sv_sql *q, const char *p, const char **tail, s
     if (sqlite3_create_function_v2(q->db, name, f->n_params, flags, f, call_function, NULL, NULL,
                                    NULL) != SQLITE_OK)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: %s", name, sqlite3_errmsg(q->db));
+    /* Another meaning of sum() and its like: such statements cannot be rewritten. */
+    q->has_own_aggregate |= sv_sql_is_aggregate(name);
     return 1;
 }
 

@@ -14,6 +14,14 @@ bool sv_sql_has_args(struct sv_sql *q, uint32_t handle);
 /* Whether a slice has one of these categories, listed as in SQL: 'a', 'b'. */
 bool sv_sql_has_category(struct sv_sql *q, const char *list);
 
+/* A row of `slice` as SQL shows it: the columns of sv_typed_table("slice"), in their order. `id` is the row's, as the index has it. */
+enum { SV_SQL_SLICE_CELLS = 15 };
+void sv_sql_slice_cells(struct sv_sql *q, uint32_t row, uint32_t id,
+                        struct sv_cell cells[SV_SQL_SLICE_CELLS]);
+
+/* SELECT * FROM slice: the same names, rows and order. */
+int sv_sql_slice_rows(struct sv_sql *q, struct sv_rows_sink *rows, struct sv_err *err);
+
 /* A row of `args`; all of it is valid until the call returns. */
 struct sv_arg_row {
     int64_t id, set;

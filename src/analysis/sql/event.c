@@ -18,7 +18,7 @@ static uint64_t counter_rows(struct sv_sql *q)
     return q->trace->counters.n;
 }
 
-static int counter_order(struct sv_sql *q, const sqlite3_index_info *info, bool has_conds)
+static int counter_order(struct sv_sql *q, sqlite3_index_info *info, bool has_conds)
 {
     (void)q;
     (void)has_conds;

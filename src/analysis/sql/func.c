@@ -10,26 +10,47 @@
  *   to_realtime(ts), to_monotonic(ts)   the trace's time on another clock; NULL when the trace does not relate them
  *   slice_is_ancestor(a, b)             whether slice a encloses slice b
  *   extract_metadata(name)              the value in `metadata`
+ *   has_gpu_slices()                    whether gpu_slice can have rows: else its view need not look at every slice
+ *   frame_function(text), frame_file(text), frame_line(text)   the parts of a frame of a stack
  *
  * Registered once per connection; none of them can reach a file. */
 #include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
 #include "analysis/sql/impl.h"
+#include "analysis/sql/typed.h"
+#include "analysis/stats.h"
 #include "core/base/mem.h"
+#include "core/stream/frame_text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- percentile ---- */
 
 struct values {
-    double *items;
+    int64_t *items; /* bits of doubles, so that they compare as the doubles do */
     size_t n, cap;
     double p;
 };
+
+static int64_t to_ordered(double d)
+{
+    int64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+static double from_ordered(int64_t bits)
+{
+    double d;
+    bits = bits < 0 ? bits ^ INT64_MAX : bits;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
 
 static void percentile_step(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
@@ -48,13 +69,7 @@ static void percentile_step(sqlite3_context *ctx, int argc, sqlite3_value **argv
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
         return;
     v->items = sv_grow(v->items, &v->cap, v->n + 1, sizeof *v->items);
-    v->items[v->n++] = sqlite3_value_double(argv[0]);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    v->items[v->n++] = to_ordered(sqlite3_value_double(argv[0]));
 }
 
 static void percentile_final(sqlite3_context *ctx)
@@ -63,10 +78,10 @@ static void percentile_final(sqlite3_context *ctx)
     if (!v)
         return;
     if (v->n) {
-        qsort(v->items, v->n, sizeof *v->items, by_value);
         double at = v->p / 100 * (double)(v->n - 1), below = floor(at);
-        size_t i = (size_t)below, next = i + 1 < v->n ? i + 1 : i;
-        sqlite3_result_double(ctx, v->items[i] + (at - below) * (v->items[next] - v->items[i]));
+        int64_t next;
+        double value = from_ordered(sv_select_kth(v->items, v->n, (size_t)below, &next));
+        sqlite3_result_double(ctx, value + (at - below) * (from_ordered(next) - value));
     }
     free(v->items);
     v->items = NULL;
@@ -258,6 +273,52 @@ static void extract_metadata(sqlite3_context *ctx, int argc, sqlite3_value **arg
     sqlite3_finalize(s);
 }
 
+static void has_gpu_slices(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    (void)argv;
+    struct sv_sql *q = sqlite3_user_data(ctx);
+    bool has = sv_sql_has_category(q, SV_CATEGORIES_GPU_SLICE);
+    for (uint32_t k = 1; k < q->dict->n_tracks && !has; k++)
+        has = q->dict->tracks[k].kind == SV_TRACK_GPU || q->dict->tracks[k].kind == SV_TRACK_STREAM;
+    sqlite3_result_int(ctx, has);
+}
+
+static const char *frame_text(sqlite3_value *value, struct sv_frame_parts *p)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    if (text)
+        *p = sv_frame_parts(text, (size_t)sqlite3_value_bytes(value));
+    return text;
+}
+
+static void frame_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    struct sv_frame_parts p;
+    const char *text = frame_text(argv[0], &p);
+    (void)argc;
+    if (text)
+        sqlite3_result_text(ctx, text, (int)p.function_len, SQLITE_TRANSIENT);
+}
+
+static void frame_file(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    struct sv_frame_parts p;
+    const char *text = frame_text(argv[0], &p);
+    (void)argc;
+    if (text && p.file_len)
+        sqlite3_result_text(ctx, text + p.file_at, (int)p.file_len, SQLITE_TRANSIENT);
+}
+
+static void frame_line(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    struct sv_frame_parts p;
+    const char *text = frame_text(argv[0], &p);
+    (void)argc;
+    if (text && p.line)
+        sqlite3_result_int64(ctx, p.line);
+}
+
 int sv_sql_add_functions(struct sv_sql *q)
 {
     static const struct {
@@ -276,6 +337,10 @@ int sv_sql_add_functions(struct sv_sql *q)
         {"to_monotonic", 1, to_monotonic},
         {"slice_is_ancestor", 2, slice_is_ancestor},
         {"extract_metadata", 1, extract_metadata},
+        {"has_gpu_slices", 0, has_gpu_slices},
+        {"frame_function", 1, frame_function},
+        {"frame_file", 1, frame_file},
+        {"frame_line", 1, frame_line},
     };
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)

@@ -1,12 +1,14 @@
 /* Internal header of analysis/sql: what its files share.
  *
- *   sql.c         the connection, running statements, export
+ *   sql.c         the connection, running statements        analysis/sql/export.c  all tables as a SQLite file, by tree_file.c
  *   analysis/sql/table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
  *   analysis/sql/slice.c   slice          analysis/sql/track.c  track      analysis/sql/thread.c  thread, process      analysis/sql/event.c  counter, flow, loss
  *   analysis/sql/args.c    args, EXTRACT_ARG                                      analysis/sql/meta.c   stats, metadata, clocks, machine
  *   analysis/sql/origin.c  columns about rank and host
  *   analysis/sql/walk.c    ancestor_slice and other functions that give rows      analysis/sql/span.c   SPAN_JOIN
  *   analysis/sql/step.c    step          analysis/sql/collective.c  collective    analysis/sql/dialect.c  Perfetto's own statements
+ *   analysis/sql/engine.c  engine_request, engine_step, engine_step_member, token
+ *   analysis/sql/fold.c    aggregates rewritten over analysis/sql/groups.c        analysis/sql/words.c  the words of a statement
  *   analysis/sql/func.c    functions of values                                    analysis/sql/views.c  the views */
 #ifndef SV_ANALYSIS_SQL_IMPL_H
 #define SV_ANALYSIS_SQL_IMPL_H
@@ -22,8 +24,10 @@
 
 struct sv_steps;
 struct sv_sql_comm;
+struct sv_llm;
 struct sv_track_rows;
 struct sv_sql_function;
+struct sv_sql_group_set;
 
 /* A thread or process: `track` is 0 where the trace only implies it (the idle one, the main thread of a process). */
 struct sv_sql_task {
@@ -59,7 +63,14 @@ struct sv_sql {
     uint8_t *categories;      /* by string, whether a slice has it as category; made at first use */
     struct sv_steps *steps;   /* made at first use */
     struct sv_sql_comm *comm; /* collectives; made at first use */
-    bool is_writing;          /* export: files may be attached */
+    struct sv_llm *llm;       /* engines; made at first use */
+    struct sv_sql_group_set **group_sets; /* of the running statement (groups.c) */
+    size_t cap_group_sets;
+    uint32_t n_group_sets, n_name_scans;
+    uint16_t *category_numbers; /* by string; made at first use */
+    int sums;                   /* enum sv_sql_sums, if has_sums */
+    bool has_sums, has_own_aggregate;
+    bool is_writing;                   /* export: files may be attached */
     int64_t limit_ms, deadline_ms;     /* of the running statements; 0: no limit */
     struct sv_sql_function *functions; /* made by CREATE PERFETTO FUNCTION */
     char foreign_module[104];          /* an included module of which Stave has nothing */
@@ -69,14 +80,20 @@ struct sv_sql {
 
 enum sv_sql_op {
     SV_OP_EQ = 'e',
+    SV_OP_IN = 'i', /* the value is a list, for sqlite3_vtab_in_first() */
     SV_OP_GT = 'g',
     SV_OP_GE = 'G',
     SV_OP_LT = 'l',
     SV_OP_LE = 'L',
     SV_OP_GLOB = '*',
     SV_OP_LIKE = '%',
-    SV_OP_NULL = '0'
+    SV_OP_NULL = '0',
+    SV_OP_LIMIT = 'n', /* of the whole statement; the column means nothing */
+    SV_OP_OFFSET = 'o'
 };
+
+/* Part of what order() returns: start() wants LIMIT and OFFSET as conditions. */
+#define SV_ORDER_LIMITED 0x40
 
 /* A condition that SQLite hands down: column OP value. */
 struct sv_sql_cond {
@@ -97,18 +114,22 @@ struct sv_sql_key {
 };
 
 struct sv_sql_table {
-    const char *name, *columns; /* columns: as in CREATE TABLE */
+    const char *name, *columns; /* columns: as in CREATE TABLE; NULL: those of typed.h */
     const struct sv_sql_key *keys;
     size_t n_keys;
+    unsigned
+        exact; /* columns, as bits, whose conditions start() applies to the letter: SQLite does not check them again */
     uint64_t (*rows)(struct sv_sql *q); /* how many there are, roughly */
     /* The order that can be given for ORDER BY, as a number > 0 for start(), else 0. */
-    int (*order)(struct sv_sql *q, const sqlite3_index_info *info, bool has_conds);
+    int (*order)(struct sv_sql *q, sqlite3_index_info *info, bool has_conds);
     /* Begins an iteration: sets the range of the cursor by sv_sql_range(), _list() or _none(). Conditions may be used or not:
      * SQLite checks each row again. */
     int (*start)(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n);
     int (*step)(struct sv_sql_cursor *c); /* NULL: the next of the range */
     void (*column)(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
     void (*finish)(struct sv_sql_cursor *c); /* frees `state`, may be NULL */
+    bool (*passes)(const struct sv_sql_cursor
+                       *c); /* whether the current row is wanted; asked if `is_filtered` */
     /* Asks the memory for the columns `used` (bits) of a row that will be current soon; may be NULL. */
     void (*prefetch)(const struct sv_sql *q, uint32_t row, unsigned used);
     int n_arguments; /* hidden columns at the end that must be given: the table is a function */
@@ -122,6 +143,7 @@ struct sv_sql_cursor {
     const uint32_t *rows;         /* the rows in question, or NULL: all numbers from at to end */
     uint32_t *owned;              /* a list made for this cursor */
     uint64_t at, end;             /* positions; what is left is [at, end) */
+    bool is_filtered;             /* rows that do not pass() are left out */
     bool is_backward;             /* from end - 1 down to at */
     uint64_t row;                 /* the current one */
     unsigned used;                /* columns that the statement reads, as bits */
@@ -158,7 +180,8 @@ extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_s
     sv_sql_counter, sv_sql_flow, sv_sql_loss, sv_sql_args, sv_sql_stats, sv_sql_metadata,
     sv_sql_clock_snapshot, sv_sql_machine, sv_sql_ancestor, sv_sql_descendant, sv_sql_connected,
     sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step, sv_sql_collective,
-    sv_sql_ancestor_and_self, sv_sql_descendant_and_self;
+    sv_sql_ancestor_and_self, sv_sql_descendant_and_self, sv_sql_engine_request, sv_sql_engine_step,
+    sv_sql_engine_step_member, sv_sql_token;
 
 /* The columns of `slice`, shared by all tables whose rows are slices. */
 #define SV_SQL_SLICE_SHOWN                                                                     \
@@ -193,6 +216,7 @@ enum {
 };
 /* Functions that give slices have their arguments where `slice` has its hidden columns. */
 #define SV_SLICE_ARGUMENT SV_SLICE_KIND
+_Static_assert((int)SV_SQL_SLICE_CELLS == (int)SV_SLICE_KIND, "columns that are not hidden");
 void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
 
 /* Argument sets: those of slices are the store's handles; those of tracks and processes are made here, with numbers past 32 bits. */
@@ -209,10 +233,23 @@ static inline int64_t sv_sql_arg_set(enum sv_arg_owner owner, uint32_t number)
 }
 const char *sv_sql_track_type(const struct sv_sql *q, sv_track track);
 
+/* What SQLite says went wrong. */
+int sv_sql_error(struct sv_sql *q, const char *doing, struct sv_err *err);
+
 int sv_sql_add_functions(struct sv_sql *q);
 int sv_sql_add_arg_functions(struct sv_sql *q);
 int sv_sql_add_span_join(struct sv_sql *q);
+/* thread_slice: what it has of others than slices (s), and where from. */
+#define SV_SQL_THREAD_SLICE_OWNERS                                                   \
+    "k.name AS track_name, t.name AS thread_name, t.utid, t.tid, t.is_main_thread, " \
+    "p.name AS process_name, p.upid, p.pid"
+#define SV_SQL_THREAD_SLICE_JOIN                                                     \
+    "JOIN thread_track k ON s.track_id = k.id JOIN thread t USING (utid) LEFT JOIN " \
+    "process p USING (upid)"
 extern const char *const sv_sql_views[]; /* CREATE statements, NULL-terminated */
+
+/* The first `want` rows by duration (is_down: longest first), *n of them; free() it. */
+uint32_t *sv_sql_longest(const struct sv_sql *q, bool is_down, uint64_t want, uint64_t *n);
 
 void sv_sql_flow_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
 /* The row of the slice with the id in `value`, or SV_NO_ROW. */
@@ -229,6 +266,7 @@ void sv_sql_forget_functions(struct sv_sql *q);
 
 void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_forget_comm(struct sv_sql *q);
+void sv_sql_forget_llm(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);
 uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
 

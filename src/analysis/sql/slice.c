@@ -16,7 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum order { ANY = -1, NONE, TIME, TIME_DOWN, TRACKS, TRACKS_DOWN, NAMES, NAMES_DOWN };
+enum order {
+    ANY = -1,
+    NONE,
+    TIME,
+    TIME_DOWN,
+    TRACKS,
+    TRACKS_DOWN,
+    NAMES,
+    NAMES_DOWN,
+    NAMES_ONCE, /* one row of each name */
+    DUR = SV_ORDER_LIMITED,
+    DUR_DOWN
+};
 
 static uint64_t slice_rows(struct sv_sql *q)
 {
@@ -44,19 +56,55 @@ static bool terms_are(const sqlite3_index_info *info, const int *columns, int n)
     return true;
 }
 
-static int slice_order(struct sv_sql *q, const sqlite3_index_info *info, bool has_conds)
+static bool is_filtered(int column)
+{
+    return column == SV_SLICE_DUR || column == SV_SLICE_CATEGORY || column == SV_SLICE_CAT;
+}
+
+/* Whether the statement has a LIMIT that is handed down, and no condition. */
+static bool is_limited(const sqlite3_index_info *info)
+{
+    bool has_limit = false;
+    for (int i = 0; i < info->nConstraint; i++) {
+        bool is_limit = info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT;
+        if ((!is_limit && info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_OFFSET) ||
+            !info->aConstraint[i].usable)
+            return false;
+        has_limit |= is_limit;
+    }
+    return has_limit;
+}
+
+/* SELECT DISTINCT name: SQLite leaves out what repeats, and so may the table. */
+static bool is_distinct_name(sqlite3_index_info *info)
+{
+    return sqlite3_vtab_distinct(info) >= 2 && info->colUsed == 1u << SV_SLICE_NAME &&
+           !info->aOrderBy[0].desc;
+}
+
+static int slice_order(struct sv_sql *q, sqlite3_index_info *info, bool has_conds)
 {
     (void)q;
     static const int time[] = {SV_SLICE_TS, SV_SLICE_ID}, id[] = {SV_SLICE_ID},
                      tracks[] = {SV_SLICE_TRACK, SV_SLICE_TS, SV_SLICE_ID},
-                     name[] = {SV_SLICE_NAME};
+                     name[] = {SV_SLICE_NAME}, dur[] = {SV_SLICE_DUR};
     int down = info->aOrderBy[0].desc ? 1 : 0;
+    /* Durations and categories do not narrow the rows to a piece of the store: an order is worth more. */
+    for (int i = 0; has_conds; i++) {
+        if (i == info->nConstraint)
+            has_conds = false;
+        else if (info->aConstraintUsage[i].argvIndex > 0 &&
+                 !is_filtered(info->aConstraint[i].iColumn))
+            break;
+    }
     if (terms_are(info, time, 2) || terms_are(info, id, 1))
         return TIME + down;
     if (!has_conds && terms_are(info, tracks, 3))
         return TRACKS + down;
     if (!has_conds && terms_are(info, name, 1))
-        return NAMES + down;
+        return is_distinct_name(info) ? NAMES_ONCE : NAMES + down;
+    if (terms_are(info, dur, 1) && is_limited(info))
+        return DUR + down;
     return NONE;
 }
 
@@ -76,6 +124,82 @@ static void track_rows(const struct sv_trace *t, sv_track track, struct window w
     const struct sv_trace_track *k = &t->tracks[track];
     *from = w.from_ns == INT64_MIN ? k->first : sv_trace_row_from(t, track, w.from_ns);
     *to = w.to_ns == INT64_MAX ? k->end : sv_trace_row_from(t, track, w.to_ns + 1);
+}
+
+/* ---- conditions that are applied row by row, but without a call of SQLite ---- */
+
+struct filter {
+    uint8_t *cats; /* by string, whether it is one that is asked for; NULL: all are */
+    int64_t dur_from, dur_to;
+    bool is_set, has_category; /* has_category: a string of the trace is among those asked for */
+};
+
+static bool slice_passes(const struct sv_sql_cursor *c)
+{
+    const struct filter *f = c->state;
+    const struct sv_slices *s = &c->q->trace->slices;
+    return (!f->cats || f->cats[s->cat[c->row]]) && s->dur_ns[c->row] >= f->dur_from &&
+           s->dur_ns[c->row] <= f->dur_to;
+}
+
+static void slice_finish(struct sv_sql_cursor *c)
+{
+    struct filter *f = c->state;
+    if (f)
+        free(f->cats);
+    free(f);
+    c->state = NULL;
+}
+
+static void want_category(const struct sv_sql *q, struct filter *f, sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    sv_str s = text ? sv_dict_find_str(q->dict, text, (size_t)sqlite3_value_bytes(value)) : 0;
+    if (s) {
+        f->cats[s] = 1;
+        f->has_category = true;
+    }
+}
+
+/* A condition on a category. Several hold together, so the second one is left to SQLite. */
+static void take_category(const struct sv_sql *q, const struct sv_sql_cond *cond, struct filter *f)
+{
+    sqlite3_value *value = NULL;
+    if (f->cats)
+        return;
+    f->cats = sv_alloc((size_t)q->dict->n_strings + 1);
+    f->is_set = true;
+    if (cond->op == SV_OP_EQ)
+        want_category(q, f, cond->value);
+    for (int rc = cond->op == SV_OP_IN ? sqlite3_vtab_in_first(cond->value, &value) : SQLITE_DONE;
+         rc == SQLITE_OK && value; rc = sqlite3_vtab_in_next(cond->value, &value))
+        want_category(q, f, value);
+}
+
+static struct filter filter_of(const struct sv_sql *q, const struct sv_sql_cond *conds, size_t n)
+{
+    struct filter f = {.dur_from = INT64_MIN, .dur_to = INT64_MAX};
+    for (size_t i = 0; i < n; i++) {
+        if (conds[i].column == SV_SLICE_DUR) {
+            sv_sql_narrow(&conds[i], &f.dur_from, &f.dur_to);
+            f.is_set = true;
+        } else if (conds[i].column == SV_SLICE_CATEGORY || conds[i].column == SV_SLICE_CAT) {
+            take_category(q, &conds[i], &f);
+        }
+    }
+    return f;
+}
+
+/* Leaves it to the cursor, or nothing to it when no slice can pass. */
+static void set_filter(struct sv_sql_cursor *c, const struct filter *f)
+{
+    if (!f->is_set)
+        return;
+    struct filter *kept = c->state = sv_alloc(sizeof *kept);
+    *kept = *f;
+    c->is_filtered = true;
+    if (f->cats && !f->has_category)
+        sv_sql_none(c);
 }
 
 static void start_id(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
@@ -268,6 +392,31 @@ static void start_window(struct sv_sql_cursor *c, struct window w)
     sv_sql_own(c, rows, n);
 }
 
+/* The first row of each name. */
+static void start_names_once(struct sv_sql_cursor *c)
+{
+    const struct sv_names *names = sv_index_names(c->q->index);
+    uint32_t *rows = sv_alloc(((size_t)names->n_groups + 1) * sizeof *rows);
+    for (uint32_t g = 0; g < names->n_groups; g++)
+        rows[g] = names->rows[names->start[g]];
+    sv_sql_own(c, rows, names->n_groups);
+}
+
+/* As many by duration as LIMIT and OFFSET ask for; SQLite applies both again. */
+static void start_longest(struct sv_sql_cursor *c, bool is_down, const struct sv_sql_cond *conds,
+                          size_t n_conds)
+{
+    uint64_t want = 0, n;
+    for (size_t i = 0; i < n_conds; i++) {
+        int64_t v = sqlite3_value_int64(conds[i].value);
+        bool is_limit = conds[i].op == SV_OP_LIMIT;
+        uint64_t part = v >= 0 ? (uint64_t)v : is_limit ? UINT64_MAX : 0; /* -1: no limit */
+        want = want + part < want ? UINT64_MAX : want + part;
+    }
+    uint32_t *rows = sv_sql_longest(c->q, is_down, want, &n);
+    sv_sql_own(c, rows, n);
+}
+
 static void start_all(struct sv_sql_cursor *c, int order, struct window w)
 {
     const struct sv_trace *t = c->q->trace;
@@ -291,14 +440,19 @@ static int slice_start(struct sv_sql_cursor *c, int order, const struct sv_sql_c
 {
     const struct sv_sql_cond *cond, *track, *name;
     struct window w = {INT64_MIN, INT64_MAX};
+    struct filter f = filter_of(c->q, conds, n);
     for (size_t i = 0; i < n; i++)
         if (conds[i].column == SV_SLICE_TS && conds[i].op != SV_OP_NULL)
             sv_sql_narrow(&conds[i], &w.from_ns, &w.to_ns);
     c->is_backward = order == TIME_DOWN || order == TRACKS_DOWN || order == NAMES_DOWN;
     track = sv_sql_find_cond(conds, n, SV_SLICE_TRACK, SV_OP_EQ);
     name = sv_sql_find_cond(conds, n, SV_SLICE_NAME, SV_OP_EQ);
-    if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_ID, SV_OP_EQ)) ||
-        (cond = sv_sql_find_cond(conds, n, SV_SLICE_SLICE_ID, SV_OP_EQ)))
+    if (order == DUR || order == DUR_DOWN)
+        start_longest(c, order == DUR_DOWN, conds, n);
+    else if (order == NAMES_ONCE)
+        start_names_once(c);
+    else if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_ID, SV_OP_EQ)) ||
+             (cond = sv_sql_find_cond(conds, n, SV_SLICE_SLICE_ID, SV_OP_EQ)))
         start_id(c, cond);
     else if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_PARENT, SV_OP_EQ)))
         start_children(c, cond);
@@ -313,6 +467,7 @@ static int slice_start(struct sv_sql_cursor *c, int order, const struct sv_sql_c
         start_pattern(c, cond);
     else
         start_all(c, order, w);
+    set_filter(c, &f);
     return SQLITE_OK;
 }
 
@@ -423,9 +578,10 @@ static void slice_prefetch(const struct sv_sql *q, uint32_t row, unsigned used)
 }
 
 static const struct sv_sql_key slice_keys[] = {
-    {SV_SLICE_ID, "e", 0},       {SV_SLICE_SLICE_ID, "e", 0}, {SV_SLICE_PARENT, "e", 1e-6},
-    {SV_SLICE_TRACK, "e", 0.01}, {SV_SLICE_TS, "e", 1e-5},    {SV_SLICE_TS, "gGlL", 0.05},
-    {SV_SLICE_NAME, "e", 0.01},  {SV_SLICE_NAME, "*%", 0.1},  {SV_SLICE_VIEW_ROW, "e", 0.01},
+    {SV_SLICE_ID, "e", 0},          {SV_SLICE_SLICE_ID, "e", 0}, {SV_SLICE_PARENT, "e", 1e-6},
+    {SV_SLICE_TRACK, "e", 0.01},    {SV_SLICE_TS, "e", 1e-5},    {SV_SLICE_TS, "gGlL", 0.05},
+    {SV_SLICE_NAME, "e", 0.01},     {SV_SLICE_NAME, "*%", 0.1},  {SV_SLICE_VIEW_ROW, "e", 0.01},
+    {SV_SLICE_CATEGORY, "ei", 0.2}, {SV_SLICE_CAT, "ei", 0.2},   {SV_SLICE_DUR, "egGlL", 0.5},
 };
 
 const struct sv_sql_table sv_sql_slice = {
@@ -438,5 +594,7 @@ const struct sv_sql_table sv_sql_slice = {
     .start = slice_start,
     .column = sv_sql_slice_column,
     .prefetch = slice_prefetch,
+    .passes = slice_passes,
+    .finish = slice_finish,
 };
 #endif

@@ -86,6 +86,8 @@ bool sv_sql_is_built_in(void)
     return false;
 }
 #else
+#include "analysis/sql/fold.h"
+#include "analysis/sql/groups.h"
 #include "analysis/sql/impl.h"
 #include "analysis/track_rows.h"
 #include "core/base/mem.h"
@@ -156,6 +158,11 @@ static const struct sv_sql_table *const tables[] = {
     &sv_sql_collective,
     &sv_sql_ancestor_and_self,
     &sv_sql_descendant_and_self,
+    &sv_sql_engine_request,
+    &sv_sql_engine_step,
+    &sv_sql_engine_step_member,
+    &sv_sql_token,
+    &sv_sql_groups,
 };
 
 static int add_everything(struct sv_sql *q)
@@ -168,13 +175,15 @@ static int add_everything(struct sv_sql *q)
     if (rc == SQLITE_OK)
         rc = sv_sql_add_arg_functions(q);
     if (rc == SQLITE_OK)
+        rc = sv_sql_add_group_functions(q);
+    if (rc == SQLITE_OK)
         rc = sv_sql_add_span_join(q);
     for (const char *const *v = sv_sql_views; rc == SQLITE_OK && *v; v++)
         rc = sqlite3_exec(q->db, *v, NULL, NULL, NULL);
     return rc;
 }
 
-static int sqlite_error(struct sv_sql *q, const char *doing, struct sv_err *err)
+int sv_sql_error(struct sv_sql *q, const char *doing, struct sv_err *err)
 {
     int rc = sqlite3_errcode(q->db);
     int code = rc == SQLITE_NOMEM                        ? SV_ENOMEM
@@ -209,7 +218,7 @@ int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, 
         rc = add_everything(q);
     if (rc == SQLITE_OK)
         rc = sqlite3_set_authorizer(q->db, authorize, q);
-    return rc == SQLITE_OK ? 0 : sqlite_error(q, "opening SQLite", err);
+    return rc == SQLITE_OK ? 0 : sv_sql_error(q, "opening SQLite", err);
 }
 
 void sv_sql_close(struct sv_sql *q)
@@ -234,10 +243,14 @@ void sv_sql_close(struct sv_sql *q)
     free(q->origins);
     sv_sql_forget_steps(q);
     sv_sql_forget_comm(q);
+    sv_sql_forget_llm(q);
     free(q->self_ns);
     sv_track_rows_free(q->rows);
     free(q->arg_sets);
     free(q->categories);
+    sv_sql_forget_groups(q);
+    free(q->group_sets);
+    free(q->category_numbers);
     free(q);
 }
 
@@ -348,24 +361,56 @@ static int give_head(sqlite3_stmt *s, int n, struct sv_rows_sink *rows, struct s
     return code;
 }
 
-/* Runs one prepared statement to its end. */
-static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, const char *at,
-                         struct sv_rows_sink *rows, struct sv_err *err)
+/* Runs a prepared statement to its end; *given counts its rows. 1: SQLite failed. */
+static int give_rows(sqlite3_stmt *s, struct sv_cell *cells, struct sv_rows_sink *rows,
+                     uint64_t *given, struct sv_err *err)
 {
     int n = sqlite3_column_count(s), rc, code = 0;
-    struct sv_cell *cells = sv_alloc(((size_t)n + 1) * sizeof *cells);
-    if (n)
-        code = give_head(s, n, rows, err);
     while (code >= 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
-        if (rc != SQLITE_ROW) {
-            code = statement_error(q, sql, at, err);
-            break;
-        }
+        if (rc != SQLITE_ROW)
+            return 1;
         fill_cells(s, cells, n);
+        ++*given;
         code = rows->row(rows, cells, (size_t)n, err);
     }
+    return code;
+}
+
+/* The same statement over groups of slices, if it only aggregates; else NULL. */
+static sqlite3_stmt *folded(struct sv_sql *q, sqlite3_stmt *s, const char *at, const char *tail)
+{
+    sqlite3_stmt *f = NULL;
+    char *sql = sqlite3_stmt_readonly(s) ? sv_sql_fold(q, at, tail) : NULL;
+    if (sql && (sqlite3_prepare_v2(q->db, sql, -1, &f, NULL) != SQLITE_OK ||
+                sqlite3_column_count(f) != sqlite3_column_count(s))) {
+        sqlite3_finalize(f);
+        f = NULL;
+    }
+    free(sql);
+    return f;
+}
+
+static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, const char *at,
+                         const char *tail, struct sv_rows_sink *rows, struct sv_err *err)
+{
+    int n = sqlite3_column_count(s), code = 0;
+    uint64_t given = 0;
+    struct sv_cell *cells = sv_alloc(((size_t)n + 1) * sizeof *cells);
+    sqlite3_stmt *fast = n ? folded(q, s, at, tail) : NULL;
+    if (n)
+        code = give_head(s, n, rows, err);
+    if (code >= 0 && fast)
+        code = give_rows(fast, cells, rows, &given, err);
+    /* What groups cannot answer (too many categories) is asked of the slices. */
+    if (code >= 0 && (!fast || (code == 1 && !given && sqlite3_errcode(q->db) == SQLITE_ERROR)))
+        code = give_rows(s, cells, rows, &given, err);
+    if (code == 1)
+        code = statement_error(q, sql, at, err);
     if (code >= 0 && n)
         code = rows->end(rows, err);
+    sqlite3_finalize(fast);
+    sqlite3_reset(s); /* its cursors are closed before what they refer to is gone */
+    sv_sql_forget_groups(q);
     free(cells);
     return code;
 }
@@ -385,68 +430,12 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, str
         if (sqlite3_prepare_v2(q->db, at, -1, &s, &tail) != SQLITE_OK)
             code = statement_error(q, text, at, err);
         else if (s)
-            code = run_statement(q, s, text, at, rows, err);
+            code = run_statement(q, s, text, at, tail, rows, err);
         sqlite3_finalize(s);
         at = tail ? tail : at + strlen(at);
     }
     free(text);
     return code < 0 ? code : 0;
-}
-
-/* ---- export ---- */
-
-static int exec(struct sv_sql *q, const char *doing, char *sql, struct sv_err *err)
-{
-    int rc = sql ? sqlite3_exec(q->db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
-    sqlite3_free(sql);
-    return rc == SQLITE_OK ? 0 : sqlite_error(q, doing, err);
-}
-
-/* Views that need nothing but the exported tables stay views. */
-static int export_views(struct sv_sql *q, const char *path, struct sv_err *err)
-{
-    static const char *const names[] = {"slices ",        "instants ",
-                                        "counters ",      "thread_slice ",
-                                        "process_slice ", "thread_or_process_slice ",
-                                        "sched_slice "};
-    const char *begin = "CREATE VIEW ";
-    int code = 0;
-    for (const char *const *v = sv_sql_views; *v; v++) {
-        const char *name = *v + strlen(begin);
-        for (size_t i = 0; i < sizeof names / sizeof *names && code >= 0; i++)
-            if (strncmp(name, names[i], strlen(names[i])) == 0)
-                code = exec(q, path, sqlite3_mprintf("%sout.%s", begin, name), err);
-    }
-    return code;
-}
-
-int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
-{
-    static const char *const indexes[] = {
-        "CREATE INDEX out.slice_ts ON slice(ts)",
-        "CREATE INDEX out.slice_track ON slice(track_id, ts)",
-        "CREATE INDEX out.slice_name ON slice(name)",
-        "CREATE INDEX out.slice_id ON slice(id)",
-        "CREATE INDEX out.args_set ON args(arg_set_id)",
-        "CREATE INDEX out.counter_track_ts ON counter(track_id, ts)"};
-    q->is_writing = true;
-    int code = exec(q, path, sqlite3_mprintf("ATTACH %Q AS out", path), err);
-    if (code >= 0)
-        code = exec(
-            q, path,
-            sqlite3_mprintf("PRAGMA out.journal_mode = OFF; PRAGMA out.synchronous = OFF; BEGIN"),
-            err);
-    for (const char *const *t = sv_sql_tables(); code >= 0 && *t; t++)
-        code = exec(q, path,
-                    sqlite3_mprintf("CREATE TABLE out.%Q AS SELECT * FROM main.%Q", *t, *t), err);
-    for (size_t i = 0; code >= 0 && i < sizeof indexes / sizeof *indexes; i++)
-        code = exec(q, path, sqlite3_mprintf("%s", indexes[i]), err);
-    if (code >= 0)
-        code = export_views(q, path, err);
-    if (code >= 0)
-        code = exec(q, path, sqlite3_mprintf("COMMIT; DETACH out"), err);
-    q->is_writing = false;
-    return code;
 }
 #endif
 
@@ -487,6 +476,9 @@ const char *const *sv_sql_tables(void)
                                         "request",
                                         "step",
                                         "collective",
+                                        "engine_step",
+                                        "engine_step_member",
+                                        "token",
                                         NULL};
     return names;
 }

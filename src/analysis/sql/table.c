@@ -8,6 +8,7 @@
 
 #ifdef SV_HAVE_SQLITE
 #include "analysis/sql/impl.h"
+#include "analysis/sql/typed.h"
 #include "core/base/mem.h"
 
 #include <math.h>
@@ -32,11 +33,16 @@ static int table_connect(sqlite3 *db, void *aux, int argc, const char *const *ar
     (void)argv;
     (void)message;
     const struct module *m = aux;
-    char *sql = sqlite3_mprintf("CREATE TABLE x(%s)", m->table->columns);
-    if (!sql)
-        return SQLITE_NOMEM;
-    int rc = sqlite3_declare_vtab(db, sql);
-    sqlite3_free(sql);
+    struct sv_buf sql;
+    sv_buf_init(&sql, 1 << 16);
+    sv_buf_str(&sql, "CREATE TABLE x(");
+    if (m->table->columns)
+        sv_buf_str(&sql, m->table->columns);
+    else
+        sv_typed_declare(sv_typed_table(m->table->name), &sql);
+    sv_buf_byte(&sql, ')');
+    int rc = sqlite3_declare_vtab(db, sv_buf_cstr(&sql));
+    sv_buf_fini(&sql);
     if (rc != SQLITE_OK)
         return rc;
     sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
@@ -111,16 +117,36 @@ static void choose(const struct table *t, sqlite3_index_info *info, struct choic
         const struct sv_sql_key *key = is_argument ? NULL : find_key(t->table, column, op);
         if (!is_argument && (!key || !is_binary(info, i, op)))
             continue;
+        if (op == SV_OP_EQ && key && strchr(key->ops, SV_OP_IN) && sqlite3_vtab_in(info, i, -1)) {
+            sqlite3_vtab_in(
+                info, i,
+                1); /* all values at once: one after the other, rows would leave their order */
+            op = SV_OP_IN;
+        }
         c->pairs[2 * c->n] = (char)('A' + column);
         c->pairs[2 * c->n + 1] = op;
         info->aConstraintUsage[i].argvIndex = ++c->n;
-        info->aConstraintUsage[i].omit = is_argument;
+        info->aConstraintUsage[i].omit = is_argument || (t->table->exact >> column & 1);
         if (is_argument)
             c->arguments |= 1u << (k->iColumn - first);
         else if (key->fraction == 0)
             c->is_unique = true;
         else
             c->rows *= key->fraction;
+    }
+}
+
+/* Hands LIMIT and OFFSET down, which SQLite offers when nothing but conditions on the table and the order decide what is left. */
+static void take_limit(sqlite3_index_info *info, struct choice *c)
+{
+    for (int i = 0; i < info->nConstraint && c->n < SV_SQL_CONDS_MAX; i++) {
+        unsigned char op = info->aConstraint[i].op;
+        bool is_limit = op == SQLITE_INDEX_CONSTRAINT_LIMIT;
+        if (!is_limit && op != SQLITE_INDEX_CONSTRAINT_OFFSET)
+            continue;
+        c->pairs[2 * c->n] = 'A';
+        c->pairs[2 * c->n + 1] = (char)(is_limit ? SV_OP_LIMIT : SV_OP_OFFSET);
+        info->aConstraintUsage[i].argvIndex = ++c->n;
     }
 }
 
@@ -141,6 +167,8 @@ static int table_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
     if (t->table->order && info->nOrderBy > 0) {
         info->idxNum = t->table->order(t->q, info, c.n > 0);
         info->orderByConsumed = info->idxNum > 0;
+        if (info->idxNum & SV_ORDER_LIMITED)
+            take_limit(info, &c);
     }
     info->idxNum = (int)((unsigned)(info->idxNum + 1) | ((unsigned)info->colUsed & 0x7fffffu) << 8);
     info->idxStr = sqlite3_mprintf("%s", c.pairs);
@@ -170,7 +198,7 @@ static void cursor_reset(struct sv_sql_cursor *c)
     free(c->owned);
     c->owned = NULL;
     sv_sql_none(c);
-    c->is_backward = false;
+    c->is_backward = c->is_filtered = false;
     c->names = NULL;
     c->group = 0;
 }
@@ -195,6 +223,22 @@ static inline void take_row(struct sv_sql_cursor *c)
         c->table->prefetch(c->q, c->rows[at + AHEAD], c->used);
 }
 
+static inline void advance(struct sv_sql_cursor *c)
+{
+    if (c->is_backward)
+        c->end--;
+    else
+        c->at++;
+    take_row(c);
+}
+
+/* Goes on to a row that passes: without a call of SQLite, and no further than who asked needs. */
+static inline void skip_unwanted(struct sv_sql_cursor *c)
+{
+    while (c->is_filtered && c->at < c->end && !c->table->passes(c))
+        advance(c);
+}
+
 static int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *pairs, int argc,
                          sqlite3_value **argv)
 {
@@ -207,11 +251,13 @@ static int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *pairs,
         conds[i] =
             (struct sv_sql_cond){pairs[2 * i] - 'A', (enum sv_sql_op)pairs[2 * i + 1], argv[i]};
         /* Nothing equals NULL or is beyond it: a join along an empty parent_id must not scan. */
-        if (sqlite3_value_type(argv[i]) == SQLITE_NULL && conds[i].op != SV_OP_NULL)
+        if (sqlite3_value_type(argv[i]) == SQLITE_NULL && conds[i].op != SV_OP_NULL &&
+            conds[i].op != SV_OP_IN)
             return SQLITE_OK;
     }
     int rc = c->table->start(c, order, conds, (size_t)argc);
     take_row(c);
+    skip_unwanted(c);
     return rc;
 }
 
@@ -220,11 +266,8 @@ static int cursor_next(sqlite3_vtab_cursor *base)
     struct sv_sql_cursor *c = (struct sv_sql_cursor *)base;
     if (c->table->step)
         return c->table->step(c);
-    if (c->is_backward)
-        c->end--;
-    else
-        c->at++;
-    take_row(c);
+    advance(c);
+    skip_unwanted(c);
     return SQLITE_OK;
 }
 

@@ -5,17 +5,21 @@
 #include <math.h>
 #include <string.h>
 
-#define INT(name)           \
-    {                       \
-        name, SV_COLUMN_INT \
+#define INT(name)                  \
+    {                              \
+        name, SV_COLUMN_INT, false \
     }
-#define REAL(name)           \
-    {                        \
-        name, SV_COLUMN_REAL \
+#define REAL(name)                  \
+    {                               \
+        name, SV_COLUMN_REAL, false \
     }
-#define TEXT(name)           \
-    {                        \
-        name, SV_COLUMN_TEXT \
+#define TEXT(name)                  \
+    {                               \
+        name, SV_COLUMN_TEXT, false \
+    }
+#define ANY(name)                  \
+    {                              \
+        name, SV_COLUMN_TEXT, true \
     }
 
 static const struct sv_typed_column slice_columns[] = {
@@ -117,8 +121,59 @@ static const struct sv_typed_column batch_columns[] = {
     TEXT("model"), INT("size"),  TEXT("worker"), INT("track_id"), INT("arg_set_id"),
 };
 static const struct sv_typed_column request_columns[] = {
-    INT("id"),        TEXT("name"),  INT("ts"),       INT("dur"),        TEXT("request_id"),
-    TEXT("batch_id"), TEXT("model"), INT("track_id"), INT("arg_set_id"),
+    INT("id"),
+    TEXT("name"),
+    INT("ts"),
+    INT("dur"),
+    TEXT("request_id"),
+    TEXT("batch_id"),
+    TEXT("model"),
+    INT("track_id"),
+    INT("arg_set_id"),
+    TEXT("outcome"),
+    INT("scheduled_ts"),
+    INT("first_token_ts"),
+    INT("last_token_ts"),
+    INT("ttft_ns"),
+    INT("tpot_ns"),
+    INT("queue_ns"),
+    INT("prefill_ns"),
+    INT("decode_ns"),
+    INT("preempted_ns"),
+    INT("transfer_ns"),
+    INT("respond_ns"),
+    INT("prompt_tokens"),
+    INT("cached_tokens"),
+    INT("output_tokens"),
+    INT("proposed"),
+    INT("accepted"),
+    INT("preemptions"),
+    INT("steps"),
+    INT("load"),
+    INT("share_ns"),
+    INT("kernel_ns"),
+    INT("io_ns"),
+    INT("is_warmup"),
+};
+/* These three are declared by their lists here in SQL, too (engine.c, whose columns have this order). */
+static const struct sv_typed_column engine_step_columns[] = {
+    INT("id"),         INT("number"),        INT("ts"),
+    INT("dur"),        TEXT("engine"),       INT("requests"),
+    INT("prefill"),    INT("decode"),        INT("tokens_in"),
+    INT("tokens_out"), INT("cached_tokens"), INT("proposed"),
+    INT("accepted"),   INT("kv_used"),       INT("kv_total"),
+    INT("waiting"),    TEXT("graph"),        INT("kernel_ns"),
+    INT("io_ns"),      INT("is_warmup"),     INT("track_id"),
+    INT("slice_id"),
+};
+static const struct sv_typed_column engine_step_member_columns[] = {
+    INT("id"),         INT("step_id"),       ANY("request_id"), TEXT("phase"),   INT("tokens_in"),
+    INT("tokens_out"), INT("cached_tokens"), INT("position"),   INT("proposed"), INT("accepted"),
+    INT("share_ns"),   INT("kernel_ns"),     INT("io_ns"),
+};
+static const struct sv_typed_column token_columns[] = {
+    INT("id"),     ANY("request_id"), INT("number"),  INT("ts"),
+    INT("gap_ns"), INT("made_ts"),    INT("step_id"),
 };
 static const struct sv_typed_column collective_columns[] = {
     INT("id"),       TEXT("name"),    INT("ts"),          INT("dur"),         TEXT("op"),
@@ -150,9 +205,17 @@ static const struct sv_typed_column trace_bounds_columns[] = {
     INT("end_ts"),
 };
 
-#define TABLE_OF(name, categories)                                                        \
-    {                                                                                     \
-#name, name##_columns, sizeof name##_columns / sizeof *name##_columns, categories \
+/* The number of a table's columns; too many of them do not compile. */
+#define COLUMNS_OF(name)                                                                        \
+    (sizeof name##_columns / sizeof *name##_columns +                                           \
+     0 * sizeof(struct {                                                                        \
+         _Static_assert(sizeof name##_columns / sizeof *name##_columns <= SV_TYPED_COLUMNS_MAX, \
+                        "raise SV_TYPED_COLUMNS_MAX");                                          \
+         char member;                                                                           \
+     }))
+#define TABLE_OF(name, categories)                          \
+    {                                                       \
+#name, name##_columns, COLUMNS_OF(name), categories \
     }
 #define TABLE(name) TABLE_OF(name, NULL)
 
@@ -170,7 +233,10 @@ const struct sv_typed_table sv_typed_tables[] = {
     TABLE_OF(memcpy, SV_CATEGORIES_MEMCPY),
     TABLE(step),
     TABLE_OF(batch, SV_CATEGORIES_BATCH),
-    TABLE_OF(request, SV_CATEGORIES_REQUEST),
+    TABLE_OF(request, SV_CATEGORIES_ENGINE),
+    TABLE_OF(engine_step, SV_CATEGORIES_ENGINE_STEP),
+    TABLE_OF(engine_step_member, SV_CATEGORIES_ENGINE_STEP),
+    TABLE_OF(token, SV_CATEGORIES_ENGINE_STEP),
     TABLE(collective), /* kernels of NCCL, too */
     TABLE(clock_snapshot),
     TABLE(machine),
@@ -186,6 +252,17 @@ const struct sv_typed_table *sv_typed_table(const char *name)
         if (strcmp(sv_typed_tables[i].name, name) == 0)
             return &sv_typed_tables[i];
     return NULL;
+}
+
+void sv_typed_declare(const struct sv_typed_table *t, struct sv_buf *sql)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct sv_typed_column *c = &t->columns[i];
+        const char *type = c->type == SV_COLUMN_INT    ? " INTEGER"
+                           : c->type == SV_COLUMN_REAL ? " REAL"
+                                                       : " TEXT";
+        sv_buf_printf(sql, "%s\"%s\"%s", i ? ", " : "", c->name, c->is_any ? "" : type);
+    }
 }
 
 void sv_typed_select(const struct sv_typed_table *t, struct sv_buf *sql)

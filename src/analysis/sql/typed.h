@@ -17,9 +17,10 @@ enum sv_column_type { SV_COLUMN_INT = 'i', SV_COLUMN_REAL = 'r', SV_COLUMN_TEXT 
 struct sv_typed_column {
     const char *name;
     enum sv_column_type type;
+    bool is_any; /* in SQL each value has its own type */
 };
 
-#define SV_TYPED_COLUMNS_MAX 32
+#define SV_TYPED_COLUMNS_MAX 48 /* checked where the tables are */
 
 struct sv_typed_table {
     const char *name;
@@ -29,16 +30,23 @@ struct sv_typed_table {
 };
 
 /* The categories of the views over slices, here and in their definitions. */
-#define SV_CATEGORIES_IO      "'io', 'vfs', 'block', 'syscall', 'io_uring'"
-#define SV_CATEGORIES_KERNEL  "'kernel', 'gpu_kernel', 'Kernel'"
-#define SV_CATEGORIES_MEMCPY  "'gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', 'memset'"
-#define SV_CATEGORIES_BATCH   "'batch', 'batching'"
-#define SV_CATEGORIES_REQUEST "'request', 'batching'"
+#define SV_CATEGORIES_IO     "'io', 'vfs', 'block', 'syscall', 'io_uring'"
+#define SV_CATEGORIES_KERNEL "'kernel', 'gpu_kernel', 'Kernel'"
+#define SV_CATEGORIES_MEMCPY "'gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', 'memset'"
+#define SV_CATEGORIES_GPU_SLICE \
+    "'kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset'"
+#define SV_CATEGORIES_BATCH       "'batch', 'batching'"
+#define SV_CATEGORIES_REQUEST     "'request', 'batching'"
+#define SV_CATEGORIES_ENGINE      "'request', 'batching', 'serving', 'serving.life', 'serving.engine'"
+#define SV_CATEGORIES_ENGINE_STEP "'serving.life', 'serving.engine', 'user_annotation'"
 
 extern const struct sv_typed_table sv_typed_tables[];
 extern const size_t sv_n_typed_tables;
 
 const struct sv_typed_table *sv_typed_table(const char *name); /* NULL: there is none */
+
+/* Appends the columns as in CREATE TABLE: the declaration of a table of SQL that has just these. */
+void sv_typed_declare(const struct sv_typed_table *t, struct sv_buf *sql);
 
 /* Appends "SELECT "a", "b", … FROM "name"", the columns in their order. */
 void sv_typed_select(const struct sv_typed_table *t, struct sv_buf *sql);

@@ -45,11 +45,9 @@ const char *const sv_sql_views[] = {
     "FROM track WHERE kind IN ('gpu', 'stream')",
 
     /* Slices with what they belong to. */
-    "CREATE VIEW thread_slice AS SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, "
-    "k.name AS track_name, t.name AS thread_name, t.utid, t.tid, t.is_main_thread, "
-    "p.name AS process_name, p.upid, p.pid, s.depth, s.parent_id, s.arg_set_id, s.thread_ts, "
-    "s.thread_dur FROM slice s JOIN thread_track k ON s.track_id = k.id JOIN thread t USING (utid) "
-    "LEFT JOIN process p USING (upid)",
+    "CREATE VIEW thread_slice AS SELECT s.id, s.ts, s.dur, s.category, s.name, "
+    "s.track_id, " SV_SQL_THREAD_SLICE_OWNERS ", s.depth, s.parent_id, s.arg_set_id, s.thread_ts, "
+    "s.thread_dur FROM slice s " SV_SQL_THREAD_SLICE_JOIN,
     "CREATE VIEW process_slice AS SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, "
     "k.name AS track_name, p.name AS process_name, p.upid, p.pid, s.depth, s.parent_id, "
     "s.arg_set_id, s.thread_ts, s.thread_dur FROM slice s "
@@ -67,9 +65,8 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'correlation') AS submission_id, "
     "extract_arg(s.arg_set_id, 'stream') AS hw_queue_id, k.owner_upid AS upid, "
     "NULL AS render_subpasses, s.category AS render_stage_category "
-    "FROM slice s JOIN track k ON s.track_id = k.id WHERE k.kind IN ('gpu', 'stream') "
-    "OR s.category IN ('kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', "
-    "'Memcpy', 'Memset')",
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE has_gpu_slices() AND (k.kind IN ('gpu', "
+    "'stream') OR s.category IN (" SV_CATEGORIES_GPU_SLICE "))",
     /* Scheduling, when a recording has it: slices of category sched on a CPU's track, or those of category thread_state on a
      * thread's, of which the running ones say where. States have Perfetto's letters. */
     "CREATE VIEW thread_state AS SELECT s.id, s.ts, s.dur, extract_arg(s.arg_set_id, 'cpu') AS "
@@ -97,6 +94,25 @@ const char *const sv_sql_views[] = {
     "machine_id, NULL AS capacity, NULL AS arg_set_id FROM (SELECT cpu, machine_id FROM track "
     "WHERE kind = 'cpu' AND cpu IS NOT NULL UNION SELECT cpu, 0 FROM thread_state WHERE cpu IS "
     "NOT NULL)",
+
+    /* Stacks: of samples, and of everything else that has one. */
+    "CREATE VIEW cpu_sample AS SELECT s.id, s.ts, k.owner_utid AS utid, "
+    "extract_arg(s.arg_set_id, 'cpu') AS cpu, s.name, s.arg_set_id "
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'cpu_sample'",
+    "CREATE VIEW offcpu AS SELECT s.id, s.ts, extract_arg(s.arg_set_id, 'dur') AS dur, "
+    "k.owner_utid AS utid, s.name AS reason, extract_arg(s.arg_set_id, 'queued') AS queued, "
+    "extract_arg(s.arg_set_id, 'lock') AS lock, extract_arg(s.arg_set_id, 'lock_name') AS "
+    "lock_name, extract_arg(s.arg_set_id, 'waker_tid') AS waker_tid, "
+    "extract_arg(s.arg_set_id, 'waker') AS waker, extract_arg(s.arg_set_id, 'interrupt') AS "
+    "interrupt, s.arg_set_id "
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'offcpu_sample'",
+    "CREATE VIEW lock_wait AS SELECT o.id, o.ts, o.dur, o.reason, o.lock, o.lock_name, o.utid, "
+    "t.tid, t.name AS thread_name, o.waker_tid, o.waker, o.interrupt, o.arg_set_id "
+    "FROM offcpu o JOIN thread t ON t.utid = o.utid WHERE o.reason IN ('lock', 'gil')",
+    "CREATE VIEW stack_frame AS SELECT s.id AS slice_id, cast(substr(a.key, 7) AS INTEGER) AS "
+    "depth, frame_function(a.string_value) AS function, frame_file(a.string_value) AS file, "
+    "frame_line(a.string_value) AS line, a.string_value AS text "
+    "FROM slice s JOIN args a ON a.arg_set_id = s.arg_set_id WHERE a.flat_key = 'stack'",
 
     /* States: tracks on which each value ends the one before it. */
     "CREATE VIEW state AS SELECT s.id, s.ts, s.dur, s.track_id, s.category, s.name AS value, "
@@ -165,9 +181,22 @@ const char *const sv_sql_views[] = {
     "coalesce(extract_arg(s.arg_set_id, 'request_id'), extract_arg(s.arg_set_id, 'id')) AS "
     "request_id, "
     "extract_arg(s.arg_set_id, 'batch_id') AS batch_id, "
-    "extract_arg(s.arg_set_id, 'model_name') AS model, s.track_id, s.arg_set_id FROM slice s "
+    "extract_arg(s.arg_set_id, 'model_name') AS model, s.track_id, s.arg_set_id, "
+    "NULL AS outcome, NULL AS scheduled_ts, NULL AS first_token_ts, NULL AS last_token_ts, "
+    "NULL AS ttft_ns, NULL AS tpot_ns, NULL AS queue_ns, NULL AS prefill_ns, NULL AS "
+    "decode_ns, NULL AS preempted_ns, NULL AS transfer_ns, NULL AS respond_ns, NULL AS "
+    "prompt_tokens, NULL AS cached_tokens, NULL AS output_tokens, NULL AS proposed, NULL AS "
+    "accepted, NULL AS preemptions, NULL AS steps, NULL AS load, NULL AS share_ns, NULL AS "
+    "kernel_ns, NULL AS io_ns, NULL AS is_warmup "
+    "FROM slice s "
     "WHERE s.category IN (" SV_CATEGORIES_REQUEST ") AND (s.category = 'request' OR s.name LIKE "
-    "'%request%')",
+    "'%request%') "
+    "UNION ALL SELECT id, 'request', ts, dur, request_id, NULL, model, NULL, NULL, "
+    "outcome, scheduled_ts, first_token_ts, last_token_ts, ttft_ns, tpot_ns, queue_ns, "
+    "prefill_ns, decode_ns, preempted_ns, transfer_ns, respond_ns, prompt_tokens, "
+    "cached_tokens, output_tokens, proposed, accepted, preemptions, steps, load, share_ns, "
+    "kernel_ns, io_ns, is_warmup "
+    "FROM engine_request",
     NULL,
 };
 #endif

@@ -1,0 +1,137 @@
+/* Rows that are drawn as one: neighbours whose names differ in a number at the end, and single rows of very many lines. Called by the time line. */
+#include "plot/crowds.h"
+
+#include "core/base/mem.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MIN = 8, LINES_MIN = 16 };
+
+/* The name of a row without the number at its end; the whole name if there is none. */
+static void stem_of(const struct sv_layout *l, size_t row, struct sv_buf *to)
+{
+    sv_buf_clear(to);
+    sv_row_name(l->index->rows, row, to);
+    size_t n = to->len;
+    while (n > 0 && isdigit(to->data[n - 1]))
+        n--;
+    if (n < to->len && n > 1 && to->data[n - 1] == ' ')
+        to->len = n - 1;
+}
+
+static bool has_slices(const struct sv_layout *l, size_t row)
+{
+    return l->rows[row].n_rects > 0;
+}
+
+/* Tracks that a program made to have more lanes. Threads, CPUs and streams are each of interest. */
+static bool can_be_lane(const struct sv_layout *l, size_t row)
+{
+    const struct sv_track_info *tracks = l->trace->dict->tracks;
+    const struct sv_row_info *info = &l->index->rows->items[row];
+    return tracks[info->track].kind == SV_TRACK_CUSTOM &&
+           tracks[info->group].kind == SV_TRACK_PROCESS;
+}
+
+/* Very many that overlap, rather than call each other. */
+static bool is_crowded(const struct sv_layout *l, size_t row)
+{
+    const struct sv_row_info *info = &l->index->rows->items[row];
+    bool overlaps = info->n_members > 1 || l->index->rows->track_lines[info->track];
+    return overlaps && sv_layout_lines(info) >= LINES_MIN;
+}
+
+/* The row after the last one that belongs to the stem of `row`. */
+static size_t family_end(const struct sv_layout *l, const bool *wanted, size_t row,
+                         const struct sv_buf *stem, struct sv_buf *scratch, size_t *n)
+{
+    const struct sv_row_info *info = l->index->rows->items;
+    size_t at = row + 1, end = at;
+    *n = 1;
+    for (; at < l->n_rows && info[at].group == info[row].group; at++) {
+        if (!wanted[at] || !has_slices(l, at))
+            continue;
+        if (!can_be_lane(l, at))
+            break;
+        stem_of(l, at, scratch);
+        if (scratch->len != stem->len || memcmp(scratch->data, stem->data, stem->len) != 0)
+            break;
+        end = at + 1;
+        ++*n;
+    }
+    return end;
+}
+
+/* Only the outermost slices count: what is inside them is part of the same. */
+static void add_row(struct sv_crowd *c, const struct sv_layout *l, const struct sv_row *row)
+{
+    size_t width = (size_t)l->width;
+    for (size_t i = 0; i < row->n_rects; i++) {
+        const struct sv_rect *r = &l->rects[row->first_rect + i];
+        if (l->trace->slices.depth[r->slice] != 0)
+            continue;
+        c->one = r->slice;
+        for (size_t x = (size_t)r->x0; x < width && (double)x < r->x1; x++) {
+            double part = fmin(r->x1, (double)x + 1) - fmax(r->x0, (double)x);
+            c->at_once[x] += (float)(part * r->cover / 255);
+        }
+    }
+}
+
+static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bool *wanted,
+                      struct sv_crowd c, const struct sv_buf *stem)
+{
+    c.at_once = sv_alloc(((size_t)l->width + 1) * sizeof *c.at_once);
+    sv_buf_init(&c.name, SIZE_MAX);
+    sv_buf_add(&c.name, stem->data, stem->len);
+    for (size_t row = c.first_row; row < c.end_row; row++) {
+        if (!wanted[row] || !has_slices(l, row))
+            continue;
+        add_row(&c, l, &l->rows[row]);
+        all->of_row[row] = (uint32_t)all->n + 1;
+    }
+    for (size_t x = 0; x < (size_t)l->width; x++)
+        c.most = fmax(c.most, (double)c.at_once[x]);
+    all->items = sv_grow(all->items, &all->cap, all->n + 1, sizeof *all->items);
+    all->items[all->n++] = c;
+}
+
+void sv_crowds_find(struct sv_crowds *c, const struct sv_layout *l, const bool *wanted)
+{
+    struct sv_buf stem, scratch;
+    *c = (struct sv_crowds){.of_row = sv_alloc((l->n_rows + 1) * sizeof *c->of_row)};
+    sv_buf_init(&stem, SIZE_MAX);
+    sv_buf_init(&scratch, SIZE_MAX);
+    for (size_t row = 0, end; row < l->n_rows; row = end) {
+        end = row + 1;
+        if (!wanted[row] || !has_slices(l, row))
+            continue;
+        size_t n = 1;
+        stem_of(l, row, &stem);
+        if (can_be_lane(l, row))
+            end = family_end(l, wanted, row, &stem, &scratch, &n);
+        if (n < ROWS_MIN) {
+            n = 1;
+            end = row + 1;
+        }
+        if (n > 1 || is_crowded(l, row))
+            add_crowd(c, l, wanted,
+                      (struct sv_crowd){.first_row = row, .end_row = end, .n_rows = n}, &stem);
+    }
+    sv_buf_fini(&stem);
+    sv_buf_fini(&scratch);
+}
+
+void sv_crowds_fini(struct sv_crowds *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        sv_buf_fini(&c->items[i].name);
+        free(c->items[i].at_once);
+    }
+    free(c->items);
+    free(c->of_row);
+    *c = (struct sv_crowds){0};
+}
