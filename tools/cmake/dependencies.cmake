@@ -1,7 +1,8 @@
 # What we link that is not ours. A package found becomes the target sv_dep_<name> and the definition SV_HAVE_<NAME>;
 # an optional one that is absent is compiled out, and the program says so.
 #
-#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM] [ARCHIVES <library>…])     PROGRAM: libstave.a does not need it
+#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM] [LATE] [ARCHIVES <library>…])     PROGRAM: libstave.a does not need it
+#                                                                                            LATE: loaded by name when it is first used, not linked
 #
 # -DSV_WITH_<NAME>=OFF leaves an optional one out although it is there (the minimal preset leaves out all).
 #
@@ -52,7 +53,7 @@ function(sv_without_tls variable archive)
 endfunction()
 
 function(sv_dependency name module)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "REQUIRED;PROGRAM" "" "ARCHIVES")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "REQUIRED;PROGRAM;LATE" "" "ARCHIVES")
   string(TOUPPER ${name} upper)
   option(SV_WITH_${upper} "use ${module}" ${SV_OPTIONAL})
   if(SV_WITH_${upper} OR arg_REQUIRED)
@@ -68,7 +69,12 @@ function(sv_dependency name module)
     target_include_directories(sv_dep_${name} SYSTEM INTERFACE ${SV_${upper}_INCLUDE_DIRS})
   endif()
   if(SV_${upper}_FOUND AND libraries)
-    target_link_libraries(sv_dep_${name} INTERFACE ${libraries})
+    if(arg_LATE)
+      target_include_directories(sv_dep_${name} SYSTEM INTERFACE ${SV_${upper}_INCLUDE_DIRS})
+      target_link_libraries(sv_dep_${name} INTERFACE ${CMAKE_DL_LIBS})
+    else()
+      target_link_libraries(sv_dep_${name} INTERFACE ${libraries})
+    endif()
     target_compile_definitions(sv_dep_${name} INTERFACE SV_HAVE_${upper}=1)
     message(STATUS "${name}: ${SV_${upper}_VERSION}")
     if(NOT arg_PROGRAM)
@@ -88,5 +94,36 @@ sv_dependency(edit libedit PROGRAM)
 sv_dependency(cairo cairo-ft PROGRAM)
 sv_dependency(fontconfig fontconfig PROGRAM)
 sv_dependency(bpf libbpf PROGRAM ARCHIVES bpf elf z)
+sv_dependency(dw libdw PROGRAM ARCHIVES dw elf lzma bz2 z)
 sv_dependency(microhttpd libmicrohttpd PROGRAM ARCHIVES microhttpd)
-sv_dependency(curl libcurl>=7.85 PROGRAM)
+sv_dependency(curl libcurl>=7.85 PROGRAM LATE)
+
+# libgrpc is loaded when a server is opened, by the name that it has here: of the package the build needs only the headers.
+option(SV_WITH_GRPC "use grpc_unsecure" ${SV_OPTIONAL})
+add_library(sv_dep_grpc INTERFACE)
+if(SV_WITH_GRPC)
+  pkg_check_modules(SV_GRPC QUIET grpc_unsecure)
+endif()
+if(SV_GRPC_FOUND)
+  find_library(SV_GRPC_FILE grpc_unsecure HINTS ${SV_GRPC_LIBRARY_DIRS})
+  mark_as_advanced(SV_GRPC_FILE)
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${SV_GRPC_FILE} OUTPUT_VARIABLE header ERROR_QUIET)
+  string(REGEX MATCH "SONAME +([^\n ]+)" unused "${header}")
+  set(soname ${CMAKE_MATCH_1})
+  # Older and newer ones have other functions.
+  include(CheckCSourceCompiles)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  set(CMAKE_REQUIRED_INCLUDES ${SV_GRPC_INCLUDE_DIRS})
+  check_c_source_compiles("#include <grpc/grpc.h>\n#include <grpc/grpc_security.h>\n#include <grpc/support/log.h>\n
+    void *a(void) { gpr_set_log_function(0); return grpc_insecure_server_credentials_create(); }" SV_GRPC_FITS)
+  unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+  unset(CMAKE_REQUIRED_INCLUDES)
+endif()
+if(SV_GRPC_FOUND AND soname AND SV_GRPC_FITS)
+  target_include_directories(sv_dep_grpc SYSTEM INTERFACE ${SV_GRPC_INCLUDE_DIRS})
+  target_compile_definitions(sv_dep_grpc INTERFACE SV_HAVE_GRPC=1 SV_GRPC_SONAME="${soname}")
+  target_link_libraries(sv_dep_grpc INTERFACE ${CMAKE_DL_LIBS})
+  message(STATUS "grpc: ${SV_GRPC_VERSION}, ${soname}")
+else()
+  message(NOTICE "grpc: absent, compiled out")
+endif()

@@ -9,7 +9,7 @@ set(SV_SANITIZE "" CACHE STRING "comma-separated sanitizers for everything, e.g.
 # Assertions stay on in every build type, hence no NDEBUG anywhere.
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
 set(CMAKE_C_FLAGS_DEBUG "-Og -g3")
-set(CMAKE_C_FLAGS_SANITIZE "-O1 -g -fno-omit-frame-pointer")
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer") # lines are enough for findings
 set(CMAKE_C_FLAGS_COUNT "-O1")
 foreach(type RELEASE DEBUG SANITIZE COUNT)
   set(CMAKE_CXX_FLAGS_${type} "${CMAKE_C_FLAGS_${type}}")

@@ -21,6 +21,7 @@ message(STATUS "python: ${Python3_VERSION}")
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/src/*.c)
 add_library(stave_python MODULE ${sources})
 target_link_libraries(stave_python PRIVATE sv_flags stave stave_file Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_options(stave_python PRIVATE -fno-plt) # an event makes six calls into libraries
 target_include_directories(stave_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 # Python's tables cast between functions and data, leave fields out and take literals as char *.
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS

@@ -55,7 +55,7 @@ function(sv_sdk_programs prefix folder needed_by)
     get_filename_component(name ${source} NAME_WE)
     sv_sdk_program(${prefix}_${name} ${folder} ${source})
     set_target_properties(${prefix}_${name} PROPERTIES OUTPUT_NAME ${name})
-    if(name MATCHES "^serving")
+    if(name MATCHES "^(serving|continuous)")
       target_link_libraries(${prefix}_${name} PRIVATE stave_serving)
     elseif(name MATCHES "^trace_writer")
       target_link_libraries(${prefix}_${name} PRIVATE stave_file)
@@ -93,7 +93,11 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/system/*.c)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(system_${name} EXCLUDE_FROM_ALL ${source})
-  target_compile_options(system_${name} PRIVATE -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer) # stacks are walked by frame pointers
+  if(name MATCHES "^stacks") # unwound without them
+    target_compile_options(system_${name} PRIVATE -O2 -g -fomit-frame-pointer)
+  else() # stacks are walked by frame pointers
+    target_compile_options(system_${name} PRIVATE -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer)
+  endif()
   target_link_libraries(system_${name} PRIVATE sv_flags Threads::Threads)
   set_target_properties(system_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/system)
   add_dependencies(system_programs system_${name})
@@ -105,6 +109,12 @@ target_link_libraries(fake_nvml PRIVATE sv_flags)
 set_target_properties(fake_nvml PROPERTIES PREFIX "" OUTPUT_NAME libnvidia-ml SUFFIX .so.1
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake)
 add_dependencies(system_programs fake_nvml)
+
+# Loaded by a Python program.
+add_library(system_gil MODULE EXCLUDE_FROM_ALL tests/system/turns/gil.c)
+target_link_libraries(system_gil PRIVATE sv_flags)
+set_target_properties(system_gil PROPERTIES PREFIX "" OUTPUT_NAME gil LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/system)
+add_dependencies(system_programs system_gil)
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 sv_sdk_programs(example examples tests ${sources})
