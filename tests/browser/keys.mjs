@@ -293,11 +293,16 @@ async function exports(page, browser, tmp, stave) {
   fs.mkdirSync(folder);
   await browser.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: folder });
   await page.eval(() => document.querySelector('[data-testid=timeline]').focus());
-  const saved = async (command, suffix) => {
+  const choose = async (command) => {
     await page.press(':');
+    await page.until(() => document.activeElement.matches('#palette input'));
     await page.type(command);
+    await page.until((text) => document.activeElement.value === text, command);
     await page.press('Enter');
-    for (let i = 0; i < 200; i++) {
+  };
+  const saved = async (command, suffix) => {
+    await choose(command);
+    for (let i = 0; i < 1200; i++) {
       const name = fs.readdirSync(folder).find((f) => f.endsWith(suffix));
       if (name && fs.statSync(`${folder}/${name}`).size > 0) return fs.readFileSync(`${folder}/${name}`);
       await new Promise((resolve) => setTimeout(resolve, 25));
@@ -305,7 +310,10 @@ async function exports(page, browser, tmp, stave) {
     return Buffer.alloc(0);
   };
   const png = await saved('as PNG', '.png');
-  check('the_view_is_exported_as_png', png.length > 5000 && png.subarray(1, 4).toString() === 'PNG', png.length);
+  check('the_view_is_exported_as_png', png.length > 5000 && png.subarray(1, 4).toString() === 'PNG', [png.length, await page.eval(() => [document.activeElement.outerHTML.slice(0, 200), document.querySelector('#banner').textContent])]);
+  await page.eval(() => { HTMLCanvasElement.prototype.toBlob = (give) => give(null); });
+  await choose('as PNG');
+  check('a_png_that_cannot_be_made_is_said', await page.until(() => document.querySelector('#banner').textContent.includes('as SVG')));
   const svg = (await saved('as SVG', '.svg')).toString();
   check('the_view_is_exported_as_svg', svg.startsWith('<svg ') && svg.endsWith('</svg>') && svg.includes('main'), svg.slice(0, 200));
   const cut = await saved('as a trace', '.pftrace');

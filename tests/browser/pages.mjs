@@ -256,6 +256,109 @@ async function serving(browser, start, tmp) {
   await clean('serving', page, viewer.origin);
 }
 
+/** An engine with continuous batching: 30 requests, four in a step, each with a prompt of two chunks and three tokens. */
+function makeEngine(file) {
+  const events = [{ ph: 'M', name: 'thread_name', pid: 1, tid: 1, args: { name: 'engine 0' } }], life = (ts, name, request) => events.push({ ph: 'i', s: 't', cat: 'serving.life', name, pid: 1, tid: 2, ts, args: { request } });
+  let ts = 100, number = 0;
+  for (let first = 0; first < 30; first += 4) {
+    const ids = [0, 1, 2, 3].map((k) => first + k).filter((id) => id < 30);
+    for (const id of ids) life(ts - 90 + id % 4, 'enqueued', id);
+    for (let k = 0; k < 4; k++) {
+      const dur = 40 + 7 * k + first, members = ids.map((id) => (k === 0 ? `${id}p${20 + id}` : k === 1 ? `${id}p5+1@${20 + id}` : `${id}d1+1@${23 + id + k}`)).join(' ');
+      events.push({ ph: 'X', cat: 'serving.engine', name: 'engine step', pid: 1, tid: 1, ts, dur, args: { step: ++number, members, waiting: 30 - first, kv_used: first, kv_total: 64 } });
+      ts += dur + 3;
+    }
+    for (const id of ids) life(ts + id % 4, 'responded', id);
+    ts += 100;
+  }
+  fs.writeFileSync(file, JSON.stringify({ traceEvents: events.sort((a, b) => (a.ts || 0) - (b.ts || 0)) }));
+}
+
+async function llm(browser, start, tmp) {
+  const file = `${tmp}/engine.json`;
+  makeEngine(file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await page.until(() => document.getElementById('page-llm'));
+  same('llm_only', await tabs(page), ['Timeline', 'LLM']);
+  await show(page, 'llm');
+  await page.until(() => document.querySelector('[data-testid=llm-waterfall]'));
+  const wanted = report('llm', file), phases = await table(page, 'llm-phases'), latency = await table(page, 'llm-latency'), why = await table(page, 'llm-why');
+  same('llm_requests_are_counted', await figure(page, 'Requests answered'), String(wanted.summary.requests));
+  same('llm_phases_are_those_of_the_report', phases.map((p) => [p.phase, p.mean, p.p50, p.p99, p.max]), wanted.phase.map((p) => [p.phase, p.mean_ns, p.p50_ns, p.p99_ns, p.max_ns].map(String)));
+  same('llm_latencies_are_those_of_the_report', latency.map((p) => [p.count, p.p50, p.p99]), wanted.latency.map((p) => [p.n, p.p50_ns, p.p99_ns].map(String)));
+  same('llm_slow_tokens_are_those_of_the_report', why.map((w) => [w.request, w.cause, w.waited, w.detail]), wanted.why.map((w) => [w.request, w.cause, String(w.gap_ns), w.detail]));
+  const shown = await page.eval(() => [document.querySelector('#page .bar strong').textContent.slice(8), ...[...document.querySelectorAll('[data-testid=llm-waterfall] td[data-ns]')].map((td) => Number(td.dataset.ns))]);
+  const { request } = report('llm', file, '--by', 'request'), one = request.find((q) => q.request === shown[0]);
+  same('llm_phases_of_a_request', shown.slice(1), ['queue', 'prefill', 'decode', 'preempted', 'transfer', 'respond'].map((name) => one[`${name}_ns`]));
+  await page.eval(() => document.querySelector('[data-testid=llm-why] tbody tr:not(.spacer) button.link').click());
+  await page.until(() => !document.querySelector('#page:not([hidden])'));
+  same('llm_a_slow_token_leads_to_its_step', (await page.state()).page, 'timeline');
+  await clean('llm', page, viewer.origin);
+}
+
+/** A trainer that reads batches from a pipe, and its data worker, which uses a file before it writes; step 5 waits longest. One lock with a hostile name. */
+function makeWaits(file) {
+  const lines = ['# stave text 1', 'clock boottime'], events = [], at = (t, text) => events.push([BASE + BigInt(t) * US, text]);
+  lines.push('track #1 process uuid=0x1 pid=10 name="python3"', 'track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="main"', 'track #3 custom uuid=0x3 parent=#2 name="state"', 'track #4 custom uuid=0x4 parent=#2 name="off CPU"');
+  lines.push('track #5 process uuid=0x5 pid=11 name="python3"', 'track #6 thread uuid=0x6 parent=#5 pid=11 tid=11 name="main"', 'track #7 custom uuid=0x7 parent=#6 name="state"');
+  const state = (t, track, name, dur, more = '') => at(t, `slice #${track} "${name}" cat="thread_state" dur=${stamp(BigInt(dur) * US)}${more}`);
+  at(0, 'instant #2 "fork" cat="process" {child=11}');
+  let t = 1000;
+  for (let i = 0; i < 12; i++) {
+    const wait = i === 5 ? 40000 : 2000 + 100 * i;
+    at(t, `slice #2 "ProfilerStep#${i}" cat="user_annotation" dur=${stamp(BigInt(wait + 5000) * US)}`);
+    at(t + 10, `slice #2 "read" cat="syscall" dur=${stamp(BigInt(wait - 20) * US)} {fd=4 path="pipe:[7]" bytes=100}`);
+    state(t, 3, 'Running', 20);
+    state(t + 20, 3, 'Sleeping', wait - 70, ' {reason="pipe"}');
+    state(t + wait - 50, 3, 'Runnable', 40, ' {waker="python3" waker_tid=11}');
+    state(t + wait - 10, 3, 'Running', 5010 + 100);
+    at(t + 30, `slice #6 "openat" cat="syscall" dur=${stamp(BigInt(10) * US)} {path="/data/${i === 5 ? HOSTILE : i}"}`);
+    at(t + 45, `slice #6 "read" cat="syscall" dur=${stamp(BigInt(wait - 150) * US)} {fd=3 path="/data/${i === 5 ? HOSTILE : i}" bytes=4096}`);
+    state(t, 7, 'Running', 50);
+    state(t + 50, 7, 'Blocked on I/O', wait - 160);
+    state(t + wait - 110, 7, 'Running', 100);
+    state(t + wait - 10, 7, 'Sleeping', 5110, ' {reason="pipe"}');
+    t += wait + 5100;
+  }
+  at(t, `instant #4 "lock" cat="offcpu_sample" {dur=7000000 queued=1000000 reason="lock" lock=4096 lock_name="${HOSTILE}" waker_tid=12 waker="other" @stack["main" "take"]}`);
+  fs.writeFileSync(file, `${lines.concat(events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map(([when, text]) => `${stamp(when)} ${text}`)).join('\n')}\n`);
+}
+
+async function waits(browser, start, tmp) {
+  const file = `${tmp}/waits.txt`;
+  makeWaits(file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await page.until(() => document.getElementById('page-waits'));
+  same('waits_beside_steps', await tabs(page), ['Timeline', 'Steps', 'Waits', 'I/O']);
+  await show(page, 'waits');
+  const wanted = report('wait', file), spans = await table(page, 'waits-table'), longest = await table(page, 'waits-longest'), locks = await table(page, 'waits-locks');
+  const { wait, chain, summary } = wanted, steps = wanted.span.filter((s) => s.kind === 'step').sort((a, b) => (b.dur_ns - b.compute_ns) - (a.dur_ns - a.compute_ns)), begin = (row) => BASE + BigInt(row.start_ns);
+  same('steps_are_divided_as_in_the_report', spans.map((s) => [s.span, s.begins, s.time, s.compute, s.data, s['longest for']]), steps.map((s) => [`step ${s.number}`, String(begin(s)), String(s.dur_ns), String(s.compute_ns), String(s.data_ns), s.longest_for]));
+  same('the_longest_waits_are_those_of_the_report', longest.map((w) => [w.wait, w.in, w.time, w.for, w.because, w.of, w.file]), wait.map((w) => [String(w.wait), w.in, String(w.dur_ns), w.for, w.cause, w.cause_thread ?? '', w.path ?? '']));
+  same('the_planted_wait_comes_first', [wait[0].in, wait[0].for, wait[0].path], ['step 5', 'data', `/data/${HOSTILE}`]);
+  same('locks_are_those_of_the_report', locks.map((l) => [l.for, l['held by'], l.time, l['then for a CPU']]), wanted.lock.map((l) => [l.lock, `${l.releaser} (tid ${l.releaser_tid})`, String(l.total_ns), String(l.queued_ns)]));
+  same('a_lock_has_its_name_as_text', [locks[0].for, locks[0].time], [HOSTILE, '6000000']);
+  const shown = () => page.eval(() => [document.querySelector('#page .bar strong').textContent, ...[...document.querySelectorAll('[data-testid=waits-chain] td[data-ns]')].map((td) => Number(td.dataset.ns))]);
+  const chainOf = (number) => [`Wait ${number}`, ...chain.filter((c) => c.wait === number).map((c) => c.dur_ns)];
+  same('the_chain_of_the_longest_wait', await shown(), chainOf(1));
+  check('which_has_parts', chainOf(1).length > 1);
+  await page.eval(() => document.querySelectorAll('[data-testid=waits-longest] tbody tr:not(.spacer) td:first-child button.link')[1].click());
+  same('a_number_shows_another_chain', await shown(), chainOf(2));
+  same('the_strip_names_all_classes', await page.eval(() => document.querySelectorAll('[data-testid=waits-strip] .piece').length), ['compute', 'data', 'gpu', 'lock', 'disk', 'cpu', 'rank', 'peer', 'sleep', 'other'].filter((key) => summary[`${key}_ns`] > 0).length);
+  await page.eval(() => document.querySelectorAll('[data-testid=waits-longest] tbody tr:not(.spacer) button.link')[1].click());
+  await windowIs('a_wait_leads_to_its_time', page, begin(wait[0]), begin(wait[0]) + BigInt(wait[0].dur_ns));
+  await show(page, 'waits');
+  await page.eval(() => document.querySelector('[data-testid=waits-chain] button.link').click());
+  const [part] = chain.filter((c) => c.wait === 1);
+  await windowIs('and_so_does_a_part_of_its_chain', page, begin(part), begin(part) + BigInt(part.dur_ns));
+  await show(page, 'waits');
+  await page.eval(() => document.querySelector('[data-testid=waits-spans]').focus());
+  for (const key of ['Home', 'Enter']) await page.press(key);
+  const [one] = wanted.span.filter((s) => s.kind === 'step');
+  await windowIs('a_bar_leads_to_its_step', page, begin(one), begin(one) + BigInt(one.dur_ns));
+  await clean('waits', page, viewer.origin);
+}
+
 /** Two ranks without steps: 30 collectives, rank 1 late by 2 ms, a group with a hostile name; at the end rank 1 is missing. */
 function makeComm(file, rank) {
   const pid = 100 + rank, lines = ['# stave text 1', 'clock realtime', `meta "rank" "${rank}"`, 'meta "boot_id" "one machine"', `track #1 process uuid=0x${rank + 1} pid=${pid} name="mpi"`, `track #2 thread uuid=0x${rank + 11} parent=#1 pid=${pid} tid=${pid} name="main"`];
@@ -309,6 +412,8 @@ run(async ({ browser, start, tmp }) => {
   await switching(page);
   await clean('pages', page, viewer.origin);
   await serving(browser, start, tmp);
+  await llm(browser, start, tmp);
+  await waits(browser, start, tmp);
   await life(browser, start, tmp);
   await comm(browser, start, tmp);
   await nothing(browser, start, tmp);

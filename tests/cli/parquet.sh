@@ -57,9 +57,13 @@ run_any hostile 0 "$STAVE" export hostile.txt --to parquet -o hostile
 check says_what_did_not_fit grep -q 'table io: 29 values have another type' hostile.err
 for table in "$rank2"/*.parquet; do echo "same $(basename "$table" .parquet)"; done >tables
 run_any same_rank 0 compare rank2.txt "$rank2"
-check all_tables sh -c 'cut -d" " -f1,2 same_rank.out | cmp - tables && [ "$(wc -l <tables)" = 20 ] && [ "$(grep -c " 0$" same_rank.out)" = 1 ]'
+check all_tables sh -c 'cut -d" " -f1,2 same_rank.out | cmp - tables && [ "$(wc -l <tables)" = 23 ] && [ "$(grep -c " 0$" same_rank.out)" = 4 ]'
 run_any same_hostile 0 compare hostile.txt hostile/run=default/host=unknown/rank=-1
 check many_groups grep -qx 'same slice 133002' same_hostile.out
+python3 "$SRC/tests/cli/report_llm/engine.py" >engine.json
+run_any engine 0 "$STAVE" export -q engine.json --to parquet -o engine
+run_any same_engine 0 compare engine.json engine/run=default/host=unknown/rank=-1
+check engine_has_rows sh -c 'for t in "engine_step 5" "engine_step_member 9" "token 9"; do grep -qx "same $t" same_engine.out || exit 1; done'
 run_any judge_can_fail 1 compare rank1.txt "$rank2"
 run_any same_damaged 0 compare cut.pftrace damaged/run=*/host=node0/rank=1
 if [ -x "$BUILD/examples/training" ]; then

@@ -121,6 +121,8 @@ run_any by_role 0 "$STAVE" plot timeline run.txt --rows io,app --group role --wa
 run by_role_texts 0 python3 texts.py role.svg
 run_any together 0 "$STAVE" plot timeline run.txt --rows io --group all --from 200ms --to @1.35s -o together.svg
 run together_texts 0 python3 texts.py together.svg
+run_any owners 0 "$STAVE" plot counter run.txt -o owners.svg
+run owners_texts 0 python3 texts.py owners.svg # a panel for the CPU, two for the GPU, one for the process
 run_any all_tracks 0 "$STAVE" plot timeline run.txt --rows tracks --max-rows 3 -o tracks.svg
 run all_tracks_texts 0 python3 texts.py tracks.svg
 # around NAME: the first, the second by number, a name that ends in a number itself; the window is clipped to the trace.
@@ -162,6 +164,26 @@ run_any no_arrows 0 "$STAVE" plot timeline flows.json --no-arrows -o none.svg
 check no_arrow_is_drawn test "$(paths none.svg)" = 0
 run_any too_many_arrows 0 "$STAVE" plot timeline flows.json --arrows 1 -o many.svg
 check says_that_there_are_more has many.svg '2 arrows are not drawn'
+
+# Lanes that are too many to be seen one by one are one row; the others of their process come first. What nearly all has one category is coloured by name.
+python3 - >crowd.txt <<'PY'
+print("# stave text 1\nclock boottime\ntrack #1 process uuid=0x1 pid=7 name=\"server\"")
+for i in range(12):
+    print(f'track #{i + 2} custom uuid={hex(i + 2)} parent=#1 name="requests {i + 1}"')
+print('track #20 custom uuid=0x20 parent=#1 name="batches"')
+for step in range(100):
+    for i in range(12 if step == 50 else 3):
+        print(f'{step / 1e3:.9f} slice #{i + 2} "request" cat="serving" dur=0.000900000')
+        print(f'{step / 1e3 + 1e-5:.9f} slice #{i + 2} "queue" cat="serving" dur=0.000400000')
+    print(f'{step / 1e3 + 5e-4:.9f} slice #20 "batch" cat="serving" dur=0.000100000')
+print('0.099000000 instant #20 "start" cat="life"')
+PY
+run_any crowd 0 "$STAVE" plot timeline crowd.txt -o crowd.svg
+check crowd_is_one_row has crowd.svg 'requests (12 rows)'
+check crowd_knows_how_many has crowd.svg 'up to 12 at once'
+check crowd_has_no_other_rows sh -c '! python3 texts.py crowd.svg | grep -x "requests 2"'
+check crowd_comes_last sh -c 'python3 texts.py crowd.svg | grep -n -e "^batches$" -e "^requests (" | cut -d: -f2 | tr "\n" " " | grep -q "^batches requests"'
+check crowd_by_name sh -c 'for t in request queue batch; do python3 texts.py crowd.svg | grep -qx $t || exit 1; done'
 
 # PNG and PDF, or a clear word that there are none.
 if "$STAVE" plot timeline small.json -o probe.png 2>probe.err; then

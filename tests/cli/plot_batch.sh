@@ -41,6 +41,14 @@ run_any sheet 0 "$STAVE" plot batch all.csv -o sheet.svg
 check every_title_is_on_the_sheet sh -c '"$0" plot batch --list | cut -c22- >titles; python3 texts.py sheet.svg >texts; while read -r t; do grep -qxF "$t" texts || { echo "$t"; exit 1; }; done <titles' "$STAVE"
 check nothing_is_missing sh -c '! grep "^no data" texts'
 if command -v xmllint >/dev/null; then check sheet_is_xml xmllint --noout sheet.svg; else skip sheet_is_xml "no xmllint"; fi
+# Of CPU workers alone: no panel without data, none twice.
+awk -F, 'NR == 1 || $4 ~ /cpu/' all.csv >cpu.csv
+run_any cpu_sheet 0 "$STAVE" plot batch cpu.csv -o cpu.svg
+check cpu_sheet_has_what_it_needs sh -c 'python3 texts.py cpu.svg >cpu_texts; grep -qxF "Rolling percentiles, 50 batches: CPU" cpu_texts && ! grep -E "^no data|: GPU$|size: CPU$" cpu_texts'
+# One batch that took a hundred times as long: the axis is that of the others, and says so.
+python3 make.py 120 all | awk -F, -v OFS=, 'NR == 60 { $(NF - 2) = "90000.000" } { print }' >outlier.csv
+run_any outlier 0 "$STAVE" plot batch outlier.csv --panel workers-all -o outlier.svg
+check outlier_is_counted sh -c 'python3 texts.py outlier.svg >outlier_texts; grep -q "^1 above, up to 90 s" outlier_texts && ! grep -E "^[0-9]+ s$" outlier_texts'
 printf 'timestamp_us,queue_size,rejected_total\n0,1,0\n5000,4,0\n9000,2,3\nbad\n' >metrics.csv
 run_any with_metrics 0 "$STAVE" plot batch all.csv --panel queue -o queue.svg
 check metrics_beside_are_drawn sh -c '! python3 texts.py queue.svg | grep "no data"'

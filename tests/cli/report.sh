@@ -10,6 +10,21 @@ run csv_by_span 0 "$STAVE" report io run.pftrace --csv --by span
 run strace 0 "$STAVE" report io "$SRC/tests/golden/good/strace.out"
 run block 0 "$STAVE" report io "$SRC/tests/golden/good/bpftrace_bio.out"
 run no_io 3 "$STAVE" report io "$SRC/tests/golden/good/kineto.json"
+# Nothing but transfers over TCP.
+cat >tcp.txt <<'END'
+# stave text 1
+track #1 process uuid=0x11 pid=1 name="job"
+track #2 thread uuid=0x12 parent=#1 pid=1 tid=1
+track #3 custom uuid=0x13 parent=#2 name="network"
+0.010000000 slice #3 "tcp_recv" cat="network" dur=0.005000000 {peer="10.0.0.2:80" port=4000 bytes=1000}
+0.020000000 slice #3 "tcp_send" cat="network" dur=0.001000000 {peer="10.0.0.2:80" port=4000 bytes=300}
+0.030000000 slice #3 "tcp_recv" cat="network" dur=0.002000000 {peer="[::1]:9" port=4001 bytes=50}
+END
+run tcp 0 "$STAVE" report io tcp.txt
+run_any tcp_csv 0 "$STAVE" report io -q --csv --by peer tcp.txt
+check tcp_peer grep -q '^10.0.0.2:80,' tcp_csv.out
+check tcp_json test "$("$STAVE" report io -q --json tcp.txt | python3 -c 'import json, sys; print([(p["name"], p["bytes_read"], p["bytes_written"]) for p in json.load(sys.stdin)["peer"]])')" = \
+  "[('10.0.0.2:80', 1000, 300), ('[::1]:9', 50, 0)]"
 run no_such_report 2 "$STAVE" report weather run.pftrace
 run no_subject 2 "$STAVE" report
 run no_trace 2 "$STAVE" report io

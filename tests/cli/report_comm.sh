@@ -44,7 +44,7 @@ run one_rank 0 "$STAVE" report comm "$SRC/tests/golden/good/flight_recorder_3.ou
 
 run none 3 "$STAVE" report comm "$SRC/tests/golden/good/strace.out"
 run bad_section 2 "$STAVE" report comm "$here/ranks.txt" --by file
-run many_for_others 2 "$STAVE" report io "$here/ranks.txt" "$here/ranks.txt"
+run many_for_others 2 "$STAVE" report gpu "$here/ranks.txt" "$here/ranks.txt"
 run no_such 2 "$STAVE" report com "$here/ranks.txt"
 run executes 3 "$STAVE" report comm "$SRC/tests/golden/bad/flight_recorder_call_3.out"
 check nothing_was_executed test ! -e /tmp/executed

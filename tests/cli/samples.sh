@@ -30,6 +30,30 @@ check flame_time grep -q '30 ms' flame.svg
 
 run_any absent 3 "$STAVE" export -q nowhere.json -o x.db # once a crash
 
+# Lines of a function are one call path, and each is its own in SQL; files and lines survive a round trip.
+cat >lines.txt <<'END'
+# stave text 1
+track #1 process uuid=0x11 pid=1 name="job"
+track #2 thread uuid=0x12 parent=#1 pid=1 tid=2 name="main"
+track #3 custom uuid=0x13 parent=#2 name="samples"
+0.000000010 instant #3 "step" cat="cpu_sample" {cpu=0 @stack["main (run.py:9)" "f(int (*)(char)) (a.cc:3)" "step (train.py:41)"]}
+0.000000020 instant #3 "step" cat="cpu_sample" {cpu=1 @stack["main (run.py:9)" "f(int (*)(char)) (a.cc:3)" "step (train.py:42)"]}
+END
+for form in txt pftrace json; do
+  "$STAVE" convert -q lines.txt -o "lines_copy.$form"
+  run_any "lines_folded_$form" 0 "$STAVE" export -q "lines_copy.$form" --to folded -o -
+  check "lines_joined_$form" test "$(cat "lines_folded_$form.out")" = 'main;main (run.py);f(int (*)(char)) (a.cc);step (train.py) 2'
+  run_any "frames_$form" 0 "$STAVE" query -q --to csv "lines_copy.$form" \
+    "select depth, function, file, line, count(*) n, sum(c.cpu) cpus from cpu_sample c join stack_frame f on f.slice_id = c.id group by 1, 2, 3, 4 order by 1, 4"
+  check "frames_same_$form" diff - "frames_$form.out" <<'END'
+depth,function,file,line,n,cpus
+0,main,run.py,9,2,1
+1,f(int (*)(char)),a.cc,3,2,1
+2,step,train.py,41,1,0
+2,step,train.py,42,1,1
+END
+done
+
 # Without samples the slices' own time counts, in microseconds.
 cat >slices.json <<'END'
 [{"ph":"X","pid":1,"tid":1,"name":"outer","ts":0,"dur":100},{"ph":"X","pid":1,"tid":1,"name":"inner","ts":10,"dur":30}]

@@ -41,6 +41,18 @@ done_with INT; check ctrl_c_ends_it test $? = 0
 run_any the_window_is_a_trace 0 "$STAVE" cat cut.pftrace
 check it_has_the_second_step grep -q "step 2" the_window_is_a_trace.out
 
+cat >samples.txt <<'END'
+# stave text 1
+meta "sample_hz" "100"
+track #1 process uuid=0x11 pid=1 name="job"
+track #2 thread uuid=0x12 parent=#1 pid=1 tid=2 name="main"
+track #3 custom uuid=0x13 parent=#2 name="samples"
+0.000000010 instant #3 "step" cat="cpu_sample" {@stack["main (run.py:9)" "step (train.py:41)"]}
+0.000000020 instant #3 "step" cat="cpu_sample" {@stack["main (run.py:9)" "step (train.py:42)"]}
+0.000000030 instant #3 "vfs_read_[k]" cat="cpu_sample" {@stack["main (run.py:9)" "vfs_read_[k]"]}
+END
+view samples.txt; ready; served samples_are_a_tree; done_with
+
 view run.json; ready; done_with TERM; check sigterm_ends_it test $? = 0
 
 mkdir folder && cp run.json folder/ && chmod 500 folder

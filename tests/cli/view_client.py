@@ -238,6 +238,18 @@ def answers():
     assert "error" in ask("/api/report?subject=gpu")
 
 
+def samples_are_a_tree():
+    trace = ask("/api/trace")
+    area = ask("/api/area", {"from": trace["first"], "to": str(int(trace["last"]) + 1), "rows": [[r["id"], 0, r["lines"]] for r in trace["rows"]]})
+    paths, nodes = {}, area["flame"]
+    for i, node in enumerate(nodes):
+        above = paths[node["parent"]] if node["parent"] >= 0 else ()
+        paths[i] = above + (node["text"],)
+    assert {";".join(paths[i]): (n["count"], n["total"], n["self"]) for i, n in enumerate(nodes)} == {
+        "main (run.py)": ("3", "30000000", "0"), "main (run.py);step (train.py)": ("2", "20000000", "20000000"), "main (run.py);vfs_read_[k]": ("1", "10000000", "10000000")}, nodes
+    assert [n["colour"] for n in nodes if n["text"] == "vfs_read_[k]"] == [7], nodes
+
+
 def sql_is_bounded():
     assert "no such column" in ask("/api/sql", {"sql": "select nosuch from slice"})["error"]
     for sql in ("attach 'x.db' as x", "pragma journal_mode=wal", "select load_extension('x')", "select writefile('x','y')", "vacuum into 'x.db'"):

@@ -83,7 +83,7 @@ static void sender_from_nowhere(const uint8_t *data, size_t size, size_t step, c
         return;
     int fd = spool_file();
     assert(sv_spool_begin(&spool, fd, limit, &(struct sv_output_choice){0}, NULL) == 0);
-    if (!sv_spool_add(&spool, "nobody", &s.spooled))
+    if (!sv_spool_add(&spool, "nobody", SV_SPOOL_PERFETTO, &s.spooled))
         return;
     enum sv_taken taken = SV_TAKEN_SOME;
     for (; at < size && taken == SV_TAKEN_SOME; at += step)

@@ -69,7 +69,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sv_report report;
     static struct sv_batch b; /* kept: its blocks are large against one input */
     struct sv_dict *dict = sv_dict_new();
-    struct sv_read_options options = {.space = size % 2 ? 0 : 7};
+    /* Small blocks: damage in one of them, in the first packet of one, between two. */
+    struct sv_read_options options = {.space = size % 2 ? 0 : 7,
+                                      .block_bytes = size % 3 ? 1 + size % 200 : 0};
     int n;
     sv_report_init(&report);
     if (!b.arena.chunk_bytes)

@@ -2,7 +2,7 @@
  *
  * Linked into build-count/stave, whose code calls __sanitizer_cov_trace_pc() in each block. The same input gives the same number on every
  * machine, however busy it is, so the growth of work can be tested without a clock. When the program ends, the count and the most memory
- * that it held (KiB) are written to the file that STAVE_COUNT names. Other libraries (SQLite, zlib, cairo) are not counted. */
+ * that it asked for (KiB) are written to the file that STAVE_COUNT names. Other libraries (SQLite, zlib, cairo) are not counted. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +16,15 @@ void __sanitizer_cov_trace_pc(void)
     work++;
 }
 
-/* Of this program; getrusage() would include the program that started it. */
+/* The most address space: what was asked for. How much of it is resident differs by hundreds of KiB from run to run, with what the page
+ * cache happens to hold of the libraries. */
 static long most_memory_kib(void)
 {
     char line[256];
     long kib = 0;
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+        if (sscanf(line, "VmPeak: %ld", &kib) == 1)
             break;
     if (f)
         fclose(f);

@@ -71,7 +71,7 @@ static void see_end(struct shape_check *c, int64_t ts_ns, sv_track track)
 
 static void see_slice(struct shape_check *c, const struct sv_event *e)
 {
-    int64_t end_ns;
+    int64_t end_ns = 0;
     bool is_whole = e->dur_ns >= 0 && !__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns);
     if ((c->gives & SV_HAS_SLICES) == SV_HAS_SLICES)
         return;

@@ -35,6 +35,18 @@ struct test_case {
         __attribute__((used, section("test_cases"))) = &test_case_##id;                      \
     static void test_run_##id(void)
 
+/* A build with one is slow and has memory of its own: fewer rounds, no limits of memory. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1 /* as gcc says it */
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_HAS_SANITIZER 1
+#else
+#define TEST_HAS_SANITIZER 0
+#endif
+
 #define TEST_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define CHECK(cond)              test_check((cond) ? true : false, #cond, __FILE__, __LINE__)

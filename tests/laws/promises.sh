@@ -19,6 +19,7 @@ promise_1() { # small rings that overflow; 100,000 instants and 12,500 slices in
 check promise_1_every_event_is_in_the_file_or_a_loss promise_1
 
 promise_2() {
+  rm -f progress # of the program before
   STAVE_OUT=two.pftrace STAVE_FULL=block "$numbers" 1 0 progress &
   local pid=$! before
   for _ in $(seq 200); do [ -s progress ] && [ "$(od -A n -t u8 -N 8 progress | tr -d ' ')" -gt 1000 ] && break; sleep 0.05; done

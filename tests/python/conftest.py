@@ -11,25 +11,36 @@ STAVE = os.environ["STAVE"]
 NO_OUT = {k: v for k, v in os.environ.items() if not k.startswith("STAVE_")}
 
 
+def ask(path, sql):
+    done = subprocess.run([STAVE, "query", "-q", str(path), sql, "--to", "jsonl"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 class Trace:
+    """All of a trace, by one run of the program: rows of the three statements differ by their columns."""
+    ALL = """
+        select arg_set_id, key, coalesce(int_value, real_value, string_value) as v from args where key like 'debug.%' or key like 'args.%';
+        select id, name, parent_id, owner_utid, owner_upid, unit from track;
+        select id, ts, dur, name, category, track_id, depth, parent_id, arg_set_id, kind from slice order by ts, id"""
+
     def __init__(self, path):
         self.path = str(path)
-        rows = self.ask
-        self.args = {}
-        for r in rows("select arg_set_id, key, coalesce(int_value, real_value, string_value) as v from args "
-                      "where key like 'debug.%' or key like 'args.%'"):
-            self.args.setdefault(r["arg_set_id"], {})[r["key"].split(".", 1)[1]] = r["v"]
-        self.tracks = {r["id"]: r for r in rows("select id, name, parent_id, owner_utid, owner_upid, unit from track")}
-        self.slices = rows("select id, ts, dur, name, category, track_id, depth, parent_id, arg_set_id, kind from slice order by ts, id")
+        self.args, self.tracks, self.slices = {}, {}, []
+        for r in self.ask(self.ALL):
+            if "key" in r:
+                self.args.setdefault(r["arg_set_id"], {})[r["key"].split(".", 1)[1]] = r["v"]
+            elif "ts" in r:
+                self.slices.append(r)
+            else:
+                self.tracks[r["id"]] = r
         for s in self.slices:
             s["args"] = self.args.get(s["arg_set_id"], {})
             s["track"] = self.tracks[s["track_id"]]["name"]
         self.by_id = {s["id"]: s for s in self.slices}
 
     def ask(self, sql):
-        done = subprocess.run([STAVE, "query", "-q", self.path, sql, "--to", "jsonl"], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return ask(self.path, sql)
 
     def named(self, name):
         return [s for s in self.slices if s["name"] == name]
@@ -76,6 +87,13 @@ class Runner:
 
     def read(self, name="t.pftrace"):
         return Trace(self.folder / name)
+
+    def ask(self, sql, name="t.pftrace"):
+        """A question about a trace too large to be read as a whole."""
+        return ask(self.folder / name, sql)
+
+    def count(self, name):
+        return self.ask(f"select count(*) as n from slice where name = '{name}'")[0]["n"]
 
     def files(self, pattern="*.pftrace"):
         return sorted(p.name for p in self.folder.glob(pattern))

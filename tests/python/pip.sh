@@ -12,6 +12,8 @@ mkdir -p "$TMP/tree/lib" && cp -r "$SRC"/{core,include} "$TMP/tree" && cp -r "$S
 rm -rf "$TMP/tree/lib/python/build" "$TMP/tree/lib/python/stave.egg-info"
 "$python" -m venv --without-pip --system-site-packages "$TMP/env" || exit 1
 unset PYTHONPATH
+# The same sources are compiled in each run: with ccache only those that changed.
+if command -v ccache >/dev/null; then export CC="ccache gcc" CCACHE_BASEDIR=$TMP CCACHE_NOHASHDIR=1; fi
 PIP_CONFIG_FILE=/dev/null "$TMP/env/bin/python" -m pip install -q --no-index --no-build-isolation --no-deps "$TMP/tree/lib/python" >"$TMP/out" 2>&1 ||
   { cat "$TMP/out"; echo "not ok pip install"; exit 1; }
 echo "ok pip install"

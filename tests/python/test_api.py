@@ -382,6 +382,80 @@ def test_exit_stack_and_odd_uses(py):
     assert t.one("('not', 'text')") and t.one("sub")
 
 
+def test_slices_are_used_again_only_when_nobody_has_them(py):
+    """trace() gives out an object that it gave out before, if it is over and neither it nor its __exit__ is held."""
+    t = py.trace('''
+        import contextlib, gc
+        none = (None, None, None)
+        def nested(n):
+            with stave.trace(f"depth {n}") as s:
+                if n: nested(n - 1)
+                s.set(n=n)
+        nested(99)                        # more than are kept
+        kept = [stave.trace("kept", i=i) for i in range(100)]
+        assert len({id(s) for s in kept}) == 100
+        for s in kept:
+            with s: pass
+            assert stave.trace("never entered") is not s
+        del kept, s
+        for _ in range(70): stave.trace("never entered")   # after a search in vain it is not searched at once
+        held = stave.trace("held"); leave = held.__exit__
+        held.__enter__(); held = None     # only __exit__ has it
+        with stave.trace("inside"): pass
+        leave(*none); leave(*none)
+        with stave.trace("after"):
+            leave(*none)
+            with stave.trace("child"): pass
+        twice = stave.trace("twice")
+        first, second = twice.__exit__, twice.__exit__
+        twice.__enter__(); twice.__enter__(); twice = None
+        first(*none); first = None; gc.collect(); second(*none)
+        with stave.trace("raises"):
+            with contextlib.suppress(ZeroDivisionError), stave.trace("fails", a=1): 1 / 0
+        class Held:
+            def __str__(self):
+                with stave.trace("by str"): pass
+                return "named by an object"
+        with stave.trace(Held()) as s: pass
+        for f in (lambda: s.__exit__(), lambda: s.__exit__(1, 2), lambda: type(s).__exit__(s), lambda: type(s).__exit__(1, 2, 3, 4)):
+            try: f(); print("no error")
+            except TypeError: pass
+    ''')
+    assert py.out == ""
+    for n in range(100):
+        s = t.one(f"depth {n}")
+        assert s["args"] == {"n": n} and t.parent(s) == (None if n == 99 else f"depth {n + 1}")
+    assert [s["args"]["i"] for s in t.named("kept")] == list(range(100))
+    assert t.parent(t.one("inside")) == "held" and t.parent(t.one("child")) == "after"
+    assert len(t.named("twice")) == 2 and t.one("fails")["args"] == {"a": 1, "exception": "ZeroDivisionError: division by zero"}
+    assert t.one("by str") and t.one("named by an object")
+    assert all(s["dur"] >= 0 for s in t.slices)
+
+
+def test_switched_off_slice_is_used_like_another_one(py):
+    out = py.run('''
+        import contextlib, stave
+        with stave.trace("x", a=1) as s: assert s.set(b=2) is s
+        assert s.__enter__() is s and s.__exit__(None, None, None) is None and s() is s
+        assert type(s).__enter__(s) is s and type(s).__exit__(s, None, None, None) is None
+        with contextlib.ExitStack() as stack: assert stack.enter_context(stave.trace("x")) is s
+        s.set_incoming_flow_ids(1); assert len(s.get_outgoing_flow_ids(2)) == 2
+        try:
+            with stave.track("t").trace("x"): raise KeyError("passed on")
+        except KeyError: print("KeyError")
+        for bad in (lambda: s(1), lambda: s.__exit__(), lambda: s.__exit__(1), lambda: type(s).__enter__(1), lambda: type(s)()):
+            try: bad(); print("no error")
+            except TypeError: pass
+        # entered while it was off, left while it is on, and the other way
+        with s:
+            stave.start("t.pftrace")
+        with stave.trace("on"): pass
+        with stave.trace("stopped inside"): stave.stop()
+    ''')
+    assert out == "KeyError\n"
+    assert py.read().names() == ["on", "stopped inside"]
+
+
 def test_slice_left_by_another_thread_closes_nothing(py):
     t = py.trace('''
         import threading

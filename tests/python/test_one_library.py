@@ -130,7 +130,7 @@ def test_python_waits_for_space_whoever_started(both):
             stave.instant("i", i=i)
         assert stave.counts()["lost_full"] == 0, stave.counts()
         """, env={**both.environment, "STAVE_OUT": "t.pftrace", "STAVE_BUFFER": "16k"})
-    assert len(both.read().named("i")) == 100000
+    assert both.count("i") == 100000
     assert left_behind(both) == []
 
 
@@ -141,8 +141,8 @@ def test_what_the_program_chose_is_kept(both):
             stave.instant("i", i=i)
         """, env={**both.environment, "STAVE_OUT": "t.pftrace", "STAVE_BUFFER": "16k", "STAVE_FULL": "drop"})
     assert left_behind(both) == []
-    lost = both.read().ask("select sum(value) as n from stats where name like '%lost%' or name like '%drop%'")
-    assert len(both.read().named("i")) < 100000, lost
+    lost = both.ask("select sum(value) as n from stats where name like '%lost%' or name like '%drop%'")
+    assert both.count("i") < 100000, lost
 
 
 def test_a_second_copy_leaves_nothing_behind(both, tmp_path_factory):

@@ -126,7 +126,8 @@ if __name__ == "__main__":
 
 def test_many_threads_fork_while_tracing(py):
     py.run('''
-import os, stave, threading
+import os, stave, sys, threading
+sys.setswitchinterval(0.0005)   # the thread that forks waits for the others at each turn
 stop = False
 def noise():
     while not stop:
@@ -143,7 +144,9 @@ with stave.open("t.pftrace"):
     stop = True
     [t.join() for t in threads]
 ''')
-    assert sorted(s["args"]["n"] for s in py.read().named("child")) == list(range(20))
+    found = py.ask("select int_value as n from slice join args using (arg_set_id) where name = 'child' and key = 'debug.n' order by n")
+    assert [r["n"] for r in found] == list(range(20))
+    assert py.count("noise") >= 20
 
 
 def test_the_program_stave_record_takes_every_process_of_python(py):

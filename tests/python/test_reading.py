@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import stave
@@ -173,6 +174,31 @@ def test_several_traces_and_limits(path):
         stave.load(path, memory_limit=1)
     with pytest.raises(ValueError, match="[Ss]ame|twice"):
         stave.load(path, path)
+
+
+def test_threads(tmp_path):
+    """All CPUs load the same trace as one, and no thread is left when the caller forks."""
+    big = tmp_path / "big.json"
+    with open(big, "w") as f:
+        f.write("[" + ",\n".join('{"ph":"X","name":"op%d","ts":%d,"dur":%d,"pid":1,"tid":%d}' % (i % 9, i * 5, 3 + i % 2, i % 4) for i in range(30000)) + "]")
+    assert big.stat().st_size > 1 << 20
+    sql = "select name, track_id, count(*), sum(dur), sum(depth) from slice group by 1, 2 order by 1, 2"
+    results, before = [], set(os.listdir("/proc/self/task"))
+    for threads in (1, 2, 8):
+        with stave.load(big, threads=threads, index=False) as t:
+            results.append(list(t.query(sql)))
+            for _ in range(1000):  # a thread that was joined is listed for a moment longer
+                if set(os.listdir("/proc/self/task")) <= before:
+                    break
+                time.sleep(0.01)
+            else:
+                pytest.fail("a thread is left")
+            if (pid := os.fork()) == 0:
+                os._exit(0 if list(t.query(sql)) == results[0] else 1)
+            assert os.waitpid(pid, 0)[1] == 0
+    assert results[0] == results[1] == results[2] and len(results[0]) == 36
+    with pytest.raises(ValueError, match="threads"):
+        stave.load(big, threads=65)
 
 
 def test_closed(path):

@@ -12,7 +12,7 @@ fresh() { rm -rf t.* rest.* tiny/* progress "${STAVE_SESSION_DIR:?}"/*; }
 until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 enough() { until_true '[ "$(od -A n -t u8 -N 8 progress | tr -d " ")" -gt 5000 ]'; }
 # law SLACK MORE FILE…: each number once; with the losses as many as were recorded, at most SLACK less and MORE more. MORE of `killed` is for a sender
-# that was killed: what was on its way then, events and counts of lost ones, is in its session and with the listener, so it may be there twice.
+# or a listener that was killed: what was on its way then, events and counts of lost ones, is with both, so it may be there twice (docs/merge.md).
 law() {
   local slack=$1 more=$2 f; shift 2
   for f; do [ "$f" != 'rest*.pftrace' ] || continue; "$STAVE" cat -q "$f" 2>>err || return 1; done >text # it need not be there
@@ -91,12 +91,12 @@ for mode in drop block; do
   sent "_exit()" $mode quit 0 0 killed 10000
   sent "SIGSEGV" $mode signal:11 139 0 killed
   sent "SIGKILL" $mode kill 137 0 killed
-  for sig in TERM KILL; do # what the listener did not take is in the sender's file and rings; the program goes on
+  for sig in TERM KILL; do # what the listener did not take is in the sender's file and rings; the program goes on, until it is killed
     fresh; listen t.pftrace; begin_sender $mode
     kill -$sig $listener; wait $listener; code=$?; until_true '[ -s err ]'
     kill -9 $sender; wait $sender
     [ -e t.pftrace ] || "$STAVE" recover -q t.pftrace >>err 2>&1
-    rest; grep -q "events go to" err && law 2 2 t.pftrace rest.unsent.pftrace rest.pftrace && only t.pftrace; say $? "listener: SIG$sig to it, $mode" "exit $code, $(cat law)"
+    rest; grep -q "events go to" err && law 2 killed t.pftrace rest.unsent.pftrace rest.pftrace && only t.pftrace; say $? "listener: SIG$sig to it, $mode" "exit $code, $(cat law)"
   done
   fresh; rm -f err.l; (ulimit -f 150; exec "$STAVE" listen "unix:$TMP/s" -o t.pftrace --senders 1 >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
   STAVE_BUFFER=1M STAVE_FULL=$mode STAVE_OUT=unix:$TMP/s "$ends" return progress 60000 >out 2>err; code=$?; wait $listener; listened=$?

@@ -125,7 +125,7 @@ recover --clean --yes --discard shared/way/out.pftrace; [ $? = 3 ] && unharmed; 
 mkdir -m 700 shared/host; chown 65534 shared/host
 STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "other users have access to the session; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"
 "$BUILD/tests/stress/collector" col t.pftrace 20 >said 2>err & collector=$!
-for _ in $(seq 600); do grep -q ready said && break; sleep 0.05; done
+for _ in $(seq 600); do grep -qs ready said && break; sleep 0.05; done
 "$hostile" session col/2-a lanes 10; chown -R 65534 col/2-a; STAVE_SESSION=$PWD/col "$BUILD/tests/stress/lossy" 10 exit >out 2>>err; wait $collector
 [ $? = 0 ] && grep -q '^1 processes' said && grep -q 'finding: a client is not read' said && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" = 10 ]; say $? "a collector refuses a client of another user"
 

@@ -29,7 +29,7 @@ start b.pftrace; stop
 recover b.pftrace & first=$!; "$STAVE" recover -q b.pftrace >out2 2>err2; wait $first
 numbers b.pftrace b.pftrace && { [ ! -s err2 ] || grep -qE "another process is recovering it|no session directory|nothing to recover|session file is damaged" err2; }; say $? "two recoveries at once leave a whole file"
 # What is in the file must be there for good: nothing is missing from a file whose first bytes are still in the rings.
-start c.pftrace; for _ in $(seq 600); do [ "$(stat -c %s c.pftrace.part)" -gt 1000000 ] && break; sleep 0.1; done; stop
+start c.pftrace; for _ in $(seq 600); do [ "$(stat -c %s c.pftrace.part 2>/dev/null || echo 0)" -gt 1000000 ] && break; sleep 0.1; done; stop
 part=$(stat -c %s c.pftrace.part); truncate -s $((part / 2)) c.pftrace.part
 recover c.pftrace; [ $? = 0 ] && grep -q 'the partial file was truncated' err && "$STAVE" cat -q c.pftrace | grep -c seq= >/dev/null; say $? "a growing file that was cut is reported"
 session_of() { sed -n 's/^session //p' "$1.session"; }

@@ -33,8 +33,8 @@ STAVE_OUT=p.%p.%r.pftrace RANK=3 "$program" 1 100 progress >out 2>err
 if ls p.[0-9]*.3.pftrace >/dev/null 2>&1 && [ ! -s err ]; then echo "ok refusals: %p and %r"; else echo "not ok refusals: %p %r: $(ls) $(cat err)"; fi
 # An old file stays until the new one is whole; what a dead program left is moved aside, not overwritten.
 echo old >keep.pftrace
-STAVE_OUT=keep.pftrace STAVE_FULL=block "$program" 1 0 progress & pid=$!
-sleep 0.3
+rm -f progress; STAVE_OUT=keep.pftrace STAVE_FULL=block "$program" 1 0 progress & pid=$!
+for _ in $(seq 600); do [ -e keep.pftrace.part ] && [ "$(od -A n -t u8 -N 8 progress 2>/dev/null | tr -d ' ')0" -gt 10000 ] && break; sleep 0.05; done
 [ "$(cat keep.pftrace)" = old ] && kill -9 $pid; wait $pid 2>/dev/null
 STAVE_OUT=keep.pftrace "$program" 1 100 progress >out 2>err
 if [ "$("$STAVE" cat -q keep.pftrace | grep -c seq=)" = 100 ] && [ -e keep.pftrace.part.1 ]; then echo "ok refusals: nothing is overwritten by half"; else

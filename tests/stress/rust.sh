@@ -18,10 +18,10 @@ by_rustc() {
     "$TMP/target/deps/unit" && "$TMP/target/deps/ferrum"
 }
 if command -v cargo >/dev/null && [ "${RUST_BY:-cargo}" = cargo ]; then
-  { cargo build --offline --quiet --example ends && cargo test --offline --quiet --lib --tests -- --format pretty; } >"$TMP/out" 2>&1
+  { cargo build --offline --quiet --example ends && cargo test --offline --quiet --lib --tests -- --format pretty; } >"$TMP/out" 2>"$TMP/err" # what the library says must not tear the lines
 else
-  by_rustc >"$TMP/out" 2>&1
+  by_rustc >"$TMP/out" 2>"$TMP/err"
 fi
 code=$?
 sed -nE 's/^test (.*) \.\.\. ok$/ok rust: \1/p; s/^test (.*) \.\.\. FAILED$/not ok rust: \1/p' "$TMP/out"
-[ $code = 0 ] && [ "$(grep -c '\.\.\. ok$' "$TMP/out")" -ge 12 ] || { cat "$TMP/out"; exit 1; }
+[ $code = 0 ] && [ "$(grep -c '\.\.\. ok$' "$TMP/out")" -ge 12 ] || { cat "$TMP/out" "$TMP/err"; exit 1; }

@@ -66,6 +66,22 @@ s = json.load(sys.stdin)['summary']
 assert s['requests'] == $2 and s['in_two_batches'] == 0 and s['open'] == 0, s"; }
 check threads_report report_says threads/batching_trace.pftrace 20000
 
+# All processors are busy: what can wait does, and in the end nothing is missing.
+spinners=; for _ in $(seq $((2 * $(nproc)))); do sh -c 'while :; do :; done' & spinners="$spinners $!"; done
+check crowded "$server" crowded threads
+# A server with little to do is not behind for ever.
+few_are_there() { for _ in $(seq 600); do [ "$(grep -cs '"name":"request_enqueued"' few/batching_trace.json)" != 100 ] || return 0; sleep 0.05; done; return 1; }
+mkfifo end; "$server" few few <end >few.out 2>&1 & few=$!; exec 9>end
+check crowded_few few_are_there
+exec 9>&-; wait $few
+check crowded_few_waited grep -qE '^deferred [1-9]' few.out
+# shellcheck disable=SC2086 # numbers
+kill $spinners; wait $spinners 2>/dev/null
+check crowded_counts grep -q 'requests 20000 batches 2500 rejected 0 failed 0 open 0 0 lost 0' crowded.out
+check crowded_waited grep -qE '^deferred [1-9]' crowded.out
+crowded_all() { [ "$(py same crowded/batching_trace.json crowded/batching_trace_summary.csv)" = 20000 ]; }
+check crowded_all crowded_all
+
 # Batches of sizes at which lists of members are cut: the same in the file of the records and in what the events make again.
 check sizes "$server" sizes sizes
 "$STAVE" convert -q sizes/batching_trace.pftrace --dialect batching -o sizes.csv

@@ -1,8 +1,9 @@
-/* A server without models, for tests/stress/serving.sh: `serving_calls DIRECTORY golden|newer|threads|kill|busy [truncate]`.
+/* A server without models, for tests/stress/serving.sh: `serving_calls DIRECTORY golden|newer|threads|kill|few|busy [truncate]`.
  *
  *   golden, newer   fixed times and every kind of event, so that the files can be compared byte by byte (but for the real time)
  *   threads         four threads serve 5,000 requests each, at once and in any order
  *   kill            2,000 requests, then SIGKILL without a word
+ *   few             100 requests, then waits for its standard input to end
  *   busy            opens and waits for its standard input to end */
 #include <pthread.h>
 #include <signal.h>
@@ -45,6 +46,7 @@ static int close_all(void)
            (unsigned long long)c.rejected, (unsigned long long)c.failed,
            (unsigned long long)c.open_requests, (unsigned long long)c.open_batches,
            (unsigned long long)c.lost);
+    printf("deferred %llu\n", (unsigned long long)c.deferred);
     if (stave_serving_close(s, message, sizeof message) != 0)
         return fprintf(stderr, "serving: %s\n", message), 1;
     return 0;
@@ -261,10 +263,15 @@ static int killed(const char *dir)
     return 0;
 }
 
-static int busy(const char *dir)
+static int busy(const char *dir, uint64_t requests)
 {
     char byte;
     open_in(dir, false, false);
+    model = stave_serving_model(s, "m");
+    for (uint64_t i = 0; i < requests; i += 4) {
+        one(i / 4, i, 4, 0, 0, stave_now_ns());
+        make_all();
+    }
     printf("%s\n", stave_serving_file(s, STAVE_SERVING_JSON));
     fflush(stdout);
     while (read(STDIN_FILENO, &byte, 1) > 0)
@@ -284,5 +291,5 @@ int main(int argc, char **argv)
         return sizes(argv[1]);
     if (strcmp(what, "kill") == 0)
         return killed(argv[1]);
-    return busy(argv[1]);
+    return busy(argv[1], strcmp(what, "few") == 0 ? 100 : 0);
 }

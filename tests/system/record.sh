@@ -47,6 +47,7 @@ for mark in dup dup2 dup3 fcntl fork reuse chdir dirfd fchdir renamed; do
 done
 check book_deep grep -qE "\"openat\" .*path=\"[^\"]{2000,}\"" book.txt
 check book_failed grep -qE "\"openat\" .*nowhere\".*errno=2" book.txt
+check book_mode grep -qE "\"openat\" .*/dirfd\" flags=66 mode=420" book.txt # O_RDWR | O_CREAT, 0644
 check book_vector grep -qE "\"preadv\" .*offset=5 bytes=10" book.txt
 check book_rename grep -qE "\"rename[a-z0-9]*\" .*path=\"$TMP/book/before\" path2=\"$TMP/book/renamed\"" book.txt
 check book_mmap grep -qE "\"mmap\" .*path=\"$TMP/book/.*length=4096" book.txt

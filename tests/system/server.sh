@@ -17,7 +17,7 @@ start() {
   local args=() config
   for config in "$@"; do args+=(--config "$config"); done
   : >server.err # the shell of the server empties it too, perhaps only after we have read the last server's words
-  "$server" "${args[@]}" --address 127.0.0.1:0 2>server.err & pid=$!
+  "$server" "${args[@]}" --address 127.0.0.1:0 --grpc off 2>server.err & pid=$!
   for _ in $(seq 600); do
     grep -q '^listening' server.err && break
     kill -0 $pid 2>/dev/null || break
@@ -87,7 +87,7 @@ check restart_kept sh -c 'for f in out/*.json; do cmp -s "$f" first.json && exit
 sed "s|$TMP/out/|$TMP/killed|" mlp.yml >killed.yml
 start killed.yml
 run_any load_killed 0 $load -u "$url" -n 50 -c 4
-for _ in $(seq 300); do [ "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" = 50 ] && [ "$(wc -l <killed/batching_trace_summary.csv)" -gt 1 ] && break; sleep 0.1; done
+for _ in $(seq 300); do [ "$(grep -cs '"name":"request_enqueued"' killed/batching_trace.json)" = 50 ] && [ "$(wc -l <killed/batching_trace_summary.csv)" -gt 1 ] && break; sleep 0.1; done
 kill -KILL $pid; wait $pid 2>/dev/null
 equals killed_requests "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" 50
 check killed_json "$python" -c 'import json; assert len(json.load(open("killed/batching_trace.json"))["traceEvents"]) > 50'
@@ -95,8 +95,21 @@ check killed_csv test "$(wc -l <killed/batching_trace_summary.csv)" -gt 1
 check killed_pftrace "$STAVE" recover -q killed/batching_trace.pftrace
 check killed_slices sh -c '"$0" cat -q killed/batching_trace.pftrace 2>/dev/null | grep -c serving >/dev/null' "$STAVE"
 
-# More than it can take: some are refused, the rest is right, and the counts agree everywhere.
-printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'max_queue_size: 1' 'pool_size: 1' 'batching_strategy: disabled' 'trace_enabled: true' "trace_output: $TMP/over" 'trace_plots: false' >over.yml
+# More than it can take: some are refused, the rest is right, and the counts agree everywhere. A model that takes longer than its clients' requests.
+"$python" - <<'EOF'
+import json, struct
+sizes = {"fc1.weight": [2048, 32], "fc2.weight": [2048, 2048], "fc3.weight": [8, 2048]}
+header, at = {"__metadata__": {"stave.input": "32", "stave.layers": "dense fc1 relu, dense fc2 relu, dense fc3 softmax"}}, 0
+for name, (rows, columns) in sizes.items():
+    for key, shape in ((name, [rows, columns]), (name.replace("weight", "bias"), [rows])):
+        n = 4 * shape[0] * (shape[1] if len(shape) == 2 else 1)
+        header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
+        at += n
+text = json.dumps(header).encode()
+with open("wide.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(text)) + text + bytes(at))
+EOF
+printf '%s\n' 'name: mlp' 'model: wide.safetensors' 'max_queue_size: 1' 'pool_size: 1' 'batching_strategy: disabled' 'trace_enabled: true' "trace_output: $TMP/over" 'trace_plots: false' >over.yml
 start over.yml
 run_any overload 0 $load -u "$url" -n 3000 -c 64 -j over.json
 rejected=$(of over.json requests.rejected) good=$(of over.json requests.ok)
@@ -139,7 +152,7 @@ stop slow
 printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'use_opencl: true' 'use_cpu: false' 'trace_enabled: true' "trace_output: $TMP/cl" 'trace_plots: false' >mlp.yml
 rm -f conv.yml
 : >server.err
-"$server" -c mlp.yml -a 127.0.0.1:0 2>server.err & pid=$!
+"$server" -c mlp.yml -a 127.0.0.1:0 --grpc off 2>server.err & pid=$!
 for _ in $(seq 900); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.1; done
 if grep -q '^listening' server.err; then
   port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err) url=http://127.0.0.1:$port

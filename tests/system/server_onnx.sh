@@ -27,6 +27,9 @@ refused onnx_no_library 4 'libc.so.6 is not an ONNX Runtime' dense.yml STAVE_ONN
 refused onnx_key 4 'elsewhere.so' key.yml STAVE_ONNXRUNTIME=
 (cat dense.yml; printf 'use_cpu: false\nuse_opencl: true\n') >opencl.yml
 refused onnx_opencl_only 2 'computed by CPU workers, not by OpenCL' opencl.yml
+touch net.pt
+printf 'name: m\nmodel: net.pt\n' >pt.yml
+refused torch_file 3 'net.pt: .*export it as ONNX' pt.yml
 printf 'name: m\nmodel: missing.onnx\n' >missing.yml
 refused onnx_missing 3 'missing.yml:2: .*no such file' missing.yml
 
@@ -35,27 +38,28 @@ if grep -q 'needs ONNX Runtime' probe.err && [ -z "${STAVE_ONNXRUNTIME:-}" ]; th
   skip onnx "no ONNX Runtime: set STAVE_ONNXRUNTIME to run ONNX models here"
   exit 0
 fi
-check onnx_check grep -qE 'model dense, ONNX Runtime [0-9.]+, 4 numbers in, 3 out' probe.out
+check onnx_check grep -qE 'model dense, ONNX Runtime [0-9.]+, x FP32 \[rows, 4\] → y FP32 \[rows, 3\]' probe.out
 sed 's/^/  /' probe.out probe.err
 
 # Models that cannot be served.
 refused onnx_torn 3 'torn.onnx: ONNX Runtime: ' torn.yml
 refused onnx_noise 3 'noise.onnx: ONNX Runtime: ' noise.yml
 refused onnx_empty 3 'empty.onnx' empty.yml
-refused onnx_open 3 "dimension 2 of the input 'x' is dynamic" open.yml
-refused onnx_whole 3 "'x' is not an FP32 tensor" whole.yml
-refused onnx_two 3 '2 inputs and 1 outputs' two.yml
-refused onnx_deep 3 'has 5 dimensions' deep.yml
-refused onnx_huge 4 'more than 4194304 numbers' huge.yml
+refused onnx_text 3 "'x' is not a tensor of numbers or truth values" text.yml
+refused onnx_uneven 3 '2 rows in and 1 of the input' uneven.yml
+refused onnx_deep 3 'has 9 dimensions' deep.yml
+refused onnx_huge 4 'no numbers or more than 4194304' huge.yml
 refused onnx_crowd 3 '100000 rows in' crowd.yml
 (cat dense.yml; echo 'inputs: [{name: x, data_type: TYPE_FP32, dims: [1, 5]}]') >dims.yml
 refused onnx_dims 2 'dims do not fit' dims.yml
+(cat whole.yml; echo 'inputs: [{name: x, data_type: TYPE_FP32, dims: [1, 4]}]') >type.yml
+refused onnx_type 2 "data_type of 'x' must be TYPE_INT64" type.yml
 
 # start CONFIG…, stop NAME: as users do it.
 start() {
   local args=() config
   for config in "$@"; do args+=(-c "$config"); done
-  "$server" "${args[@]}" -a 127.0.0.1:0 2>server.err & pid=$!
+  "$server" "${args[@]}" -a 127.0.0.1:0 --grpc off 2>server.err & pid=$!
   for _ in $(seq 900); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.1; done
   port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err)
   if [ -z "$port" ]; then sed 's/^/  /' server.err; not_ok "start of $*"; exit 1; fi
@@ -70,9 +74,11 @@ stop() {
 
 # OpenCL workers beside CPU workers: they are left out.
 printf '%s\n' 'workers: 2' 'trace_enabled: true' "trace_output: $TMP/out" 'trace_plots: false' 'use_opencl: true' >>dense.yml
-start dense.yml four.yml image.yml
-check onnx_described grep -q '^model four: 4 numbers in, 3 out, adaptive, at most 4 rows a batch, ONNX Runtime on CPU workers only' server.err
+printf '%s\n' 'padding: zeros' 'batch_coalesce_timeout_ms: 20' >>bert.yml
+start dense.yml four.yml image.yml open.yml whole.yml two.yml bert.yml liar.yml
+check onnx_described grep -q '^model four: x FP32 \[rows, 4\] → y FP32 \[rows, 3\], adaptive, at most 4 rows a batch, ONNX Runtime on CPU workers only' server.err
 outside numbers "$port"
+outside bert "$port"
 run_any onnx_load 0 timeout 120 "$BUILD/stave-load" -u "http://127.0.0.1:$port" -m dense -n 300 -c 8 --binary
 stop onnx
 check onnx_batches grep -q '"cpu"' out/batching_trace_summary.csv

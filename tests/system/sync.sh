@@ -109,12 +109,13 @@ r = json.load(open("behind.relation"))
 assert len(r["rounds"]) == 2 and all(low <= 10000000 <= high < low + 5000000 for at, low, high in r["rounds"]), r'
 
 # A rank that is killed has the relation as far as it was measured.
-RANK=0 WORLD_SIZE=2 "$STAVE" record -q --sync --no-summary --no-io -o killed.pftrace -- sleep 1.5 & first=$!
+RANK=0 WORLD_SIZE=2 "$STAVE" record -q --sync --no-summary --no-io -o killed.pftrace -- sh -c 'until [ -e killed ]; do sleep 0.1; done' & first=$!
 RANK=1 WORLD_SIZE=2 "$timens" 10000000 "$STAVE" record -q --sync --no-summary --no-io -o killed.pftrace -- sleep 60 & second=$!
 children() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
-sleep 1.2; recorder=$(children $second); sleeper=$(children "${recorder% }")
+for _ in {1..600}; do if grep -aqs stave_relation killed.rank0001.pftrace.part; then break; fi; sleep 0.05; done
+recorder=$(children $second); sleeper=$(children "${recorder% }")
 # shellcheck disable=SC2086 # pids
-kill -KILL $recorder $sleeper; wait $second 2>/dev/null; wait $first
+kill -KILL $recorder $sleeper; wait $second 2>/dev/null; touch killed; wait $first
 "$STAVE" recover -q killed.rank0001.pftrace 2>/dev/null
 check relation_survives_a_kill grep -q '"stave_relation' <("$STAVE" query -q killed.rank0001.pftrace "select str_value from metadata where name = 'clock_relation'")
 

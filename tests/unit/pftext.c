@@ -25,6 +25,7 @@ struct sequence {
     bool is_valid, has_track, has_extra;
     uint64_t clock, track, extra, last_ns;
     struct text interned[KINDS][INTERNED]; /* by field and iid */
+    size_t n_interned[KINDS];              /* the largest iid in use, plus 1 */
 };
 
 struct state {
@@ -66,6 +67,21 @@ static bool field_sub(struct sv_wire w, uint32_t id, struct sv_wire *sub)
 static void put_text(struct state *st, const uint8_t *bytes, size_t len)
 {
     sv_buf_escaped(st->out, (const char *)bytes, len);
+}
+
+static void add_interned(struct sequence *s, uint32_t kind, uint64_t iid, struct text text)
+{
+    s->interned[kind][iid] = text;
+    if (s->n_interned[kind] <= iid)
+        s->n_interned[kind] = iid + 1;
+}
+
+static void forget_interned(struct sequence *s)
+{
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        memset(s->interned[kind], 0, s->n_interned[kind] * sizeof(struct text));
+        s->n_interned[kind] = 0;
+    }
 }
 
 static struct text *interned_at(struct state *st, struct sequence *s, uint32_t kind, uint64_t iid)
@@ -313,7 +329,7 @@ static void intern(struct state *st, struct sequence *s, struct sv_wire w)
         else if (s->interned[f.id][iid].bytes)
             fail(st, "iid defined twice");
         else
-            s->interned[f.id][iid] = (struct text){f.bytes, f.u};
+            add_interned(s, f.id, iid, (struct text){f.bytes, f.u});
     }
 }
 
@@ -399,7 +415,7 @@ static void packet(struct state *st, struct sv_wire w)
         sv_buf_str(st->out, "dropped\n");
     if (s && field_u64(w, SV_PF_PACKET_SEQUENCE_FLAGS, 0) & SV_PF_SEQ_CLEARED) {
         s->is_valid = true;
-        memset(s->interned, 0, sizeof s->interned);
+        forget_interned(s);
         s->clock = 0;
         s->has_track = s->has_extra = false;
     }

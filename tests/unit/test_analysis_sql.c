@@ -4,110 +4,19 @@
 #include "core/base/mem.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
+#include "tests/unit/sql_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Collects results as text: cells separated by '|', rows by newline, results by an empty line. */
-struct text_rows {
-    struct sv_rows_sink rows;
-    struct sv_buf text;
-    uint64_t n, fail_at;
-};
-
-static int take_head(struct sv_rows_sink *r, const char *const *names, size_t n, struct sv_err *err)
-{
-    (void)r;
-    (void)names;
-    (void)n;
-    (void)err;
-    return 0;
-}
-
-static int take_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
-                    struct sv_err *err)
-{
-    struct text_rows *t = (struct text_rows *)r;
-    if (t->fail_at && ++t->n >= t->fail_at)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "full");
-    for (size_t i = 0; i < n; i++) {
-        sv_buf_str(&t->text, i ? "|" : "");
-        switch (cells[i].type) {
-        case SV_CELL_INT: sv_buf_i64(&t->text, cells[i].i); break;
-        case SV_CELL_REAL: sv_buf_double(&t->text, cells[i].d); break;
-        case SV_CELL_NULL: sv_buf_str(&t->text, "NULL"); break;
-        default: sv_buf_escaped(&t->text, cells[i].text, cells[i].len); break;
-        }
-    }
-    sv_buf_byte(&t->text, '\n');
-    return 0;
-}
-
-static int take_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    (void)err;
-    sv_buf_byte(&((struct text_rows *)r)->text, '\n');
-    return 0;
-}
-
-static void rows_init(struct text_rows *t)
-{
-    *t = (struct text_rows){.rows = {take_head, take_row, take_end}};
-    sv_buf_init(&t->text, 1u << 28);
-}
-
-/* What the SQL answers, or its error. */
-static char *answer(struct sv_sql *q, const char *sql)
-{
-    struct text_rows t;
-    struct sv_err err;
-    sv_err_clear(&err);
-    rows_init(&t);
-    int code = sv_sql_run(q, sql, &t.rows, &err);
-    char *text = code < 0 ? sv_strndup(err.msg, strlen(err.msg))
-                          : sv_strndup(sv_buf_cstr(&t.text), t.text.len);
-    sv_buf_fini(&t.text);
-    return text;
-}
-
-#define CHECK_ANSWER(q, sql, expected) \
-    do {                               \
-        char *text_ = answer(q, sql);  \
-        CONTEXT("%s", sql);            \
-        CHECK_STR_EQ(text_, expected); \
-        free(text_);                   \
+#define CHECK_ANSWER(q, sql, expected)  \
+    do {                                \
+        char *text_ = sql_text(q, sql); \
+        CONTEXT("%s", sql);             \
+        CHECK_STR_EQ(text_, expected);  \
+        free(text_);                    \
     } while (0)
-
-/* ---- a random trace ---- */
-
-struct world {
-    struct gen g;
-    struct sv_report report;
-    struct sv_trace *t;
-    struct sv_sql *q;
-};
-
-static void world_make(struct world *w, const struct gen_options *options)
-{
-    struct sv_err err;
-    sv_err_clear(&err);
-    if (!sv_sql_is_built_in())
-        SKIP("built without SQLite");
-    gen_make(&w->g, options);
-    sv_report_init(&w->report);
-    w->t = sv_trace_new(w->g.dict, &w->report, 0);
-    REQUIRE(gen_push(&w->g, sv_trace_sink(w->t), &err) == 0);
-    REQUIRE(sv_sql_open(w->t, &(struct sv_sql_options){.report = &w->report}, &w->q, &err) == 0);
-}
-
-static void world_fini(struct world *w)
-{
-    sv_sql_close(w->q);
-    sv_trace_free(w->t);
-    sv_report_fini(&w->report);
-    gen_fini(&w->g);
-}
 
 /* `sql` with a condition that the table can use, and the same behind a unary plus, which SQLite hides from it. */
 static void check_law(struct sv_sql *q, const char *before, const char *condition,
@@ -118,7 +27,7 @@ static void check_law(struct sv_sql *q, const char *before, const char *conditio
     sv_buf_init(&b, 1u << 16);
     sv_buf_printf(&a, "%s %s %s", before, condition, after);
     sv_buf_printf(&b, "%s %s %s", before, hidden, after);
-    char *with = answer(q, sv_buf_cstr(&a)), *without = answer(q, sv_buf_cstr(&b));
+    char *with = sql_text(q, sv_buf_cstr(&a)), *without = sql_text(q, sv_buf_cstr(&b));
     CONTEXT("%s", sv_buf_cstr(&a));
     CHECK_STR_EQ(with, without);
     free(with);
@@ -161,6 +70,19 @@ static const struct {
      "+parent_id = (SELECT parent_id FROM slice WHERE parent_id IS NOT NULL LIMIT 1)"},
     {"parent_id IS NULL", "+parent_id IS NULL"},
     {"ts = NULL", "+ts = NULL"},
+    {"dur = 0", "+dur = 0"},
+    {"dur > 40", "+dur > 40"},
+    {"dur BETWEEN 3.5 AND 90 AND track_id = 2", "+dur BETWEEN 3.5 AND 90 AND +track_id = 2"},
+    {"dur >= 10 AND ts > 3000", "+dur >= 10 AND +ts > 3000"},
+    {"category = (SELECT max(category) FROM slice)",
+     "+category = (SELECT max(category) FROM slice)"},
+    {"category = 'nothing'", "+category = 'nothing'"},
+    {"category IN (SELECT category FROM slice WHERE id < 40) AND cat != 'x'",
+     "+category IN (SELECT category FROM slice WHERE id < 40) AND +cat != 'x'"},
+    {"cat IN ('a', 'b', NULL, 7) AND category IN ('b', 'c')",
+     "+cat IN ('a', 'b', NULL, 7) AND +category IN ('b', 'c')"},
+    {"category IN (SELECT max(category) FROM slice) AND dur < 900 AND ts < 9000",
+     "+category IN (SELECT max(category) FROM slice) AND +dur < 900 AND +ts < 9000"},
     {"name = NULL", "+name = NULL"},
 };
 
@@ -174,15 +96,15 @@ static void check_laws(const struct gen_options *options)
                                          "ORDER BY track_id DESC, ts DESC, id DESC",
                                          "ORDER BY name, id",
                                          "ORDER BY dur, id LIMIT 7"};
-    struct world w;
-    world_make(&w, options);
+    struct sql_world w;
+    sql_world_make(&w, options);
     for (size_t i = 0; i < TEST_COUNT(laws); i++)
         for (size_t k = 0; k < TEST_COUNT(orders); k++)
             check_law(w.q, "SELECT * FROM slice WHERE", laws[i].condition, laws[i].hidden,
                       orders[k]);
     for (size_t k = 0; k < TEST_COUNT(orders); k++)
         check_law(w.q, "SELECT id FROM slice", "", "WHERE +id >= 0", orders[k]);
-    world_fini(&w);
+    sql_world_fini(&w);
 }
 
 TEST(slices_that_nest_obey_conditions)
@@ -199,8 +121,8 @@ TEST(slices_that_overlap_obey_conditions)
 
 TEST(groups_by_name_stream_and_agree)
 {
-    struct world w;
-    world_make(
+    struct sql_world w;
+    sql_world_make(
         &w, &(struct gen_options){.seed = 3, .n = 2000, .shape = SV_HAS_NESTED, .extras = GEN_ALL});
     static const char *const tails[] = {"GROUP BY name ORDER BY name",
                                         "GROUP BY name ORDER BY name DESC",
@@ -210,7 +132,7 @@ TEST(groups_by_name_stream_and_agree)
                   "WHERE +id >= 0", tails[i]);
     check_law(w.q, "SELECT DISTINCT name FROM slice", "", "WHERE +id >= 0", "ORDER BY name");
     check_law(w.q, "SELECT count(*) FROM slice", "", "WHERE +id >= 0", "");
-    world_fini(&w);
+    sql_world_fini(&w);
 }
 
 TEST(counters_flows_and_joins_obey_conditions)
@@ -236,12 +158,12 @@ TEST(counters_flows_and_joins_obey_conditions)
         {"SELECT * FROM track WHERE", "owner_upid = 1", "+owner_upid = 1", "ORDER BY id"},
         {"SELECT * FROM process WHERE", "upid = 1", "+upid = 1", ""},
     };
-    struct world w;
-    world_make(
+    struct sql_world w;
+    sql_world_make(
         &w, &(struct gen_options){.seed = 4, .n = 400, .shape = SV_HAS_EDGES, .extras = GEN_ALL});
     for (size_t i = 0; i < TEST_COUNT(rows); i++)
         check_law(w.q, rows[i].before, rows[i].condition, rows[i].hidden, rows[i].after);
-    world_fini(&w);
+    sql_world_fini(&w);
 }
 
 /* ---- a trace made by hand ---- */
@@ -262,7 +184,7 @@ static void add_slice(struct sv_sink *s, sv_track k, int64_t ts, int64_t dur, sv
 }
 
 /* main: step [100, 200) with load [110, 130) and run [140, 190), idle later; worker: job [120, 180) by flow 7 from load. */
-static void make_small(struct world *w)
+static void make_small(struct sql_world *w)
 {
     if (!sv_sql_is_built_in())
         SKIP("built without SQLite");
@@ -293,7 +215,7 @@ static void make_small(struct world *w)
     REQUIRE(sv_sql_open(w->t, &(struct sv_sql_options){.report = &w->report}, &w->q, &err) == 0);
 }
 
-static void small_fini(struct world *w)
+static void small_fini(struct sql_world *w)
 {
     sv_sql_close(w->q);
     sv_trace_free(w->t);
@@ -352,7 +274,7 @@ TEST(a_small_trace_answers_as_computed_by_hand)
          "stave_unfinished_slices|1\nbegin without end|1\n\n"},
         {"-- nothing\n ; ;", ""},
     };
-    struct world w;
+    struct sql_world w;
     make_small(&w);
     for (size_t i = 0; i < TEST_COUNT(rows); i++)
         CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
@@ -381,7 +303,7 @@ TEST(what_perfetto_adds_is_there)
          "state; SELECT count(*) FROM cpu; SELECT count(*) FROM cpu_counter_track",
          "0\n\n0\n\n0\n\n0\n\n0\n\n"},
     };
-    struct world w;
+    struct sql_world w;
     make_small(&w);
     for (size_t i = 0; i < TEST_COUNT(rows); i++)
         CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
@@ -424,7 +346,7 @@ TEST(statements_of_perfetto_are_understood_or_refused)
          "line 1: no such table: android_startups (included modules are not available in "
          "Stave, see docs/sql.md)"},
     };
-    struct world w;
+    struct sql_world w;
     make_small(&w);
     for (size_t i = 0; i < TEST_COUNT(rows); i++)
         CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
@@ -435,7 +357,7 @@ TEST(statements_of_perfetto_are_understood_or_refused)
 TEST(deep_nests_are_walked_in_one_pass)
 {
     enum { DEEP = 60000 };
-    struct world w = {0};
+    struct sql_world w = {0};
     struct sv_err err;
     sv_err_clear(&err);
     if (!sv_sql_is_built_in())
@@ -464,7 +386,7 @@ TEST(deep_nests_are_walked_in_one_pass)
 
 TEST(spans_are_joined)
 {
-    struct world w;
+    struct sql_world w;
     make_small(&w);
     CHECK_ANSWER(w.q,
                  SPANS "CREATE VIRTUAL TABLE s USING SPAN_JOIN(a PARTITIONED p, b PARTITIONED p); "
@@ -499,7 +421,7 @@ TEST(bad_sql_is_refused_with_its_line)
         {"SELECT percentile(dur, 101) FROM slice",
          "line 1: percentile: the second argument is not within 0 … 100"},
     };
-    struct world w;
+    struct sql_world w;
     make_small(&w);
     for (size_t i = 0; i < TEST_COUNT(rows); i++)
         CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
@@ -508,12 +430,12 @@ TEST(bad_sql_is_refused_with_its_line)
 
 TEST(a_failing_sink_ends_the_run)
 {
-    struct world w;
+    struct sql_world w;
     struct text_rows t;
     struct sv_err err;
     make_small(&w);
     sv_err_clear(&err);
-    rows_init(&t);
+    text_rows_init(&t);
     t.fail_at = 2;
     CHECK_INT_EQ(sv_sql_run(w.q, "SELECT * FROM slice", &t.rows, &err), SV_EIO);
     sv_buf_fini(&t.text);
@@ -522,12 +444,12 @@ TEST(a_failing_sink_ends_the_run)
 
 TEST(an_empty_trace_has_all_tables)
 {
-    struct world w;
-    world_make(&w, &(struct gen_options){.seed = 5, .n = 0, .shape = SV_HAS_NESTED});
+    struct sql_world w;
+    sql_world_make(&w, &(struct gen_options){.seed = 5, .n = 0, .shape = SV_HAS_NESTED});
     for (const char *const *name = sv_sql_tables(); *name; name++) {
         char sql[100];
         snprintf(sql, sizeof sql, "SELECT count(*) >= 0 FROM %s", *name);
         CHECK_ANSWER(w.q, sql, "1\n\n");
     }
-    world_fini(&w);
+    sql_world_fini(&w);
 }

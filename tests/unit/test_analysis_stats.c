@@ -67,6 +67,7 @@ static void check_pieces(const struct piece *p, size_t n, bool has_lane)
     for (size_t i = 0; i < n; i++) {
         CONTEXT("slice %zu", i);
         CHECK_INT_EQ(self[i], p[i].self);
+        CHECK_INT_EQ(sv_self_time(t, (uint32_t)i), p[i].self);
     }
     free(self);
     sv_trace_free(t);
@@ -112,6 +113,7 @@ TEST(self_time_agrees_with_the_slow_way)
         int64_t *self = sv_self_times(t);
         for (uint32_t row = 0; row < t->slices.n; row++) {
             CONTEXT("shape %u row %u", shapes[i], row);
+            CHECK_INT_EQ(sv_self_time(t, row), self[row]);
             if (length(t, row) < 20000)
                 CHECK_INT_EQ(self[row], slow_self(t, row));
         }

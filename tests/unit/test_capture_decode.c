@@ -306,6 +306,56 @@ TEST(renames_have_two_paths)
     kbench_free(k);
 }
 
+/* As bpf/syscalls.h writes it: members at the end that have the usual value are not there. */
+static void put_short(struct kbench *k, struct sv_wire_short_call s, size_t size, const char *text)
+{
+    s.head.flags |= SV_WIRE_SHORT;
+    kbench_put(k, 0, &s, size, text, text ? strlen(text) + 1 : 0, 0);
+}
+
+static struct sv_wire_short_call short_call(long nr, uint64_t end_ns, int fd, int ret)
+{
+    return (struct sv_wire_short_call){.head = kbench_call(nr, 0, end_ns, 0, 0).head,
+                                       .took_ns = 5,
+                                       .ret = ret,
+                                       .fd = fd,
+                                       .offset = UINT32_MAX};
+}
+
+TEST(short_records_say_the_same_as_whole_ones)
+{
+    enum {
+        NO_OFFSET = offsetof(struct sv_wire_short_call, offset),
+        NO_AUX = offsetof(struct sv_wire_short_call, aux),
+        NO_SIZE = offsetof(struct sv_wire_short_call, size)
+    };
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_short_call s = short_call(SYS_openat, 10, AT_FDCWD, 3);
+    s.aux = O_RDWR | O_CREAT;
+    s.size = 0640;
+    put_short(k, s, sizeof s, "/d/a");
+    s = short_call(SYS_read, 20, 3, 100);
+    s.offset = 4000000000u;
+    put_short(k, s, NO_AUX, NULL);
+    s = short_call(SYS_read, 30, 3, 7);
+    s.size = 4096;
+    put_short(k, s, sizeof s, NULL);
+    s = short_call(SYS_fcntl, 40, 3, 4);
+    s.aux = F_DUPFD;
+    put_short(k, s, NO_SIZE, NULL);
+    put_short(k, short_call(SYS_close, 50, 4, 0), NO_OFFSET, NULL);
+    put_short(k, short_call(SYS_close, 60, 4, 0), NO_OFFSET - 4, NULL); /* malformed */
+    s = short_call(SYS_read, 3, 3, 1);
+    put_short(k, s, NO_AUX, NULL); /* began before the clock did */
+    kbench_round(k, 100);
+    CHECK(strstr(k->text, "openat fd=3 path=/d/a flags=66 mode=416\n"));
+    CHECK(strstr(k->text, "read fd=3 path=/d/a offset=4000000000 bytes=100\n"));
+    CHECK(strstr(k->text, "read fd=3 path=/d/a requested=4096 bytes=7\n"));
+    CHECK(strstr(k->text, "close fd=4 path=/d/a\n"));
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 2);
+    kbench_free(k);
+}
+
 TEST(nonsense_is_counted_and_harmless)
 {
     struct kbench *k = kbench_new(NULL);

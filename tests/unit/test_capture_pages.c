@@ -3,6 +3,7 @@
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -25,6 +26,88 @@ static void put_page(struct kbench *k, unsigned kind, uint64_t ts, uint64_t inod
     kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
 }
 
+static struct sv_wire_transfer transfer(uint64_t start, uint64_t end, unsigned is_sent, int ret)
+{
+    return (struct sv_wire_transfer){
+        .head = {.kind = SV_WIRE_TRANSFER, .tgid = 10, .tid = 11, .what = is_sent, .ts_ns = end},
+        .start_ns = start,
+        .ret = ret,
+        .family = AF_INET,
+        .peer_port = 443,
+        .port = 50000,
+        .peer = {htonl(0x0a000007)}};
+}
+
+TEST(transfers_have_their_peer)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_transfer t[] = {transfer(10, 20, 1, 100),  transfer(30, 70, 0, 5000),
+                                   transfer(80, 81, 0, -104), transfer(90, 91, 0, 1),
+                                   transfer(100, 99, 0, 1),   transfer(110, 111, 0, 1)};
+    t[3].family = AF_INET6;
+    t[3].peer[0] = htonl(0xfe800000);
+    t[3].peer[3] = htonl(1);
+    t[5].family = AF_UNIX;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        kbench_put(k, 0, &t[i], sizeof t[i], NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "10 begin /network tcp_send peer=10.0.0.7:443 port=50000 bytes=100\n"
+                          "20 end /network \n"));
+    CHECK(strstr(k->text, "30 begin /network tcp_recv peer=10.0.0.7:443 port=50000 bytes=5000\n"
+                          "70 end"));
+    CHECK(strstr(k->text, "80 begin /network tcp_recv peer=10.0.0.7:443 port=50000 errno=104\n"));
+    CHECK(strstr(k->text, "90 begin /network tcp_recv peer=[fe80::1]:443 port=50000 bytes=1\n"));
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 2);
+    kbench_free(k);
+}
+
+/* A fault of pages from `offset` on that began at `start`. */
+static void put_fault(struct kbench *k, uint64_t start, uint64_t end, uint64_t offset,
+                      uint32_t bytes, uint64_t touched, uint32_t flags)
+{
+    struct sv_wire_fault f = {
+        .page = {.head = {.kind = SV_WIRE_FAULT, .tgid = 10, .tid = 11, .ts_ns = end},
+                 .inode = 77,
+                 .offset = offset,
+                 .device = 1 << 20,
+                 .bytes = bytes,
+                 .fd = -1,
+                 .pad = flags},
+        .start_ns = start,
+        .touched = touched};
+    kbench_put(k, 0, &f, sizeof f, NULL, 0, 0);
+}
+
+TEST(a_page_of_a_mapping_counts_once)
+{
+    enum { K64 = 64 << 10 };
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 10, "/data/a", 3);
+    put_page(k, SV_WIRE_CACHE, 20, 77, 0, 3);
+    /* Cold: the first page is waited for, then its window is mapped, and so are its neighbours. */
+    put_fault(k, 30, 90, 0, 4096, 0, SV_WIRE_FAULT_WAITED | SV_WIRE_FAULT_MAJOR);
+    put_fault(k, 95, 100, 0, K64, UINT64_MAX, SV_WIRE_FAULT_CACHED);
+    put_fault(k, 105, 110, K64, K64, UINT64_MAX, SV_WIRE_FAULT_CACHED);
+    put_fault(k, 115, 120, K64 + 4096, 4096, K64 + 4096, 0); /* was left out, is looked up */
+    /* Warm: mapped again. */
+    put_fault(k, 200, 210, 0, K64, UINT64_MAX, SV_WIRE_FAULT_CACHED);
+    put_fault(k, 220, 230, K64, 5000, UINT64_MAX,
+              SV_WIRE_FAULT_CACHED);                          /* the file is shorter now */
+    put_fault(k, 250, 240, 0, 4096, 0, SV_WIRE_FAULT_WAITED); /* ends before it begins */
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "30 begin /page faults file inode=77 path=/data/a offset=0 bytes=4096 "
+                          "major=1\n90 end /page faults \n"));
+    CHECK(strstr(k->text, "95 instant /page faults mapped inode=77 path=/data/a offset=0 "
+                          "bytes=126976 count=2\n"));
+    CHECK(strstr(k->text, "115 instant /page faults file inode=77 path=/data/a offset=69632 "
+                          "bytes=0\n"));
+    CHECK(strstr(k->text, "200 instant /page faults mapped inode=77 path=/data/a offset=0 "
+                          "bytes=70536 count=2\n"));
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 1);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
+    kbench_free(k);
+}
+
 TEST(the_call_under_way_tells_whose_page_it_is)
 {
     struct kbench *k = kbench_new(NULL);
@@ -32,12 +115,13 @@ TEST(the_call_under_way_tells_whose_page_it_is)
     put_page(k, SV_WIRE_CACHE, 20, 77, 0, 3);
     put_page(k, SV_WIRE_CACHE, 21, 77, 4096, 3);
     put_page(k, SV_WIRE_CACHE, 22, 78, 0, -1); /* nobody said */
-    put_page(k, SV_WIRE_FAULT, 30, 77, 8192, -1);
+    put_fault(k, 30, 35, 8192, 4096, 8192, 0);
     kbench_round(k, 1000);
     CHECK(strstr(k->text, "20 instant /page cache misses add inode=77 path=/data/a offset=0 "
                           "bytes=8192\n"));
     CHECK(strstr(k->text, "22 instant /page cache misses add inode=78 offset=0 bytes=4096\n"));
-    CHECK(strstr(k->text, "30 instant /page faults file inode=77 path=/data/a offset=8192\n"));
+    CHECK(strstr(k->text, "30 instant /page faults file inode=77 path=/data/a offset=8192 "
+                          "bytes=4096\n"));
     CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_page_fault, SV_SUM_EVENTS), 1);
     kbench_free(k);
 }

@@ -58,9 +58,9 @@ TEST(records_of_a_real_kernel_become_the_same_events)
     play(k, &p);
     CHECK_UINT_EQ(sv_decode_malformed(k->decode), 0);
     CHECK_STR_EQ(shape_check_end(&k->shape), "");
-    CHECK_UINT_EQ(p.n_records, 289);
-    CHECK_UINT_EQ(p.n, 504);
-    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_syscalls, SV_SUM_EVENTS), 165);
+    CHECK_UINT_EQ(p.n_records, 433);
+    CHECK_UINT_EQ(p.n, 659);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_syscalls, SV_SUM_EVENTS), 167);
     CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_process, SV_SUM_EVENTS), 4 + 4 + 5);
     CHECK_UINT_EQ(count(&p, " fork child=", ""), 4);
     CHECK_UINT_EQ(count(&p, " exec path=", ""), 4);

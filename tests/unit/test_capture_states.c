@@ -61,6 +61,22 @@ TEST(states_that_do_not_exist_are_left_out)
     kbench_free(k);
 }
 
+TEST(a_wait_whose_end_was_not_seen_ends_with_the_next_one)
+{
+    struct kbench *k = kbench_new(NULL);
+    put(k, 0, 100, 11, SV_STATE_SLEEPING);
+    put(k, 0, 150, 11, SV_STATE_SLEEPING);
+    put(k, 0, 200, 11, SV_STATE_RUNNING);
+    put(k, 0, 210, 11, SV_STATE_RUNNING);
+    kbench_round(k, 1000);
+    CHECK_STR_EQ(k->text, "100 begin /state Sleeping\n"
+                          "150 end /state \n"
+                          "150 begin /state Sleeping\n"
+                          "200 end /state \n"
+                          "200 begin /state Running cpu=0\n");
+    kbench_free(k);
+}
+
 static void put_wake(struct kbench *k, uint64_t ts, uint32_t waker, const char comm[16])
 {
     struct sv_wire_wake w = {.head = {.kind = SV_WIRE_STATE,

@@ -88,16 +88,21 @@ TEST(damaged_elf_files_do_no_harm)
         uint8_t old = bytes[i];
         bytes[i] ^= 0xff;
         CHECK(pwrite(fd, bytes, n, 0) == (ssize_t)n);
-        if (sv_elf_read(path, 16 << 20, &e)) {
+        if (sv_elf_read(fd, 16 << 20, &e)) {
             sv_elf_name(&e, i * 64);
             sv_elf_fini(&e);
         }
         bytes[i] = old;
     }
-    CHECK(!sv_elf_read("/proc/self/status", 1 << 20, &e));
-    CHECK(!sv_elf_read("/proc/self/exe", 100, &e)); /* the limit */
-    CHECK(sv_elf_read("/proc/self/exe", 256 << 20, &e));
+    int status = open("/proc/self/status", O_RDONLY), self = open("/proc/self/exe", O_RDONLY);
+    CHECK(!sv_elf_read(status, 1 << 20, &e));
+    CHECK(!sv_elf_read(self, 100, &e));                              /* the limit */
+    CHECK(sv_elf_read(self, 2000, &e) && e.n == 0 && e.n_loads > 0); /* no room for symbols */
+    sv_elf_fini(&e);
+    CHECK(sv_elf_read(self, 256 << 20, &e));
     CHECK(e.n > 100);
+    close(status);
+    close(self);
     sv_elf_fini(&e);
     free(bytes);
     close(fd);
@@ -116,14 +121,14 @@ TEST(a_sample_is_an_instant_with_a_stack)
                                                  .tid = 999999999,
                                                  .what = 1,
                                                  .ts_ns = 100},
-                                        .n_user = 4},
+                                        .stack = {.n_user = 4}},
                              .frames = {16, 32, 48, 64}};
     kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
     r.sample.head.ts_ns = 200;
-    r.sample.n_user = 0;
+    r.sample.stack.n_user = 0;
     kbench_put(k, 0, &r, sizeof r.sample, NULL, 0, 0);
     r.sample.head.ts_ns = 300;
-    r.sample.n_user = 5; /* one more than there are */
+    r.sample.stack.n_user = 5; /* one more than there are */
     kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
     CHECK_UINT_EQ(kbench_round(k, 1000), 2);
     CHECK(strstr(k->text, "100 instant /samples [unknown] cpu=1"));
@@ -141,11 +146,11 @@ TEST(recorded_samples_get_no_names_of_this_machine)
                                                  .tid = (uint32_t)getpid(),
                                                  .what = 1,
                                                  .ts_ns = (uint64_t)now_ns()},
-                                        .n_user = 1},
+                                        .stack = {.n_user = 1}},
                              .frames = {(uint64_t)(uintptr_t)&kbench_new}};
     kbench_put(k, 0, &r, sizeof r.sample + 8, NULL, 0, 0);
-    r.sample.n_user = 0;
-    r.sample.n_kernel = 1;
+    r.sample.stack.n_user = 0;
+    r.sample.stack.n_kernel = 1;
     r.frames[0] = UINT64_MAX; /* behind the last symbol, which would be its name */
     kbench_put(k, 0, &r, sizeof r.sample + 8, NULL, 0, 0);
     CHECK_UINT_EQ(kbench_round(k, UINT64_MAX), 2);

@@ -255,7 +255,7 @@ TEST(a_stale_claim_is_broken_once)
     const char *out = in_scratch("t.pftrace");
     char path[600];
     for (int round = 1; round <= ROUNDS; round++) {
-        char bytes[16];
+        char bytes[24];
         snprintf(bytes, sizeof bytes, "round %d", round);
         leave_behind(out, NULL, bytes);
         int go[2];

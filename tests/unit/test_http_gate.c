@@ -96,3 +96,38 @@ TEST(time_is_limited_until_a_request_is_complete)
         close(other[i]);
     }
 }
+
+/* Slow clients do not keep others out: one more takes the place of the one that has waited longest for its client, unless the server works for it. */
+TEST(one_more_takes_the_place_of_the_slowest)
+{
+    struct sv_gate *g;
+    struct sv_gate_limits limits = {.all_bytes = 100,
+                                    .client_bytes = 60,
+                                    .header_ms = 1000000,
+                                    .request_ms = 1000000,
+                                    .idle_ms = 1000000,
+                                    .answer_ms = 1000000,
+                                    .connections = 3};
+    int ends[4][2];
+    struct sv_visitor *v[4];
+    REQUIRE(sv_gate_open(&limits, &g, NULL) == 0);
+    for (int i = 0; i < 4; i++) {
+        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]) == 0);
+        if (i == 3)
+            sv_gate_complete(g, v[0]); /* the oldest is being worked for */
+        v[i] = sv_gate_enter(g, ends[i][0], 1);
+        usleep(2000); /* the order of their times */
+    }
+    CHECK(strstr(last_words(ends[1][1]), "503") != NULL);
+    CHECK_UINT_EQ(sv_gate_count(g).displaced, 1);
+    char byte;
+    for (int i = 0; i < 4; i++)
+        if (i != 1)
+            CHECK_INT_EQ(recv(ends[i][1], &byte, 1, MSG_DONTWAIT), -1); /* open, nothing said */
+    for (int i = 0; i < 4; i++) {
+        sv_gate_leave(g, v[i]);
+        close(ends[i][0]);
+        close(ends[i][1]);
+    }
+    sv_gate_close(g);
+}

@@ -182,9 +182,8 @@ static void for_seeds(uint64_t few, uint64_t many, unsigned extras, bool (*check
 {
     const char *only = getenv("STAVE_SEED");
     uint64_t first = only ? strtoull(only, NULL, 10) : 1, n = getenv("STAVE_LONG") ? many : few;
-#ifdef __SANITIZE_ADDRESS__
-    n = n / 4 + 1;
-#endif
+    if (TEST_HAS_SANITIZER)
+        n = n / 4 + 1;
     printf("# seeds %llu to %llu\n", (unsigned long long)first,
            (unsigned long long)(only ? first : first + n - 1));
     fflush(stdout); /* a failure leaves by _exit */

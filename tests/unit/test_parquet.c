@@ -343,13 +343,6 @@ static int no_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
     return 0;
 }
 
-static int no_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    (void)r;
-    (void)err;
-    return 0;
-}
-
 TEST(every_column_of_sql_is_exported)
 {
     if (!sv_sql_is_built_in())
@@ -364,7 +357,7 @@ TEST(every_column_of_sql_is_exported)
     REQUIRE(sv_trace_finish(trace, &err) == 0);
     REQUIRE(sv_sql_open(trace, &(struct sv_sql_options){0}, &q, &err) == 0);
     for (size_t i = 0; i < sv_n_typed_tables; i++) {
-        struct heads h = {{check_head, no_row, no_end}, &sv_typed_tables[i]};
+        struct heads h = {{check_head, no_row, sv_rows_no_end}, &sv_typed_tables[i]};
         struct sv_buf typed;
         snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", sv_typed_tables[i].name);
         CHECK_INT_EQ(sv_sql_run(q, sql, &h.rows, &err), 0);

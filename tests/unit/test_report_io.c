@@ -155,7 +155,9 @@ TEST(block_requests_belong_to_devices_and_processes)
     CHECK_DOUBLE_EQ(sda->read.p50_ns, 100000.0);
     CHECK_UINT_EQ(process(&m, 20)->block_bytes_read, 4096);
     CHECK_DOUBLE_EQ(sv_io_cached(&m.report, process(&m, 20)), 0.5);
-    CHECK_UINT_EQ(m.report.total.block_bytes_read, 4608);
+    CHECK_UINT_EQ(m.report.total.block_bytes_read, 4096); /* of the run; 99 is not of it */
+    CHECK_UINT_EQ(m.report.n_other_block, 1);
+    CHECK_UINT_EQ(m.report.other_block_bytes_read, 512);
     CHECK_INT_EQ(m.report.total.all.total_ns, 100000); /* of calls alone */
     unmake(&m);
 }
@@ -180,6 +182,73 @@ TEST(misses_of_the_page_cache)
     unmake(&m);
 }
 
+/* Two epochs over a mapped file: cold, then warm. */
+TEST(what_is_read_through_mappings)
+{
+    struct made m = make(
+        TRACKS
+        "0.500000000 instant #4 \"exec\" cat=\"process\" {path=\"./load\"}\n"
+        "1.000000000 slice #4 \"epoch 1\" cat=\"phase\" dur=1.000000000\n"
+        "1.100000000 slice #4 \"mmap\" cat=\"syscall\" dur=0.000001000 {path=\"/data/w\" "
+        "length=9}\n"
+        "1.200000000 instant #4 \"add\" cat=\"page_cache\" {path=\"/data/w\" bytes=2097152}\n"
+        "1.200000000 slice #4 \"file\" cat=\"fault\" dur=0.250000000 {path=\"/data/w\" bytes=65536 "
+        "major=1}\n"
+        "1.600000000 instant #4 \"mapped\" cat=\"fault\" {path=\"/data/w\" bytes=2031616 "
+        "count=31}\n"
+        "1.700000000 instant #4 \"mapped\" cat=\"fault\" {path=\"/lib/libc.so.6\" bytes=65536 "
+        "count=1}\n"
+        "1.800000000 instant #4 \"mapped\" cat=\"fault\" {path=\"/data/load\" bytes=65536 "
+        "count=1}\n"
+        "3.000000000 slice #4 \"epoch 2\" cat=\"phase\" dur=1.000000000\n"
+        "3.100000000 instant #4 \"mapped\" cat=\"fault\" {path=\"/data/w\" bytes=2097152 "
+        "count=32}\n");
+    const struct sv_io_group *t = &m.report.total, *f = &m.report.by[SV_IO_FILE].groups[0];
+    CHECK_STR_EQ(sv_dict_text(m.report.strings, f->name).bytes, "/data/w");
+    CHECK_UINT_EQ(f->fault_bytes, 4 << 20);
+    CHECK_UINT_EQ(f->faults, 64);
+    CHECK_INT_EQ(f->fault_ns, 250000000);
+    CHECK_UINT_EQ(f->cache_miss_bytes, 2 << 20);
+    CHECK_UINT_EQ(t->fault_bytes, 4 << 20); /* neither the library nor the program */
+    CHECK_UINT_EQ(process(&m, 20)->faults, 64);
+    REQUIRE(m.report.n_spans == 2);
+    CHECK_INT_EQ(m.report.spans[0].own_ns, 250001000);
+    CHECK_UINT_EQ(m.report.spans[0].bytes_missed, 2 << 20);
+    CHECK_UINT_EQ(m.report.spans[1].bytes_mapped, 2 << 20);
+    CHECK_UINT_EQ(m.report.spans[1].bytes_missed, 0);
+    REQUIRE(m.report.n_verdicts == 1);
+    CHECK_STR_EQ(m.report.verdicts[0].name, "mapped");
+    CHECK(strstr(m.report.verdicts[0].figures, "1 mappings of data files, 64 page faults"));
+    unmake(&m);
+}
+
+TEST(transfers_by_peer)
+{
+    struct made m = make(
+        TRACKS
+        "1.000000000 slice #4 \"tcp_send\" cat=\"network\" dur=0.000002000 {peer=\"10.0.0.7:443\" "
+        "port=5000 bytes=100}\n"
+        "2.000000000 slice #4 \"tcp_recv\" cat=\"network\" dur=0.000003000 {peer=\"10.0.0.7:443\" "
+        "port=5000 bytes=70}\n"
+        "3.000000000 slice #4 \"tcp_recv\" cat=\"network\" dur=0.000004000 {peer=\"10.0.0.7:443\" "
+        "port=5001 errno=104}\n"
+        "4.000000000 slice #4 \"tcp_send\" cat=\"network\" dur=0.000001000 {peer=\"[::1]:80\" "
+        "port=5000 bytes=1}\n");
+    const struct sv_io_groups *peers = &m.report.by[SV_IO_PEER];
+    REQUIRE(peers->n == 2);
+    const struct sv_io_group *g = &peers->groups[0]; /* the most time first */
+    CHECK_STR_EQ(sv_dict_text(m.report.strings, g->name).bytes, "10.0.0.7:443");
+    CHECK_UINT_EQ(g->opens, 2);
+    CHECK_UINT_EQ(g->bytes_written, 100);
+    CHECK_UINT_EQ(g->bytes_read, 70);
+    CHECK_UINT_EQ(g->errors, 1);
+    CHECK_INT_EQ(g->read.total_ns, 7000);
+    CHECK_INT_EQ(g->write.total_ns, 2000);
+    CHECK_UINT_EQ(m.report.n_calls, 0);
+    CHECK_UINT_EQ(m.report.total.bytes_read, 0);
+    unmake(&m);
+}
+
 TEST(roles)
 {
     static const struct {
@@ -194,6 +263,10 @@ TEST(roles)
          SV_ROLE_LOADER},
         {"2.0 instant #2 \"fork\" cat=\"process\" {child=20}\n", SV_ROLE_TRAINER, SV_ROLE_LOADER},
         {"", SV_ROLE_NONE, SV_ROLE_NONE},
+        /* Another program is no data worker: a compiler does not train. */
+        {"2.0 instant #2 \"fork\" cat=\"process\" {child=20}\n"
+         "2.1 instant #4 \"exec\" cat=\"process\" {path=\"/usr/lib/cc1\"}\n",
+         SV_ROLE_NONE, SV_ROLE_NONE},
         /* The parent of somebody who reads nothing trains nobody. */
         {"2.0 slice #4 \"clone\" cat=\"syscall\" dur=0.001 {ret=10}\n", SV_ROLE_NONE, SV_ROLE_NONE},
     };
@@ -223,19 +296,47 @@ TEST(roles)
 /* The step is 10 ms long: its own thread reads for 2 ms of it (one call begins before it), the worker for 5 ms, 1 ms at the same time. */
 TEST(time_in_steps)
 {
-    struct made m =
-        make(TRACKS
-             "1.000000000 slice #2 \"step 1\" cat=\"step\" dur=0.010000000\n"
-             "0.999000000 slice #2 \"read\" cat=\"syscall\" dur=0.002000000 {bytes=10 ret=10}\n"
-             "1.003000000 slice #2 \"read\" cat=\"syscall\" dur=0.001000000 {bytes=20 ret=20}\n"
-             "1.003000000 slice #4 \"read\" cat=\"syscall\" dur=0.004000000 {bytes=30 ret=30}\n"
-             "1.009000000 slice #4 \"write\" cat=\"syscall\" dur=0.005000000 {bytes=40 ret=40}\n");
+    struct made m = make(
+        TRACKS "1.000000000 slice #2 \"step 1\" cat=\"step\" dur=0.010000000\n"
+               "0.999000000 slice #2 \"read\" cat=\"syscall\" dur=0.002000000 {bytes=10 ret=10}\n"
+               "1.003000000 slice #2 \"read\" cat=\"syscall\" dur=0.001000000 {bytes=20 ret=20}\n"
+               "1.003000000 slice #4 \"read\" cat=\"syscall\" dur=0.004000000 {bytes=30 ret=30}\n"
+               "1.009000000 slice #4 \"write\" cat=\"syscall\" dur=0.005000000 {bytes=40 ret=40}\n"
+               "0.500000000 instant #4 \"add\" cat=\"page_cache\" {bytes=4096}\n"
+               "1.004000000 instant #4 \"add\" cat=\"page_cache\" {bytes=8192}\n"
+               "1.005000000 instant #4 \"add\" cat=\"page_cache\" {bytes=16384}\n"
+               "1.020000000 instant #4 \"add\" cat=\"page_cache\" {bytes=32768}\n");
     REQUIRE(m.report.n_spans == 1);
+    CHECK_UINT_EQ(m.report.spans[0].bytes_missed, 24576);
     const struct sv_io_span *s = m.report.spans;
     CHECK_INT_EQ(s->own_ns, 2000000);
     CHECK_INT_EQ(s->any_ns, 6000000);
     CHECK_UINT_EQ(s->reads, 2); /* that begin in it */
     CHECK_UINT_EQ(s->bytes_read, 50);
     CHECK_UINT_EQ(s->bytes_written, 40);
+    unmake(&m);
+}
+
+/* Waiting on a pipe is no I/O on files, and a thread's rows count once: its own I/O is no longer than the step. */
+TEST(pipes_are_apart_and_a_thread_counts_once)
+{
+    struct made m =
+        make("meta \"writer\" \"stave record\"\n" TRACKS
+             "track #7 custom uuid=0x7 parent=#2 name=\"io_uring\"\n"
+             "1.000000000 slice #2 \"step 1\" cat=\"step\" dur=0.010000000\n"
+             "1.000000000 slice #2 \"read\" cat=\"syscall\" dur=0.006000000 {path=\"/d/a\" "
+             "bytes=20}\n"
+             "1.001000000 slice #7 \"io_uring_read\" cat=\"io_uring\" dur=0.009000000 "
+             "{path=\"/d/a\" bytes=30}\n"
+             "1.006000000 slice #2 \"read\" cat=\"syscall\" dur=0.004000000 {path=\"pipe:[1]\" "
+             "bytes=5}\n"
+             "1.020000000 slice #2 \"read\" cat=\"syscall\" dur=0.001000000 {fd=0 bytes=7}\n");
+    CHECK_UINT_EQ(m.report.n_calls, 2);
+    CHECK_UINT_EQ(m.report.total.bytes_read, 50);
+    CHECK_UINT_EQ(m.report.kinds[SV_FILE_PIPE].bytes_read, 5);
+    CHECK_INT_EQ(m.report.kinds[SV_FILE_PIPE].time_ns, 4000000);
+    CHECK_UINT_EQ(m.report.kinds[SV_FILE_UNKNOWN].bytes_read, 7);
+    REQUIRE(m.report.n_spans == 1);
+    CHECK_INT_EQ(m.report.spans[0].own_ns, 10000000);
     unmake(&m);
 }

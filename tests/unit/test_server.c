@@ -128,15 +128,23 @@ TEST(server_model_is_torn)
 
 /* ---- requests ---- */
 
-static const struct sv_infer_model tiny = {.name = "tiny",
-                                           .version = "1",
-                                           .input = "input",
-                                           .output = "output",
-                                           .dims = {2},
-                                           .n_dims = 1,
-                                           .out_size = 1,
-                                           .in_size = 2,
-                                           .rows_max = 4};
+static const struct sv_infer_model tiny = {
+    .name = "tiny",
+    .version = "1",
+    .platform = "p",
+    .inputs = {{.name = "input", .type = SV_TYPE_FP32, .n_dims = 1, .dims = {2}}},
+    .outputs = {{.name = "output", .type = SV_TYPE_FP32, .n_dims = 1, .dims = {1}}},
+    .n_inputs = 1,
+    .n_outputs = 1,
+    .rows_max = 4};
+
+static double number_at(const struct sv_infer_request *r, size_t i)
+{
+    float f;
+    REQUIRE(r->in[0].len >= (i + 1) * sizeof f);
+    memcpy(&f, r->in[0].bytes + i * sizeof f, sizeof f);
+    return (double)f;
+}
 
 static int parse(const char *text, size_t len, size_t json_len, struct sv_infer_request *out,
                  struct sv_err *err)
@@ -168,11 +176,11 @@ TEST(server_request_is_read)
         CONTEXT("%s", texts[i]);
         REQUIRE(parse(texts[i], strlen(texts[i]), strlen(texts[i]), &r, &err) == 0);
         CHECK_UINT_EQ(r.rows, 2);
-        CHECK_DOUBLE_EQ(r.data[2], -3.5);
-        CHECK_DOUBLE_EQ(r.data[3], 40);
-        CHECK(!r.wants_binary);
+        CHECK_DOUBLE_EQ(number_at(&r, 2), -3.5);
+        CHECK_DOUBLE_EQ(number_at(&r, 3), 40);
+        CHECK(!r.wants_binary[0]);
         CHECK_STR_EQ(r.id, i == 2 ? "x\n" : "");
-        free(r.data);
+        sv_infer_request_free(&r);
     }
 }
 
@@ -189,10 +197,10 @@ TEST(server_request_is_binary)
     memcpy(whole, json, sizeof json - 1);
     memcpy(whole + sizeof json - 1, numbers, 8);
     REQUIRE(parse(whole, sizeof json - 1 + 8, sizeof json - 1, &r, &err) == 0);
-    CHECK_DOUBLE_EQ(r.data[0], 1.5);
-    CHECK_DOUBLE_EQ(r.data[1], -2);
-    CHECK(r.wants_binary);
-    free(r.data);
+    CHECK_DOUBLE_EQ(number_at(&r, 0), 1.5);
+    CHECK_DOUBLE_EQ(number_at(&r, 1), -2);
+    CHECK(r.wants_binary[0]);
+    sv_infer_request_free(&r);
     CHECK(parse(whole, sizeof json - 1 + 7, sizeof json - 1, &r, &err) < 0);
     CHECK(parse(whole, sizeof json - 1 + 8, sizeof json + 99, &r, &err) < 0);
     CHECK(strstr(err.msg, "larger than the body") != NULL);
@@ -241,10 +249,13 @@ TEST(server_request_is_refused)
 
 TEST(server_answer_is_written)
 {
-    const float data[2] = {0.1f, 3};
+    float data[2] = {0.1f, 3};
+    struct sv_infer_request asked = {0};
+    struct sv_tensor_value out = {.dims = {1}, .bytes = (uint8_t *)data, .len = sizeof data};
     struct sv_infer_answer a = {.id = "q\"",
                                 .rows = 2,
-                                .data = data,
+                                .out = &out,
+                                .request_asks = &asked,
                                 .request = 5,
                                 .batch = 6,
                                 .batch_rows = 7,
@@ -259,7 +270,7 @@ TEST(server_answer_is_written)
                                   "\"name\":\"output\",\"datatype\":\"FP32\","
                                   "\"shape\":[2,1],\"data\":[0.100000001,3]}]}");
     sv_buf_clear(&b);
-    a.is_binary = true;
+    asked.wants_all_binary = true;
     sv_infer_write(&tiny, &a, &b, &json_len);
     CHECK_UINT_EQ(b.len, json_len + 8);
     CHECK_MEM_EQ(b.data + json_len, data, 8);

@@ -105,7 +105,7 @@ static void rig_open(struct rig *r, uint64_t limit)
     *r = (struct rig){.fd = memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     REQUIRE(r->fd >= 0);
     REQUIRE(sv_spool_begin(&r->spool, r->fd, limit, &(struct sv_output_choice){0}, NULL) == 0);
-    REQUIRE(sv_spool_add(&r->spool, "somebody", &r->stream.spooled));
+    REQUIRE(sv_spool_add(&r->spool, "somebody", SV_SPOOL_PERFETTO, &r->stream.spooled));
 }
 
 /* What the file says about its only sender: events in whole frames, events lost, bytes of frames. */
@@ -278,7 +278,7 @@ TEST(a_write_that_fails_is_a_loss)
     CHECK_UINT_EQ(s.cause, SV_SPOOL_NO_SPACE);
     CHECK_UINT_EQ(r.stream.taken, n);
     struct sv_spool_sender another;
-    CHECK(!sv_spool_add(&r.spool, "another", &another));
+    CHECK(!sv_spool_add(&r.spool, "another", SV_SPOOL_PERFETTO, &another));
     close(r.fd);
 }
 
@@ -362,7 +362,7 @@ TEST(senders_do_not_mix)
     struct sv_stream streams[3] = {0};
     rig_open(&r, UINT64_MAX);
     for (size_t i = 1; i < 3; i++)
-        REQUIRE(sv_spool_add(&r.spool, "another", &streams[i].spooled));
+        REQUIRE(sv_spool_add(&r.spool, "another", SV_SPOOL_PERFETTO, &streams[i].spooled));
     streams[0] = r.stream;
     for (size_t at = 0; at < n; at++)
         for (size_t i = 0; i < 3; i++)

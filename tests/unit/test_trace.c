@@ -333,3 +333,21 @@ TEST(tracks_know_their_rows)
     CHECK(!sv_trace_has_track(f.trace, sv_dict_child(f.dict, 0, SV_TRACK_CUSTOM, 0)));
     drop(&f);
 }
+
+/* Two blocks of rows: a slice of 100 begins the first, the rest is short. */
+TEST(blocks_without_long_slices_are_passed_over)
+{
+    char text[4096] = "X 0 100 t long";
+    size_t n = strlen(text);
+    for (unsigned i = 1; i < 2 * SV_TRACE_BLOCK_ROWS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "\nX %u 1 t a", i);
+    struct fixture f = load(text);
+    CHECK_UINT_EQ(f.trace->slices.n, 2 * SV_TRACE_BLOCK_ROWS);
+    CHECK_UINT_EQ(sv_trace_may_last(f.trace, 0, f.trace->slices.n, 100), 0);
+    CHECK_UINT_EQ(sv_trace_may_last(f.trace, 0, f.trace->slices.n, 101), f.trace->slices.n);
+    CHECK_UINT_EQ(sv_trace_may_last(f.trace, 0, 5, 101), 5);
+    CHECK_UINT_EQ(sv_trace_may_last(f.trace, 1, f.trace->slices.n, 100), 1); /* within a block */
+    CHECK_UINT_EQ(sv_trace_may_last(f.trace, SV_TRACE_BLOCK_ROWS, f.trace->slices.n, 100),
+                  f.trace->slices.n);
+    drop(&f);
+}

@@ -206,6 +206,21 @@ static void check_slice_at(const struct sv_trace *t, sv_track track, int64_t ts)
     REQUIRE(sv_trace_slice_at(t, track, ts) == found);
 }
 
+/* What is passed over is shorter. */
+static uint64_t check_long_ones(const struct sv_trace *t, sv_track track, int64_t dur)
+{
+    uint64_t row = t->tracks[track].first, end = t->tracks[track].end, passed = 0;
+    while (row < end) {
+        uint64_t next = sv_trace_may_last(t, row, end, dur);
+        REQUIRE(next >= row && next <= end);
+        passed += next - row;
+        for (; row < next; row++)
+            REQUIRE(t->slices.dur_ns[row] < dur);
+        row++;
+    }
+    return passed;
+}
+
 static void check_lookups(const struct sv_trace *t, sv_track track, struct rng *r, unsigned n)
 {
     uint64_t span = (uint64_t)(t->last_ns - t->first_ns) + 3;
@@ -214,7 +229,14 @@ static void check_lookups(const struct sv_trace *t, sv_track track, struct rng *
         int64_t to = from - 1 + (int64_t)rng_below(r, i % 2 ? 30 : span);
         check_window(t, track, from, to);
         check_slice_at(t, track, from);
+        check_long_ones(t, track, 1 + (int64_t)rng_below(r, i % 2 ? 30 : span));
     }
+    const struct sv_trace_track *k = &t->tracks[track];
+    bool has_open = false;
+    for (uint32_t row = k->first; row < k->end; row++)
+        has_open |= t->slices.dur_ns[row] == SV_UNFINISHED;
+    if (!has_open && k->end - k->first >= 2 * SV_TRACE_BLOCK_ROWS)
+        REQUIRE(check_long_ones(t, track, INT64_MAX) > 0);
 }
 
 TEST(windows_and_slices_at_a_time_are_found)

@@ -9,12 +9,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#define HAS_ASAN 1
-#else
-#define HAS_ASAN 0
-#endif
-
 struct run {
     struct sv_dict *dict;
     struct sv_report report;
@@ -104,7 +98,7 @@ TEST(a_slice_costs_what_was_promised)
     CHECK_UINT_EQ(t->slices.n, N);
     CHECK(sv_trace_bytes(t) <= (size_t)N * SV_TRACE_SLICE_BYTES);
     size_t slack = (size_t)24 << 20; /* large pages that are not full */
-    CHECK(HAS_ASAN || peak_bytes() - before <= (size_t)N * SV_TRACE_PEAK_BYTES + slack);
+    CHECK(TEST_HAS_SANITIZER || peak_bytes() - before <= (size_t)N * SV_TRACE_PEAK_BYTES + slack);
     free_run(r);
 }
 
@@ -128,7 +122,7 @@ TEST(past_the_memory_limit_writing_is_refused_with_advice)
         CHECK(t->slices.n > limits[i] / 100);
         CHECK(sv_trace_bytes(t) + sv_dict_bytes(r->dict) <= limits[i]);
         size_t slack = (size_t)20 << 20; /* large pages that are not full */
-        CHECK(HAS_ASAN || peak_bytes() - before <= limits[i] + slack);
+        CHECK(TEST_HAS_SANITIZER || peak_bytes() - before <= limits[i] + slack);
         free_run(r);
     }
 }
@@ -270,6 +264,6 @@ TEST(hostile_shapes_take_no_more_than_linear_time)
             ;
     }
     CHECK(n > 0);
-    CHECK(cpu_seconds() - start < (HAS_ASAN ? 60 : 6));
+    CHECK(cpu_seconds() - start < (TEST_HAS_SANITIZER ? 60 : 6));
     free_run(r);
 }

@@ -1,7 +1,7 @@
 /* An MPI program for the communication report, which knows nothing of Stave.
  *
  *   mpi_slow STEPS RANK DELAY_MS   works 5 to 25 ms and joins an MPI_Allreduce, STEPS times; RANK works DELAY_MS longer (-1: none does)
- *   mpi_slow hang RANK             RANK leaves its 21st collective out and sleeps; the job is killed by the test
+ *   mpi_slow hang RANK             RANK leaves its 21st collective out and sleeps; each says that it got there, and the job is killed by the test
  *   mpi_slow kind RANK             at the 21st collective RANK calls MPI_Barrier instead
  *
  * Work is sleep, and its chance is larger than what a busy machine with fewer processors than ranks adds. */
@@ -36,6 +36,8 @@ int main(int argc, char **argv)
     if (strcmp(what, "hang") == 0 || strcmp(what, "kind") == 0) {
         for (int i = 0; i < 20; i++)
             add_all(1024);
+        printf("rank %d is there\n", rank);
+        fflush(stdout);
         if (rank == who && strcmp(what, "hang") == 0)
             for (;;)
                 pause();

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# stave explain: generated traces with a planted cause (explain/planted.py), where the right one must come first in nine of ten, and clean ones, where none may be found. What is printed for
+# one of them; bounds of the JSON; bad input. With STAVE_LONG=1 more traces, with other strengths.
+. "$SRC/tests/harness/cli.sh"
+here=$SRC/tests/cli/explain
+command -v python3 >/dev/null || skip_all "no python3 here"
+
+# judge SEED: prints "RIGHT PLANTED INVENTED", and on standard error what was not right.
+judge() {
+  local planted=0 right=0 invented=0 file want got
+  python3 "$here/planted.py" "traces$1" "$1"
+  for file in "traces$1"/*.txt; do
+    want=$(basename "${file%-*}")
+    got=$("$STAVE" explain -q --json --no-index "$file" | grep -o '"cause":"[a-z_]*"' | head -1 | cut -d'"' -f4)
+    if [ "$want" = clean ]; then
+      [ -z "$got" ] || { invented=$((invented + 1)); echo "$file: $got is invented"; }
+    else
+      planted=$((planted + 1))
+      if [ "$got" = "$want" ]; then right=$((right + 1)); else echo "$file: ${got:-nothing}"; fi
+    fi
+  done >"judged$1.txt"
+  echo "$right $planted $invented"
+}
+
+read -r right planted invented <<<"$(judge 0)"
+cat judged0.txt
+check "thirty_causes_are_planted" test "$planted" = 30
+check "the_right_cause_is_first_in_nine_of_ten ($right of $planted)" test $((right * 10)) -ge $((planted * 9))
+check "nothing_is_invented" test "$invented" = 0
+if [ "${STAVE_LONG:-}" ]; then
+  for seed in 1 2 3 4 5; do
+    read -r right planted invented <<<"$(judge "$seed")"
+    check "strengths $seed: $right of $planted" test $((right * 10)) -ge $((planted * 9))
+    check "strengths $seed: nothing is invented" test "$invented" = 0
+  done
+else
+  skip other_strengths "STAVE_LONG is not set"
+fi
+
+run slow_file 0 "$STAVE" explain traces0/slow_file-0.txt
+run clean 0 "$STAVE" explain traces0/clean-0.txt
+run clean_json 0 "$STAVE" explain --json traces0/clean-0.txt
+run_any several 0 "$STAVE" explain --json traces0/cpu-0.txt
+check json_is_json python3 -c 'import json, sys; f = json.load(open("several.out"))["findings"]; assert f[0]["cause"] == "cpu" and f[0]["sure"] and f[0]["command"].startswith("stave ")'
+check json_is_bounded test "$(wc -c <several.out)" -lt 16384
+cp traces0/cpu-0.txt "a b.txt"
+run_any spaces 0 "$STAVE" explain -q --no-index "a b.txt"
+check a_name_with_a_blank_is_quoted grep -qF "see: stave report wait 'a b.txt' --by" spaces.out
+run no_trace 2 "$STAVE" explain
+run absent 3 "$STAVE" explain absent.pftrace
+
+# report wait on the same: parts of every span add up; one step; a step that is not there.
+for file in slow_file-1 cold_cache-0 lock-2 gpu_launch-0; do
+  "$STAVE" report wait -q --no-index --json "traces0/$file.txt" >wait.json
+  check "parts_add_up in $file" python3 - wait.json <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1]))
+parts = "compute data gpu lock disk cpu rank peer sleep other".split()
+rows = r["span"] + r["loader"] + [r["summary"]]
+assert len(rows) > 2
+for s in rows:
+    assert sum(s[p + "_ns"] for p in parts) == s["dur_ns"], s
+PY
+done
+run wait_text 0 "$STAVE" report wait -q --no-index traces0/slow_file-0.txt --top 2
+run wait_step 0 "$STAVE" report wait -q --no-index traces0/slow_file-0.txt --step 4 --by wait
+run no_step 3 "$STAVE" report wait -q --no-index traces0/slow_file-0.txt --step 4000
+run bad_step 2 "$STAVE" report wait -q --no-index traces0/slow_file-0.txt --step four
+run no_threads 3 "$STAVE" report wait -q --no-index "$SRC/tests/golden/good/iostat.json"
+run path 0 "$STAVE" critical-path -q --no-index traces0/slow_file-0.txt --from 'step 4' --to 'step 4' --summary --form csv
+run steps_not_idle 0 "$STAVE" steps -q --no-index traces0/lock-0.txt --to csv
+
+# A trainer whose slices name no work: the picture shows what its steps wait for.
+run_any picture 0 "$STAVE" plot steps -q --no-index traces0/lock-0.txt -o steps.svg
+check picture_shows_waits sh -c 'grep -q ">lock<" steps.svg && grep -q ">compute<" steps.svg && ! grep -q ">idle<" steps.svg'

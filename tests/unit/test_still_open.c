@@ -1,0 +1,64 @@
+/* Where one file of a recording ends and the next begins: open slices are continued at a time that their ends can follow. */
+#include "record/still_open.h"
+#include "tests/harness/test.h"
+
+struct kept {
+    struct sv_sink sink; /* first */
+    struct sv_event events[16];
+    size_t n;
+};
+
+static int keep(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err)
+{
+    struct kept *k = (struct kept *)(void *)s;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        REQUIRE(k->n < TEST_COUNT(k->events));
+        k->events[k->n++] = events[i];
+    }
+    return 0;
+}
+
+static void note(struct sv_still *s, enum sv_kind kind, sv_track track, int64_t ts_ns)
+{
+    struct sv_arg value = {.type = SV_ARG_INT, .i = 7};
+    struct sv_event e = {.kind = kind, .track = track, .ts_ns = ts_ns};
+    if (kind == SV_COUNTER) {
+        e.args = &value;
+        e.n_args = 1;
+    }
+    sv_still_note(s, &e, 1);
+}
+
+/* A thread's events may be written before earlier ones of another thread on the same track. */
+TEST(an_instant_of_another_thread_does_not_delay_what_is_continued)
+{
+    struct sv_still s = {0};
+    struct sv_err err;
+    struct sv_dict *dict = sv_dict_new();
+    struct kept old = {.sink = {.write = keep}}, next = {.sink = {.write = keep}};
+    sv_track track = sv_dict_track(dict, 1, NULL), counter = sv_dict_track(dict, 2, NULL);
+    note(&s, SV_BEGIN, track, 50);
+    note(&s, SV_BEGIN, track, 100);
+    note(&s, SV_END, track, 120);
+    note(&s, SV_BEGIN, track, 130);
+    note(&s, SV_INSTANT, track, 500); /* the end of the slice, at 140, is still to come */
+    note(&s, SV_COUNTER, counter, 600);
+    CHECK_INT_EQ(sv_still_end(&s, 10, &old.sink, &err), 0);
+    CHECK_INT_EQ(sv_still_begin(&s, 10, dict, &next.sink, &err), 0);
+    CHECK_INT_EQ(old.n, 2);
+    CHECK_INT_EQ(next.n, 3);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_INT_EQ(old.events[i].kind, SV_END);
+        CHECK_INT_EQ(old.events[i].ts_ns, 130);
+        CHECK_INT_EQ(next.events[i].kind, SV_BEGIN);
+        CHECK_INT_EQ(next.events[i].ts_ns, 130);
+    }
+    CHECK_INT_EQ(next.events[2].kind, SV_COUNTER);
+    CHECK_INT_EQ(next.events[2].ts_ns, 600);
+    next.n = 0;
+    CHECK_INT_EQ(sv_still_begin(&s, 1000, dict, &next.sink, &err), 0);
+    CHECK_INT_EQ(next.events[0].ts_ns, 1000);
+    sv_still_fini(&s);
+    sv_dict_free(dict);
+}
