@@ -1,6 +1,7 @@
 /* Questions about a trace, measured: SQL over the store.
  *
  *     query FILE [SQL]    one line per question: its name, CPU seconds (the best of three), rows
+ *     query -l            the ten that are compared with a peer: name, tab, SQL
  *
  * Loading is a figure of its own. Indexes that a question makes at its first use are part of the first run only; `first` is that
  * run. CPU time, since the machine may be shared. */
@@ -72,32 +73,55 @@ static void measure(struct sv_sql *q, const char *name, const char *sql)
     fflush(stdout);
 }
 
+static const struct {
+    const char *name, *sql;
+} questions[] = {
+    {"point_id", "SELECT * FROM slice WHERE id = (SELECT id / 2 FROM (SELECT 5000001 AS id))"},
+    {"range_track",
+     "SELECT count(*), sum(dur) FROM slice WHERE track_id = (SELECT max(id) FROM track) "
+     "AND ts BETWEEN trace_start() + trace_dur() / 2 AND trace_start() + trace_dur() / 2 + "
+     "1000000"},
+    {"range_all",
+     "SELECT count(*), sum(dur) FROM slice WHERE ts BETWEEN trace_start() + trace_dur() "
+     "/ 2 AND trace_start() + trace_dur() / 2 + 1000000"},
+    {"one_name",
+     "SELECT count(*), sum(dur) FROM slice WHERE name = (SELECT name FROM slice LIMIT 1)"},
+    {"sum_all", "SELECT sum(dur) FROM slice"},
+    {"parents", "SELECT max(parent_id) FROM slice"},
+    /* Ten that people use; the peer gets the same words. */
+    {"group_by_name", "SELECT name, count(*), sum(dur) FROM slice GROUP BY name"},
+    {"percentiles",
+     "SELECT name, percentile(dur, 50), percentile(dur, 99) FROM slice GROUP BY name"},
+    {"by_thread",
+     "SELECT t.name, count(*), sum(s.dur) FROM slice s JOIN thread_track k ON s.track_id = "
+     "k.id JOIN thread t USING (utid) GROUP BY t.utid"},
+    {"longest_names",
+     "SELECT name, sum(dur) AS total, avg(dur), max(dur) FROM slice GROUP BY name ORDER BY "
+     "total DESC LIMIT 10"},
+    {"totals", "SELECT count(*), sum(dur), min(ts), max(dur) FROM slice"},
+    {"by_category",
+     "SELECT category, depth, count(*), avg(dur) FROM slice GROUP BY category, depth"},
+    {"long_ones", "SELECT name, count(*) FROM slice WHERE dur > 100000 GROUP BY name"},
+    {"one_name_literal", "SELECT count(*), avg(dur) FROM slice WHERE name = 'operation_7'"},
+    {"top_ten", "SELECT id, name, dur FROM slice ORDER BY dur DESC LIMIT 10"},
+    {"names", "SELECT DISTINCT name FROM slice ORDER BY name"},
+};
+#define N_QUESTIONS (sizeof questions / sizeof *questions)
+#define N_COMMON    10u /* the last ones */
+
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name, *sql;
-    } questions[] = {
-        {"point_id", "SELECT * FROM slice WHERE id = (SELECT id / 2 FROM (SELECT 5000001 AS id))"},
-        {"range_track",
-         "SELECT count(*), sum(dur) FROM slice WHERE track_id = (SELECT max(id) FROM track) "
-         "AND ts BETWEEN trace_start() + trace_dur() / 2 AND trace_start() + trace_dur() / 2 + "
-         "1000000"},
-        {"range_all",
-         "SELECT count(*), sum(dur) FROM slice WHERE ts BETWEEN trace_start() + trace_dur() "
-         "/ 2 AND trace_start() + trace_dur() / 2 + 1000000"},
-        {"group_by_name", "SELECT name, count(*), sum(dur) FROM slice GROUP BY name"},
-        {"one_name",
-         "SELECT count(*), sum(dur) FROM slice WHERE name = (SELECT name FROM slice LIMIT 1)"},
-        {"sum_all", "SELECT sum(dur) FROM slice"},
-        {"parents", "SELECT max(parent_id) FROM slice"},
-        {"top_ten", "SELECT id, name, dur FROM slice ORDER BY dur DESC LIMIT 10"},
-    };
     struct sv_loaded l;
     struct sv_sql *q;
     struct sv_err err;
     if (argc < 2) {
-        fprintf(stderr, "usage: query FILE [SQL]\n");
+        fprintf(stderr, "usage: query FILE [SQL] | -l\n");
         return 2;
+    }
+    if (strcmp(argv[1], "-l") == 0) {
+        for (size_t i = N_QUESTIONS - N_COMMON; i < N_QUESTIONS; i++)
+            printf("%s\t%s\n", questions[i].name, questions[i].sql);
+        return 0;
     }
     sv_err_clear(&err);
     double start = seconds();
@@ -116,7 +140,7 @@ int main(int argc, char **argv)
         sv_stats_fini(&stats);
         free(self);
     }
-    for (size_t i = 0; argc == 2 && i < sizeof questions / sizeof *questions; i++)
+    for (size_t i = 0; argc == 2 && i < N_QUESTIONS; i++)
         measure(q, questions[i].name, questions[i].sql);
     for (int i = 2; i < argc; i++)
         measure(q, "given", argv[i]);

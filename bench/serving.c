@@ -1,8 +1,9 @@
-/* What tracing an inference server costs: `serving DIRECTORY [calls|million]`.
+/* What tracing an inference server costs: `serving DIRECTORY [calls|million|steps|load]`.
  *
  * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. `calls`: nanoseconds of each life-cycle call, in bursts that fit the rings, time of the
  * calling thread alone, median of many runs; once alone and once with two threads at it. `million`: a million requests in batches of eight as
- * fast as they can be reported, memory and losses. Exits 1 when a request is missing from the files' thread. */
+ * fast as they can be reported, memory and losses. `steps`: a step of an engine without members, and each member. `load`: 10,000 steps/s of 64 members
+ * and 1,000 steps/s of 1,000, for some seconds each, and what was lost. Exits 1 when a request is missing from the files' thread. */
 #include "measure.h"
 
 #include <pthread.h>
@@ -225,13 +226,133 @@ static void measure_million(const char *dir)
     close_server(MILLION);
 }
 
+/* ---- steps of an engine ---- */
+
+enum { MEMBERS_MAX = 1000, STEP_BURST = 64, LOAD_SECONDS = 3 };
+
+static struct stave_serving_member members[MEMBERS_MAX];
+
+static void step_of(uint32_t engine, uint64_t number, size_t n, int64_t start_ns, int64_t end_ns)
+{
+    struct stave_serving_step step = {.size = sizeof step,
+                                      .step = number,
+                                      .engine = engine,
+                                      .start_ns = start_ns,
+                                      .end_ns = end_ns,
+                                      .members = members,
+                                      .n = n,
+                                      .kv_used = 1000,
+                                      .kv_total = 8192};
+    stave_serving_step(server, &step);
+}
+
+/* Nanoseconds of one call, the flush apart: as a burst that fits the ring. */
+static double step_cost(uint32_t engine, size_t n)
+{
+    double costs[RUNS];
+    for (size_t run = 0; run < RUNS; run++) {
+        int64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        for (uint64_t i = 0; i < STEP_BURST; i++)
+            step_of(engine, run * STEP_BURST + i, n, 1, 0);
+        costs[run] = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / STEP_BURST;
+        stave_serving_flush(server);
+    }
+    return median(costs, RUNS);
+}
+
+static uint32_t open_engine(const char *dir, size_t queue)
+{
+    open_server(dir, queue, STAVE_FULL_DEFAULT);
+    for (uint64_t i = 0; i < MEMBERS_MAX; i++) {
+        members[i] = (struct stave_serving_member){.request = i,
+                                                   .tokens_in = 1,
+                                                   .tokens_out = 1,
+                                                   .position = (uint32_t)(500 + i),
+                                                   .phase = STAVE_SERVING_DECODE};
+        stave_serving_enqueued(server, i, model, 0, 0);
+    }
+    return stave_serving_engine(server, "engine 0");
+}
+
+static void close_engine(const char *name, uint64_t steps, uint64_t n_members)
+{
+    struct stave_serving_counts c = {.size = sizeof c};
+    struct stave_counts sdk = {.size = sizeof sdk};
+    char message[512];
+    stave_serving_flush(server);
+    for (uint64_t i = 0; i < MEMBERS_MAX; i++)
+        stave_serving_responded(server, i, 0);
+    stave_serving_flush(server);
+    stave_serving_count(server, &c);
+    stave_count(&sdk);
+    uint64_t lost = c.lost + sdk.lost_full + sdk.lost_nested + sdk.lost_ring + sdk.lost_output;
+    row(name, (double)lost, "events");
+    if (lost || c.steps != steps || c.step_members != n_members || c.tokens_out != n_members) {
+        fprintf(stderr, "serving: %llu of %llu steps, %llu of %llu members, %llu lost\n",
+                (unsigned long long)c.steps, (unsigned long long)steps,
+                (unsigned long long)c.step_members, (unsigned long long)n_members,
+                (unsigned long long)lost);
+        failed = 1;
+    }
+    if (stave_serving_close(server, message, sizeof message) != 0) {
+        fprintf(stderr, "serving: %s\n", message);
+        failed = 1;
+    }
+}
+
+static void measure_steps(const char *dir)
+{
+    uint32_t engine = open_engine(dir, 0);
+    double none = step_cost(engine, 0), some = step_cost(engine, 64),
+           many = step_cost(engine, MEMBERS_MAX);
+    close_engine("serving_steps_lost", 3 * RUNS * STEP_BURST,
+                 (uint64_t)RUNS * STEP_BURST * (64 + MEMBERS_MAX));
+    row("serving_step", none, "ns");
+    row("serving_step_64", some, "ns");
+    row("serving_step_1000", many, "ns");
+    row("serving_step_member_64", (some - none) / 64, "ns");
+    row("serving_step_member", (many - none) / MEMBERS_MAX, "ns");
+}
+
+/* As an engine would: a step at its time, members of the same requests. */
+static void hold_load(const char *dir, const char *name, uint64_t per_second, size_t n)
+{
+    uint64_t steps = per_second * LOAD_SECONDS;
+    int64_t period = 1000000000 / (int64_t)per_second;
+    uint32_t engine = open_engine(dir, 0);
+    int64_t all = clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t next = stave_now_ns();
+    for (uint64_t i = 0; i < steps; i++) {
+        int64_t end = next + period;
+        step_of(engine, i, n, next, end);
+        next = end;
+        int64_t rest = next - stave_now_ns();
+        if (rest > 0)
+            nanosleep(&(struct timespec){.tv_nsec = rest}, NULL);
+    }
+    stave_serving_flush(server);
+    own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+    all = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all - own;
+    char text[64];
+    snprintf(text, sizeof text, "%s_behind", name);
+    row(text, (double)all / (double)(steps * n), "ns"); /* of a member, in other threads */
+    snprintf(text, sizeof text, "%s_lost", name);
+    close_engine(text, steps, steps * n);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
-        return fprintf(stderr, "usage: serving DIRECTORY [calls|million]\n"), 2;
+        return fprintf(stderr, "usage: serving DIRECTORY [calls|million|steps|load]\n"), 2;
     if (argc < 3 || strcmp(argv[2], "calls") == 0)
         measure_calls(argv[1]);
     if (argc < 3 || strcmp(argv[2], "million") == 0)
         measure_million(argv[1]);
+    if (argc < 3 || strcmp(argv[2], "steps") == 0)
+        measure_steps(argv[1]);
+    if (argc < 3 || strcmp(argv[2], "load") == 0) {
+        hold_load(argv[1], "serving_load_64", 10000, 64);
+        hold_load(argv[1], "serving_load_1000", 1000, MEMBERS_MAX);
+    }
     return failed;
 }
