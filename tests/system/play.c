@@ -9,6 +9,7 @@
  *   play vectors FILE           writev of 3 buffers (60 bytes), readv that asks for 100 and gets 60, preadv2 of 300 buffers of 1 byte
  *   play hang FIFO              reads from FIFO, which nobody writes to
  *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
+ *   play zeros MILLISECONDS     CPU time in the kernel: reads of 1 MiB from /dev/zero
  *   play sleep SECONDS
  *   play numbered FILE N HOW    pread64 from /dev/zero at 0, 1, … N - 1; FILE has two numbers: calls begun, calls done. HOW is go, or stop:
  *                               while the parent, which is the recorder, is stopped. Ends with the recorder
@@ -284,6 +285,17 @@ static void play_burn(char **words)
         puts("rare");
 }
 
+static void play_zeros(char **words)
+{
+    static char bytes[1 << 20];
+    clock_t until = (clock_t)(strtoul(words[0], NULL, 10) * (CLOCKS_PER_SEC / 1000));
+    int fd = open("/dev/zero", O_RDONLY);
+    need(fd >= 0, "/dev/zero");
+    while (clock() < until)
+        need(read(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes, "read");
+    close(fd);
+}
+
 static void play_sleep(char **words)
 {
     sleep((unsigned)strtoul(words[0], NULL, 10));
@@ -418,7 +430,7 @@ int main(int argc, char **argv)
                  {"sleep", 1, play_sleep},    {"short_lived", 2, play_short_lived},
                  {"hold", 2, play_hold},      {"deluge", 1, play_deluge},
                  {"become", -1, play_become}, {"numbered", 3, play_numbered},
-                 {"swap", 3, play_swap}};
+                 {"swap", 3, play_swap},      {"zeros", 1, play_zeros}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 &&
             (plays[i].n_words < 0 || argc == 2 + plays[i].n_words)) {
