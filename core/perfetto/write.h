@@ -158,7 +158,9 @@ struct pf {
     int64_t origin_ns; /* 0 or below: the time that is written as 0 in this window */
 
     struct sv_buf block;    /* packets on their way */
-    struct sv_buf packed;   /* the same, compressed */
+    struct sv_buf grouped;  /* the same by sequence, where it is to be compressed */
+    struct sv_buf packed;   /* and compressed */
+    uint32_t *group_at;     /* by sequence id: where its next packet goes */
     struct sv_buf event;    /* TrackEvent being built */
     struct sv_buf interned; /* InternedData of its packet */
     struct sv_buf scratch;
