@@ -58,7 +58,7 @@ mkdir .debug; objcopy --only-keep-debug "$stacks" .debug/stripped.debug
 objcopy --add-gnu-debuglink=.debug/stripped.debug stripped linked
 if readelf -n linked | grep -q 'Build ID'; then
   folded linked ./linked tree $((seconds * 150))
-  share linked_has_names linked.folded "main .*;$tree" 'compare|linked[+]'
+  share linked_has_names linked.folded "main .*;$tree" ';leaf |[[]linked[+]0x[0-9a-f]+[]] [0-9]+$'
   cp "$SRC"/tests/system/stacks.c other.c; echo 'int another_build;' >>other.c
   gcc -O2 -g -pthread -Wl,--build-id other.c -o other && objcopy --only-keep-debug other .debug/stripped.debug
   folded other_build ./linked tree $((seconds * 150))
