@@ -58,11 +58,15 @@ mkdir .debug; objcopy --only-keep-debug "$stacks" .debug/stripped.debug
 objcopy --add-gnu-debuglink=.debug/stripped.debug stripped linked
 if readelf -n linked | grep -q 'Build ID'; then
   folded linked ./linked tree $((seconds * 150))
-  share linked_has_names linked.folded "main .*;$tree" ';leaf |[[]linked[+]0x[0-9a-f]+[]] [0-9]+$'
+  share linked_has_names linked.folded "_start;.*;main .*;$tree" ';leaf |[[]linked[+]0x[0-9a-f]+[]] [0-9]+$'
   cp "$SRC"/tests/system/stacks.c other.c; echo 'int another_build;' >>other.c
   gcc -O2 -g -pthread -Wl,--build-id other.c -o other && objcopy --only-keep-debug other .debug/stripped.debug
   folded other_build ./linked tree $((seconds * 150))
   check other_build_names_nothing test "$(sum other_build.folded 'leaf|descend|compare')" = 0
+  # A file for debuggers that has symbols only.
+  gcc -O2 -pthread -Wl,--build-id other.c -o bare && objcopy --only-keep-debug bare .debug/bare.debug && strip bare && objcopy --add-gnu-debuglink=.debug/bare.debug bare
+  folded bare ./bare tree $((seconds * 150))
+  share bare_has_names bare.folded '_start;.*;main;.*;descend;.*compare;.*leaf ' 'leaf [0-9]+$|[[]bare[+]0x[0-9a-f]+[]] [0-9]+$'
 else skip linked "the linker makes no build ids"; fi
 
 # ---- Python ----

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUILD_ID_MAX = 64, RANGES_MAX = 1 << 21 };
+enum { BUILD_ID_MAX = 64, RANGES_MAX = 1 << 21, SYMBOLS_BYTES = 64 << 20 };
 
 struct unit_range {
     uint64_t start, end;
@@ -25,9 +25,10 @@ struct unit_range {
 };
 
 struct sv_debug_info {
-    Elf *elf;   /* the program's own */
-    Elf *other; /* the file for debuggers, NULL: none */
-    int fd;     /* of that file, -1 */
+    Elf *elf;              /* the program's own */
+    Elf *other;            /* the file for debuggers, NULL: none */
+    int fd;                /* of that file, -1 */
+    struct sv_elf symbols; /* of that file */
     Dwarf *dwarf;
     struct unit_range *ranges; /* by start */
     size_t n, cap;
@@ -160,12 +161,15 @@ struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f)
         d->fd = open_separate(elf, f->path);
         d->other = d->fd >= 0 ? elf_begin(d->fd, ELF_C_READ, NULL) : NULL;
         d->dwarf = open_dwarf(d->other);
+        if (d->fd >= 0)
+            sv_elf_read(d->fd, SYMBOLS_BYTES, &d->symbols);
     }
-    if (!has_units(d->dwarf)) {
+    if (has_units(d->dwarf)) {
+        read_ranges(d);
+    } else if (d->symbols.n == 0) {
         sv_debug_info_free(d);
         return NULL;
     }
-    read_ranges(d);
     return d;
 }
 
@@ -179,8 +183,15 @@ void sv_debug_info_free(struct sv_debug_info *d)
     if (d->fd >= 0)
         close(d->fd);
     elf_end(d->elf);
+    sv_elf_fini(&d->symbols);
     free(d->ranges);
     free(d);
+}
+
+const char *sv_debug_info_symbol(const struct sv_debug_info *d, uint64_t address)
+{
+    const struct sv_elf_symbol *s = sv_elf_symbol(&d->symbols, address);
+    return s ? d->symbols.names + s->name : NULL;
 }
 
 static const char *base_name(const char *path)
@@ -272,6 +283,13 @@ size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv
     (void)out;
     (void)max;
     return 0;
+}
+
+const char *sv_debug_info_symbol(const struct sv_debug_info *d, uint64_t address)
+{
+    (void)d;
+    (void)address;
+    return NULL;
 }
 
 #endif

@@ -17,5 +17,7 @@ void sv_debug_info_free(struct sv_debug_info *d);
 /* Innermost first; the last one is the function that is really there. The texts are valid until sv_debug_info_free(). */
 size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv_debug_frame *out,
                             size_t max);
+/* What the symbols of the file for debuggers say: it has those of functions in assembler, too, which have no other debug information. NULL: not known. */
+const char *sv_debug_info_symbol(const struct sv_debug_info *d, uint64_t address);
 
 #endif

@@ -124,10 +124,12 @@ static void make(struct sv_frame_names *n, const struct sv_code_at *at, struct s
         f->has_debug = true;
         f->debug = sv_debug_info_new(f);
     }
-    if (f->debug && at->address != UINT64_MAX)
-        count = sv_debug_info_frames(f->debug, at->address, frames, SV_NAMES_INLINED);
     const struct sv_elf_symbol *s = sv_elf_symbol(&f->elf, at->address);
     const char *symbol = s ? f->elf.names + s->name : NULL;
+    if (f->debug && at->address != UINT64_MAX) {
+        count = sv_debug_info_frames(f->debug, at->address, frames, SV_NAMES_INLINED);
+        symbol = symbol ? symbol : sv_debug_info_symbol(f->debug, at->address);
+    }
     *out = (struct sv_named){0};
     for (size_t i = 0; i < count; i++) {
         bool is_last = i + 1 == count;
