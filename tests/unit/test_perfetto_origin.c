@@ -162,7 +162,8 @@ static void check_live(const int64_t *times, size_t n, enum sv_compression compr
         put(&w, (unsigned)(i & 1), times[i]);
         CHECK_INT_EQ(w.sink->flush(w.sink, &w.err), 0);
         read_grown(&bytes);
-        check_times(&bytes, times, i + 1, compression == SV_PLAIN); /* what a killed program leaves */
+        check_times(&bytes, times, i + 1,
+                    compression == SV_PLAIN); /* what a killed program leaves */
         sv_buf_fini(&bytes);
     }
     close_writing(&w);
