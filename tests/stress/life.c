@@ -374,6 +374,13 @@ static void flood(int n)
     }
 }
 
+/* Until the recorder has written it; after a minute the script finds that it is not there. */
+static void wait_for_file(const char *path)
+{
+    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++)
+        usleep(10000);
+}
+
 static int scene_flight(void) /* STAVE_FULL=overwrite: files only when something happens */
 {
     flood(1000000);
@@ -382,12 +389,13 @@ static int scene_flight(void) /* STAVE_FULL=overwrite: files only when something
     flood(100000);
     int second = stave_trigger("again");
     raise(SIGUSR1);
-    usleep(300000);
+    wait_for_file("t.3.pftrace");
+    stave_flush(); /* now the recorder has seen all that was before */
     {
         STAVE_SCOPE("life", "slow");
         usleep(60000);
     }
-    usleep(300000);
+    wait_for_file("t.4.pftrace");
     flood(1000);
     printf("files %d %d\n", first, second);
     return first != 1 || second != 2;
