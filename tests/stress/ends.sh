@@ -19,10 +19,18 @@ law() {
       exit bad || n + lost < want - (kept ? 0 : slack) || n + lost > want + slack || (n == 0) }' text >law
 }
 clean() { [ "$(echo t.*)" = "$1" ] && [ -z "$(ls "$STAVE_SESSION_DIR")" ]; }
+# late: a signal's handler waits half a second for the writer, then it names recovery; a machine that is busy with others may take longer. That is
+# right, if all of it is recovered and it does not happen again and again.
+n_late=0
+late() {
+  [ "$(cat err)" = "stave: the trace is not complete; to complete it, run: stave recover $PWD/t.pftrace" ] && [ ! -e t.pftrace ] || return
+  n_late=$((n_late + 1)); "$STAVE" recover -q t.pftrace >>err.recover 2>&1
+}
 # way NAME MODE HOW EXIT SLACK [EVENTS]: the file is there without recovery
 way() {
   rm -rf t.* "${STAVE_SESSION_DIR:?}"/*
   STAVE_FULL=$2 STAVE_OUT=${OUT:-t.pftrace} "${with_signals[@]}" "$BUILD/tests/stress/ends" "$3" progress ${6:+"$6"} >out 2>err; local code=$?
+  case $3 in term | int | hup) late ;; esac
   [ $code = "$4" ] && law "${FILE:-t.pftrace}" "$5" && clean "${FILE:-t.pftrace}" && [ "$(wc -l <err)" -le 1 ]
   say $? "$1, $2" "exit $code, $(cat law)"
 }
@@ -72,6 +80,7 @@ else
   echo "skip ends: a full disk: needs to mount one"
 fi
 } 2>shell.log
+[ $n_late -le 2 ]; say $? "the writer ends in time after a signal" "$n_late of 6 times it did not"
 # The line at the end names the number and the remedy.
 rm -f t.*; STAVE_FULL=drop STAVE_OUT=t.pftrace "$BUILD/tests/stress/ends" return progress 200000 >out 2>err
 law t.pftrace 0 && lost=$(sed -n 's/.*, \([0-9]*\) lost,.*/\1/p' law) && [ "$lost" -gt 0 ] &&
