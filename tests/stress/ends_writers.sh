@@ -33,7 +33,9 @@ make_group() {
   local base
   if [ -d /sys/fs/cgroup/memory ]; then base=/sys/fs/cgroup/memory; else base=/sys/fs/cgroup; fi
   group=$base/stave-ends-$$
-  mkdir "$group" 2>/dev/null && { echo $((24 << 20)) >"$group/memory.limit_in_bytes" || echo $((24 << 20)) >"$group/memory.max"; } 2>/dev/null || { rmdir "$group" 2>/dev/null; group=; }
+  mkdir "$group" 2>/dev/null && { echo $((24 << 20)) >"$group/memory.limit_in_bytes" || echo $((24 << 20)) >"$group/memory.max"; } 2>/dev/null || { rmdir "$group" 2>/dev/null; group=; return; }
+  { echo 0 >"$group/memory.swap.max" || echo $((24 << 20)) >"$group/memory.memsw.limit_in_bytes" || echo 0 >"$group/memory.swappiness"; } 2>/dev/null # not into the swap instead
+  : # a machine without swap has none of them
 }
 in_group() { bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"; }
 [ "$(id -u)" != 0 ] || make_group
@@ -93,7 +95,7 @@ for mode in drop block; do
   sent "SIGKILL" $mode kill 137 0 killed
   for sig in TERM KILL; do # what the listener did not take is in the sender's file and rings; the program goes on, until it is killed
     fresh; listen t.pftrace; begin_sender $mode
-    kill -$sig $listener; wait $listener; code=$?; until_true '[ -s err ]'
+    kill -$sig $listener; wait $listener; code=$?; until_true '[ -s err ] && [ -s rest.unsent.pftrace ]'
     kill -9 $sender; wait $sender
     [ -e t.pftrace ] || "$STAVE" recover -q t.pftrace >>err 2>&1
     rest; grep -q "events go to" err && law 2 killed t.pftrace rest.unsent.pftrace rest.pftrace && only t.pftrace; say $? "listener: SIG$sig to it, $mode" "exit $code, $(cat law)"
@@ -167,6 +169,6 @@ else
 fi
 } 2>shell.log
 [ "$tiny" ] || echo "skip ends: full disks: needs to mount one"
-if [ "$group" ]; then fresh; rmdir "$group" 2>/dev/null || { sleep 1; rmdir "$group"; }; else echo "skip ends: memory cgroups: cannot make one here"; fi
+if [ "$group" ]; then fresh; until_true 'rmdir "$group"' || rmdir "$group"; else echo "skip ends: memory cgroups: cannot make one here"; fi
 no_errors() { ! grep -E '^[^ ]*\.sh: line [0-9]+: [^0-9 ]' shell.log; }
 no_errors; say $? "the script itself is in order" "$(grep -E ': line [0-9]+: [^0-9 ]' shell.log | head -n 3)"
