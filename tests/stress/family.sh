@@ -93,10 +93,12 @@ start_collector() {
 }
 start_collector t.pftrace
 pids=()
-for i in 1 2 3 4; do STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 2 20000 "p.$i" >"out.$i" 2>>err & pids+=($!); done
+# The one without an end first: a collector ends when all that came have gone.
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 0 p.5 >out.5 2>>err & victim=$!
+counted p.5 1000
+for i in 1 2 3 4; do STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 2 20000 "p.$i" >"out.$i" 2>>err & pids+=($!); done
 [ "$(ls "/proc/$victim/task" | wc -l)" -le 2 ]; say $? "under a collector a process has no thread of ours"
-wait "${pids[@]}"; counted p.5 1000; { kill -9 $victim; wait $victim; } 2>/dev/null
+wait "${pids[@]}"; { kill -9 $victim; wait $victim; } 2>/dev/null
 want=$(od -A n -t u8 -N 8 p.5 | tr -d ' ')
 wait $collector; code=$?
 [ $code = 0 ] && grep -q '^5 processes' col && ! grep -q finding col && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" -ge $((160000 + want)) ] && [ ! -s err ] && [ ! -e s ]
@@ -117,7 +119,7 @@ for _ in $(seq 1200); do [ -s err ] && break; sleep 0.05; done
 [ "$(cat err)" = "stave: the collector has exited; 'stave recover' finds the events that the rings hold" ]; say $? "a killed collector: one line"
 "$STAVE" recover -q s >err 2>&1 && cp p progress && whole t.pftrace && [ ! -e s ]; say $? "a killed collector loses nothing: recover" "$(ls)"
 start_collector t.pftrace
-STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 3000000 progress >out 2>err & program=$!
+STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 10000000 progress >out 2>err & program=$!
 counted progress 1000; kill $collector; wait $collector; wait $program; code=$?
 [ $code = 0 ] && [ ! -e s ] && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" -gt 0 ]; say $? "a collector that ends leaves programs running" "exit $code"
 STAVE_SESSION=$PWD/nowhere "$BUILD/tests/stress/numbers" 1 100 progress >out 2>err; code=$?

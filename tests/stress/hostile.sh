@@ -27,9 +27,10 @@ done
 rm -rf s t.* go* col
 "$BUILD/tests/stress/collector" s t.pftrace >col 2>err & collector=$!
 for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
-STAVE_SESSION=$PWD/s "$hostile" noise go 2>>err & bad=$!
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/lossy" 4000 exit go.half go >lossy 2>>err & good=$!
-waits_for go.cut; waits_for go.half; touch go; wait $bad; wait $good; wait $collector; code=$?
+waits_for go.half
+STAVE_SESSION=$PWD/s "$hostile" noise go 2>>err & bad=$!
+waits_for go.cut; touch go; wait $bad; wait $good; wait $collector; code=$?
 [ $code = 0 ] && grep -q 'finding: damaged ring' col && [ "$(count t.pftrace 'seq=')" = 4000 ]; say $? "a client that fills its ring's head with noise"
 
 # ---- a recorder ----
