@@ -89,14 +89,14 @@ bad rotate_json --rotate 1M x.json; bad last_gz --last 10s x.json.gz
 run_any bad_both 2 "$STAVE" record -q -o x.pftrace --rotate 1M --last 10s -- true
 
 # A killed recorder's ring: all of it is recovered, and a second one under the same name does not touch it.
-for n in 1 2; do
-  rm -f enough
+for _ in 1 2; do
+  rm -f enough; before=$(find . -name 'killed.pftrace.ring-*[0-9]' | wc -l)
   "$STAVE" record "${options[@]}" -o killed.pftrace --last 1s -- "$epochs" 0 enough 2>/dev/null & recorder=$!
-  for _ in $(seq 600); do [ "$(find . -name 'killed.pftrace.ring-*[0-9]' | wc -l)" -ge $((3 * n)) ] && break; sleep 0.05; done
+  for _ in $(seq 600); do [ "$(find . -name 'killed.pftrace.ring-*[0-9]' | wc -l)" -ge $((before + 3)) ] && break; sleep 0.05; done
   kill -9 $recorder; wait $recorder 2>/dev/null; touch enough
 done
 check killed_rings test -e killed.pftrace.session -a -e killed.pftrace.session.1
-for _ in $(seq 600); do "$STAVE" recover 2>/dev/null | grep -q 'another process of it is running' || break; sleep 0.05; done
+for _ in $(seq 600); do "$STAVE" recover 2>/dev/null | grep -c 'another process of it is running' >/dev/null || break; sleep 0.05; done
 first=$(sed -n 's/^segment //p' killed.pftrace.session) # of the second one's
 segments() { find . -name 'killed.pftrace.ring-*[0-9]' | sed 's/.*ring-0*//' | awk -v first="$first" '{ old += $1 < first; new += $1 >= first } END { print old + 0, new + 0 }'; }
 read -r old new < <(segments)
