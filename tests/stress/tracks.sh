@@ -33,7 +33,7 @@ bad=
 for ((i = 0; i < kills; i++)); do
   rm -f t.*
   STAVE_OUT=t.pftrace "$tracks" mixed 0 >out 2>err & pid=$!
-  for _ in $(seq 600); do [ "$(stat -c %s t.pftrace.part 2>/dev/null || echo 0)" -gt $((20000 * (i % 6 + 1))) ] && break; sleep 0.01; done
+  for _ in $(seq 6000); do [ "$(stat -c %s t.pftrace.part 2>/dev/null || echo 0)" -gt $((20000 * (i % 6 + 1))) ] && break; sleep 0.01; done
   { kill -9 $pid; wait $pid; } 2>/dev/null
   "$STAVE" recover -q t.pftrace >out 2>err || { bad="round $i: recover"; break; }
   "$STAVE" validate -q t.pftrace >valid 2>&1
