@@ -62,9 +62,18 @@ sent=$(messages alone.out sent)
 check "alone: every message has its arrow" test "$(ask alone.pftrace "$pairs" | tail -n 1)" = "$sent $sent $sent $sent"
 
 # A rank kills itself: the job's exit code is the command's, no file is lost, and the others wait in the barrier.
+# recovered FILE: when those that still write to it have ended, which follows its recorder's end
+recovered() {
+  for _ in $(seq 600); do
+    if "$STAVE" recover -q "$1" >recover.out 2>recover.err; then return; fi
+    grep -q 'is still running\|is still writing' recover.err || break
+    sleep 0.1
+  done
+  cat recover.err; return 1
+}
 run_any killed 137 "${launch[@]}" -n 8 "${record[@]}" -o k.pftrace -- "$play" die 3
 for i in 0 1 2 3 4 5 6 7; do
-  [ -s k.rank000$i.pftrace ] || "$STAVE" recover -q k.rank000$i.pftrace >/dev/null
+  [ -s k.rank000$i.pftrace ] || recovered k.rank000$i.pftrace
   check "killed: rank $i is whole or recovered" test "$(ask k.rank000$i.pftrace "SELECT count(*) > 40 FROM slice WHERE category = 'collective'" 2>/dev/null)" = 1
 done
 "$STAVE" merge -q k.rank*.pftrace -o k.pftrace 2>/dev/null

@@ -1,7 +1,7 @@
 /* A program that knows MPI and nothing of Stave: calls of all kinds, and a count of each, which the test compares with the trace. Prints "RANK NAME COUNT" for each call that it made.
  *
  *     mpirun -n 4 mpi_play [ROUNDS]
- *     mpirun -n 8 mpi_play die RANK     that rank kills itself in the middle
+ *     mpirun -n 8 mpi_play die RANK     that rank kills itself while the others wait for it
  *     mpirun -n 2 mpi_play fast CALLS   only Allreduce, for what a call costs: prints nanoseconds per call */
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { NAMES = 100, MESSAGES = 5, BYTES = 1000 };
 
@@ -383,6 +384,26 @@ static void print_tallies(void)
     fflush(stdout);
 }
 
+/* The others are about to wait in the barrier, and have a second for their way into it, when the victim kills itself: whoever starts them ends them then. */
+static void die(int victim)
+{
+    char name[32];
+    if (me != victim) {
+        snprintf(name, sizeof name, "waits.%d", me);
+        FILE *f = fopen(name, "w");
+        if (f)
+            fclose(f);
+        return;
+    }
+    for (int i = 0; i < size; i++) {
+        snprintf(name, sizeof name, "waits.%d", i);
+        for (int ms = 0; i != me && ms < 60000 && access(name, F_OK) != 0; ms++)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    sleep(1);
+    raise(SIGKILL);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "1";
@@ -409,8 +430,8 @@ int main(int argc, char **argv)
         collectives(W);
         groups();
     }
-    if (strcmp(what, "die") == 0 && argc > 2 && strtol(argv[2], NULL, 10) == me)
-        raise(SIGKILL);
+    if (strcmp(what, "die") == 0 && argc > 2)
+        die((int)strtol(argv[2], NULL, 10));
     N(Barrier, (W));
     N(Finalize, ());
     print_tallies();
