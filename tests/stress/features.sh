@@ -40,11 +40,19 @@ scene flows; say $? "flows run"
 [ "$(grep -E '"(scatter|gather)"' text | grep -o '0x[0-9a-f]*' | sort | uniq -c | awk '$1 == 2' | wc -l)" = 3 ]; say $? "fan-out and fan-in across threads" "$(grep -E 'scatter|gather' text)"
 
 # Streams with a token.
-listen() { rm -f err.l out.l; "$STAVE" listen "$@" >out.l 2>err.l & listener=$!; for _ in $(seq 100); do grep -qs listening err.l out.l && return; sleep 0.05; done; }
-listen tcp:127.0.0.1:17913 -o token.pftrace --token secret --senders 1
-STAVE_OUT=tcp:127.0.0.1:17913 STAVE_TOKEN=wrong "$BUILD/tests/stress/features" flows >out 2>err
-STAVE_OUT=tcp:127.0.0.1:17913 "$BUILD/tests/stress/features" flows >out 2>>err
-STAVE_OUT=tcp:127.0.0.1:17913 STAVE_TOKEN=secret "$BUILD/tests/stress/features" async >out 2>err; code=$?
+# listen OPTION…: on a port that nobody else has, in $port
+listen() {
+  local i
+  for port in 17913 $((RANDOM % 10000 + 18000)) $((RANDOM % 10000 + 18000)); do
+    rm -f err.l out.l; "$STAVE" listen "tcp:127.0.0.1:$port" "$@" >out.l 2>err.l & listener=$!
+    for ((i = 0; i < 1200; i++)); do grep -qs listening err.l out.l && return; kill -0 $listener 2>/dev/null || break; sleep 0.05; done
+    grep -q 'in use' err.l || return
+  done
+}
+listen -o token.pftrace --token secret --senders 1
+STAVE_OUT=tcp:127.0.0.1:$port STAVE_TOKEN=wrong "$BUILD/tests/stress/features" flows >out 2>err
+STAVE_OUT=tcp:127.0.0.1:$port "$BUILD/tests/stress/features" flows >out 2>>err
+STAVE_OUT=tcp:127.0.0.1:$port STAVE_TOKEN=secret "$BUILD/tests/stress/features" async >out 2>err; code=$?
 wait $listener
 "$STAVE" cat -q token.pftrace >text && why=$(has '"serve"') && why=$(lacks '"scatter"'); say $? "a listener takes those that know the token" "$why $(cat err.l)"
 [ "$(grep -c 'refused: wrong token' err.l)" = 2 ]; say $? "and says whom it refused" "$(cat err.l)"
