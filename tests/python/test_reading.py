@@ -246,10 +246,14 @@ def test_the_gil_is_released_and_threads_share(t, path):
 
 def test_ctrl_c(py, path):
     out = py.run(f"""
-        import os, signal, threading, stave
+        import os, signal, threading, time, stave
         t = stave.load({path!r})
         signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run in the background
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        def interrupt():
+            while not t._used: time.sleep(0.01)  # until the statement runs
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
         try:
             t.query({ENDLESS!r})
         except KeyboardInterrupt:
