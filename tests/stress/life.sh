@@ -50,7 +50,7 @@ extra() {
   restart) [ "$(count second.pftrace child)" = 100 ] || { why="$why; second file"; return 1; } ;;
   disk_full) # ended at its last whole packet, with the number of those that are missing
     [ "$(wc -l <err)" = 1 ] && grep -q 'File too large; further events are lost and counted' err && grep -q 'went on' out && [ "$(count t.pftrace parent)" = 100 ] &&
-      [ $(($(count t.pftrace "too much") + $("$STAVE" cat -q t.pftrace | sed -n 's/.* loss .*{\([0-9]*\)}$/\1/p'))) = 200000 ] ||
+      [ $(($(count t.pftrace "too much") + $("$STAVE" cat -q t.pftrace | sed -n 's/.* loss .*{\([0-9]*\)}$/\1/p' | awk '{ sum += $1 } END { print sum + 0 }'))) = 200000 ] ||
       { why="$why; said $(cat err), has $(count t.pftrace "too much") $("$STAVE" cat -q t.pftrace | grep ' loss ')"; return 1; } ;;
   esac
 }
