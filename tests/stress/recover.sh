@@ -7,10 +7,10 @@ cd "$TMP" || exit 2
 unset XDG_RUNTIME_DIR
 say() { if [ "$1" = 0 ]; then echo "ok recover: $2"; else echo "not ok recover: $2: $(cat out err 2>/dev/null | head -n 6)"; fi; }
 recover() { "$STAVE" recover "$@" >out 2>err; }
-# start FILE: a program that writes it until it is killed
+# start FILE: a program that writes it until it is killed; there are events in it when this returns, not only what a file begins with
 start() {
   STAVE_OUT=$1 "$BUILD/tests/stress/numbers" 1 0 "progress.${1//\//_}" >/dev/null 2>&1 & pid=$!
-  for _ in $(seq 600); do grep -qsx "pid $pid" "$1.session" && [ -s "$1.part" ] && return; sleep 0.05; done
+  for _ in $(seq 1200); do grep -qsx "pid $pid" "$1.session" && [ "$(stat -c %s "$1.part" 2>/dev/null || echo 0)" -gt 50000 ] && return; sleep 0.05; done
 }
 stop() { { kill -9 $pid; wait $pid; } 2>/dev/null; }
 numbers() { "$STAVE" cat -q "$1" | awk -v want="$(od -A n -t u8 -N 8 "progress.${2//\//_}")" -f "$SRC/tests/stress/check_numbers.awk" >err; }
