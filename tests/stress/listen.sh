@@ -12,14 +12,14 @@ command -v python3 >/dev/null || { echo "needs python3"; exit 77; }
 
 # listen OUT OPTION…: a listener on $TMP/s, its pid in $listener.
 listen() { rm -f err.l; "$STAVE" listen "unix:$TMP/s" -o "$@" >out.l 2>err.l & listener=$!; until_true 'grep -q "listening" err.l'; }
-hostile() { timeout 120 python3 "$senders" "unix:$TMP/s" "$@" >out 2>err; }
+hostile() { timeout 600 python3 "$senders" "unix:$TMP/s" "$@" >out 2>err; }
 passed() { grep -qx "$1" out; }
 finish() { kill "$listener" 2>/dev/null; wait "$listener"; code=$?; }
 
 # ---- strangers ----
 
 listen strangers.pftrace
-timeout 120 python3 "$senders" "unix:$TMP/s" silent:300 >out.silent 2>err.silent & silent=$! # its last ones wait for the deadline
+timeout 600 python3 "$senders" "unix:$TMP/s" silent:300 >out.silent 2>err.silent & silent=$! # its last ones wait for the deadline
 hostile wrong:1100 endless every_byte:word huge deaf at_once:300
 check "1,100 wrong greetings keep nobody out" 'passed wrong'
 check "a greeting without an end" 'passed endless'
