@@ -1,6 +1,7 @@
 /* tracks SCENE [ROUNDS]: slices of several threads on the same few tracks: nested, crossing, handed from one thread to another. Each slice has its
  * number with its begin and again with its end: wrong pairs show two different ones. Prints how many slices were ended. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stave/stave.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,17 +136,17 @@ static int scene_mixed(void)
 
 /* ---- one operation at a time, begun by one thread and ended by the other, without a number ---- */
 
-static _Atomic uint64_t turn;
+/* No spinning: two threads on a busy machine would take turns by its time slices. */
+static sem_t begun, ended;
 
 static void *end_in_turn(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < 2000; i++) {
-        while (turn != 2 * i + 1)
-            ;
+        sem_wait(&begun);
         STAVE_END_ON(tracks[0], "tracks", "n_end", i + 1);
         n_ended++;
-        turn++;
+        sem_post(&ended);
     }
     return NULL;
 }
@@ -153,13 +154,13 @@ static void *end_in_turn(void *arg)
 static int scene_handed(void)
 {
     pthread_t t;
-    if (pthread_create(&t, NULL, end_in_turn, NULL) != 0)
+    if (sem_init(&begun, 0, 0) != 0 || sem_init(&ended, 0, 0) != 0 ||
+        pthread_create(&t, NULL, end_in_turn, NULL) != 0)
         return 1;
     for (uint64_t i = 0; i < 2000; i++) {
         STAVE_BEGIN_ON(tracks[0], "tracks", "operation", "n", i + 1);
-        turn++;
-        while (turn != 2 * i + 2)
-            ;
+        sem_post(&begun);
+        sem_wait(&ended);
     }
     pthread_join(t, NULL);
     return 0;
