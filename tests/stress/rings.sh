@@ -13,7 +13,7 @@ said_losses() {
 for scene in deep odd by_hand switched threads texts; do
   rm -f t.* out
   export STAVE_FULL=block; [ $scene != odd ] || STAVE_FULL=drop # who waits for room finds it after all
-  STAVE_OUT=t.pftrace timeout 60 "$BUILD/tests/stress/rings" $scene >out 2>err || { echo "not ok rings: $scene: exit $?"; continue; }
+  STAVE_OUT=t.pftrace timeout 300 "$BUILD/tests/stress/rings" $scene >out 2>err || { echo "not ok rings: $scene: exit $?"; continue; }
   "$STAVE" cat -q t.pftrace >text 2>cat.log
   lost=$(sed -n 's/^lost //p' out) why=
   while read -r name n; do
