@@ -22,7 +22,7 @@ nobody sh -c "cd $TMP/shared" 2>/dev/null || { mkdir -p /dev/shm/open; mount --b
 here=$PWD
 nobody sh -c "cd $here/shared" 2>/dev/null || { echo "another user cannot enter any folder here"; exit 77; }
 say() { if [ "$1" = 0 ]; then echo "ok other user: $2"; else echo "not ok other user: $2: $(cat out err 2>/dev/null | head -n 6)"; fi; }
-recover() { timeout 20 "$STAVE" recover "$@" >out 2>err; }
+recover() { timeout 120 "$STAVE" recover "$@" >out 2>err; }
 # victims: files of root that must survive everything
 victims() { echo precious >mine/part; echo precious >mine/out.pftrace; echo precious >mine/out.pftrace.session; chmod 600 mine/*; rm -f mine/new*; }
 unharmed() { [ "$(cat mine/part mine/out.pftrace mine/out.pftrace.session | sort -u)" = precious ] && [ "$(ls mine | wc -l)" = 3 ]; }
@@ -79,7 +79,7 @@ recover session -o shared/r.pftrace; [ $? = 0 ] && unharmed && [ -f shared/r.rec
 
 # ---- outputs ----
 printf '[{"ph":"X","name":"a","ts":1,"dur":5,"pid":1,"tid":1}]' >a.json
-stave() { timeout 20 "$STAVE" "$@" >out 2>err; }
+stave() { timeout 120 "$STAVE" "$@" >out 2>err; }
 nobody ln -s "$here/mine/out.pftrace" shared/o.pftrace; nobody ln -s o.pftrace shared/o2.pftrace; nobody ln -s "$here/mine/new" shared/o3.pftrace; nobody mkfifo shared/o4.pftrace
 for name in o o2 o3 o4; do
   stave convert a.json -o shared/$name.pftrace; [ $? = 4 ] && grep -q 'another user made this link or pipe' err && unharmed; say $? "an output that leads elsewhere ($name)"

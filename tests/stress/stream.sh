@@ -20,7 +20,7 @@ check "senders end well" '[ "$(cat out.1 out.2 out.3 | sort -u)" = "0 lost" ] &&
 "$STAVE" listen -q "tcp:127.0.0.1:0" -o x.pftrace >out.p 2>err.p; check "a port is asked for" '[ $? != 0 ] || [ -s err.p ]'
 "$STAVE" listen -q "tcp:0.0.0.0:7791" -o x.pftrace >out.p 2>err.p; check "other machines need a token" 'grep -q token err.p'
 
-STAVE_OUT=unix:$TMP/nobody timeout 20 "$BUILD/tests/stress/numbers" 1 1000 progress.4 >out 2>err
+STAVE_OUT=unix:$TMP/nobody timeout 120 "$BUILD/tests/stress/numbers" 1 1000 progress.4 >out 2>err
 check "without a listener the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1 ]'
 
 # sending NAME PROGRESS: a listener to NAME.pftrace, and a program that sends to it for long; both are under way when this returns.
@@ -28,7 +28,7 @@ sending() {
   "$STAVE" listen -q "unix:$TMP/$1" -o "$1.pftrace" >out.l 2>err.l &
   listener=$!
   for _ in $(seq 600); do [ -S "$TMP/$1" ] && break; sleep 0.1; done
-  STAVE_STREAM_FILE='' STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/$1 timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 "progress.$2" >out 2>err &
+  STAVE_STREAM_FILE='' STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/$1 timeout 300 "$BUILD/tests/stress/numbers" 1 20000000 "progress.$2" >out 2>err &
   sender=$!
   await "progress.$2"
 }

@@ -14,7 +14,7 @@ unfinished() { ask "$1" "select count(*) from slice where dur < 0 and category =
 # ended FILE: the ones that have a number at both ends, and blocks, which have none
 ended() { ask "$1" "select count(*) from slice s where dur >= 0 and category = 'tracks' and (name = 'block' or exists (select 1 from args b where b.arg_set_id = s.arg_set_id and b.key like '%.n_end'))"; }
 rows() { ask "$1" "select count(distinct track_id) from slice where category = 'tracks'"; }
-run() { rm -f t.*; STAVE_OUT=$1 timeout 100 "$tracks" "${@:2}" >out 2>err && [ ! -s err ]; }
+run() { rm -f t.*; STAVE_OUT=$1 timeout 300 "$tracks" "${@:2}" >out 2>err && [ ! -s err ]; }
 whole() { [ "$(swapped "$1")" = 0 ] && [ "$(unfinished "$1")" = 0 ] && [ "$(ended "$1") slices" = "$(cat out)" ] && "$STAVE" validate -q "$1" >valid 2>&1 && ! grep -qE '^(error|warning)' valid; }
 
 for scene in mixed handed turns; do
