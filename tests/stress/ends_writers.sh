@@ -23,6 +23,9 @@ law() {
     END { split(want, w, " "); want = w[1] + w[2]; if (more == "killed") { is_killed = 1; more = want }; printf "%d in the file (%d of them twice), %d lost, %d recorded\n", n, twice, lost, want
       exit (twice > 0 && !is_killed) || n + lost < want - slack || n + lost > want + more || (n == 0 && !empty) }' text >law
 }
+# is_late: as in ends.sh, a signal's handler did not wait any longer for the writer, and has named recovery
+n_late=0
+is_late() { grep -q '^stave: the trace is not complete; to complete it, run: stave recover ' err && n_late=$((n_late + 1)); }
 only() { [ "$(echo t.*)" = "$1" ] && [ -z "$(ls "$STAVE_SESSION_DIR")" ]; }
 tiny=; mkdir tiny
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=256k stave-test tiny 2>/dev/null; then tiny=tiny; trap 'umount -l "$TMP/tiny"' EXIT; fi
@@ -81,8 +84,9 @@ rest() { if [ "$(ls "$STAVE_SESSION_DIR")" ]; then "$STAVE" recover -q "$STAVE_S
 sent() { # NAME MODE HOW EXIT LESS MORE [EVENTS]
   fresh; listen t.pftrace --senders 1
   STAVE_FULL=$2 STAVE_OUT=unix:$TMP/s "${with_signals[@]}" "$ends" "$3" progress ${7:+"$7"} >out 2>err; local code=$?
-  wait $listener; local listened=$?; rest
-  [ $code = "$4" ] && [ $listened = 0 ] && law "$5" "$6" t.pftrace rest*.pftrace && only t.pftrace; say $? "listener: $1, $2" "exit $code and $listened, $(cat law)"
+  wait $listener; local listened=$? more=$6; rest
+  if [ "$3" = term ] && is_late; then more=killed; fi
+  [ $code = "$4" ] && [ $listened = 0 ] && law "$5" "$more" t.pftrace rest*.pftrace && only t.pftrace; say $? "listener: $1, $2" "exit $code and $listened, $(cat law)"
 }
 begin_sender() { STAVE_FULL=$1 STAVE_OUT=unix:$TMP/s "${with_signals[@]}" "$ends" wait progress >out 2>err & sender=$!; enough; }
 # Rings that hold more than there is space for, so that it ends whatever they drop. The first frame may be too large already (EMPTY).
@@ -136,6 +140,7 @@ if [ "$python" ] && [[ $BUILD != *asan && $BUILD != *tsan ]]; then
   program=("$python" "$SRC/tests/stress/ends.py")
   alone() { # NAME MODE HOW EXIT LESS MORE [EVENTS]: without recovery, nothing is left but the file
     fresh; STAVE_FULL=$2 STAVE_OUT=${OUT:-t.pftrace} "${with_signals[@]}" "${program[@]}" "$3" progress ${7:+"$7"} >out 2>err; local code=$?
+    case $3 in signal:*) if is_late && [ ! -e t.pftrace ]; then "$STAVE" recover -q t.pftrace >>err 2>&1; fi ;; esac
     [ $code = "$4" ] && law "$5" "$6" t.pftrace && only t.pftrace; say $? "Python: $1, ${2:-by default}" "exit $code, $(cat law)"
   }
   again() { # the same, with recovery
@@ -168,6 +173,7 @@ else
   echo "skip ends: Python: the package is not built, or cannot be loaded beside a sanitizer"
 fi
 } 2>shell.log
+[ $n_late -le 2 ]; say $? "the writers end in time after a signal" "$n_late of 8 times they did not"
 [ "$tiny" ] || echo "skip ends: full disks: needs to mount one"
 if [ "$group" ]; then fresh; until_true 'rmdir "$group"' || rmdir "$group"; else echo "skip ends: memory cgroups: cannot make one here"; fi
 no_errors() { ! grep -E '^[^ ]*\.sh: line [0-9]+: [^0-9 ]' shell.log; }
