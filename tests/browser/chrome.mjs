@@ -74,6 +74,7 @@ export class Browser {
     const page = new Page(this, sessionId, targetId);
     this.pages.set(sessionId, page);
     for (const domain of ['Page', 'Runtime', 'Log']) await page.send(`${domain}.enable`);
+    await page.send('Page.setLifecycleEventsEnabled', { enabled: true });
     await page.send('Network.enable', { maxTotalBufferSize: 0, maxResourceBufferSize: 0 }); // the tab shall not keep all replies for us
     await page.send('Emulation.setFocusEmulationEnabled', { enabled: true });
     await page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: scale, mobile: false });
@@ -102,6 +103,8 @@ export class Page {
     this.errors = [];
     this.dialogs = [];
     this.loaded = [];
+    this.loaders = new Set();
+    this.arrived = () => {};
   }
 
   send(method, params) {
@@ -116,12 +119,17 @@ export class Page {
       this.dialogs.push(params.message);
       this.send('Page.handleJavaScriptDialog', { accept: false });
     } else if (method === 'Page.loadEventFired') this.loaded.splice(0).forEach((resolve) => resolve());
+    else if (method === 'Page.lifecycleEvent' && params.name === 'load') {
+      this.loaders.add(params.loaderId);
+      this.arrived();
+    }
   }
 
+  /** Resolves when this document is loaded, not the empty one before it. */
   async goto(url) {
-    const loaded = new Promise((resolve) => this.loaded.push(resolve));
-    await this.send('Page.navigate', { url });
-    await loaded;
+    const { loaderId, errorText } = await this.send('Page.navigate', { url });
+    if (errorText) throw new Error(`${url}: ${errorText}`);
+    while (!this.loaders.has(loaderId)) await new Promise((resolve) => { this.arrived = resolve; });
   }
 
   async reload() {

@@ -178,7 +178,7 @@ check dropped_is_gone test "$(ask "${url/127.0.0.1/127.0.0.2}" 'SELECT count() F
 # The server stores an insert after its exporter has failed and removed its load: nobody sees it, and the next load removes it.
 late="clickhouse://127.0.0.1:$CH_PORT/late"
 python3 "$SRC/tests/cli/clickhouse/late_proxy.py" 127.0.0.1 "$CH_PORT" "$TMP/release" >late_port & proxy=$!
-for ((i = 0; i < 200; i++)); do [ -s late_port ] && break; sleep 0.05; done
+for ((i = 0; i < 1200; i++)); do [ -s late_port ] && break; sleep 0.05; done
 run_any late 4 "$STAVE" export -q job.rank0000.json -o "clickhouse://127.0.0.1:$(cat late_port)/late" --run r1
 check late_is_not_stored test "$(ask "$late" 'SELECT count() FROM slice_rows')" = 0
 touch release

@@ -9,7 +9,7 @@ if grep -q 'no libcurl' probe.err; then
 fi
 export XDG_CONFIG_HOME=$TMP/config
 exec 8> >(exec python3 "$SRC/tests/cli/clickhouse/fake_server.py" >port)
-for ((i = 0; i < 200; i++)); do [ -s port ] && break; sleep 0.05; done
+for ((i = 0; i < 1200; i++)); do [ -s port ] && break; sleep 0.05; done
 port=$(cat port)
 MASK="s/127.0.0.1:$port/SERVER/g"
 at() { echo "clickhouse://127.0.0.1:$port/$1"; }

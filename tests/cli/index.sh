@@ -63,10 +63,15 @@ cp -p t.json before; sed -i 's/aten::mm/aten::xx/' t.json; touch -r before t.jso
 check same_size_other_content test "$(stat -c '%s %Y' t.json)" = "$(stat -c '%s %Y' before)"
 check other_content bash -c '! "$0" query --time t.json "SELECT name FROM slice" 2>&1 | grep -E "from its index|aten::mm"' "$STAVE"
 mv before t.json; sleep 0.3; make t.json; check made_again uses t.json
-# Within a tenth of a second after it was written, which a busy machine may miss.
+# Within a tenth of a second after it was written, which a busy machine may miss: it is written when the program has started and waits for its statement.
 just_written() {
+  local asks
+  mkfifo statement; cp t.json fresh.json
   for _ in $(seq 50); do
-    cp t.json fresh.json; rm -f "$folder"/*; STAVE_INDEX_SLICES=0 "$STAVE" query -q fresh.json "SELECT 1" >/dev/null
+    rm -f "$folder"/*; exec 7<>statement
+    STAVE_INDEX_SLICES=0 "$STAVE" query -q fresh.json -f statement >/dev/null 7>&- & asks=$!
+    for _ in $(seq 1200); do [[ $(readlink "/proc/$asks/fd/"* 2>/dev/null) == */statement* ]] && break; sleep 0.05; done
+    cp t.json fresh.json; echo 'SELECT 1' >&7; exec 7>&-; wait $asks || return 1
     [ -n "$(ls "$folder")" ] || return 0
   done
   return 1
@@ -137,14 +142,14 @@ check full bash -c 'ulimit -f 20; STAVE_INDEX_SLICES=0 "$0" query -q t.json "SEL
 view() {
   rm -f url
   STAVE_INDEX_SLICES=0 "$STAVE" view --no-browser "$@" >url 2>view.err & pid=$!
-  for _ in $(seq 200); do [ -s url ] && break; sleep 0.05; done
+  for _ in $(seq 1200); do [ -s url ] && break; sleep 0.05; done
   url=$(head -n 1 url)
-  for _ in $(seq 200); do python3 "$SRC/tests/cli/view_client.py" is_ready "$url" 2>/dev/null && return; sleep 0.05; done
+  for _ in $(seq 600); do python3 "$SRC/tests/cli/view_client.py" is_ready "$url" 2>/dev/null && return; sleep 0.05; done
 }
 picture() { python3 "$SRC/tests/cli/view_client.py" picture "$url"; }
 if view t.json; then
   picture >first.bin
-  for _ in $(seq 200); do [ "$(count)" = 1 ] && break; sleep 0.05; done
+  for _ in $(seq 1200); do [ "$(count)" = 1 ] && break; sleep 0.05; done
   kill -TERM "$pid"; wait "$pid"
   check view_makes_it uses t.json
   check view_is_silent bash -c '! grep -v "ssh -N" view.err'
@@ -173,7 +178,7 @@ END
   check large_is_used uses large.json
   flip "$at"; cp -p "$i" damaged
   view large.json
-  for _ in $(seq 200); do grep -qs 'index of this trace is damaged' view.err && break; sleep 0.05; done
+  for _ in $(seq 1200); do grep -qs 'index of this trace is damaged' view.err && break; sleep 0.05; done
   check view_says_it grep -q 'index of this trace is damaged' view.err
   check view_removes_it test ! -e "$i"
   kill -TERM "$pid"; wait "$pid"

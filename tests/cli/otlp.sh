@@ -10,7 +10,7 @@ begin() {
   : >log
   "$STAVE" listen --otlp 127.0.0.1:0 "$@" -o "$out" 2>log &
   listener=$!
-  for _ in $(seq 200); do grep -qs 'Ctrl-C' log && break; sleep 0.05; done
+  for _ in $(seq 1200); do grep -qs 'Ctrl-C' log && break; sleep 0.05; done
   port=$(sed -n 's/.*OTLP on port \([0-9]*\).*/\1/p' log)
 }
 finish() { kill -INT "$listener"; wait "$listener"; }

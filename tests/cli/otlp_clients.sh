@@ -8,7 +8,7 @@ why=$("$SRC/tools/install-deps" readers 2>&1) || skip_all "${why:-npm cannot be 
 begin() {
   : >log
   "$STAVE" listen --otlp 127.0.0.1:0 --otlp-grpc "$1" -o clients.pftrace 2>log & listener=$!
-  for _ in $(seq 200); do grep -q 'Ctrl-C' log && return; kill -0 "$listener" 2>/dev/null || return 1; sleep 0.05; done
+  for _ in $(seq 1200); do grep -q 'Ctrl-C' log && return; kill -0 "$listener" 2>/dev/null || return 1; sleep 0.05; done
 }
 forms="json proto grpc"
 if ! begin 127.0.0.1:0; then skip grpc "$(tail -n 1 log)"; forms="json proto"; begin off; fi

@@ -137,7 +137,11 @@ collect part partial
 run_any partly 1 "$STAVE" export "$good/otlp_lines.json" --to otlp -o "http://127.0.0.1:$port"
 close_collector
 check partly_says_why grep -q '2 spans were rejected: no ink' partly.err
+# A port that somebody has and nobody listens on: another test cannot get it meanwhile.
+coproc COLLECTOR { exec python3 -c 'import signal, socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True); signal.pause()'; }
+collector=$COLLECTOR_PID; read -r port <&"${COLLECTOR[0]}"
 run_any nobody 4 "$STAVE" export -q "$good/otlp_lines.json" --to otlp --retry 0 -o "http://127.0.0.1:$port"
+close_collector
 check nobody_says_so grep -q 'Connection refused' nobody.err
 run_any https 2 "$STAVE" export -q "$good/otlp_lines.json" --to otlp -o https://127.0.0.1:1
 check https_says_what_to_do grep -q 'https is not supported' https.err

@@ -80,8 +80,9 @@ for i in 0 1 2 3 4 5 6 7; do
   RANK=$i WORLD_SIZE=8 LOCAL_RANK=$i "${quick[@]}" "$STAVE" record -q --no-io --no-block --no-page-cache -o job/job.pftrace -- \
     sh -c 'echo >job/ready.$0; until [ -e job/go ]; do sleep 0.05; done; exit $((10 + $0))' $i 2>/dev/null & pids+=($!)
 done
-for _ in $(seq 400); do [ "$(find job -name 'ready.*' | wc -l)" = 8 ] && [ -s job/job.rank0005.pftrace.part ] && break; sleep 0.05; done
-sleep 0.5 # some samples
+# All commands run, and the file of the one to be killed has samples.
+has_samples() { [ "$("$STAVE" query -q job/job.rank0005.pftrace.part 'select count(*) > 0 from counter' 2>/dev/null | tail -n 1)" = 1 ]; }
+for _ in $(seq 1200); do [ "$(find job -name 'ready.*' | wc -l)" = 8 ] && has_samples && break; sleep 0.05; done
 kill -9 "${pids[5]}"; touch job/go
 for i in 0 1 2 3 4 5 6 7; do
   wait "${pids[$i]}" 2>/dev/null; code=$?

@@ -190,7 +190,7 @@ check interrupted_twice_reported grep -q "aborted: nothing was saved" twice.err
 check interrupted_twice_no_file test ! -e twice.pftrace -a ! -e twice.pftrace.part
 touch twice.enough
 if command -v script >/dev/null; then
-  check status_line sh -c 'script -qec "$0 record --no-summary -o tty.pftrace -- sleep 1.3" /dev/null </dev/null | tr "\r" "\n" | grep -E "ms  [0-9,]+ events  [0-9,]+/s  0 lost  [0-9.]+ .*B"' "$STAVE"
+  check status_line sh -c 'script -qec "$0 record --no-summary -o tty.pftrace -- sleep 1.3" /dev/null </dev/null | tr "\r" "\n" | grep -E "[0-9] (µs|ms|s)  [0-9,]+ events  [0-9,]+/s  0 lost  [0-9.]+ .*B"' "$STAVE"
 else skip status_line "no script(1) here"; fi
 run_any no_status_line 0 "$STAVE" record --no-summary -o tty.pftrace -- sleep 0.7
 check status_line_only_on_terminals sh -c '! grep -q events no_status_line.err'

@@ -23,7 +23,9 @@ shows() {
 }
 # tmux takes a semicolon at the end of a word for its own.
 type_text() { term send-keys -l -- "${1%;}"; if [ "${1: -1}" = ';' ]; then term send-keys -l -- '\;'; fi; }
-enter() { type_text "$1"; term send-keys Enter; }
+# Waits for the prompt (of a statement, or of its next line): before it the terminal echoes and takes Ctrl-C by itself.
+at_prompt() { for _ in $(seq 600); do screen | tail -n 1 | grep -qE '^ *(stave|\.\.\.)> *$' && return; sleep 0.1; done; }
+enter() { at_prompt; type_text "$1"; term send-keys Enter; }
 # less throws away what was typed before it has dealt with Ctrl-C, so q may have to be typed again; one too many is taken back.
 leave_pager() {
   for _ in $(seq 100); do screen | tail -n 1 | grep -q '^stave>' && break; term send-keys q; sleep 0.2; done
@@ -41,8 +43,10 @@ check answers shows '^42'
 # A query that would never end: Ctrl-C ends it, not the shell.
 # (Before the query has begun Ctrl-C drops the line: then once more.)
 interrupted() {
+  at_prompt
   for _ in $(seq 60); do
-    enter 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n;'
+    type_text 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n;'
+    term send-keys Enter
     sleep 0.5
     term send-keys C-c
     for _ in $(seq 10); do ! screen | grep -qF 'stave query: interrupted' || return 0; sleep 0.1; done
@@ -55,7 +59,7 @@ enter 'SELECT 40 + 3 AS answer;'
 check goes_on_after_interrupt shows '^43'
 
 # A line that is being typed is dropped.
-type_text 'SELECT half a line'
+at_prompt; type_text 'SELECT half a line'
 check typed shows 'SELECT half a line'
 term send-keys C-c
 check back_at_prompt shows '^stave>'
@@ -89,10 +93,10 @@ fi
 if ldd "$STAVE" 2>/dev/null | grep libedit >/dev/null; then
   enter 'SELECT 40 + 7 AS answer;'
   check answers_before_up shows '^47'
-  term send-keys Up Enter
+  at_prompt; term send-keys Up Enter
   twice() { for _ in $(seq 600); do [ "$(screen | grep -cE '^ *47 *$')" != 2 ] || return 0; sleep 0.1; done; screen; return 1; }
   check history_up twice
-  type_text 'SELECT count(*) AS n FROM clock_sn'
+  at_prompt; type_text 'SELECT count(*) AS n FROM clock_sn'
   term send-keys Tab
   check completes_tables shows 'FROM clock_snapshot'
   term send-keys C-c

@@ -75,7 +75,8 @@ t send-keys 0 + Right;        check moves wait_gone ' 0 ns +'
 t send-keys Left Left Left;   check moves_back wait_for ' 0 ns +'
 t resize-window -x 60 -y 16;  check resizes wait_gone 'q: quit'
 t resize-window -x 100 -y 30; check resizes_again wait_for 'q: quit'
-t send-keys C-z;              check stops wait_for 'ready>'
+# The shell's word: what is typed while the program still gives the terminal back is thrown away.
+t send-keys C-z;              check stops wait_for 'Stopped'
 t send-keys "clear; fg; echo code:\$?" Enter;       check goes_on wait_for 'q: quit'
 t send-keys q;                check quits wait_for 'code:0'
 check modes_are_back stty_is

@@ -10,7 +10,7 @@ start_peer() {
   peer server "$1" token "${2:-0}" >fifo 2>peer.err & peer_pid=$!
   read -r address <fifo
 }
-wait_for() { for _ in {1..100}; do if "$@"; then return 0; fi; sleep 0.05; done; return 1; }
+wait_for() { for _ in {1..1200}; do if "$@"; then return 0; fi; sleep 0.05; done; return 1; }
 
 # ---- what is refused ----
 
@@ -58,7 +58,7 @@ check wrong_token_gets_nothing test "$(peer guess "$address")" = "b''"
 python3 "$SRC/tests/cli/sync_peer.py" strangers "$address" 200 >strangers.out & strangers=$!
 wait_for test -s strangers.out
 run this_host 2 "$STAVE" sync "$address" --token-file new.token
-check strangers_cost_at_most_64_descriptors test "$(find "/proc/$server/fd" -type l | wc -l)" -lt 100
+check strangers_cost_at_most_64_descriptors test "$(printf '%s\n' "/proc/$server/fd/"* | wc -l)" -lt 100
 kill $strangers; wait $strangers 2>/dev/null
 run a_port_that_is_taken 4 "$STAVE" sync --serve "$address" --token-file new.token --for 1s
 kill -TERM $server; wait $server; code=$?
@@ -73,20 +73,21 @@ check published_file_is_removed test -z "$(find . -name '.stave-sync-*')"
 check one_clock_needs_no_relation test "$("$STAVE" info -q --json job.rank0001.pftrace | grep -c clock_relation)" = 0
 # A run that was killed leaves its file; the next one takes its place. That of a running job is not touched.
 # (A launcher that does not say how many ranks there are: rank 0 waits for nobody at its end.)
-alone() { env -u RANK -u WORLD_SIZE PMI_RANK=0 timeout 20 "$STAVE" record -q --sync --no-summary --no-io "$@"; }
-alone -o killed.pftrace -- sleep 60 2>/dev/null & killed=$!
-wait_for compgen -G '.stave-sync-*' >/dev/null
+alone() { env -u RANK -u WORLD_SIZE PMI_RANK=0 timeout 300 "$STAVE" record -q --sync --no-summary --no-io "$@"; }
+# shellcheck disable=SC2016 # for the inner shell
+alone -o killed.pftrace -- sh -c 'echo $$ >sleeper; exec sleep 300' 2>/dev/null & killed=$!
+wait_for compgen -G '.stave-sync-*' >/dev/null; wait_for test -s sleeper
 check published_file_is_private test "$(stat -c %a .stave-sync-*)" = 600
 cp .stave-sync-* before
 alone -o "../$(basename "$PWD")/other.pftrace" -- true 2>other.err
 check another_job_has_another_file cmp -s before .stave-sync-*
 # As if rank 0 were on another host.
 sed -i 's/ [0-9a-f]\{32\}$/ 00000000000000000000000000000000/' .stave-sync-*
-run another_host 0 env -u RANK -u WORLD_SIZE PMI_RANK=1 timeout 20 "$STAVE" record --sync --no-summary --no-io -o killed.pftrace -- sleep 0.2
+run another_host 0 env -u RANK -u WORLD_SIZE PMI_RANK=1 timeout 300 "$STAVE" record --sync --no-summary --no-io -o killed.pftrace -- sleep 0.2
 cp before .stave-sync-*
-recorder=$(cat "/proc/$killed/task/$killed/children"); sleeper=$(cat "/proc/${recorder% }/task/${recorder% }/children")
+limit=$(cat "/proc/$killed/task/$killed/children"); recorder=$(cat "/proc/${limit% }/task/${limit% }/children")
 # shellcheck disable=SC2086 # pids
-kill -KILL $recorder $sleeper; wait $killed 2>/dev/null
+kill -KILL $limit $recorder "$(cat sleeper)"; wait $killed 2>/dev/null
 rm -f killed*
 alone -o killed.pftrace -- true 2>again.err
 check what_a_killed_job_left_is_replaced test -z "$(find . -name '.stave-sync-*')" -a ! -s again.err

@@ -9,10 +9,10 @@ served() { local check=$1; shift; check "$check" client "$check" "$url" "$@"; }
 view() {
   rm -f url
   "$STAVE" view --no-browser "$@" >url 2>view.err & pid=$!
-  for _ in $(seq 200); do [ -s url ] && break; sleep 0.05; done 2>/dev/null
+  for _ in $(seq 1200); do [ -s url ] && break; sleep 0.05; done 2>/dev/null
   url=$(head -n 1 url)
 }
-ready() { for _ in $(seq 200); do client is_ready "$url" 2>/dev/null && return; sleep 0.05; done; }
+ready() { for _ in $(seq 600); do client is_ready "$url" 2>/dev/null && return; sleep 0.05; done; }
 done_with() { kill -"${1:-TERM}" "$pid"; wait "$pid"; }
 
 cat >run.json <<'END'
@@ -29,6 +29,7 @@ END
 
 view run.json
 check the_address_is_alone_on_a_line grep -qxE 'http://127\.0\.0\.1:[0-9]+/#token=[0-9a-f]{32}' url
+for _ in $(seq 1200); do [ -s view.err ] && break; sleep 0.05; done # it comes after the address
 check the_ssh_command_is_printed grep -qE 'ssh -N -L [0-9]+:127\.0\.0\.1:[0-9]+' view.err
 ready
 for part in token_and_names methods_and_addresses headers bad_bodies answers pixels_are_sql sql_is_bounded notes at_once old_is_dropped is_compressed_for_those_who_are_far cut only_loopback_listens; do served $part; done
@@ -60,13 +61,13 @@ if [ "$(id -u)" = 0 ]; then rm -f folder/run.json.notes.json; mkdir folder/run.j
 view folder/run.json; ready; served notes_not_kept; done_with
 
 # What can be read only once: the address comes when it is loaded.
-from_input() { rm -f url; "$STAVE" view --no-browser - <"$1" >url 2>view.err & pid=$!; for _ in $(seq 200); do [ -s url ] && break; sleep 0.05; done; url=$(head -n 1 url); }
+from_input() { rm -f url; "$STAVE" view --no-browser - <"$1" >url 2>view.err & pid=$!; for _ in $(seq 1200); do [ -s url ] && break; sleep 0.05; done; url=$(head -n 1 url); }
 from_input run.json; check standard_input_is_shown client is_ready "$url"; done_with
 mkfifo pipe; cat run.json >pipe & from_input pipe; check a_pipe_is_shown client is_ready "$url"; done_with
 run_any a_pipe_that_is_no_trace 3 bash -c 'echo nonsense | "$0" view --no-browser -' "$STAVE"
 check its_address_is_not_printed test ! -s a_pipe_that_is_no_trace.out
 
-view --socket here.sock run.json; ready_socket() { for _ in $(seq 100); do client by_socket "$url" here.sock >/dev/null 2>&1 && return; sleep 0.05; done; }
+view --socket here.sock run.json; ready_socket() { for _ in $(seq 600); do client by_socket "$url" here.sock >/dev/null 2>&1 && return; sleep 0.05; done; }
 ready_socket; served by_socket here.sock
 check the_socket_is_for_this_user test "$(stat -c %a here.sock)" = 600
 run_any a_name_that_is_there_is_refused 4 "$STAVE" view --no-browser --socket here.sock run.json

@@ -72,7 +72,7 @@ ch_run() {
   local i
   (cd "$TMP/ch$1" && exec setpriv --pdeathsig KILL clickhouse-server --config-file=config.xml >>out 2>&1) &
   CH_PIDS[$1]=$!
-  for ((i = 0; i < 200; i++)); do
+  for ((i = 0; i < 600; i++)); do
     ch_answers "$1" && return 0
     kill -0 "${CH_PIDS[$1]}" 2>/dev/null || break
     sleep 0.1
