@@ -768,7 +768,6 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (r->interval_ns > 0)
         r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), sv_procfs_root());
     r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
-    r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);
     if (code >= 0) {
         list_recording(r);
@@ -778,6 +777,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         code = sv_record_sync_open(r, err);
     r->has_begun = code >= 0;
     r->cpu_ran_ns = -sv_recorder_cpu_ns();
+    /* Of what is recorded: attaching takes a while. */
+    r->deadline_ns = duration ? sv_recorder_now_ns() + duration : 0;
     if (code >= 0)
         announce(r);
     return code;
