@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUILD_ID_MAX = 64, RANGES_MAX = 1 << 21, SYMBOLS_BYTES = 64 << 20 };
+enum { BUILD_ID_MAX = 64, RANGES_MAX = 1 << 21 };
 
 struct unit_range {
     uint64_t start, end;
@@ -145,7 +145,7 @@ static void read_ranges(struct sv_debug_info *d)
         qsort(d->ranges, d->n, sizeof *d->ranges, by_start);
 }
 
-struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f)
+struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f, size_t *left)
 {
     elf_version(EV_CURRENT);
     Elf *elf = f->fd >= 0 ? elf_begin(f->fd, ELF_C_READ, NULL) : NULL;
@@ -162,7 +162,9 @@ struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f)
         d->other = d->fd >= 0 ? elf_begin(d->fd, ELF_C_READ, NULL) : NULL;
         d->dwarf = open_dwarf(d->other);
         if (d->fd >= 0)
-            sv_elf_read(d->fd, SYMBOLS_BYTES, &d->symbols);
+            sv_elf_read(d->fd, *left, &d->symbols);
+        size_t bytes = sv_elf_bytes(&d->symbols);
+        *left -= bytes < *left ? bytes : *left;
     }
     if (has_units(d->dwarf)) {
         read_ranges(d);
@@ -264,9 +266,10 @@ size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv
 
 #else
 
-struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f)
+struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f, size_t *left)
 {
     (void)f;
+    (void)left;
     return NULL;
 }
 

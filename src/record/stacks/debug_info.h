@@ -10,8 +10,9 @@ struct sv_debug_frame {
     int line;         /* 0: not known */
 };
 
-/* In the file itself or in one for debuggers that has the same build id (/usr/lib/debug). NULL: there is none. */
-struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f);
+/* In the file itself or in one for debuggers that has the same build id (/usr/lib/debug). NULL: there is none. Its symbols take at most *left bytes,
+ * which become fewer. */
+struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f, size_t *left);
 void sv_debug_info_free(struct sv_debug_info *d);
 
 /* Innermost first; the last one is the function that is really there. The texts are valid until sv_debug_info_free(). */

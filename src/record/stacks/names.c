@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum { TEXT_MAX = 512, ADDRESSES_MAX = 1 << 18, FILES_LACKING = 64, FILES_SHOWN = 3 };
-#define TEXTS_BYTES ((size_t)128 << 20)
+#define TEXTS_BYTES   ((size_t)128 << 20)
+#define SYMBOLS_BYTES ((size_t)256 << 20) /* of all files for debuggers */
 
 struct sv_frame_names {
     bool has_files;
@@ -21,6 +22,7 @@ struct sv_frame_names {
     struct sv_map by_address; /* file and address → index + 1 */
     struct sv_named *all;
     size_t n, cap;
+    size_t symbols_left; /* bytes */
     uint64_t n_nameless;
     uint32_t lacking[FILES_LACKING]; /* numbers of files without names */
     size_t n_lacking;
@@ -31,6 +33,7 @@ struct sv_frame_names *sv_names_new(bool has_files)
 {
     struct sv_frame_names *n = sv_alloc(sizeof *n);
     n->has_files = has_files;
+    n->symbols_left = SYMBOLS_BYTES;
     sv_arena_init(&n->texts, 1u << 16);
     return n;
 }
@@ -122,7 +125,7 @@ static void make(struct sv_frame_names *n, const struct sv_code_at *at, struct s
     size_t count = 0;
     if (!f->has_debug) {
         f->has_debug = true;
-        f->debug = sv_debug_info_new(f);
+        f->debug = sv_debug_info_new(f, &n->symbols_left);
     }
     const struct sv_elf_symbol *s = sv_elf_symbol(&f->elf, at->address);
     const char *symbol = s ? f->elf.names + s->name : NULL;
