@@ -242,7 +242,7 @@ static void explain_ranks(struct sv_explanation *e, const struct sv_trace *t, co
                        "The other ranks wait for %s: it is last in %" PRIu64 " of %" PRIu64
                        " collectives, which costs %.0f %% of the time.",
                        sv_comm_rank_name(&r, worst, name, sizeof name), r.ranks[worst].last,
-                       r.ranks[worst].told, r.ranks[worst].lost_share * 100);
+                       r.ranks[worst].judged, r.ranks[worst].lost_share * 100);
     sv_comm_report_fini(&r);
 }
 

@@ -375,7 +375,7 @@ static void add_up(struct sv_comm_report *r)
             struct sv_comm_rank *rank = &r->ranks[r->calls[k].rank];
             int64_t wait = r->calls[k].wait_ns > 0 ? r->calls[k].wait_ns : 0;
             rank->calls++;
-            rank->told += is_told;
+            rank->judged += is_told;
             rank->expected += is_told ? 1.0 / (double)c->n : 0;
             rank->wait_ns = sv_sat_add(rank->wait_ns, wait);
             r->wait_ns = sv_sat_add(r->wait_ns, wait);

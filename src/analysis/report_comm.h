@@ -102,7 +102,7 @@ struct sv_comm_group {
 struct sv_comm_rank {
     int64_t number;       /* -1: not known */
     sv_track process;     /* or the topmost track; 0: none */
-    uint64_t calls, told; /* collectives, and those in which it is known who was last */
+    uint64_t calls, judged; /* collectives, and those in which it is known who was last */
     uint64_t last;
     int64_t lost_ns;        /* by how much others had been earlier, where it was last */
     int64_t lead_median_ns; /* of those */

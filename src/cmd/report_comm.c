@@ -176,7 +176,7 @@ static size_t say_slow(const struct sv_comm_report *r, struct sv_buf *to)
         sv_buf_printf(to,
                       "%s is slow: last in %" PRIu64 " of %" PRIu64
                       " collectives (%.1f expected of equal ranks), %s lost",
-                      sv_comm_rank_name(r, i, name, sizeof name), k->last, k->told, k->expected,
+                      sv_comm_rank_name(r, i, name, sizeof name), k->last, k->judged, k->expected,
                       sv_human_ns(lost, k->lost_ns));
         say_reason(k, to);
         sv_buf_str(to, ".\n");
@@ -372,7 +372,7 @@ static void fill_rank(const struct sv_section *s, size_t row, struct sv_cell *ce
     struct cells c = {cells};
     rank_cells(&c, v, v->lost_most[row]);
     count(&c, k->calls);
-    count(&c, k->told);
+    count(&c, k->judged);
     count(&c, k->last);
     real(&c, k->expected);
     whole(&c, k->lost_ns);
