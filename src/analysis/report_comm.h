@@ -100,8 +100,8 @@ struct sv_comm_group {
 };
 
 struct sv_comm_rank {
-    int64_t number;       /* -1: not known */
-    sv_track process;     /* or the topmost track; 0: none */
+    int64_t number;         /* -1: not known */
+    sv_track process;       /* or the topmost track; 0: none */
     uint64_t calls, judged; /* collectives, and those in which it is known who was last */
     uint64_t last;
     int64_t lost_ns;        /* by how much others had been earlier, where it was last */
