@@ -18,7 +18,8 @@ enum sv_exit {
     SV_EXIT_USAGE = 2, /* the command line makes no sense */
     SV_EXIT_INPUT = 3, /* an input cannot be opened, or is no trace */
     SV_EXIT_OUTPUT =
-        4 /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
+        4, /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
+    SV_EXIT_LESS = 5 /* the result is empty, or holds less than its input */
 };
 
 enum sv_option_type {

@@ -17,7 +17,8 @@
 static const char exit_codes[] =
     "0 success, or the reader of the output closed the pipe; 1 something was found (validate, or "
     "damage under --strict); 2 the command line is wrong; 3 an input cannot be read or is not a "
-    "trace; 4 the result could not be produced (disk full, memory limit).";
+    "trace; 4 the result could not be produced (disk full, memory limit); 5 the result is empty or "
+    "holds less than its input.";
 
 /* Fills `text` to WIDTH columns; empty lines separate paragraphs. */
 static void print_filled(const char *text, unsigned indent, unsigned column)
