@@ -226,7 +226,10 @@ static enum outcome run_here(const struct test_case *t)
 
 static _Noreturn void run_in_child(const struct test_case *t, const char *name)
 {
-    alarm(getenv("STAVE_LONG") ? LONG_TIME_LIMIT_S : TIME_LIMIT_S);
+    const char *scale = getenv("TEST_SCALE"); /* of tests/run: how slow the machine is */
+    unsigned limit_s = getenv("STAVE_LONG") ? LONG_TIME_LIMIT_S : TIME_LIMIT_S;
+    unsigned long factor = scale ? strtoul(scale, NULL, 10) : 1;
+    alarm(limit_s * (factor > 0 && factor < 100 ? (unsigned)factor : 1));
     enum outcome outcome = run_here(t);
     if (outcome == SKIPPED)
         printf("skip %s: %s\n", name, now.context);

@@ -67,8 +67,45 @@ check killed killed
 END
 counts killed_process_is_no_error 0 '1 passed, 0 failed, 0 skipped' -f broken
 
+# What fails runs once more, alone, after all others; what passes then is flaky.
+rm -f tree/tests/a/*.sh
+flaky() { script "$1" <<<"if [ -e '$TMP/$1.ran' ]; then echo fine this time; exit 0; fi; touch '$TMP/$1.ran'; echo bad luck; exit 1"; rm -f "$1.ran"; }
+flaky one; flaky two; script pass <<<'exit 0'
+counts flaky_passes 0 '3 passed, 0 failed, 0 skipped'
+listed() { tail -n 3 said | diff - <(printf '%s\n' 'flaky: a/one.sh' 'flaky: a/two.sh' '3 passed, 0 failed, 0 skipped'); }
+check flaky_is_listed listed
+check flaky_shows_both_outputs sh -c 'grep -q "| bad luck" said && grep -q "| fine this time" said'
+flaky one; flaky two; flaky three
+counts more_than_two_flaky_fail 1 '4 passed, 1 failed, 0 skipped'
+rm -f tree/tests/a/*.sh ./*.ran
+script count <<<"echo x >>'$TMP/count'; exit 1"
+counts fails_twice 1 '0 passed, 1 failed, 0 skipped'
+check runs_twice_only [ "$(wc -l <count)" = 2 ]
+rm count; rm tree/tests/a/count.sh
+script two <<<"[ ! -e '$TMP/one.ended' ]" # would fail if the second run came before it
+script one <<<"if [ -e '$TMP/one.ran' ]; then touch '$TMP/one.ended'; exit 0; fi; touch '$TMP/one.ran'; exit 1"
+counts alone_after_all_others 0 '2 passed, 0 failed, 0 skipped' -j 1 -f /
+flaky one; flaky two
+TEST_AGAIN=1 counts many_failures_do_not_run_again 1 '0 passed, 2 failed, 0 skipped'
+rm -f tree/tests/a/*.sh
+
+# The long ones start first, whatever their names; system ones come last.
+mkdir tree/tests/system
+for name in a/first a/last system/all; do printf '#!/bin/sh\necho %s >>%s\n' "$name" "$TMP/order" >"tree/tests/$name.sh"; chmod +x "tree/tests/$name.sh"; done
+printf '%s\n' '70 a/last.sh' '90 system/all.sh' >tree/tests/seconds
+tree/tests/run -j 1 -w took build:a,system >said 2>&1
+check long_ones_first [ "$(tr '\n' ' ' <order)" = 'a/last a/first system/all ' ]
+check seconds_are_written [ "$(sort -k2 took | tr '\n' ' ')" = '0 a/first.sh 0 a/last.sh 0 system/all.sh ' ]
+rm -r tree/tests/seconds tree/tests/system tree/tests/a/*.sh
+
+# Limits grow with the scale.
+script broken <<<'timeout --foreground -s KILL -k 5 1 sh -c "sleep 1.5; echo ok slept"; timeout 1 sleep 60; [ $? = 124 ] && echo ok ended'
+TEST_SCALE=3 counts limits_are_scaled 0 '2 passed, 0 failed, 0 skipped'
+script broken <<<'[ "$TEST_SCALE" -ge 2 ]'
+TEST_SCALE='' counts scale_is_measured 0 '1 passed, 0 failed, 0 skipped'
+
 script broken <<<'sleep 60'
-TEST_TIMEOUT=1 counts time_limit 1 '0 passed, 1 failed, 0 skipped' -f broken
+TEST_SCALE=1 TEST_TIMEOUT=1 counts time_limit 1 '0 passed, 1 failed, 0 skipped' -f broken
 script broken <<<'[ -d "$TMP" ] && [ "$STAVE" = "$BUILD/stave" ] && [ "$BUILD" = "$SRC/build" ]'
 counts environment 0 '1 passed, 0 failed, 0 skipped' -f broken
 
