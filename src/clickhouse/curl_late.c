@@ -1,8 +1,9 @@
 /* Loads libcurl: see curl_late.h. Called by client.c. */
+#include <dlfcn.h> /* without libcurl there is nothing else, and a file must not be empty */
+
 #ifdef SV_HAVE_CURL
 #include "clickhouse/curl_late.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
