@@ -1,25 +1,20 @@
 #!/usr/bin/env bash
-# `make wheel`: the wheel and the source distribution are installed into fresh environments, without a network, and used from elsewhere.
+# `make wheel`: the wheel is installed into a fresh environment, without a network, and used from elsewhere; with STAVE_LONG the source distribution, too,
+# and the wheel is compiled as a whole (else objects that are the same in the release build are taken from there).
 # shellcheck disable=SC2016 # programs of other languages
 . "$SRC/tests/harness/cli.sh"
 case $BUILD in */build) ;; *) skip_all "wheels have a build of their own: tested once, with the release build" ;; esac
-[ -n "${STAVE_LONG:-}" ] || skip_all "builds the library and the program once more: make test-long"
 [ -f "$BUILD/python/interpreter" ] || skip_all "Python's headers are absent (package python3-dev)"
 python=$(cat "$BUILD/python/interpreter")
-for module in pip setuptools wheel venv; do
+modules=(pip venv) make=("$python" "$SRC/tools/make-wheel" --reuse "$python")
+if [ -n "${STAVE_LONG:-}" ]; then modules+=(setuptools wheel) make=(make -C "$SRC" wheel PYTHONS="$python"); fi
+for module in "${modules[@]}"; do
   "$python" -c "import $module" 2>/dev/null || skip_all "$python has no $module (package python3-$module)"
 done
 unset PYTHONPATH
 export PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONNOUSERSITE=1
 dist=$SRC/build-wheel/dist
 
-# ---- the source distribution builds the package and its libraries ----
-check makes_sdist "$python" "$SRC/tools/make-wheel" --sdist
-sdist() {
-  "$python" -m venv --without-pip --system-site-packages source &&
-    source/bin/python -m pip install -q --no-index --no-build-isolation --no-deps "$dist"/stave-*.tar.gz
-}
-check installs_sdist sdist
 cat >use.py <<'PY'
 import os, sys, stave
 folder = os.path.dirname(stave.__file__)
@@ -34,12 +29,22 @@ with stave.TraceGenerator("sim.pftrace") as t:
     t.get_cluster_tgen(0, 1).create_track("engine").duration(1.5, 0.25, "matmul")
 PY
 traces() { rm -f ./*.pftrace; "$1/bin/python" use.py "/$1/" t.pftrace && [ "$("$STAVE" query -q t.pftrace 'select name from slice' | tail -n 1)" = installed ]; }
-check sdist_traces traces source
-no_program() { source/bin/stave --version 2>err; [ $? = 1 ] && grep -q 'built without the program' err; }
-check sdist_has_no_program no_program
+
+# ---- the source distribution builds the package and its libraries ----
+if [ -n "${STAVE_LONG:-}" ]; then
+  check makes_sdist "$python" "$SRC/tools/make-wheel" --sdist
+  sdist() {
+    "$python" -m venv --without-pip --system-site-packages source &&
+      source/bin/python -m pip install -q --no-index --no-build-isolation --no-deps "$dist"/stave-*.tar.gz
+  }
+  check installs_sdist sdist
+  check sdist_traces traces source
+  no_program() { source/bin/stave --version 2>err; [ $? = 1 ] && grep -q 'built without the program' err; }
+  check sdist_has_no_program no_program
+fi
 
 # ---- the wheel ----
-check makes_wheel "$python" "$SRC/tools/make-wheel" "$python"
+check makes_wheel "${make[@]}"
 wheels=("$dist"/*-manylinux_*.whl)
 wheel=${wheels[0]}
 pip_wheel() { # nothing of the system's packages, not even pip
