@@ -583,8 +583,10 @@ static void drop_returned(struct sv_process *p)
 
 static void finish(void)
 {
-    stave_stop();
     struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->ready) == 2 && p->has_writer && sv_files_dir(p) < 0)
+        atomic_store(&p->is_out_of_reach, 1);
+    stave_stop();
     if (p && atomic_load(&p->ready) == 2 && p->collector) {
         if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED)
             return; /* the collector cleans up */
