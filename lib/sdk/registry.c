@@ -123,6 +123,17 @@ bool sv_registry_init(void)
     return ok;
 }
 
+void sv_registry_drop(void)
+{
+    if (!reg.log)
+        return;
+    munmap(reg.log, LOG_BYTES);
+    munmap(reg.by_track, TABLE_SLOTS * sizeof *reg.by_track);
+    reg.log = NULL;
+    reg.by_track = NULL;
+    reg.log_len = reg.n_tracks = n_cells = 0;
+}
+
 struct record {
     size_t start, at;
     bool failed;

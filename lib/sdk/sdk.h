@@ -143,6 +143,8 @@ bool sv_lock(void);
 bool sv_lock_within(unsigned ms); /* false: not in this time; for who must not wait for a thread */
 void sv_unlock(void);
 void sv_wake_writer(void);
+/* A plugin with a copy of the library goes: nothing calls back into it any more, and its memory is given back. */
+void sv_process_unload(void);
 
 /* ---- emit.c ---- */
 
@@ -171,7 +173,8 @@ bool sv_category_on(const char *category);
 bool sv_given_name(char name[SV_GIVEN_NAME]); /* of the process; false: none was given */
 /* The log from `from` on, in the memory of this process: for its own writer. */
 const uint8_t *sv_names_log(uint64_t from, size_t *n);
-bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
+bool sv_names_flush(void);   /* appends what the session's file lacks; the lock is held */
+void sv_registry_drop(void); /* the log and its tables; the lock is held */
 void sv_registry_before_fork(void);
 void sv_registry_after_fork(bool is_child);
 
@@ -202,7 +205,8 @@ struct sv_plan {
     int trigger_signal;
     char trigger_name[128];
     bool with_source;
-    bool is_collected; /* STAVE_SESSION: no output of our own */
+    bool is_collected;   /* STAVE_SESSION: no output of our own */
+    bool by_environment; /* STAVE_OUT: other copies of the library in this process have it, too */
 };
 
 void sv_control_lock(struct sv_process *p);

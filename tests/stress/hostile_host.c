@@ -97,7 +97,7 @@ static void close_own(void)
     }
 }
 
-/* What is open, without the session and the trace: a library in the program's own table has them there, out of the way of its numbers. */
+/* Where the library shares the table, what it opens for a moment may take a number. What is open, without the session and the trace: a library in the program's own table has them there, out of the way of its numbers. */
 static void list_open(void)
 {
     char dir[PATH_MAX], link[64], to[PATH_MAX];
@@ -112,7 +112,10 @@ static void list_open(void)
             continue;
         const char *name = strrchr(to, '/');
         bool is_own = getcwd(dir, sizeof dir) && strncmp(to, dir, strlen(dir)) == 0;
-        printf("open %d %s\n", fd, fd < 3 ? "standard" : is_own && name ? name + 1 : to);
+        printf("open %d %s\n", getenv("HOST_SHARES") ? -1 : fd,
+               fd < 3           ? "standard"
+               : is_own && name ? name + 1
+                                : to);
     }
 }
 
@@ -368,6 +371,8 @@ int main(int argc, char **argv)
         }
         if (*argv[3])
             setenv("STAVE_OUT", argv[3], 1);
+        if (strchr(argv[2], 'u') && strchr(argv[2], 'r'))
+            setenv("HOST_SHARES", "1", 1);
         argv[3] = argv[0];
         execv("/proc/self/exe", argv + 3);
         return 1;

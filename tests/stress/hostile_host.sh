@@ -63,7 +63,8 @@ end_of_output() {
 end_of_output
 for name in plain closefrom close_range loop dup2 pipe fork moved removed; do scene $name; done
 # u: unshare; r: close_range with a table of one's own; g: pidfd_getfd
-for filter in r ur urg; do for name in plain closefrom close_range dup2 pipe moved; do scene $name $filter; done; done
+for filter in r ur; do for name in plain closefrom dup2 pipe; do scene $name $filter; done; done
+scene removed urg; scene removed g; scene moved ur
 if [ -n "$is_root" ]; then
   for name in chroot chroot_closed setuid; do scene $name; done
   scene chroot ur; scene setuid ur
@@ -72,3 +73,24 @@ else
 fi
 if unshare --time --boottime 1000000 true 2>/dev/null; then scene closefrom '' unshare --time --boottime 1000000
 else echo "skip hostile_host: time namespace: cannot make one"; fi
+
+# ---- copies of the library ----
+# copies HOST A B STEPS…: HOST is so, a or none; A and B are the plugins plugin (the shared library), plugin_a, plugin_b (copies).
+copies() {
+  local on=$1 a=$2 b=$3 steps mode; shift 3
+  local run=("$BUILD/tests/stress/copies_$on" "$BUILD/tests/stress/$a.so" "$BUILD/tests/stress/$b.so")
+  for mode in "${modes[@]}"; do for steps; do
+    rm -rf u t; mkdir -p u/traces t/traces
+    (cd u && COPIES_GLOBAL=$mode exec "${run[@]}" "$steps" >../u.out 2>../u.err); local untraced=$?
+    (cd t && COPIES_GLOBAL=$mode STAVE_OUT=$TMP/t/traces/t.pftrace exec "${run[@]}" "$steps" >../t.out 2>../t.err); local traced=$?
+    [ $untraced = 7 ] || echo "not ok hostile_host: copies: untraced exit $untraced: $(cat u.out u.err)"
+    judge "host $on, plugins $a and $b${mode:+ (global)}: $steps" $untraced $traced keeps 2 # a line for each session that took another name
+  done; done
+}
+orders=(haxAhaxAh haxbyAyhBh axbyABbyaxhBA hatAh hafxAh) modes=('')
+[ -z "${STAVE_LONG:-}" ] || { orders+=(haxhAh axAaxA haxbyBxhAh axfA); modes+=(global); }
+for on in so a none; do
+  copies $on plugin_a plugin_b "${orders[@]}"
+  copies $on plugin_a plugin "${orders[@]}"
+  copies $on plugin plugin_b "${orders[@]}"
+done
