@@ -207,17 +207,36 @@ static int clear_part(struct sv_claim *c, struct sv_err *err)
 
 /* ---- taking ---- */
 
-static int check_out(const char *out, struct sv_claim_found *f, struct sv_err *err)
+static int64_t ns_of(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+/* Was it written since this process began? */
+static bool is_newer_than_us(const struct stat *st)
+{
+    struct timespec boot, real;
+    int64_t ticks = (int64_t)sv_process_start_ticks((uint32_t)getpid());
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    clock_gettime(CLOCK_REALTIME, &real);
+    int64_t age_ns = ns_of(&boot) - ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+    return ticks == 0 || ns_of(&st->st_ctim) >= ns_of(&real) - age_ns;
+}
+
+static int check_out(struct sv_claim *c, const struct sv_claim_wish *wish, struct sv_err *err)
 {
     struct stat st;
+    struct sv_claim_found *f = &c->found;
     *f = (struct sv_claim_found){.is_known = true};
-    if (lstat(out, &st) != 0)
+    if (lstat(c->out, &st) != 0)
         return 0; /* what is wrong with its folder shows when the marker is made */
     if (S_ISDIR(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is not a regular file");
-    *f = sv_claim_see(&st);
+    c->keeps = wish->keeps && S_ISREG(st.st_mode) && is_newer_than_us(&st);
+    if (!c->keeps)
+        *f = sv_claim_see(&st);
     return 0;
 }
 
@@ -243,7 +262,7 @@ static int prepare(struct sv_claim *c, const char *out, const struct sv_claim_wi
     c->holder = id_of(wish->pid);
     c->whole_bytes = wish->journals ? 0 : SV_CLAIM_UNKNOWN;
     sv_claim_command_of(c->holder.pid, c->command, sizeof c->command);
-    return check_out(out, &c->found, err);
+    return check_out(c, wish, err);
 }
 
 static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv_err *err)

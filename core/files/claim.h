@@ -60,6 +60,8 @@ struct sv_claim {
     /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
     uint64_t whole_bytes;
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
+    bool
+        keeps; /* a file that this process may have written stays: `found` says that there was none */
     bool has_left; /* sv_claim_take: what a killed process left under this name was moved aside */
     int fd;        /* the marker, while this process holds it and journals; else -1 */
     /* which file the marker is: one that others made since then is not touched */
@@ -95,6 +97,7 @@ struct sv_claim_wish {
     uint32_t pid;        /* for another process of this machine; 0: this one */
     uint32_t segment;
     bool journals; /* sv_claim_whole() will be called */
+    bool keeps; /* what was written since this process began is not replaced: it may be its own */
 };
 
 /* 0; SV_EHELD: another process has it, `err` names it; others: it cannot be made. Messages are to be read after "OUT: ". What a dead

@@ -11,6 +11,7 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/files/file_id.h"
 #include "core/files/trusted.h"
 
 #include <assert.h>
@@ -44,6 +45,7 @@ struct sv_output {
     bool is_stdout;
     bool is_regular;       /* discard may remove it */
     bool is_kept;          /* a growing file: it stays, whatever happens */
+    struct sv_file_id id;  /* of a growing file: its descriptor may have become another's */
     char *name;            /* as the caller called it, for messages */
     char *path, *tmp_path; /* tmp_path NULL: written in place */
     struct sv_buf own;     /* of sv_output_open_memory() */
@@ -95,8 +97,26 @@ static bool has_space(struct sv_output *o, size_t n)
     return true;
 }
 
+/* Is the descriptor of a growing file still its own? The program that we run in may have closed it, and opened something else under its number. Then
+ * the file is opened again, if it has its name. */
+static bool is_ours(struct sv_output *o)
+{
+    if (!o->is_kept || sv_file_id_is(o->fd, &o->id))
+        return true;
+    o->fd = sv_file_id_move_up(open(o->path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (sv_file_id_is(o->fd, &o->id) && lseek(o->fd, (off_t)o->at, SEEK_SET) >= 0)
+        return true;
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
+    sv_err_set(&o->failed, SV_EIO, SV_NO_POS, "the program has closed the file");
+    return false;
+}
+
 static void put_fd(struct sv_output *o, const uint8_t *bytes, size_t n)
 {
+    if (!is_ours(o))
+        return;
     if (o->reserve_bytes > 0 && !has_space(o, n)) {
         sv_err_sys(&o->failed, "cannot write");
         return;
@@ -128,7 +148,7 @@ static void put(struct sv_output *o, const uint8_t *bytes, size_t n)
 {
     if (o->failed.code != 0)
         return;
-    if (o->fd >= 0) {
+    if (o->memory == NULL) {
         put_fd(o, bytes, n);
         return;
     }
@@ -305,7 +325,11 @@ static int open_growing(struct sv_output *o, const char *path, struct sv_err *er
         unlink(path);
         o->fd = open(path, FLAGS, MODE);
     }
-    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
+    if (o->fd < 0)
+        return sv_err_sys(err, "cannot create");
+    o->fd = sv_file_id_move_up(o->fd); /* other people's programs have the low numbers */
+    o->id = sv_file_id_of(o->fd);
+    return SV_OK;
 }
 
 static int open_file(struct sv_output *o, const char *path, enum sv_output_mode mode,
@@ -383,6 +407,7 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
     struct sv_output *o = new_output(fd);
     o->is_kept = o->is_regular = true;
     o->path = sv_strndup(path, strlen(path));
+    o->id = sv_file_id_of(fd);
     o->at = offset;
     o->reserved = UINT64_MAX; /* by its earlier writer: to be cut off */
     *out = o;
@@ -481,6 +506,8 @@ uint64_t sv_output_bytes(const struct sv_output *o)
 /* Network file systems report a full disk here. */
 static void close_fd(struct sv_output *o)
 {
+    if (o->is_kept && (o->failed.code != 0 ? !sv_file_id_is(o->fd, &o->id) : !is_ours(o)))
+        return;
     if (o->is_kept && o->fd >= 0 && o->failed.code == 0 && o->reserved > o->at &&
         ftruncate(o->fd, (off_t)o->at) != 0)
         sv_err_sys(&o->failed, "cannot truncate it at its end");

@@ -24,8 +24,13 @@
 #define STAVE_VERSION_MINOR 1
 #define STAVE_VERSION_PATCH 0
 
-/* Marks what the library exports; everything else in it is hidden. */
+/* Marks what the library exports; everything else in it is hidden. In libstave.a (STAVE_I_COPY) nothing is exported: each program or plugin that it is
+ * linked into has a copy of its own, which no other can replace. */
+#ifdef STAVE_I_COPY
+#define STAVE_API __attribute__((visibility("hidden")))
+#else
 #define STAVE_API __attribute__((visibility("default")))
+#endif
 
 #ifdef __cplusplus
 extern "C" {

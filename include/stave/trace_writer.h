@@ -29,7 +29,11 @@
 #include <stdint.h>
 
 #ifndef STAVE_API
+#ifdef STAVE_I_COPY
+#define STAVE_API __attribute__((visibility("hidden")))
+#else
 #define STAVE_API __attribute__((visibility("default")))
+#endif
 #endif
 
 #ifdef __cplusplus

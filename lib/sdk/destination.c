@@ -9,6 +9,7 @@
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
 #include "core/stream/writer.h"
+#include "sdk/copy.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -100,7 +101,8 @@ const char *sv_destination_name(const char *pattern, uint32_t pid, bool is_child
 bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
                           struct sv_err *err)
 {
-    struct sv_claim_wish wish = {.kind = SV_CLAIM_PROGRAM, .session = dir, .pid = pid};
+    struct sv_claim_wish wish = {
+        .kind = SV_CLAIM_PROGRAM, .session = dir, .pid = pid, .keeps = sv_is_in_plugin()};
     char own[SV_OUT_MAX];
     int code = sv_claim_take(c, out, &wish, err);
     if (code == SV_EHELD && snprintf(own, sizeof own, "%s", out) < (int)sizeof own &&
@@ -122,7 +124,9 @@ int sv_destination_settle(struct sv_claim *c, struct sv_err *err)
     memcpy(wanted, c->out, sizeof wanted);
     int code = sv_claim_settle(c, err);
     if (code >= 0 && strcmp(wanted, c->out) != 0)
-        sv_say("%s was written by another process meanwhile: the trace is %s", wanted, c->out);
+        sv_say(c->keeps ? "%s was written before by this process: the trace is %s"
+                        : "%s was written by another process meanwhile: the trace is %s",
+               wanted, c->out);
     return code;
 }
 

@@ -80,6 +80,22 @@ static const struct sv_session_file *map_collector(const char *dir)
     return NULL;
 }
 
+bool sv_collector_reads(const char *dir)
+{
+    enum { LOOKS = 100, PAUSE_NS = 2000000 };
+    const struct sv_session_file *collector = map_collector(dir);
+    if (!collector)
+        return false;
+    uint64_t first = atomic_load(&collector->n_ticks);
+    bool reads = false;
+    for (int i = 0; i < LOOKS && !reads; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        reads = atomic_load(&collector->n_ticks) != first;
+    }
+    munmap((void *)(uintptr_t)collector, SV_SESSION_BYTES);
+    return reads;
+}
+
 bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan)
 {
     if (p->session)

@@ -123,6 +123,17 @@ bool sv_registry_init(void)
     return ok;
 }
 
+void sv_registry_drop(void)
+{
+    if (!reg.log)
+        return;
+    munmap(reg.log, LOG_BYTES);
+    munmap(reg.by_track, TABLE_SLOTS * sizeof *reg.by_track);
+    reg.log = NULL;
+    reg.by_track = NULL;
+    reg.log_len = reg.n_tracks = n_cells = 0;
+}
+
 struct record {
     size_t start, at;
     bool failed;
@@ -192,15 +203,30 @@ bool sv_names_flush(void)
         return true;
     struct sv_quiet quiet;
     sv_quiet_begin(&quiet);
-    bool ok = sv_file_write(p->names_fd, reg.log + done, reg.log_len - done, done);
+    int fd = sv_files_names(p);
+    /* Out of the program's reach (it has another root, and has closed the file): its own writer does not need it, only recovery would. */
+    bool is_skipped = fd < 0 && !p->collector;
+    bool ok = is_skipped ||
+              (fd >= 0 && sv_file_write(fd, reg.log + done, reg.log_len - done, done));
     sv_quiet_end(&quiet);
     if (!ok) {
         sv_session_fail("cannot write the names of events", errno);
         return false;
     }
+    atomic_store_explicit(&p->names_known, reg.log_len, memory_order_release);
+    if (is_skipped)
+        return true;
     atomic_store_explicit(&p->names_written, reg.log_len, memory_order_relaxed);
     atomic_store_explicit(&p->session->names_bytes, reg.log_len, memory_order_release);
     return true;
+}
+
+/* The log only grows, and what is in it does not change. */
+const uint8_t *sv_names_log(uint64_t from, size_t *n)
+{
+    uint64_t end = atomic_load_explicit(&sv_process->names_known, memory_order_acquire);
+    *n = end > from ? (size_t)(end - from) : 0;
+    return reg.log + from;
 }
 
 /* While nothing is traced nobody reads them; switching on catches up. */

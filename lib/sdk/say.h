@@ -2,11 +2,14 @@
 #ifndef SV_SDK_SAY_H
 #define SV_SDK_SAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Called with each line, without its begin and end. Weak: libstave has its own. */
 void sv_said(const char *text, size_t len);
+/* The line with its begin and end, for a thread without standard error; true: it is printed, or will be. Weak, too. */
+bool sv_say_elsewhere(const char *line, size_t len);
 
 #endif

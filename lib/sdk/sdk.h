@@ -13,6 +13,8 @@
  *   quiet.c     writes that cannot raise a signal in the program
  *   signals.c   the end by SIGTERM and the like
  *   cut_file.c  ending a file that cannot grow any more
+ *   own_table.c the writer's descriptors, apart from the program's
+ *   part_place.c    a growing file whose folder was moved or removed
  *
  * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
  * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
@@ -20,6 +22,7 @@
 #ifndef SV_SDK_SDK_H
 #define SV_SDK_SDK_H
 
+#include "core/files/file_id.h"
 #include "core/files/process_id.h"
 #include "sdk/quiet.h"
 #include "sdk/say.h"
@@ -83,12 +86,17 @@ struct sv_process {
     int64_t collector_looked_ns;
     _Atomic uint32_t is_orphan; /* a client whose collector is gone: its rings are for recovery */
     bool resumes; /* the next writer begins where a collector has left off, not at the heads */
-    int names_fd, dir_fd;
+    _Atomic uint32_t
+        is_out_of_reach;  /* the program ends and cannot remove its files: the writer does */
+    int names_fd, dir_fd; /* use sv_files_names() and sv_files_dir() */
+    struct sv_file_id names_id, dir_id;
     char dir[SV_PATH_MAX];
-    char name[SV_GIVEN_NAME]; /* given by hand, "": none; under the lock */
-    _Atomic uint32_t n_named; /* how often it was given */
-    char said[512];           /* the last line of the thread that has `control` */
-    _Atomic uint32_t full;    /* enum stave_full of the running session */
+    char name[SV_GIVEN_NAME];  /* given by hand, "": none; under the lock */
+    _Atomic uint32_t n_named;  /* how often it was given */
+    _Atomic uint32_t n_unsaid; /* a line that the writer could not print: own_table.h */
+    char unsaid[1024];
+    char said[512];        /* the last line of the thread that has `control` */
+    _Atomic uint32_t full; /* enum stave_full of the running session */
     uint64_t ring_bytes;
     bool ring_bytes_given;
     _Atomic uint32_t n_rings;
@@ -101,6 +109,7 @@ struct sv_process {
     _Atomic uint64_t flow_next;
     _Atomic uint32_t wake;          /* futex: the writer sleeps on it */
     _Atomic uint64_t names_written; /* bytes of the registry's log in the file */
+    _Atomic uint64_t names_known;   /* those that the writer may read, in memory */
     struct sv_session_writer *writer;
     pthread_t writer_thread;
     bool has_writer;
@@ -134,6 +143,8 @@ bool sv_lock(void);
 bool sv_lock_within(unsigned ms); /* false: not in this time; for who must not wait for a thread */
 void sv_unlock(void);
 void sv_wake_writer(void);
+/* A plugin with a copy of the library goes: nothing calls back into it any more, and its memory is given back. */
+void sv_process_unload(void);
 
 /* ---- emit.c ---- */
 
@@ -160,7 +171,10 @@ void sv_sites_switch(bool on, const char *globs); /* all of them, and those that
 bool sv_sites_off(unsigned ms); /* for a writer whose program ends; false: the lock was not free */
 bool sv_category_on(const char *category);
 bool sv_given_name(char name[SV_GIVEN_NAME]); /* of the process; false: none was given */
-bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
+/* The log from `from` on, in the memory of this process: for its own writer. */
+const uint8_t *sv_names_log(uint64_t from, size_t *n);
+bool sv_names_flush(void);   /* appends what the session's file lacks; the lock is held */
+void sv_registry_drop(void); /* the log and its tables; the lock is held */
 void sv_registry_before_fork(void);
 void sv_registry_after_fork(bool is_child);
 
@@ -169,6 +183,9 @@ void sv_registry_after_fork(bool is_child);
 /* Directory, session, names. In the session directory `collector` when that is not NULL. */
 bool sv_files_open(struct sv_process *p, const char *collector);
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
+/* Descriptors of the directory and of the names, opened again if the program has closed them; -1: there are none, or they cannot be reached. */
+int sv_files_dir(struct sv_process *p);
+int sv_files_names(struct sv_process *p);
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
@@ -188,7 +205,8 @@ struct sv_plan {
     int trigger_signal;
     char trigger_name[128];
     bool with_source;
-    bool is_collected; /* STAVE_SESSION: no output of our own */
+    bool is_collected;   /* STAVE_SESSION: no output of our own */
+    bool by_environment; /* STAVE_OUT: other copies of the library in this process have it, too */
 };
 
 void sv_control_lock(struct sv_process *p);

@@ -11,6 +11,7 @@
 #include "core/files/claim.h"
 #include "core/files/trusted.h"
 #include "sdk/client_files.h"
+#include "sdk/copy.h"
 #include "sdk/destination.h"
 #include "sdk/folders.h"
 #include "sdk/joining.h"
@@ -239,6 +240,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
     struct wish out = wish(o.out, "STAVE_OUT"), cats = wish(o.categories, "STAVE_CATEGORIES");
     struct wish compress = wish(o.compress, "STAVE_COMPRESS");
     struct wish join = wish(NULL, "STAVE_SESSION");
+    p->by_environment = !o.out;
     if (!o.out && has(&join)) { /* a collector writes, wherever it likes */
         p->is_collected = true;
         if (!copy(&join, collector_dir, sizeof collector_dir - 64))
@@ -313,6 +315,21 @@ static int start_collected(struct sv_process *p)
     return -1;
 }
 
+/* STAVE_OUT is for all copies of the library in this process. The first one writes; the others are its clients. */
+static bool join_copy(struct sv_process *p)
+{
+    char out[SV_OUT_MAX];
+    struct sv_claim c;
+    struct sv_process_id self = sv_process_id_self();
+    if (!plan.by_environment || p->session || !joins(&plan) || sv_stream_is(plan.pattern) ||
+        sv_destination_name(plan.pattern, p->pid, false, out, sizeof out) != NULL ||
+        sv_claim_read(out, &c) != SV_CLAIM_THERE || !sv_process_id_equal(&c.holder, &self) ||
+        !c.session[0] || !sv_collector_reads(c.session))
+        return false;
+    snprintf(collector_dir, sizeof collector_dir, "%s", c.session);
+    return join_collector(p) == 0;
+}
+
 static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
@@ -382,6 +399,8 @@ static int start_locked(struct sv_process *p, bool is_child)
     if (p->collector) /* a client that was stopped */
         return sv_collector_look(p, true) == SV_COLLECTOR_THERE ? 0 : continue_alone(p);
     if (is_child && collector_dir[0] && !p->session && join_collector(p) == 0)
+        return 0;
+    if (!is_child && join_copy(p))
         return 0;
     return start_own(p, is_child);
 }
@@ -583,8 +602,10 @@ static void drop_returned(struct sv_process *p)
 
 static void finish(void)
 {
-    stave_stop();
     struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->ready) == 2 && p->has_writer && sv_files_dir(p) < 0)
+        atomic_store(&p->is_out_of_reach, 1);
+    stave_stop();
     if (p && atomic_load(&p->ready) == 2 && p->collector) {
         if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED)
             return; /* the collector cleans up */
@@ -615,4 +636,6 @@ void stave_finish(void)
 __attribute__((destructor(101))) static void end_with_program(void)
 {
     stave_finish();
+    if (sv_is_in_plugin())
+        sv_process_unload();
 }

@@ -2,11 +2,10 @@
  *
  * Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
  * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
-#include "core/files/trusted.h"
-#include "sdk/sdk.h"
-
+#include "core/files/file_id.h"
 #include "core/files/trusted.h"
 #include "sdk/folders.h"
+#include "sdk/sdk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +35,40 @@ bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at)
     return true;
 }
 
+/* ---- descriptors: the program may close them, and use their numbers for files of its own ---- */
+
+int sv_files_dir(struct sv_process *p)
+{
+    int fd = __atomic_load_n(&p->dir_fd, __ATOMIC_ACQUIRE);
+    if (fd < 0 || sv_file_id_is(fd, &p->dir_id))
+        return fd;
+    fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!sv_file_id_is(fd, &p->dir_id)) {
+        if (fd >= 0)
+            close(fd);
+        errno = ENOENT;
+        return -1;
+    }
+    fd = sv_file_id_move_up(fd);
+    __atomic_store_n(&p->dir_fd, fd, __ATOMIC_RELEASE);
+    return fd;
+}
+
+int sv_files_names(struct sv_process *p)
+{
+    if (p->names_fd < 0 || sv_file_id_is(p->names_fd, &p->names_id))
+        return p->names_fd;
+    int dir = sv_files_dir(p);
+    int fd = dir < 0 ? -1 : openat(dir, "names", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (!sv_file_id_is(fd, &p->names_id)) {
+        if (fd >= 0)
+            close(fd);
+        errno = ENOENT;
+        return -1;
+    }
+    return p->names_fd = sv_file_id_move_up(fd);
+}
+
 /* PID-TIME: no two sessions ever have the same name. */
 static bool make_dir(struct sv_process *p, const char *collector)
 {
@@ -44,30 +77,33 @@ static bool make_dir(struct sv_process *p, const char *collector)
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(name, sizeof name, "%u-%llx%x", p->pid, (unsigned long long)now.tv_sec,
              (unsigned)now.tv_nsec);
+    int fd, base = -1;
     if (!collector) {
-        p->dir_fd = sv_folder_for_session(name, p->dir, sizeof p->dir);
-        return p->dir_fd >= 0;
+        fd = sv_folder_for_session(name, p->dir, sizeof p->dir);
+    } else {
+        base = sv_trusted_folder(AT_FDCWD, collector, SV_TRUST_PRIVATE);
+        fd = base < 0 ? -1 : sv_folder_in(base, collector, name, p->dir, sizeof p->dir);
     }
-    int base = sv_trusted_folder(AT_FDCWD, collector, SV_TRUST_PRIVATE);
-    if (base < 0)
-        return false;
-    p->dir_fd = sv_folder_in(base, collector, name, p->dir, sizeof p->dir);
     int error = errno;
-    close(base);
+    if (base >= 0)
+        close(base);
+    p->dir_fd = sv_file_id_move_up(fd);
+    p->dir_id = sv_file_id_of(p->dir_fd);
     errno = error;
     return p->dir_fd >= 0;
 }
 
 /* A new file in the directory with its space reserved. */
-static int new_file(const struct sv_process *p, const char *name, uint64_t bytes)
+static int new_file(struct sv_process *p, const char *name, uint64_t bytes)
 {
-    int fd = openat(p->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int dir = sv_files_dir(p);
+    int fd = dir < 0 ? -1 : openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
     int error = bytes ? posix_fallocate(fd, 0, (off_t)bytes) : 0;
     if (error != 0) {
         close(fd);
-        unlinkat(p->dir_fd, name, 0);
+        unlinkat(dir, name, 0);
         errno = error;
         return -1;
     }
@@ -108,7 +144,8 @@ bool sv_files_open(struct sv_process *p, const char *collector)
         return true;
     if (!make_dir(p, collector))
         return false;
-    p->names_fd = new_file(p, "names", 0);
+    p->names_fd = sv_file_id_move_up(new_file(p, "names", 0));
+    p->names_id = sv_file_id_of(p->names_fd);
     if (p->names_fd >= 0 && open_session_file(p))
         return true;
     int error = errno;
@@ -131,10 +168,13 @@ static void ring_name(char to[32], uint32_t number)
 /* Async-signal-safe, and done only once: at the end of the program, or in the handler of a signal that ends it. */
 void sv_files_remove(struct sv_process *p)
 {
-    char name[32];
-    int dir_fd = __atomic_exchange_n(&p->dir_fd, -1, __ATOMIC_ACQ_REL);
-    if (dir_fd < 0)
+    char name[SV_PATH_MAX + 4];
+    int dir_fd = sv_files_dir(p);
+    if (__atomic_exchange_n(&p->dir_fd, -1, __ATOMIC_ACQ_REL) < 0)
         return;
+    sv_file_id_close(__atomic_exchange_n(&p->names_fd, -1, __ATOMIC_ACQ_REL), &p->names_id);
+    if (dir_fd < 0)
+        return; /* out of reach: `stave recover` clears it away */
     uint32_t n = atomic_load(&p->n_rings);
     for (uint32_t i = 0; i < n; i++) {
         ring_name(name, i);
@@ -142,11 +182,14 @@ void sv_files_remove(struct sv_process *p)
     }
     unlinkat(dir_fd, "names", 0);
     unlinkat(dir_fd, "session", 0);
-    rmdir(p->dir); /* not while a client is there, who will do it */
-    close(dir_fd);
-    int names_fd = __atomic_exchange_n(&p->names_fd, -1, __ATOMIC_ACQ_REL);
-    if (names_fd >= 0)
-        close(names_fd);
+    /* By its parent: the program may have another root now. Not while a client is there, who will do it. */
+    const char *slash = strrchr(p->dir, '/');
+    memcpy(name, "..", 2);
+    if (slash)
+        memcpy(name + 2, slash, strlen(slash) + 1);
+    if (!slash || unlinkat(dir_fd, name, AT_REMOVEDIR) != 0)
+        rmdir(p->dir);
+    sv_file_id_close(dir_fd, &p->dir_id);
 }
 
 /* The records' area is mapped twice in a row, so that a record may run over its end. */
@@ -180,7 +223,7 @@ bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct s
     int error = errno;
     close(fd);
     if (!at) {
-        unlinkat(p->dir_fd, name, 0);
+        unlinkat(sv_files_dir(p), name, 0);
         errno = error;
         return false;
     }

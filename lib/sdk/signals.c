@@ -3,6 +3,7 @@
 #include "sdk/signals.h"
 
 #include "core/files/trusted.h"
+#include "sdk/own_table.h"
 #include "sdk/sdk.h"
 
 #include <errno.h>
@@ -70,7 +71,9 @@ static void finish_trace(void)
         return;
     atomic_store(&p->is_ending, 1);
     sv_wake_writer();
-    if (!wait_for_writer(p) || atomic_load(&p->session->state) != SV_SESSION_CLOSED)
+    bool has_ended = wait_for_writer(p);
+    sv_own_table_say(p);
+    if (!has_ended || atomic_load(&p->session->state) != SV_SESSION_CLOSED)
         name_recovery(p->session);
     else
         sv_files_remove(p);

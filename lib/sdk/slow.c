@@ -146,6 +146,32 @@ static void thread_ended(void *arg)
     }
 }
 
+/* Rings of threads that may still write to them stay. */
+static void drop_rings(struct sv_process *p)
+{
+    uint32_t n = atomic_load(&p->n_rings), me = this_thread();
+    for (uint32_t i = 0; i < n; i++)
+        if (atomic_load(&p->rings[i].ring->state) != SV_RING_ENDED &&
+            atomic_load(&p->rings[i].ring->tid) != me)
+            return;
+    sv_self = &sv_nobody;
+    atomic_store(&p->n_rings, 0);
+    for (uint32_t i = 0; i < n; i++)
+        munmap(p->rings[i].ring, SV_PAGE + 2 * p->rings[i].ring->size);
+}
+
+void sv_process_unload(void)
+{
+    if (atomic_exchange(&key_made, 3) == 2)
+        pthread_key_delete(ended_key);
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2 || p->has_writer || !sv_lock())
+        return;
+    drop_rings(p);
+    sv_registry_drop();
+    sv_unlock();
+}
+
 /* Once in the life of the program, inherited by children: key and handlers. */
 static void make_key_once(void)
 {

@@ -6,12 +6,13 @@
  * instruction.
  *
  * It uses the parts of core/, which are single-threaded: everything below is accessed by this thread only, except the
- * struct's atomics. When memory is exhausted it ends by longjmp (sv_out_of_memory); the program continues. */
+ * struct's atomics. So are the descriptors, which are in a table of the thread's own (own_table.h): other threads must not use them. When memory is exhausted it ends by longjmp (sv_out_of_memory); the program continues. */
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
 #include "sdk/destination.h"
 #include "sdk/drain.h"
+#include "sdk/own_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,29 +60,21 @@ int64_t sv_session_writer_boot_ns(void)
 /* ---- what a round reads besides the rings ---- */
 
 /* The log from `from` on; returns how far it was understood. */
-static uint64_t read_names(const struct sv_session_writer *w, struct sv_drain *d, uint64_t from)
+static uint64_t read_names(struct sv_drain *d, uint64_t from)
 {
-    struct sv_process *p = w->process;
-    uint64_t end = atomic_load_explicit(&p->session->names_bytes, memory_order_acquire);
-    if (end <= from)
-        return from;
-    size_t n = (size_t)(end - from);
-    uint8_t *bytes = sv_realloc(NULL, n);
-    ssize_t got = pread(p->names_fd, bytes, n, (off_t)from);
-    if (got > 0)
-        from += sv_drain_names(d, bytes, (size_t)got);
-    free(bytes);
-    return from;
+    size_t n;
+    const uint8_t *bytes = sv_names_log(from, &n);
+    return n > 0 ? from + sv_drain_names(d, bytes, n) : from;
 }
 
 void sv_session_writer_names(struct sv_session_writer *w)
 {
-    w->names_read = read_names(w, w->drain, w->names_read);
+    w->names_read = read_names(w->drain, w->names_read);
 }
 
-void sv_session_writer_names_into(const struct sv_session_writer *w, struct sv_drain *d)
+void sv_session_writer_names_into(struct sv_drain *d)
 {
-    read_names(w, d, 0);
+    read_names(d, 0);
 }
 
 void sv_session_writer_tick(struct sv_session_writer *w)
@@ -230,15 +223,13 @@ static void fail(struct sv_session_writer *w, const struct sv_err *err)
 /* Everything handed to the sink is in the output; false: it is not. */
 static bool flush_output(struct sv_session_writer *w, struct sv_err *err)
 {
-    struct stat st;
     if (w->sink->flush && w->sink->flush(w->sink, err) < 0)
         return false;
     if (w->fd >= 0 && !sv_stream_send(w, err))
         return false;
-    if (w->fd >= 0 || stat(w->part, &st) != 0)
-        st.st_size = 0; /* nothing to join: recovery has the rings only */
-    w->points[w->n_points++ % SV_POINTS] =
-        (struct sv_commit_point){(uint64_t)st.st_size, w->written};
+    /* Of a stream there is nothing to join: recovery has the rings only. */
+    uint64_t bytes = w->fd >= 0 ? 0 : sv_part_bytes(w);
+    w->points[w->n_points++ % SV_POINTS] = (struct sv_commit_point){bytes, w->written};
     return true;
 }
 
@@ -453,6 +444,17 @@ static void loop(struct sv_session_writer *w)
 
 /* ---- start and end ---- */
 
+/* The growing file has a name by which it can be completed. */
+static bool has_place(struct sv_session_writer *w)
+{
+    struct sv_err err = {0};
+    if (w->fd >= 0 || w->plan.full == STAVE_FULL_OVERWRITE || sv_part_settle(w))
+        return true;
+    sv_err_set(&err, SV_EIO, SV_NO_POS, "the folder was moved or removed");
+    fail(w, &err);
+    return false;
+}
+
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
 static void settle(struct sv_session_writer *w)
 {
@@ -460,7 +462,7 @@ static void settle(struct sv_session_writer *w)
     bool is_file = w->fd < 0;
     if (!is_file && !w->failed && !sv_stream_end(w, &err))
         fail(w, &err);
-    bool is_whole = !w->failed || (is_file && sv_cut_file(w));
+    bool is_whole = has_place(w) && (!w->failed || (is_file && sv_cut_file(w)));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
     } else if (is_file && is_whole && sv_destination_settle(&w->claim, &err) < 0) {
@@ -473,6 +475,8 @@ static void settle(struct sv_session_writer *w)
     }
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
     sv_claim_release(&w->claim);
+    if (w->was_removed)
+        sv_say("%s: it was removed while it was written, and is written again", w->claim.out);
 }
 
 /* One line about lost events. */
@@ -508,6 +512,7 @@ static void finish(struct sv_session_writer *w)
         sv_clients_refuse(&w->clients);
     if (w->sink->rewrites && !w->failed && w->fd < 0)
         atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
+    w->is_rewritten = w->sink->rewrites;
     int status = w->sink->close(w->sink, false, &err);
     w->sink = NULL;
     if (status < 0)
@@ -527,9 +532,9 @@ _Noreturn void sv_out_of_memory(size_t size)
     abort();
 }
 
-static void *run(void *arg)
+/* Until the session has ended. */
+static void serve(struct sv_session_writer *w)
 {
-    struct sv_session_writer *w = arg;
     jmp_buf jump;
     sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
@@ -552,9 +557,12 @@ static void *run(void *arg)
         keep_what_is_whole(w);
     }
     sv_no_memory = NULL;
-    atomic_store(&w->process->writer_state, SV_WRITER_ENDED);
-    syscall(SYS_futex, &w->process->writer_state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    return NULL;
+}
+
+static void end_thread(struct sv_process *p)
+{
+    atomic_store(&p->writer_state, SV_WRITER_ENDED);
+    syscall(SYS_futex, &p->writer_state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 static void free_writer(struct sv_session_writer *w)
@@ -567,8 +575,6 @@ static void free_writer(struct sv_session_writer *w)
     sv_clients_fini(&w->clients);
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
-    if (w->fd >= 0)
-        sv_stream_close(w);
     sv_buf_fini(&w->bytes);
     free(w->scans);
     free(w);
@@ -615,8 +621,11 @@ static int open_sink(struct sv_session_writer *w, struct sv_err *err)
     memcpy(s->part, w->claim.part, sizeof s->part);
     memcpy(w->out, w->claim.out, sizeof w->out - 1); /* claimed within that size */
     memcpy(w->part, w->claim.part, sizeof w->part);
-    return sv_destination_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink,
-                               err);
+    int status =
+        sv_destination_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
+    if (status >= 0)
+        sv_part_open(w);
+    return status;
 }
 
 static bool prepare(struct sv_session_writer *w, struct sv_err *err)
@@ -651,6 +660,47 @@ static bool prepare(struct sv_session_writer *w, struct sv_err *err)
     return true;
 }
 
+/* Nothing stays behind. */
+static void give_up(struct sv_session_writer *w)
+{
+    if (w->sink)
+        w->sink->close(w->sink, true, NULL);
+    w->sink = NULL;
+    sv_claim_abandon(&w->claim);
+    atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
+}
+
+/* What it opens is in its own table, if it can have one: nothing of it is in the program's, not even for a moment. */
+static void *run(void *arg)
+{
+    struct sv_session_writer *w = arg;
+    struct sv_process *p = w->process;
+    jmp_buf jump;
+    volatile bool ok = false;
+    sv_own_table_take(sv_files_dir(p));
+    sv_no_memory = &jump;
+    if (setjmp(jump) == 0)
+        ok = prepare(w, w->start_err);
+    else
+        sv_err_set(w->start_err, SV_ENOMEM, SV_NO_POS, "out of memory");
+    sv_no_memory = NULL;
+    if (!ok)
+        give_up(w);
+    atomic_store_explicit(&w->start, ok ? SV_START_OK : SV_START_FAILED, memory_order_release);
+    syscall(SYS_futex, &w->start, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (ok)
+        serve(w);
+    else
+        end_work(p);
+    if (w->fd >= 0)
+        sv_stream_close(w);
+    sv_part_close(w);
+    if (atomic_load(&p->is_out_of_reach) && atomic_load(&p->session->state) == SV_SESSION_CLOSED)
+        sv_files_remove(p);
+    end_thread(p);
+    return NULL;
+}
+
 /* The program's signals are not for this thread. */
 static int spawn(struct sv_process *p, struct sv_session_writer *w)
 {
@@ -669,6 +719,25 @@ static int spawn(struct sv_process *p, struct sv_session_writer *w)
     return error;
 }
 
+/* The thread, once it can write; false: `err` says why it has ended again. */
+static bool start_thread(struct sv_process *p, struct sv_session_writer *w, struct sv_err *err)
+{
+    int error = spawn(p, w);
+    if (error != 0) {
+        errno = error;
+        sv_err_sys(err, "cannot start the writer thread");
+        return false;
+    }
+    while (atomic_load_explicit(&w->start, memory_order_acquire) == SV_START_WAITS)
+        syscall(SYS_futex, &w->start, FUTEX_WAIT_PRIVATE, SV_START_WAITS, NULL, NULL, 0);
+    if (atomic_load(&w->start) == SV_START_OK)
+        return true;
+    pthread_join(p->writer_thread, NULL);
+    atomic_store(&p->writer_state, SV_WRITER_NONE);
+    sv_own_table_say(p);
+    return false;
+}
+
 bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
                              struct sv_err *err)
 {
@@ -679,32 +748,15 @@ bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, c
     }
     w->process = p;
     w->plan = *plan;
-    w->fd = w->claim.fd = -1;
+    w->start_err = err;
+    w->fd = w->claim.fd = w->part_fd = -1;
     snprintf(w->out, sizeof w->out, "%s", out);
-    jmp_buf jump;
-    sv_no_memory = &jump;
-    volatile bool ok = false;
-    if (setjmp(jump) == 0)
-        ok = prepare(w, err);
-    else
-        sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
-    sv_no_memory = NULL;
-    if (ok) {
-        int error = spawn(p, w);
-        if (error != 0) {
-            errno = error;
-            sv_err_sys(err, "cannot start the writer thread");
-            ok = false;
-        }
-    }
-    if (!ok) {
-        if (w->sink)
-            w->sink->close(w->sink, true, NULL);
-        sv_claim_abandon(&w->claim);
-        atomic_store(&p->session->state, SV_SESSION_CLOSED);
+    if (!start_thread(p, w, err)) {
         free_writer(w);
         return false;
     }
+    w->start_err = NULL;
+    sv_own_table_say(p); /* a note about an earlier program */
     sv_flight_begin(w);
     p->writer = w;
     p->has_writer = true;
@@ -720,6 +772,7 @@ void sv_session_writer_flush(struct sv_process *p)
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
+    sv_own_table_say(p);
 }
 
 void sv_session_writer_stop(struct sv_process *p)
@@ -729,6 +782,7 @@ void sv_session_writer_stop(struct sv_process *p)
     sv_wake_writer();
     pthread_join(p->writer_thread, NULL);
     atomic_store(&p->writer_state, SV_WRITER_NONE);
+    sv_own_table_say(p);
     sv_flight_end(w);
     p->has_writer = false;
     p->writer = NULL;

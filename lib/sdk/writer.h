@@ -29,11 +29,19 @@ struct sv_commit_point {
 };
 enum { SV_POINTS = 8 };
 
+enum sv_writer_start { SV_START_WAITS, SV_START_OK, SV_START_FAILED };
+
 struct sv_session_writer {
     struct sv_process *process;
     struct sv_plan plan;
     char out[SV_OUT_MAX], part[SV_PATH_MAX];
     struct sv_claim claim; /* of a file */
+    int part_fd;           /* of the growing file, to read: part_place.c; -1: none */
+    struct sv_file_id part_id;
+    bool is_rewritten;      /* by its sink, at the end */
+    bool was_removed;       /* it had to be written again, because somebody removed it */
+    _Atomic uint32_t start; /* enum sv_writer_start, a futex for who starts it */
+    struct sv_err *start_err;
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_drain *drain;
@@ -61,6 +69,7 @@ struct sv_session_writer {
     _Atomic uint32_t stop, flush_asked, flush_done;
     /* stream */
     int fd; /* of the connection, or of the file while the listener is away; -1: no stream */
+    struct sv_file_id fd_id;
     struct sv_buf bytes;
     uint64_t sent_bytes, sent_events;
     int64_t patience_ns;        /* with a listener that does not answer */
@@ -82,8 +91,15 @@ int64_t sv_session_writer_now_ns(void);
 int64_t sv_session_writer_boot_ns(void); /* of the trace clock */
 void sv_session_writer_tick(struct sv_session_writer *w);
 void sv_session_writer_names(struct sv_session_writer *w); /* the new ones, into its own drain */
-void sv_session_writer_names_into(const struct sv_session_writer *w,
-                                  struct sv_drain *d); /* all of them */
+void sv_session_writer_names_into(struct sv_drain *d);     /* all of them */
+
+/* ---- part_place.c ---- */
+
+void sv_part_open(struct sv_session_writer *w);
+void sv_part_close(struct sv_session_writer *w);
+uint64_t sv_part_bytes(const struct sv_session_writer *w);
+/* Before the file gets its final name: it has the name of the claim again, or the claim has its new one. False: it has neither. */
+bool sv_part_settle(struct sv_session_writer *w);
 
 /* ---- cut_file.c ---- */
 

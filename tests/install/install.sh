@@ -63,7 +63,15 @@ pkg_config_static() {
   gcc "${strict[@]}" user.c -o static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" \
     $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./static
 }
+# A plugin with libstave.a: all that it needs is named, it does not need libstave.so, and it exports nothing of the copy.
+pkg_config_plugin() {
+  pkg-config --static --libs stave | grep -q -- ' -lz ' || { pkg-config --static --libs stave; return 1; }
+  gcc "${strict[@]}" user.c -o static2 $(pkg-config --cflags --libs stave-static) && LD_LIBRARY_PATH='' says_version ./static2 || return 1
+  gcc "${strict[@]}" -shared -fPIC user.c -o plugin.so -Wl,--no-undefined $(pkg-config --cflags --libs stave-static) || return 1
+  local other; other=$(readelf -d plugin.so | grep 'NEEDED.*libstave'; nm -D --defined-only plugin.so | grep ' stave_'); [ -z "$other" ] || { echo "$other"; return 1; }
+}
 check pkg_config_c pkg_config_c
+check pkg_config_plugin pkg_config_plugin
 check pkg_config_cpp pkg_config_cpp
 check pkg_config_static pkg_config_static
 

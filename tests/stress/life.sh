@@ -28,7 +28,6 @@ scene() {
     "$STAVE" recover -q t.pftrace >recover.log 2>&1 || { ok=0; why="$why recover: $(cat recover.log)"; }
   fi
   [ -e $file ] || { ok=0; why="$why no file"; }
-  [ "$name$program" != pluginlife_static ] || file=$(echo t.*.pftrace) # the second copy of the library took another name
   lost=$(sed -n 's/^lost full=\([0-9]*\) nested=\([0-9]*\) ring=\([0-9]*\) output=\([0-9]*\)/\1 + \2 + \3 + \4/p' out | tail -n 1)
   lost=$((${lost:-0}))
   while read -r _ n what; do

@@ -221,6 +221,38 @@ static size_t fill(struct sv_output *o)
 }
 
 /* The limit of a file's size is met before anything is written past it, and the end still fits. */
+/* What has its number by now belongs to the program: not a byte of it changes, and it stays open. */
+TEST(a_growing_file_whose_descriptor_was_closed)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    const char *part = test_scratch("t.part"), *other = test_scratch("other");
+    for (int is_gone = 0; is_gone < 2; is_gone++) {
+        unlink(part);
+        REQUIRE(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) == SV_OK);
+        sv_output_write(o, "first ", 6);
+        CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
+        struct stat st, now;
+        REQUIRE(stat(part, &st) == 0);
+        int fd = open(other, O_RDWR | O_CREAT | O_TRUNC, 0600), number = -1;
+        for (int i = 3; i < 1024; i++)
+            if (fstat(i, &now) == 0 && now.st_ino == st.st_ino && now.st_dev == st.st_dev)
+                number = i;
+        REQUIRE(fd >= 0 && number >= 0 && write(fd, "own", 3) == 3);
+        REQUIRE(dup2(fd, number) == number);
+        if (is_gone)
+            unlink(part);
+        sv_output_write(o, "second", 6);
+        CHECK_INT_EQ(sv_output_flush(o, &err), is_gone ? SV_EIO : SV_OK);
+        CHECK_INT_EQ(sv_output_close(o, &err), is_gone ? SV_EIO : SV_OK);
+        if (!is_gone)
+            CHECK_STR_EQ(test_read_file(part), "first second");
+        CHECK_STR_EQ(test_read_file(other), "own");
+        CHECK_INT_EQ(close(number), 0);
+        close(fd);
+    }
+}
+
 TEST(space_for_the_end)
 {
     enum { LIMIT = 100000, END = 20000 };

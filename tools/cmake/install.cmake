@@ -15,10 +15,11 @@ list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
 list(JOIN link_flags " " link_flags)
 file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(tools/packaging/stave.pc.in stave.pc @ONLY)
+configure_file(tools/packaging/stave-static.pc.in stave-static.pc @ONLY)
 configure_file(tools/packaging/stave-serving.pc.in stave-serving.pc @ONLY)
 configure_file(tools/packaging/stave-gpu.pc.in stave-gpu.pc @ONLY)
 configure_file(tools/packaging/stave-read.pc.in stave-read.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-serving.pc ${CMAKE_BINARY_DIR}/stave-gpu.pc ${CMAKE_BINARY_DIR}/stave-read.pc
+install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-static.pc ${CMAKE_BINARY_DIR}/stave-serving.pc ${CMAKE_BINARY_DIR}/stave-gpu.pc ${CMAKE_BINARY_DIR}/stave-read.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stave)

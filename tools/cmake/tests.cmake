@@ -87,6 +87,24 @@ target_link_libraries(stress_life_static PRIVATE sv_flags stave_static Threads::
 set_target_properties(stress_life_static PROPERTIES OUTPUT_NAME life_static
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
 add_dependencies(stress_programs stress_plugin stress_life_static)
+# Hosts and plugins with copies of the library, in every combination: hostile_host.sh.
+foreach(copy so a none)
+  add_executable(stress_copies_${copy} EXCLUDE_FROM_ALL tests/stress/copies/copies.c)
+  target_link_libraries(stress_copies_${copy} PRIVATE sv_flags Threads::Threads ${CMAKE_DL_LIBS})
+  set_target_properties(stress_copies_${copy} PROPERTIES OUTPUT_NAME copies_${copy} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
+  add_dependencies(stress_programs stress_copies_${copy})
+endforeach()
+target_link_libraries(stress_copies_so PRIVATE stave)
+target_link_libraries(stress_copies_a PRIVATE stave_static)
+foreach(copy so a)
+  target_compile_definitions(stress_copies_${copy} PRIVATE COPIES_HOST)
+endforeach()
+foreach(copy a b)
+  add_library(stress_plugin_${copy} MODULE EXCLUDE_FROM_ALL tests/stress/plugin/plugin.c)
+  target_link_libraries(stress_plugin_${copy} PRIVATE sv_flags stave_static Threads::Threads)
+  set_target_properties(stress_plugin_${copy} PROPERTIES PREFIX "" OUTPUT_NAME plugin_${copy} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
+  add_dependencies(stress_programs stress_plugin_${copy})
+endforeach()
 
 # Workloads for the tests of the recorder: plain programs, without the library.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/system/*.c)

@@ -232,7 +232,7 @@ static int pump_copies(struct sv_session_writer *w, struct sv_sink *sink, struct
     sv_drain_tick(d, &now);
     if (w->plan.keep_ms)
         sv_drain_from(d, now.boot_ns - (int64_t)(w->plan.keep_ms + w->plan.after_ms) * 1000000);
-    sv_session_writer_names_into(w, d);
+    sv_session_writer_names_into(d);
     for (uint32_t i = 0; i < n; i++)
         sv_drain_add_ring(d, &copies[i].ring, copies[i].data, copies[i].ring.size, copies[i].start)
             ->lost_overwritten = copies[i].forgotten;

@@ -169,7 +169,7 @@ static int connect_to(const char *out, int64_t patience, struct sv_err *err)
     union sv_stream_address a;
     socklen_t size = sv_stream_parse(out, &a);
     int64_t limit = sv_session_writer_now_ns() + patience;
-    int fd = size ? socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    int fd = size ? sv_file_id_move_up(socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)) : -1;
     if (fd < 0) {
         sv_err_sys(err, "cannot reach the listener");
         return -1;
@@ -187,34 +187,34 @@ static int connect_to(const char *out, int64_t patience, struct sv_err *err)
 /* A forked child has the descriptor, too: while it lives, the listener would wait for a program that is gone. */
 static struct {
     _Atomic int fd;
-    dev_t device;
-    ino_t inode;
+    struct sv_file_id id;
 } held = {.fd = -1};
 
 static void leave_to_parent(void)
 {
-    struct stat st;
-    int fd = atomic_exchange(&held.fd, -1);
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == held.device && st.st_ino == held.inode)
-        close(fd); /* it is still that one, and not one of the program's under its number */
+    sv_file_id_close(atomic_exchange(&held.fd, -1), &held.id);
 }
 
-static void hold(int fd)
+static void hold(struct sv_session_writer *w, int fd)
 {
     static _Atomic bool is_known;
-    struct stat st;
-    if (fstat(fd, &st) != 0 ||
-        (!atomic_exchange(&is_known, true) && pthread_atfork(NULL, NULL, leave_to_parent) != 0))
+    w->fd = fd;
+    w->fd_id = sv_file_id_of(fd);
+    if (!atomic_exchange(&is_known, true) && pthread_atfork(NULL, NULL, leave_to_parent) != 0)
         return;
-    held.device = st.st_dev;
-    held.inode = st.st_ino;
+    held.id = w->fd_id;
     atomic_store(&held.fd, fd);
+}
+
+static bool is_ours(const struct sv_session_writer *w)
+{
+    return sv_file_id_is(w->fd, &w->fd_id);
 }
 
 void sv_stream_close(struct sv_session_writer *w)
 {
     atomic_store(&held.fd, -1);
-    close(w->fd);
+    sv_file_id_close(w->fd, &w->fd_id);
     w->fd = -1;
 }
 
@@ -234,7 +234,7 @@ int sv_stream_open(struct sv_session_writer *w, struct sv_err *err)
     w->fd = connect_to(w->out, w->patience_ns, err);
     if (w->fd < 0)
         return SV_EIO;
-    hold(w->fd);
+    hold(w, w->fd);
     name_unsent(w);
     sv_buf_init(&w->bytes, SV_FRAME_BYTES_MAX);
     struct sv_output *o;
@@ -297,8 +297,7 @@ static bool send_frame(struct sv_session_writer *w, uint64_t flags, struct sv_er
 static void use(struct sv_session_writer *w, int fd)
 {
     sv_stream_close(w);
-    w->fd = fd;
-    hold(fd);
+    hold(w, fd);
 }
 
 /* Nobody else's file: it is made here, and made once. */
@@ -308,8 +307,26 @@ static int open_unsent(const struct sv_session_writer *w, bool is_new)
     return open(w->unsent, is_new ? flags | O_CREAT | O_EXCL : flags, 0600);
 }
 
+/* The program may have closed it: then by its name, if that is still the same file. */
+static bool has_unsent(struct sv_session_writer *w)
+{
+    if (is_ours(w))
+        return true;
+    int fd = open_unsent(w, false);
+    bool is_same = sv_file_id_is(fd, &w->fd_id);
+    if (is_same)
+        hold(w, fd);
+    else if (fd >= 0)
+        close(fd);
+    return is_same;
+}
+
 static bool write_unsent(struct sv_session_writer *w, struct sv_err *err)
 {
+    if (!has_unsent(w)) {
+        sv_err_set(err, SV_EIO, SV_NO_POS, "%s: the program has closed the file", w->unsent);
+        return false;
+    }
     off_t begin = lseek(w->fd, 0, SEEK_END);
     for (size_t at = 0; at < w->bytes.len;) {
         ssize_t done = write(w->fd, w->bytes.data + at, w->bytes.len - at);
@@ -370,7 +387,7 @@ static bool deliver(struct sv_session_writer *w, uint64_t flags, struct sv_err *
         look_for_listener(w);
     if (w->is_away)
         return write_unsent(w, err);
-    if (!send_frame(w, flags, err))
+    if ((!is_ours(w) && !gone(err)) || !send_frame(w, flags, err))
         return go_away(w, err);
     sv_buf_clear(&w->bytes);
     return true;

@@ -47,7 +47,8 @@ static int is_file(int fd)
     const char *text = getenv("FAULT_FILE");
     if (!text)
         return 1;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof link, "/proc/thread-self/fd/%d",
+             fd); /* the writer has a table of its own */
     ssize_t n = readlink(link, name, sizeof name - 1);
     name[n > 0 ? n : 0] = 0;
     return strstr(name, text) != NULL;
