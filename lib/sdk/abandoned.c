@@ -9,6 +9,7 @@
 #include "sdk/client.h"
 #include "sdk/drain.h"
 #include "sdk/ring_view.h"
+#include "sdk/ringless.h"
 #include "sdk/sdk.h"
 
 #include <errno.h>
@@ -79,6 +80,7 @@ static void count_pending(struct sv_abandoned *d, struct sv_client_files *files)
 {
     uint64_t round = atomic_load(&d->session.round);
     sv_client_files_rings(files, NULL, round, NULL);
+    d->ring_losses += sv_ringless_pending(sv_session_ringless(files->session), round);
     for (size_t i = 0; i < files->n_rings; i++) {
         const struct sv_ring *r = files->rings[i]->ring;
         uint64_t size = files->rings[i]->size, head = atomic_load(&r->head);
@@ -260,6 +262,7 @@ static int open_client(struct dead_source *s, struct sv_err *err)
             sv_drain_ring(c->drain, i)->lost_overwritten =
                 sv_ring_forgotten(m->ring, m->data, m->size, sv_drain_ring(c->drain, i)->pos);
     }
+    sv_drain_resume_ringless(c->drain, round);
     read_ticks(&s->dead->session, c->drain);
     sv_client_files_name_threads(c->files, c->drain);
     return 1;

@@ -56,5 +56,7 @@ void sv_clients_release(struct sv_clients *g);
 void sv_clients_part(struct sv_clients *g, bool (*leave)(void *ctx, struct sv_client_files *files),
                      void *ctx);
 void sv_clients_refuse(struct sv_clients *g);
+/* Are there rings that could not be opened? Then only recovery can read them. */
+bool sv_clients_are_unread(const struct sv_clients *g);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/files/trusted.h"
 #include "sdk/clients.h"
 #include "sdk/folders.h"
+#include "sdk/ringless.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
 
@@ -29,13 +30,19 @@ struct sv_collect {
     volatile sig_atomic_t is_gone; /* the session file was cut: nothing could be recovered */
     int dir_fd;
     char dir[SV_PATH_MAX];
-    int64_t snapshot_ns;
+    int64_t snapshot_ns, tick_ns;
+    struct sv_ringless_reader ringless; /* programs that could not even become clients */
 };
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
-    struct sv_source *clients = &((struct sv_collect *)source)->clients.source;
-    return clients->next(clients, b, err);
+    struct sv_collect *c = (struct sv_collect *)source;
+    struct sv_source *clients = &c->clients.source;
+    int n = clients->next(clients, b, err);
+    if (n != 0)
+        return n;
+    sv_ringless_report(&c->ringless, source->dict, b, c->tick_ns);
+    return (int)b->n;
 }
 
 static void close_source(struct sv_source *source)
@@ -50,6 +57,7 @@ static void tick(struct sv_collect *c)
     uint64_t n = atomic_load_explicit(&s->n_ticks, memory_order_relaxed);
     s->ticks[n == 0 ? 0 : 1 + (n - 1) % (SV_TICKS_MAX - 1)] = t;
     atomic_store_explicit(&s->n_ticks, n + 1, memory_order_release);
+    c->tick_ns = t.boot_ns;
     if (c->snapshot_ns && t.mono_ns - c->snapshot_ns < SNAPSHOT_MS * 1000000ll)
         return;
     struct sv_snapshot snapshot;
@@ -63,7 +71,7 @@ static int make_dir(struct sv_collect *c, const char *dir, struct sv_err *err)
     char name[32];
     snprintf(name, sizeof name, "record-%d", (int)getpid());
     if (!dir) {
-        c->dir_fd = sv_folder_for_session(name, c->dir, sizeof c->dir);
+        c->dir_fd = sv_folder_for_session(name, NULL, c->dir, sizeof c->dir);
     } else if (snprintf(c->dir, sizeof c->dir, "%s", dir) < (int)sizeof c->dir &&
                mkdir(dir, 0700) == 0) {
         c->dir_fd = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
@@ -128,6 +136,7 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
     snprintf(s->command, sizeof s->command, "collector");
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     sv_clients_init(&c->clients, c->dir_fd, dict, report);
+    sv_ringless_reader_init(&c->ringless, sv_session_ringless(s), dict, s->process.pid);
     tick(c);
     atomic_store(&s->state, SV_SESSION_OPEN);
     *to = c;
@@ -160,6 +169,7 @@ void sv_collect_commit(struct sv_collect *c, uint64_t bytes)
     struct sv_session_file *s = c->session;
     uint64_t round = atomic_load(&s->round) + 1;
     sv_clients_mark(&c->clients, round);
+    sv_ringless_mark(&c->ringless, sv_session_ringless(s), round);
     atomic_store_explicit(&s->bytes[round & 1], bytes, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
     sv_clients_release(&c->clients);

@@ -39,7 +39,6 @@ static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
 /* Causes of losses, as they are in the output. */
 #define SV_LOST_FULL   "ring full"
 #define SV_LOST_NESTED "nested in a signal handler"
-#define SV_LOST_RING   "no ring for the thread"
 #define SV_LOST_OLD    "not kept by the flight recorder"
 
 struct sv_drain;
@@ -69,6 +68,10 @@ size_t sv_drain_bytes(const struct sv_drain *d); /* memory held, besides the dic
 void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
 /* Recovery: reading continues after the mark. */
 void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark);
+/* The same for the losses of those who have no ring: ringless.h. */
+void sv_drain_mark_ringless(const struct sv_drain *d, struct sv_session_file *session,
+                            uint64_t round);
+void sv_drain_resume_ringless(struct sv_drain *d, uint64_t round);
 
 /* A new round: everything committed until now. Returns its bytes. */
 uint64_t sv_drain_round(struct sv_drain *d);

@@ -86,11 +86,20 @@ const char *sv_folder_why(int error)
                           : strerror(error);
 }
 
-int sv_folder_for_session(const char *name, char *path, size_t size)
+static bool is_in(const char *path, const struct sv_folder *f)
+{
+    size_t len = strlen(f->path);
+    return path && strncmp(path, f->path, len) == 0 && path[len] == '/';
+}
+
+int sv_folder_for_session(const char *name, const char *not_in, char *path, size_t size)
 {
     struct sv_folder all[SV_FOLDERS_MAX];
     size_t n = sv_folders(all);
+    errno = ENOSPC;
     for (size_t i = 0; i < n; i++) {
+        if (is_in(not_in, &all[i]))
+            continue;
         int base = sv_folder_open(&all[i], true);
         int fd = base < 0 ? -1 : sv_folder_in(base, all[i].path, name, path, size);
         int error = errno;

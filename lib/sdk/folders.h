@@ -20,9 +20,9 @@ size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX]);
 /* A descriptor of the folder, which is made if it is not there and `makes`. -1: errno says why; EPERM: it is not this user's alone. */
 int sv_folder_open(const struct sv_folder *f, bool makes);
 
-/* Makes the folder of a new session, NAME or NAME and a number, in the first folder that can be used. Its path goes to `path`. Returns its descriptor
- * or -1. */
-int sv_folder_for_session(const char *name, char *path, size_t size);
+/* Makes the folder of a new session, NAME or NAME and a number, in the first folder that can be used and that does not hold the path `not_in`
+ * (NULL: any). Its path goes to `path`. Returns its descriptor or -1. */
+int sv_folder_for_session(const char *name, const char *not_in, char *path, size_t size);
 /* Why there is none, for errno as the function left it. */
 const char *sv_folder_why(int error);
 /* The same in the folder `base`, whose path is `base_path`. */

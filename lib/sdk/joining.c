@@ -10,6 +10,7 @@
 
 #include "core/files/trusted.h"
 #include "sdk/client_files.h"
+#include "sdk/ringless.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,11 +43,11 @@ static bool is_running(const struct sv_session_file *collector)
     return now - far_collector.moved_ns < COLLECTOR_SILENT_MS * 1000000ll;
 }
 
-static int open_collector(const char *dir)
+static int open_collector(const char *dir, int flags)
 {
     struct stat st;
     int folder = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
-    int fd = folder < 0 ? -1 : sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
+    int fd = folder < 0 ? -1 : sv_trusted_file(folder, "session", flags, SV_TRUST_OWN, 0);
     int error = errno;
     if (folder >= 0)
         close(folder);
@@ -62,7 +63,7 @@ static int open_collector(const char *dir)
 /* The collector's session file, to look at. */
 static const struct sv_session_file *map_collector(const char *dir)
 {
-    int fd = open_collector(dir);
+    int fd = open_collector(dir, O_RDONLY);
     if (fd < 0)
         return NULL;
     void *at = mmap(NULL, SV_SESSION_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -96,6 +97,18 @@ bool sv_collector_reads(const char *dir)
     return reads;
 }
 
+/* The collector's page of counters, for whatever cannot be recorded from here on. A forked child has it from its parent. */
+static void use_counters(const char *dir)
+{
+    int fd = sv_ringless_are_used() ? -1 : open_collector(dir, O_RDWR);
+    void *at = fd < 0 ? MAP_FAILED
+                      : mmap(NULL, SV_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, SV_RINGLESS_AT);
+    if (fd >= 0)
+        close(fd);
+    if (at != MAP_FAILED)
+        sv_ringless_use(at);
+}
+
 bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan)
 {
     if (p->session)
@@ -103,6 +116,7 @@ bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan)
     const struct sv_session_file *collector = map_collector(dir);
     if (!collector)
         return false;
+    use_counters(dir);
     if (!sv_files_open(p, dir)) {
         int error = errno;
         munmap((void *)(uintptr_t)collector, SV_SESSION_BYTES);
@@ -111,12 +125,32 @@ bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan)
     }
     p->session->counter = sv_ticks_counter();
     p->session->full = plan->full;
-    p->collector = collector;
-    if (!sv_names_flush())
+    if (!sv_names_flush()) { /* its records could not be read */
+        int error = errno;
+        sv_files_remove(p);
+        __atomic_store_n(&p->session, NULL, __ATOMIC_RELEASE);
+        errno = error;
         return false;
+    }
+    __atomic_store_n(&p->collector, collector, __ATOMIC_RELEASE);
     /* Pairs with the acquire of the collector: from here on it reads us. */
     atomic_store_explicit(&p->session->state, SV_SESSION_CLIENT, memory_order_release);
     return true;
+}
+
+/* Without a system call: its state and its clock readings are in memory that we share. */
+bool sv_collector_is_seen(struct sv_process *p)
+{
+    enum { SILENT_MS = 250 };
+    const struct sv_session_file *c = __atomic_load_n(&p->collector, __ATOMIC_ACQUIRE);
+    if (!c || atomic_load_explicit(&p->session->state, memory_order_acquire) != SV_SESSION_CLIENT ||
+        atomic_load_explicit(&c->state, memory_order_acquire) != SV_SESSION_OPEN)
+        return false;
+    uint64_t n = atomic_load_explicit(&c->n_ticks, memory_order_relaxed);
+    int64_t now = stave_now_ns();
+    if (atomic_exchange(&p->collector_ticks, n) != n)
+        atomic_store(&p->collector_moved_ns, now);
+    return now - atomic_load(&p->collector_moved_ns) < SILENT_MS * 1000000ll;
 }
 
 enum sv_collector_state sv_collector_look(const struct sv_process *p, bool is_thorough)
@@ -165,8 +199,8 @@ bool sv_leave_collector(struct sv_process *p)
         atomic_store(&s->round,
                      atomic_load(&p->collector->round)); /* else the collector has said it */
     bool ok = move_out(p);
-    munmap((void *)(uintptr_t)p->collector, SV_SESSION_BYTES);
-    p->collector = NULL;
+    __atomic_store_n(&p->collector, NULL,
+                     __ATOMIC_RELEASE); /* mapped: others may be looking at it */
     return ok;
 }
 

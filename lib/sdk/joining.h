@@ -17,6 +17,7 @@ bool sv_collector_reads(const char *dir);
 bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan);
 /* is_thorough: asks the system whether the collector's process runs; else only what is known in memory. */
 enum sv_collector_state sv_collector_look(const struct sv_process *p, bool is_thorough);
+bool sv_collector_is_seen(struct sv_process *p); /* it runs, as memory alone shows; asks nobody */
 /* After SV_COLLECTOR_LEFT: the session becomes one of its own, in a directory next to the collector's. */
 bool sv_leave_collector(struct sv_process *p);
 bool sv_joined_flush(const struct sv_process *p); /* false: the collector has left meanwhile */

@@ -14,9 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LOG_BYTES   ((size_t)64 << 20)
-#define TABLE_SLOTS ((size_t)1 << 20)
-enum { CELLS_MAX = 1024, GLOBS_BYTES = 1024, TEXT_MAX = 1000, TRACK_FIRST = 3 };
+#define LOG_BYTES_MAX ((size_t)64 << 20)
+#define LOG_BYTES_MIN ((size_t)1 << 20)
+#define TABLE_SLOTS   ((size_t)1 << 20)
+#define RETRY_NS      1000000000ll
+enum { CELLS_MAX = 1024, GLOBS_BYTES = 1024, TEXT_MAX = 1000, TRACK_FIRST = 3, LOCK_MS = 20 };
 
 struct cell {
     int64_t sum;
@@ -25,7 +27,7 @@ struct cell {
 
 static struct {
     uint8_t *log;
-    size_t log_len;
+    size_t log_len, log_bytes;
     uint32_t *by_track; /* hash table: offset in the log / 8, plus 1 */
     size_t n_tracks;
     uint32_t next_site, next_track;
@@ -103,13 +105,23 @@ static bool open_log(void)
 {
     if (reg.log)
         return true;
-    void *log = mmap(NULL, LOG_BYTES, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t bytes = LOG_BYTES_MAX;
+    void *log = MAP_FAILED; /* as much as a limit of the address space allows */
+    while (bytes >= LOG_BYTES_MIN &&
+           (log = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) == MAP_FAILED)
+        bytes /= 4;
     void *table = mmap(NULL, TABLE_SLOTS * sizeof *reg.by_track, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (log == MAP_FAILED || table == MAP_FAILED)
+    if (log == MAP_FAILED || table == MAP_FAILED) {
+        if (log != MAP_FAILED)
+            munmap(log, bytes);
+        if (table != MAP_FAILED)
+            munmap(table, TABLE_SLOTS * sizeof *reg.by_track);
         return false;
+    }
     reg.by_track = table;
+    reg.log_bytes = bytes;
     reg.log = log;
     return true;
 }
@@ -127,7 +139,7 @@ void sv_registry_drop(void)
 {
     if (!reg.log)
         return;
-    munmap(reg.log, LOG_BYTES);
+    munmap(reg.log, reg.log_bytes);
     munmap(reg.by_track, TABLE_SLOTS * sizeof *reg.by_track);
     reg.log = NULL;
     reg.by_track = NULL;
@@ -141,7 +153,7 @@ struct record {
 
 static void put(struct record *r, const void *bytes, size_t n)
 {
-    if (r->failed || LOG_BYTES - r->at < n + 8) {
+    if (r->failed || reg.log_bytes - r->at < n + 8) {
         r->failed = true;
         return;
     }
@@ -176,7 +188,7 @@ static void put_text(struct record *r, const char *s)
 static struct record begin_record(void)
 {
     struct record r = {reg.log_len, reg.log_len + sizeof(struct sv_name_head), false};
-    r.failed = LOG_BYTES - reg.log_len < sizeof(struct sv_name_head) + 8;
+    r.failed = reg.log_bytes - reg.log_len < sizeof(struct sv_name_head) + 8;
     return r;
 }
 
@@ -195,24 +207,44 @@ static bool end_record(struct record *r, struct sv_name_head head)
     return true;
 }
 
+/* The part of the log from `done` on; the file's beginning is mapped. After a failure it is not tried again for a second.
+ * *is_skipped: the file is out of the program's reach (it has another root, and has closed it); its own writer does not need it, only recovery would. */
+static bool write_names(struct sv_process *p, uint64_t done, bool *is_skipped)
+{
+    uint64_t mapped = p->names_map ? SV_NAMES_MAPPED : 0;
+    if (done < mapped) {
+        uint64_t n = (reg.log_len < mapped ? reg.log_len : mapped) - done;
+        memcpy(p->names_map + done, reg.log + done, (size_t)n);
+        done += n;
+    }
+    if (done == reg.log_len)
+        return true;
+    int64_t failed = atomic_load_explicit(&p->names_failed_ns, memory_order_relaxed);
+    if (failed != 0 && stave_now_ns() - failed < RETRY_NS)
+        return false;
+    struct sv_quiet quiet;
+    sv_quiet_begin(&quiet);
+    int fd = sv_files_names(p);
+    *is_skipped = fd < 0 && !p->collector;
+    errno = 0;
+    bool ok = *is_skipped ||
+              (fd >= 0 && sv_file_write(fd, reg.log + done, reg.log_len - done, done));
+    sv_quiet_end(&quiet);
+    atomic_store(&p->names_failed_ns, ok ? 0 : stave_now_ns());
+    if (!ok)
+        sv_session_count_only("cannot write the names of events", errno ? errno : EIO);
+    return ok;
+}
+
 bool sv_names_flush(void)
 {
     struct sv_process *p = sv_process;
     uint64_t done = atomic_load_explicit(&p->names_written, memory_order_relaxed);
     if (!p->session || p->names_fd < 0 || done == reg.log_len)
         return true;
-    struct sv_quiet quiet;
-    sv_quiet_begin(&quiet);
-    int fd = sv_files_names(p);
-    /* Out of the program's reach (it has another root, and has closed the file): its own writer does not need it, only recovery would. */
-    bool is_skipped = fd < 0 && !p->collector;
-    bool ok = is_skipped ||
-              (fd >= 0 && sv_file_write(fd, reg.log + done, reg.log_len - done, done));
-    sv_quiet_end(&quiet);
-    if (!ok) {
-        sv_session_fail("cannot write the names of events", errno);
+    bool is_skipped = false;
+    if (!write_names(p, done, &is_skipped))
         return false;
-    }
     atomic_store_explicit(&p->names_known, reg.log_len, memory_order_release);
     if (is_skipped)
         return true;
@@ -248,6 +280,7 @@ static int64_t *find_cell(const char *name)
 static void add_site(struct stave_site *site)
 {
     struct record r = begin_record();
+    size_t log_len = reg.log_len;
     put_text(&r, site->cat);
     size_t name_at = r.at;
     put_text(&r, site->name);
@@ -263,6 +296,10 @@ static void add_site(struct stave_site *site)
                                               .id = id,
                                               .value = site->line}))
         return;
+    if (!flush_if_on()) { /* as if it had not been tried */
+        reg.log_len = log_len;
+        return;
+    }
     reg.next_site++;
     bool on_track = site->n_args && site->types[0] == STAVE_I_TRACK;
     site->flags = site->kind == STAVE_KIND_BEGIN && !on_track ? SV_SITE_NESTS : 0;
@@ -278,8 +315,6 @@ static void add_site(struct stave_site *site)
             site->sum = &cells[n_cells++].sum;
         }
     }
-    if (!flush_if_on())
-        return;
     /* Pairs with the acquire of the hot path: flags and sum are there. */
     __atomic_store_n(&site->word, SV_WORD(id, site->kind, site->n_args, 2u + site->n_args),
                      __ATOMIC_RELEASE);
@@ -309,8 +344,10 @@ bool sv_site_register(struct stave_site *site)
         add_site(site);
         if (__atomic_load_n(&site->word, __ATOMIC_RELAXED) != 0)
             link_site(site);
-        bool on = sv_category_on(site->cat) && site->word != 0;
-        __atomic_store_n(&site->state, (uint8_t)on, __ATOMIC_RELAXED);
+        /* One that cannot be registered is on nevertheless: its events are counted as lost. */
+        bool on = sv_category_on(site->cat);
+        uint8_t off = site->word != 0 ? 0 : STAVE_I_NEW;
+        __atomic_store_n(&site->state, on ? 1 : off, __ATOMIC_RELAXED);
     }
     bool on = __atomic_load_n(&site->state, __ATOMIC_RELAXED) == 1;
     sv_unlock();
@@ -478,7 +515,7 @@ void stave_process_name(const char *name)
 bool sv_given_name(char name[SV_GIVEN_NAME])
 {
     name[0] = '\0';
-    if (!sv_process || !sv_lock())
+    if (!sv_process || !sv_lock_within(LOCK_MS)) /* the program never waits for the writer */
         return false;
     memcpy(name, sv_process->name, SV_GIVEN_NAME);
     sv_unlock();

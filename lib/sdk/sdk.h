@@ -69,27 +69,44 @@ struct sv_ring_ref {
 struct sv_session_writer;
 enum sv_session_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED };
 
+/* May a thread make system calls? It cannot ask by itself where the wrong one kills; the writer looks. */
+enum sv_restricted {
+    SV_RESTRICTED_UNKNOWN,
+    SV_RESTRICTED_ASKED,
+    SV_RESTRICTED_NO,
+    SV_RESTRICTED_YES
+};
+
 /* In wiped pages. */
 struct sv_process {
     _Atomic uint32_t ready;
     uint32_t pid;
     uint32_t generation;   /* of forks: distinguishes slices that an ancestor has begun */
-    _Atomic uint32_t lock; /* thread that holds it, 0: free */
+    _Atomic uint64_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
     _Atomic uint32_t n_waiting; /* threads that wait for space */
     /* enum sv_session_writer_state; a futex for those who wait for its end */
     _Atomic uint32_t writer_state;
     _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
+    _Atomic uint32_t restricted;     /* enum sv_restricted; a futex for who asks */
+    _Atomic uint32_t restricted_tid; /* the thread that asks */
     struct sv_session_file *session; /* NULL: no directory yet */
     /* Of a client: the session whose writer reads our rings; else NULL. */
     const struct sv_session_file *collector;
     int64_t collector_looked_ns;
+    _Atomic uint64_t collector_ticks;   /* its clock readings when it was seen to advance … */
+    _Atomic int64_t collector_moved_ns; /* … and when that was */
     _Atomic uint32_t is_orphan; /* a client whose collector is gone: its rings are for recovery */
     bool resumes; /* the next writer begins where a collector has left off, not at the heads */
     _Atomic uint32_t
-        is_out_of_reach;  /* the program ends and cannot remove its files: the writer does */
-    int names_fd, dir_fd; /* use sv_files_names() and sv_files_dir() */
-    struct sv_file_id names_id, dir_id;
+        is_out_of_reach; /* the program ends and cannot remove its files: the writer does */
+    int names_fd, dir_fd, more_fd; /* use sv_files_names(), sv_files_dir() */
+    struct sv_file_id names_id, dir_id, more_id;
+    uint8_t *names_map; /* the first SV_NAMES_MAPPED bytes of the file; NULL: not mapped */
+    _Atomic int64_t names_failed_ns,
+        ring_failed_ns; /* when that was tried in vain; 0: it was not */
+    _Atomic uint32_t
+        lost_slot; /* where this process counts what it cannot record, plus 1; 0: not known yet */
     char dir[SV_PATH_MAX];
     char name[SV_GIVEN_NAME];  /* given by hand, "": none; under the lock */
     _Atomic uint32_t n_named;  /* how often it was given */
@@ -120,7 +137,6 @@ struct sv_process {
     _Atomic uint32_t control_owner;
     int control_cancel; /* the owner's state of cancellation */
     struct sv_quiet control_quiet;
-    _Atomic uint32_t has_said_no_ring;
 };
 
 /* A slice as the program holds it: above what a record says (sv_slice_id) the generation of the process that began it. */
@@ -145,6 +161,7 @@ void sv_unlock(void);
 void sv_wake_writer(void);
 /* A plugin with a copy of the library goes: nothing calls back into it any more, and its memory is given back. */
 void sv_process_unload(void);
+void sv_wait_at(_Atomic uint32_t *at, uint32_t value, unsigned ms); /* while it has this value */
 
 /* ---- emit.c ---- */
 
@@ -186,7 +203,11 @@ void sv_files_remove(struct sv_process *p); /* at the end of the process */
 /* Descriptors of the directory and of the names, opened again if the program has closed them; -1: there are none, or they cannot be reached. */
 int sv_files_dir(struct sv_process *p);
 int sv_files_names(struct sv_process *p);
-bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
+/* Where a ring may be, in this order: DIR/ring.N, MORE/ring.N, or memory without a name, which no other process finds. */
+enum sv_ring_place { SV_RING_IN_DIR, SV_RING_IN_MORE, SV_RING_IN_MEMORY };
+bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, enum sv_ring_place place,
+                  struct sv_ring_ref *out);
+enum { SV_NAMES_MAPPED = 32 << 10 };
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
 /* ---- session.c ---- */
@@ -214,6 +235,9 @@ bool sv_control_try(struct sv_process *p);
 void sv_control_unlock(struct sv_process *p);
 void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
 void sv_session_fail(const char *what, int error); /* tracing off, one line */
+void sv_session_unread(const char *what);          /* nobody reads the rings any more; one line */
+/* What cannot be recorded is counted (ringless.h); one line for all processes of the session. */
+void sv_session_count_only(const char *what, int error);
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
 /* A client whose ring is full: is its collector still there? True: things have changed, look again. */
 bool sv_session_check_collector(void);

@@ -16,6 +16,7 @@
 #include "sdk/folders.h"
 #include "sdk/joining.h"
 #include "sdk/quiet.h"
+#include "sdk/ringless.h"
 #include "sdk/signals.h"
 #include "sdk/ticks.h"
 #include "sdk/writer.h"
@@ -25,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
@@ -67,6 +69,37 @@ void sv_session_fail(const char *what, int error)
         sv_say("%s: %s; tracing is off", what, strerror(error));
     else
         sv_say("%s; tracing is off", what);
+}
+
+/* Records stay in the rings until these are full; what comes then is counted in them. */
+void sv_session_unread(const char *what)
+{
+    if (!atomic_exchange(&sv_process->start_failed, 1) && sv_ringless_may_say())
+        sv_say("%s ('stave recover' saves what is in the rings); further events are lost and "
+               "counted",
+               what);
+}
+
+/* With the path and the variables that change it: whoever reads this has a container with a small /dev/shm, a limit, or another user. */
+void sv_session_count_only(const char *what, int error)
+{
+    const struct sv_process *p = sv_process;
+    if (sv_ringless_may_say())
+        sv_say("%s in %s (STAVE_SESSION_DIR=DIR is another place, STAVE_BUFFER=SIZE another size): "
+               "%s; events without a ring are lost and counted",
+               what, p->dir[0] ? p->dir : collector_dir,
+               error ? strerror(error) : "too many threads");
+}
+
+/* A session that cannot begin. A forked child's events are counted in its parent's. */
+static void say_off(bool is_child, const char *what, const char *why)
+{
+    if (!is_child || !sv_ringless_are_used())
+        sv_say("%s: %s; tracing is off", what, why);
+    else if (sv_ringless_may_say())
+        sv_say("%s (STAVE_SESSION_DIR=DIR is another place for the rings): %s; events of forked "
+               "processes are lost and counted",
+               what, why);
 }
 
 /* ---- one at a time; a thread is not cancelled meanwhile, and gets no signal for what it writes ---- */
@@ -335,24 +368,30 @@ static int start_own(struct sv_process *p, bool is_child)
     char out[SV_OUT_MAX];
     const char *why = sv_destination_name(plan.pattern, p->pid, is_child, out, sizeof out);
     if (why) {
-        sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
+        say_off(is_child, plan.pattern, why);
         return -1;
     }
     if (!sv_lock())
         return -1;
+    bool is_new = !p->session;
     bool ok = sv_files_open(p, NULL) && sv_names_flush();
     int error = errno;
     sv_unlock();
     if (!ok) {
-        sv_say("cannot make a session directory: %s; tracing is off", sv_folder_why(error));
+        say_off(is_child, "cannot make a session directory", sv_folder_why(error));
         return -1;
     }
     use_plan(p);
     struct sv_err err = {0};
     if (!sv_session_writer_start(p, &plan, out, &err)) {
-        sv_say("%s: %s; tracing is off", out, err.msg);
+        say_off(is_child, out, err.msg);
+        if (is_child && is_new) { /* no rings in a session that nobody reads */
+            sv_files_remove(p);
+            __atomic_store_n(&p->session, NULL, __ATOMIC_RELEASE);
+        }
         return -1;
     }
+    sv_ringless_use(sv_session_ringless(p->session));
     atomic_store(&p->start_failed, 0);
     atomic_store(&p->output_failed, 0);
     sv_signals_begin();
@@ -360,13 +399,17 @@ static int start_own(struct sv_process *p, bool is_child)
     return 0;
 }
 
+static void say_orphan(struct sv_process *p)
+{
+    if (!atomic_exchange(&p->is_orphan, 1))
+        sv_say("the collector has exited; 'stave recover' finds the events that the rings hold");
+}
+
 /* A client whose collector has left: a writer and a file of its own, from where the collector has read. */
 static int continue_alone(struct sv_process *p)
 {
     if (plan.is_collected) { /* events are recorded until the rings are full, then counted in them */
-        if (!atomic_exchange(&p->is_orphan, 1))
-            sv_say(
-                "the collector has exited; 'stave recover' finds the events that the rings hold");
+        say_orphan(p);
         return -1;
     }
     if (!sv_leave_collector(p)) {
@@ -424,8 +467,10 @@ int stave_start(const struct stave_options *options)
         if (wanted > 0) {
             plan = fresh;
             status = start_locked(p, false);
-            if (status == 0)
+            if (status == 0) {
                 gates(true);
+                sv_attach(); /* now, while system calls are allowed */
+            }
         } else {
             status = wanted;
         }
@@ -516,7 +561,8 @@ void sv_session_inherit(void)
     sv_control_lock(p);
     if (!p->session && !p->has_writer && start_locked(p, true) != 0) {
         atomic_store(&p->start_failed, 1);
-        gates(false);
+        if (!sv_ringless_are_used()) /* else its events are counted there */
+            gates(false);
     }
     sv_control_unlock(p);
 }
@@ -526,7 +572,7 @@ bool sv_session_check_collector(void)
     struct sv_process *p = sv_process;
     int64_t now = stave_now_ns();
     if (!p->collector || atomic_load_explicit(&p->is_orphan, memory_order_relaxed) ||
-        !sv_control_try(p))
+        sv_collector_is_seen(p) || !sv_control_try(p))
         return false;
     bool is_due = now - p->collector_looked_ns > COLLECTOR_LOOK_MS * 1000000ll;
     if (is_due)
@@ -545,10 +591,9 @@ const char *stave_session(void)
 void stave_count(struct stave_counts *counts)
 {
     struct sv_process *p = sv_process;
-    struct stave_counts c = {.size = sizeof c};
+    struct stave_counts c = {.size = sizeof c, .lost_ring = sv_ringless_mine()};
     if (p && p->session) {
         c.events = atomic_load(&p->session->n_events);
-        c.lost_ring = atomic_load(&p->session->lost_ring);
         c.lost_output = atomic_load(&p->session->lost_output);
         uint32_t n = atomic_load(&p->n_rings);
         for (uint32_t i = 0; i < n; i++) {
@@ -568,8 +613,18 @@ void stave_count(struct stave_counts *counts)
 
 /* ---- with the program ---- */
 
+/* What the first pass through a call site needs, while system calls are allowed: a program that is not traced may restrict itself, too. Where
+ * the address space is limited it is left to the program. */
+static void prepare(void)
+{
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur == RLIM_INFINITY && sv_process_init())
+        sv_registry_init();
+}
+
 __attribute__((constructor)) static void begin_with_program(void)
 {
+    prepare();
     const char *out = sv_trusted_getenv("STAVE_OUT"), *session = sv_trusted_getenv("STAVE_SESSION");
     if (stave_i_obeys_environment && ((out && *out) || (session && *session)))
         stave_start(NULL);
@@ -610,7 +665,9 @@ static void finish(void)
         if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED)
             return; /* the collector cleans up */
         if (plan.is_collected) {
-            drop_returned(p); /* else `stave recover` finds it */
+            drop_returned(p);
+            if (p->dir_fd >= 0) /* `stave recover` finds it */
+                say_orphan(p);
             return;
         }
         sv_control_lock(p);
@@ -624,9 +681,39 @@ static void finish(void)
         sv_files_remove(p);
 }
 
+/* A filter of system calls (seccomp) may kill who makes the wrong one. The writer, which has none, sees it; all but futex() is left to it. */
+static bool is_restricted(struct sv_process *p)
+{
+    if (!p->has_writer)
+        return false;
+    uint32_t none = SV_RESTRICTED_UNKNOWN;
+    const struct sv_ring *ring = sv_self->ring;
+    atomic_store(&p->restricted_tid, ring ? atomic_load(&ring->tid) : p->pid);
+    atomic_compare_exchange_strong(&p->restricted, &none, SV_RESTRICTED_ASKED);
+    sv_wake_writer();
+    while (atomic_load(&p->restricted) == SV_RESTRICTED_ASKED &&
+           atomic_load(&p->writer_state) == SV_WRITER_RUNS)
+        sv_wait_at(&p->restricted, SV_RESTRICTED_ASKED, 10);
+    return atomic_load(&p->restricted) == SV_RESTRICTED_YES;
+}
+
+static void leave_end_to_writer(struct sv_process *p)
+{
+    atomic_store(&p->is_ending, 1);
+    sv_wake_writer();
+    while (atomic_load(&p->writer_state) == SV_WRITER_RUNS)
+        sv_wait_at(&p->writer_state, SV_WRITER_RUNS, 100);
+}
+
 void stave_finish(void)
 {
     sigset_t mask;
+    if (!sv_process || atomic_load(&sv_process->ready) != 2 || !sv_process->session)
+        return; /* nothing was started */
+    if (is_restricted(sv_process)) {
+        leave_end_to_writer(sv_process);
+        return;
+    }
     sv_signals_hold(&mask); /* until nothing is left behind */
     finish();
     sv_signals_release(&mask);

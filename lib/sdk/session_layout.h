@@ -3,6 +3,7 @@
  *   DIR/session   struct sv_session_file: who, which clock, how much of the output is whole
  *   DIR/names     a log of struct sv_name_head records: call sites and tracks
  *   DIR/ring.N    struct sv_ring, then `size` bytes of records
+ *   MORE/ring.N   the same, where DIR had no space for it
  *   DIR/PID-…/    a client: another process with the same files, whose rings the collector of DIR empties into its output
  *
  * Readers must trust nothing in them: another process wrote them, and may have died at any instruction. */
@@ -17,7 +18,7 @@
 
 #define SV_SESSION_MAGIC  0x31535645u /* "EVS1" */
 #define SV_RING_MAGIC     0x31525645u
-#define SV_LAYOUT_VERSION 5u
+#define SV_LAYOUT_VERSION 6u
 
 enum {
     SV_RINGS_MAX = 4096,
@@ -90,7 +91,7 @@ enum { SV_MARK_SLICES = 48 };
  * sv_session_file.round. */
 struct sv_mark {
     _Atomic uint64_t round, pos;
-    _Atomic uint64_t lost_full, lost_nested, lost_ring; /* the last one is the session's */
+    _Atomic uint64_t lost_full, lost_nested;
     int64_t until_ns;  /* no slice on a named track is later in the output */
     uint32_t n_lanes;  /* at most, of any track */
     uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are recorded */
@@ -99,7 +100,7 @@ struct sv_mark {
 
 /* What the output has of a ring, as plain numbers. */
 struct sv_ring_progress {
-    uint64_t pos, lost_full, lost_nested, lost_ring;
+    uint64_t pos, lost_full, lost_nested;
     const struct sv_mark *mark; /* where they are from, NULL: nothing was committed */
 };
 
@@ -184,7 +185,7 @@ struct sv_session_file {
     uint32_t full;    /* enum stave_full */
     _Atomic uint32_t n_rings;
     _Atomic uint64_t names_bytes; /* whole records in `names` */
-    _Atomic uint64_t lost_ring, lost_output, n_events;
+    _Atomic uint64_t lost_output, n_events;
     /* The journal. Round r: marks and bytes[r & 1] are prepared, the output is written, round = r makes it so. A reader
      * believes bytes[round & 1] of the output, and of each ring the newest mark whose round is not past it. */
     _Atomic uint64_t round;
@@ -195,9 +196,36 @@ struct sv_session_file {
     char part[SV_PATH_MAX]; /* growing name */
     char command[256];
     char name[SV_GIVEN_NAME]; /* of the process: given by hand, else of the program */
+    char more[SV_PATH_MAX]; /* a second directory, for rings that found no space in DIR; "": none */
 };
 _Static_assert(sizeof(struct sv_session_file) <= 2 * SV_PAGE, "two pages");
-#define SV_SESSION_BYTES (2 * SV_PAGE)
+
+/* ---- losses of those who have no ring ----
+ *
+ * The third page of the session file. Every forked process has it mapped, and counts in it what it cannot record: a thread without a ring, a
+ * child that could not make a session. The marks say what the output has of it, as those of the rings do. */
+struct sv_lost_slot {
+    _Atomic uint32_t pid; /* 0: free */
+    uint32_t unused;
+    _Atomic uint64_t lost;
+    _Atomic uint64_t marked[2]; /* as of mark_round[] */
+};
+enum { SV_LOST_SLOTS = 126 }; /* the last one is for all processes that found no other */
+
+struct sv_ringless {
+    _Atomic uint64_t mark_round[2];
+    _Atomic uint32_t has_said; /* one line per session, whoever says it */
+    uint32_t unused[11];
+    struct sv_lost_slot slots[SV_LOST_SLOTS];
+};
+_Static_assert(sizeof(struct sv_ringless) == SV_PAGE, "one page");
+#define SV_RINGLESS_AT   (2 * SV_PAGE)
+#define SV_SESSION_BYTES (SV_RINGLESS_AT + SV_PAGE)
+
+static inline struct sv_ringless *sv_session_ringless(const struct sv_session_file *s)
+{
+    return (struct sv_ringless *)((uintptr_t)s + SV_RINGLESS_AT);
+}
 
 /* ---- names ---- */
 

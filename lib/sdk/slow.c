@@ -8,6 +8,7 @@
  * thread is counted as lost instead of waiting for itself. */
 #include "sdk/sdk.h"
 
+#include "sdk/ringless.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@
 
 enum { SLAB_BYTES = 64 << 10, FORK_WAITS = 2000, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
 enum { WAIT_NS_MIN = 20000, WAIT_NS_MAX = 200000 };
+#define RETRY_NS 1000000000ll /* a ring that could not be made is tried again after this time */
 
 struct sv_process *sv_process;
 static pthread_key_t ended_key;
@@ -34,14 +36,26 @@ static uint32_t this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* ---- the lock: the holder's number, and whether others wait. Taking it is one instruction, so that a signal handler sees either
- * nobody or its own thread ---- */
+/* ---- the lock: the holder, and whether others wait. Taking it is one instruction, so that a signal handler sees either nobody or its own
+ * thread. A thread is known by an address of its own: asking the system for its number would be a system call. ---- */
 
-#define WAITERS 0x80000000u
+static _Thread_local uint64_t own_address __attribute__((tls_model("initial-exec")));
+#define WAITERS ((uint64_t)1)
+
+static uint64_t lock_name(void)
+{
+    return (uint64_t)(uintptr_t)&own_address;
+}
 
 static void futex(_Atomic uint32_t *at, int op, uint32_t value)
 {
     syscall(SYS_futex, at, op, value, NULL, NULL, 0);
+}
+
+/* The half of the lock that has the bit of the waiters. */
+static _Atomic uint32_t *low_half(_Atomic uint64_t *lock)
+{
+    return (_Atomic uint32_t *)(uintptr_t)lock + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
 bool sv_lock(void)
@@ -49,7 +63,7 @@ bool sv_lock(void)
     struct sv_process *p = sv_process;
     if (!p)
         return false;
-    uint32_t me = this_thread(), mine = me, seen = 0;
+    uint64_t me = lock_name(), mine = me, seen = 0;
     while (!atomic_compare_exchange_strong_explicit(&p->lock, &seen, mine, memory_order_acquire,
                                                     memory_order_relaxed)) {
         if ((seen & ~WAITERS) == me)
@@ -57,11 +71,11 @@ bool sv_lock(void)
         mine = me | WAITERS; /* others may wait, too: each waiter wakes the next one */
         if (seen == 0)
             continue;
-        uint32_t marked = seen | WAITERS;
+        uint64_t marked = seen | WAITERS;
         if (seen == marked ||
             atomic_compare_exchange_strong_explicit(&p->lock, &seen, marked, memory_order_relaxed,
                                                     memory_order_relaxed))
-            futex(&p->lock, FUTEX_WAIT_PRIVATE, marked);
+            futex(low_half(&p->lock), FUTEX_WAIT_PRIVATE, (uint32_t)marked);
         seen = 0;
     }
     return true;
@@ -71,8 +85,8 @@ bool sv_lock_within(unsigned ms)
 {
     struct sv_process *p = sv_process;
     for (unsigned i = 0; i <= 10 * ms; i++) {
-        uint32_t nobody = 0;
-        if (atomic_compare_exchange_strong_explicit(&p->lock, &nobody, this_thread(),
+        uint64_t nobody = 0;
+        if (atomic_compare_exchange_strong_explicit(&p->lock, &nobody, lock_name(),
                                                     memory_order_acquire, memory_order_relaxed))
             return true;
         usleep(100);
@@ -84,7 +98,7 @@ void sv_unlock(void)
 {
     struct sv_process *p = sv_process;
     if (atomic_exchange_explicit(&p->lock, 0, memory_order_release) & WAITERS)
-        futex(&p->lock, FUTEX_WAKE_PRIVATE, 1);
+        futex(low_half(&p->lock), FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* ---- the process ---- */
@@ -206,7 +220,7 @@ bool sv_process_init(void)
         make_key_once();
         p->pid = (uint32_t)getpid();
         p->generation = ++generation;
-        p->names_fd = p->dir_fd = -1;
+        p->names_fd = p->dir_fd = p->more_fd = -1;
         if (getrandom(&p->flow_base, sizeof p->flow_base, GRND_NONBLOCK) != sizeof p->flow_base)
             p->flow_base = sv_ticks_raw(SV_COUNTER_MONOTONIC) * 0x9e3779b97f4a7c15u ^ p->pid;
         atomic_store_explicit(&p->ready, 2, memory_order_release);
@@ -284,6 +298,32 @@ static uint64_t ring_bytes(const struct sv_process *p, uint32_t n)
     return p->ring_bytes >> (n < RINGS_MEDIUM ? 2 : 4);
 }
 
+static bool make_ring_in(struct sv_process *p, uint32_t n, enum sv_ring_place from,
+                         enum sv_ring_place to)
+{
+    int error = 0; /* of the first place */
+    for (uint64_t bytes = ring_bytes(p, n); bytes >= SV_RING_BYTES_MIN; bytes >>= 1) {
+        for (enum sv_ring_place place = from; place <= to; place++) {
+            if (sv_ring_open(p, n, bytes, place, &p->rings[n]))
+                return true;
+            error = place == from ? errno : error;
+        }
+    }
+    errno = error;
+    return false;
+}
+
+/* Where there is no space, elsewhere; then a smaller one. Memory without a name comes last: neither a collector nor recovery finds it. */
+static bool make_ring(struct sv_process *p, uint32_t n)
+{
+    if (make_ring_in(p, n, SV_RING_IN_DIR, SV_RING_IN_MORE))
+        return true;
+    int error = errno;
+    bool ok = !p->collector && make_ring_in(p, n, SV_RING_IN_MEMORY, SV_RING_IN_MEMORY);
+    errno = error;
+    return ok;
+}
+
 static struct sv_ring_ref *take_ring(struct sv_process *p)
 {
     uint32_t n = atomic_load_explicit(&p->n_rings, memory_order_relaxed);
@@ -292,13 +332,7 @@ static struct sv_ring_ref *take_ring(struct sv_process *p)
         ref = find_ended_ring(p, n);
     if (ref || n == SV_RINGS_MAX)
         return ref;
-    uint64_t bytes = ring_bytes(p, n);
-    while (bytes >= SV_RING_BYTES_MIN && !sv_ring_open(p, n, bytes, &p->rings[n])) {
-        if (errno != ENOSPC && errno != ENOMEM && errno != EFBIG)
-            return NULL;
-        bytes >>= 1;
-    }
-    if (bytes < SV_RING_BYTES_MIN)
+    if (!make_ring(p, n))
         return NULL;
     atomic_store_explicit(&p->n_rings, n + 1, memory_order_release);
     atomic_store_explicit(&p->session->n_rings, n + 1, memory_order_release);
@@ -331,16 +365,11 @@ static struct sv_thread *attach_locked(struct sv_process *p)
     return t;
 }
 
-/* Without a single ring there is no tracing; one thread without a ring is a loss that is counted. */
-static void report_no_ring(struct sv_process *p, int error)
+/* Was there no ring a short time ago? Events of threads without one make no system calls. */
+static bool has_just_failed(const _Atomic int64_t *when_ns)
 {
-    if (atomic_exchange(&p->has_said_no_ring, 1))
-        return;
-    if (atomic_load(&p->n_rings) == 0)
-        sv_session_fail("cannot make a ring for events", error);
-    else
-        sv_say("cannot make a ring for another thread: %s; its events are lost and counted",
-               error ? strerror(error) : "too many threads");
+    int64_t when = atomic_load_explicit(when_ns, memory_order_relaxed);
+    return when != 0 && stave_now_ns() - when < RETRY_NS;
 }
 
 struct sv_thread *sv_attach(void)
@@ -348,6 +377,8 @@ struct sv_thread *sv_attach(void)
     if (!sv_process_init())
         return NULL;
     struct sv_process *p = sv_process;
+    if (has_just_failed(&p->ring_failed_ns))
+        return NULL;
     if (!p->session) /* a forked child's first event */
         sv_session_inherit();
     if (!p->session || !sv_lock())
@@ -360,13 +391,85 @@ struct sv_thread *sv_attach(void)
     sv_quiet_end(&quiet);
     sv_unlock();
     if (!t) {
-        report_no_ring(p, error);
+        atomic_store(&p->ring_failed_ns, stave_now_ns());
+        sv_session_count_only("cannot make a ring", error);
         return NULL;
     }
+    atomic_store(&p->ring_failed_ns, 0);
     if (atomic_load(&key_made) == 2)
         pthread_setspecific(ended_key, t);
     sv_self = t;
     return t;
+}
+
+/* ---- who has no ring ---- */
+
+static void count(_Atomic uint64_t *lost)
+{
+    atomic_fetch_add_explicit(lost, 1, memory_order_relaxed);
+}
+
+static struct sv_ringless *counters; /* ordinary memory: forked children count in the same page */
+
+void sv_ringless_use(struct sv_ringless *page)
+{
+    counters = page;
+    if (sv_process)
+        atomic_store(&sv_process->lost_slot, 0);
+}
+
+bool sv_ringless_are_used(void)
+{
+    return counters != NULL;
+}
+
+void sv_ringless_begin(struct sv_ringless *page)
+{
+    for (unsigned i = 0; i < SV_LOST_SLOTS; i++)
+        atomic_store_explicit(&page->slots[i].lost, 0, memory_order_relaxed);
+    atomic_store(&page->has_said, 0);
+}
+
+/* By the number of the process: one that ended before with the same number has the same track. */
+static uint32_t find_slot(struct sv_ringless *page, uint32_t pid)
+{
+    for (uint32_t i = 0; i < SV_LOST_SLOTS - 1; i++) {
+        uint32_t seen = 0;
+        if (atomic_compare_exchange_strong(&page->slots[i].pid, &seen, pid) || seen == pid)
+            return i;
+    }
+    return SV_LOST_SLOTS - 1;
+}
+
+static struct sv_lost_slot *my_slot(void)
+{
+    struct sv_ringless *page = counters;
+    if (!page || !sv_process_init())
+        return NULL;
+    uint32_t slot = atomic_load_explicit(&sv_process->lost_slot, memory_order_relaxed);
+    if (slot == 0) {
+        slot = find_slot(page, sv_process->pid) + 1;
+        atomic_store_explicit(&sv_process->lost_slot, slot, memory_order_relaxed);
+    }
+    return &page->slots[slot - 1];
+}
+
+void sv_ringless_count(void)
+{
+    struct sv_lost_slot *slot = my_slot();
+    if (slot)
+        count(&slot->lost);
+}
+
+uint64_t sv_ringless_mine(void)
+{
+    uint32_t slot = sv_process ? atomic_load(&sv_process->lost_slot) : 0;
+    return counters && slot ? atomic_load(&counters->slots[slot - 1].lost) : 0;
+}
+
+bool sv_ringless_may_say(void)
+{
+    return !counters || !atomic_exchange(&counters->has_said, 1);
 }
 
 /* ---- a full ring ---- */
@@ -376,6 +479,12 @@ void sv_wake_writer(void)
     struct sv_process *p = sv_process;
     atomic_fetch_add_explicit(&p->wake, 1, memory_order_release);
     futex(&p->wake, FUTEX_WAKE_PRIVATE, 1);
+}
+
+void sv_wait_at(_Atomic uint32_t *at, uint32_t value, unsigned ms)
+{
+    struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+    syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
 }
 
 /* A signal handler must not come in between. */
@@ -390,17 +499,13 @@ static void set_limit(struct sv_thread *t, uint64_t full_limit)
     t->busy = 0;
 }
 
-/* The hot path comes back here at the latest after a quarter of the ring, so that a burst wakes a sleeping writer before the ring
- * is full, and the hot path need not look. Returns the tail that it saw. */
-static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
+/* Nobody is woken here: that would be a system call, and the program may have forbidden itself all of them. The writer looks at the rings
+ * by the clock. Returns the tail that it saw. */
+static uint64_t refresh_limit(struct sv_thread *t)
 {
-    uint64_t size = t->ring->size, kept = t->full_limit - t->limit;
     /* Pairs with the release of the writer: it has read what is before the tail. */
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-    uint64_t soon = t->head + kept + need + size / 4;
-    set_limit(t, soon < tail + size ? soon : tail + size);
-    if (t->head - tail >= size / 2)
-        sv_wake_writer();
+    set_limit(t, tail + t->ring->size);
     return tail;
 }
 
@@ -449,9 +554,10 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
     uint64_t ns = t->ring->size / 16;
     ns = ns < WAIT_NS_MIN ? WAIT_NS_MIN : ns > WAIT_NS_MAX ? WAIT_NS_MAX : ns;
     for (;;) {
-        uint64_t tail = refresh_limit(t, need); /* wakes the writer if it sleeps */
+        uint64_t tail = refresh_limit(t);
         if (t->head + need <= t->limit)
             return true;
+        sv_wake_writer();
         if (tail == t->head) /* empty and yet no space: the open slices have reserved it all */
             return false;
         bool is_off = atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0 ||
@@ -477,17 +583,6 @@ static bool wait_for_space(struct sv_thread *t, uint64_t need)
     return ok;
 }
 
-static void count(_Atomic uint64_t *lost)
-{
-    atomic_fetch_add_explicit(lost, 1, memory_order_relaxed);
-}
-
-static void count_ringless(void)
-{
-    if (sv_process && sv_process->session)
-        count(&sv_process->session->lost_ring);
-}
-
 static bool make_space(struct sv_thread *t, uint64_t need)
 {
     if (need > t->ring->size / 4) /* too large for this ring */
@@ -496,7 +591,7 @@ static bool make_space(struct sv_thread *t, uint64_t need)
         overwrite(t, need);
         return true;
     }
-    refresh_limit(t, need);
+    refresh_limit(t);
     if (t->head + need <= t->limit)
         return true;
     if (sv_process->collector && sv_session_check_collector())
@@ -517,14 +612,15 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values, struct sv_
     }
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     if (word == 0) {
-        if (!sv_site_register(site) && !is_end) {
-            if (__atomic_load_n(&site->state, __ATOMIC_RELAXED))
-                count_ringless(); /* on, but it could not be registered here */
-            return 0;
-        }
+        bool is_on = sv_site_register(site) || (__atomic_load_n(&site->state, __ATOMIC_RELAXED) &&
+                                                atomic_load(&sv_epoch) != 0);
         word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
+        if (word == 0 && is_on && !is_end)
+            sv_ringless_count(); /* it could not be registered here */
+        if (word == 0 || (!is_on && !is_end))
+            return 0;
     }
-    if (word == 0 || (!is_end && !__atomic_load_n(&site->state, __ATOMIC_RELAXED))) {
+    if (!is_end && !__atomic_load_n(&site->state, __ATOMIC_RELAXED)) {
         if (t->ring && atomic_load(&sv_epoch) == 0) /* the session has ended on its way here */
             count(&t->ring->lost_full);
         return 0;
@@ -532,7 +628,8 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values, struct sv_
     if (!t->ring) {
         t = sv_attach();
         if (!t) {
-            count_ringless();
+            if (!is_end && atomic_load(&sv_epoch) != 0)
+                sv_ringless_count();
             return 0;
         }
     }
@@ -555,7 +652,7 @@ bool stave_i_first(struct stave_site *site)
     bool on = sv_site_register(site);
     if (!on && __atomic_load_n(&site->state, __ATOMIC_RELAXED) == STAVE_I_NEW &&
         atomic_load(&sv_epoch) != 0)
-        count_ringless(); /* in a signal handler: not this time */
+        sv_ringless_count(); /* in a signal handler: not this time */
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return on;

@@ -1,6 +1,6 @@
 /* The writer: one thread of the traced process that moves its rings to the output.
  *
- * Woken by a timer, and by threads that wait for ring space; never by the hot path. A round reads the heads, the names and a clock pair, pumps
+ * Looks at the rings by the clock, more often while they fill, and is woken by threads that wait for ring space; never by who records. A round reads the heads, the names and a clock pair, pumps
  * events to the sink, and commits: the output is flushed, the journal of the session is written (session_layout.h), and only then the
  * tails move. So whatever the rings have given up is in the file, and what the file does not have is still in the rings, at every
  * instruction.
@@ -13,6 +13,7 @@
 #include "sdk/destination.h"
 #include "sdk/drain.h"
 #include "sdk/own_table.h"
+#include "sdk/ringless.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,7 +42,10 @@ enum {
     BATCHES_PER_LOOK = 16,
     ROUND_BYTES = 64 << 10,
     LAST_ROUNDS = 200,
-    NEAR_LIMIT_BYTES = 1 << 20
+    NEAR_LIMIT_BYTES = 1 << 20,
+    PEEK_MIN_US = 500,
+    ALONE_MS = 250,
+    LOCK_MS = 20
 };
 
 int64_t sv_session_writer_now_ns(void)
@@ -107,7 +112,7 @@ static void meet_rings(struct sv_session_writer *w)
 static bool copy_name(const struct sv_drain_ring *r, char text[SV_GIVEN_NAME])
 {
     memset(text, 0, SV_GIVEN_NAME);
-    if (!sv_lock())
+    if (!sv_lock_within(LOCK_MS)) /* the program never waits for the writer */
         return false;
     bool is_same = atomic_load(&r->ring->owner) == r->owner;
     bool is_given = r->ring->name[0] != '\0';
@@ -241,7 +246,7 @@ static uint64_t space_left(const struct sv_session_writer *w)
     uint64_t bytes = last_point(w)->bytes, left = UINT64_MAX;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         left = limit.rlim_cur > bytes ? limit.rlim_cur - bytes : 0;
-    if (statvfs(w->part, &fs) == 0 && fs.f_bavail < left / fs.f_frsize)
+    if (fstatvfs(w->part_fd, &fs) == 0 && fs.f_bavail < left / fs.f_frsize)
         left = (uint64_t)fs.f_bavail * fs.f_frsize;
     return left;
 }
@@ -257,6 +262,7 @@ static void commit(struct sv_session_writer *w)
     uint64_t round = w->round + 1;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
         sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
+    sv_drain_mark_ringless(w->drain, s, round);
     sv_clients_mark(&w->clients, round);
     atomic_store_explicit(&s->bytes[round & 1], last_point(w)->bytes, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
@@ -379,10 +385,83 @@ static void last_rounds(struct sv_session_writer *w)
     }
 }
 
+/* Is a ring filling up, which this writer could empty? *heads changes when something was recorded. */
+static bool is_filling(const struct sv_session_writer *w, uint64_t *heads)
+{
+    bool can_empty = w->plan.full != STAVE_FULL_OVERWRITE && !leaves_rings(w), is_filling = false;
+    uint32_t n = atomic_load_explicit(&w->process->n_rings, memory_order_acquire);
+    *heads = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct sv_ring *r = w->process->rings[i].ring;
+        uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+        *heads += head;
+        is_filling |= head - atomic_load_explicit(&r->tail, memory_order_relaxed) > r->size / 4 &&
+                      can_empty;
+    }
+    return is_filling;
+}
+
+/* Nobody wakes the writer when a ring fills up: it looks at the heads meanwhile, every PEEK_MIN_US while they move. */
 static void wait_for_work(struct sv_session_writer *w, uint32_t seen, unsigned us)
 {
-    struct timespec limit = {.tv_nsec = us * 1000l};
-    syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+    while (us > 0) {
+        uint64_t heads;
+        unsigned step = w->peek_us < PEEK_MIN_US ? PEEK_MIN_US : w->peek_us;
+        step = step < us ? step : us;
+        struct timespec limit = {.tv_nsec = step * 1000l};
+        syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+        if (atomic_load(&w->process->wake) != seen || is_filling(w, &heads))
+            return;
+        w->peek_us = heads != w->heads ? PEEK_MIN_US : step + step / 4;
+        w->heads = heads;
+        us -= step;
+    }
+}
+
+/* ---- what only this thread can see ---- */
+
+/* The text of a file of /proc; "": it cannot be read. */
+static void read_proc(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
+    text[n > 0 ? n : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* A thread that is about to end the program asks whether system calls may kill it. */
+static void answer_restricted(struct sv_process *p)
+{
+    char path[64], text[4096];
+    if (atomic_load(&p->restricted) != SV_RESTRICTED_ASKED)
+        return;
+    snprintf(path, sizeof path, "/proc/self/task/%u/status", atomic_load(&p->restricted_tid));
+    read_proc(path, text, sizeof text);
+    const char *mode = strstr(text, "\nSeccomp:\t");
+    bool is_free = !mode || mode[10] == '0';
+    atomic_store(&p->restricted, is_free ? SV_RESTRICTED_NO : SV_RESTRICTED_YES);
+    syscall(SYS_futex, &p->restricted, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Have all threads of the program exited, the first one by pthread_exit() or the system call? Then this one alone would keep the process. */
+static bool is_alone(struct sv_session_writer *w)
+{
+    struct stat st;
+    char text[1024];
+    int64_t now = sv_session_writer_now_ns();
+    if (now - w->alone_ns < ALONE_MS * 1000000ll)
+        return false;
+    w->alone_ns = now;
+    if (stat("/proc/self/task", &st) != 0 || st.st_nlink > 4) /* two more than there are threads */
+        return false;
+    read_proc("/proc/self/stat", text, sizeof text);
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z')
+        return false;
+    const char *status = strrchr(text, ' '); /* the last field: as wait() sees it */
+    w->alone_status = (int)strtol(status, NULL, 10);
+    return true;
 }
 
 /* Not while a fork is under way: the child would find locks of the allocator taken by a thread that it does not have. Allocators other than
@@ -404,7 +483,7 @@ static void end_work(struct sv_process *p)
 }
 
 /* Each round costs a switch of threads, clock readings and cold caches, whatever it finds: one that found little waits longer, up to where
- * it finds a good share of ROUND_BYTES. A burst meanwhile wakes the writer by itself. */
+ * it finds a good share of ROUND_BYTES. */
 static unsigned next_period(unsigned us, uint64_t bytes)
 {
     unsigned longer = us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
@@ -436,6 +515,9 @@ static void loop(struct sv_session_writer *w)
         end_work(w->process);
         if (must)
             atomic_store_explicit(&w->flush_done, asked, memory_order_release);
+        answer_restricted(w->process);
+        if (bytes == 0 && is_alone(w))
+            atomic_store(&w->process->is_ending, 1);
         us = next_period(us, bytes);
         if (bytes < ROUND_BYTES)
             wait_for_work(w, seen, us);
@@ -484,7 +566,8 @@ static void report_losses(const struct sv_session_writer *w)
 {
     uint64_t lost = w->reported_full + w->reported_other;
     const char *were = lost == 1 ? "event was" : "events were";
-    bool is_reported = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
+    bool is_reported = w->failed || atomic_load(&w->process->start_failed) || /* when it failed */
+                       atomic_load(&sv_session_ringless(w->process->session)->has_said);
     if (lost == 0 || is_reported)
         return;
     if (w->reported_full)
@@ -505,6 +588,8 @@ static void finish(struct sv_session_writer *w)
         last_rounds(w);
         name_threads(w, true);
         commit(w);
+        if (sv_clients_are_unread(&w->clients)) /* mapping them takes memory: recovery has it */
+            sv_out_of_memory(0);
         if (!leaves_rings(w))
             sv_clients_part(&w->clients, sv_hand_over, w);
     }
@@ -548,9 +633,10 @@ static void serve(struct sv_session_writer *w)
         end_work(w->process);
         char line[SV_PATH_MAX + 32];
         snprintf(line, sizeof line, "%s: out of memory", w->out);
-        sv_session_fail(line, 0);
+        sv_session_unread(line);
         sv_clients_refuse(&w->clients);
         while (!must_end(w)) {
+            answer_restricted(w->process);
             atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
             wait_for_work(w, atomic_load(&w->process->wake), PERIOD_MAX_US);
         }
@@ -602,9 +688,12 @@ static void begin_rings(struct sv_session_writer *w, bool resumes)
     }
     atomic_store(&s->n_ticks, 0);
     atomic_store(&s->n_events, 0);
-    atomic_store(&s->lost_ring, 0);
     atomic_store(&s->lost_output, 0);
     w->round = atomic_load(&s->round);
+    if (resumes)
+        sv_drain_resume_ringless(w->drain, w->round);
+    else
+        sv_ringless_begin(sv_session_ringless(s));
 }
 
 static int open_sink(struct sv_session_writer *w, struct sv_err *err)
@@ -695,9 +784,12 @@ static void *run(void *arg)
     if (w->fd >= 0)
         sv_stream_close(w);
     sv_part_close(w);
-    if (atomic_load(&p->is_out_of_reach) && atomic_load(&p->session->state) == SV_SESSION_CLOSED)
-        sv_files_remove(p);
+    bool is_left = atomic_load(&p->is_out_of_reach) || (ok && !atomic_load(&w->stop));
+    if (is_left && atomic_load(&p->session->state) == SV_SESSION_CLOSED)
+        sv_files_remove(p); /* nobody else does */
     end_thread(p);
+    if (WIFEXITED(w->alone_status) && WEXITSTATUS(w->alone_status) != 0)
+        syscall(SYS_exit_group, WEXITSTATUS(w->alone_status)); /* the last thread's counts */
     return NULL;
 }
 

@@ -52,7 +52,10 @@ struct sv_session_writer {
     struct sv_clients clients; /* forked children */
     uint64_t names_read;
     uint64_t uncommitted; /* bytes of rings read since the last commit */
-    int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
+    int64_t commit_ns, snapshot_ns, named_ns, tick_ns, alone_ns;
+    uint64_t heads;   /* of the rings, together, when it last looked … */
+    unsigned peek_us; /* … and when it looks again */
+    int alone_status; /* of the program's first thread, which has exited; else 0 */
     uint32_t n_named; /* of the process */
     uint64_t round;
     bool failed; /* the output takes nothing any more: what comes is read and counted */

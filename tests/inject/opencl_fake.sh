@@ -25,4 +25,10 @@ check "refuses: all counted" test "$(grep -E 'loss .*the queue has no profiling'
 count fails "commands that fail" 'instant .*"pretend" .*error=-5' 1000
 count fails "the others" 'begin .*"pretend" cat="kernel"' 1000
 count threads "four threads, two queues" 'begin .*"pretend" cat="kernel"' 8000
+# What was waited for is there, although the program ends by _exit.
+run_any quits 0 env STAVE_OUT=quits.pftrace "$program" "$library" quits
+"$STAVE" recover -q quits.pftrace >/dev/null 2>&1
+"$STAVE" cat -q quits.pftrace >quits.text 2>/dev/null
+count quits "every kernel that was waited for" 'begin .*"pretend" cat="kernel"' 600
+count quits "the copy whose call has blocked" 'begin .* cat="gpu_memcpy"' 1
 check "off: without STAVE_OUT" "$program" "$library" threads

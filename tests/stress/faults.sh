@@ -55,7 +55,6 @@ series() {
 }
 series "the disk is full" write 28 0 1 2 5 11 23
 series "the disk is broken" write 5 0 3 14
-series "names cannot be written" pwrite 28 0 1 2 3
 series "no space for rings" posix_fallocate 28 0 1 2
 series "no address space" mmap 12 0 1 2 3 4 5 6 8 10
 series "read-only" open 30 0 1 2 3 4 5 6 7 8 9 10 12 14

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The hot path's object refers to nothing that allocates, locks, prints or enters the kernel; a closed gate is one load and one branch.
+# The hot path's object refers to nothing that allocates, locks, prints or enters the kernel; a closed gate is one load and one branch. No event
+# makes a system call, neither one of a new call site nor one that finds its ring full.
 set -uo pipefail
 case $BUILD in *asan | *tsan | *fuzz) echo "instrumented code calls its runtime"; exit 77 ;; esac
 object=$(find "$BUILD" -path '*sv_sdk.dir*' -name 'emit.c.o' | head -n 1)
@@ -21,11 +22,16 @@ for flags in "-O2 -fPIE" "-O2 -fPIC"; do
   if [ "$loads" -le 1 ] && [ "$branches" = 1 ]; then echo "ok gate $flags: one load, one branch"; else
     echo "not ok gate $flags: $loads loads, $branches branches: $(echo "$path" | tr '\n' ' ')"; fi
 done
+# Hundreds of full rings in a thread that a system call would kill (hostile_memory.c).
+for full in drop overwrite; do
+  (cd "$TMP" && STAVE_FULL=$full STAVE_BUFFER=16k STAVE_SESSION_DIR=$TMP/sessions STAVE_OUT=calls.pftrace "$BUILD/tests/stress/hostile_memory" filter 1 200000) >"$TMP/calls" 2>&1; code=$?
+  if [ $code = 7 ]; then echo "ok no system call: $full"; else echo "not ok no system call: $full: exit $code: $(cat "$TMP/calls")"; fi
+done
 lib=$BUILD/libstave.so
 needed=$(readelf -d "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so|ld-linux|libpthread|libdl|libm\.so)')
 if [ -z "$needed" ]; then echo "ok library needs libc only"; else echo "not ok library needs $needed"; fi
 strip -o "$TMP/stripped.so" "$lib"
 size=$(stat -c %s "$TMP/stripped.so")
-if [ "$size" -le 204800 ]; then echo "ok library has $size bytes"; else echo "not ok library: $size bytes, at most 204800 (200 KiB)"; fi
+if [ "$size" -le 221184 ]; then echo "ok library has $size bytes"; else echo "not ok library: $size bytes, at most 221184 (216 KiB)"; fi
 foreign=$(nm -D --defined-only "$lib" | awk '{ print $3 }' | grep -vE '^(stave_|STAVE_)')
 if [ -z "$foreign" ]; then echo "ok library exports stave_ only"; else echo "not ok library exports $foreign"; fi

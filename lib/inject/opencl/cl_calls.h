@@ -24,24 +24,24 @@
 
 #define CL_ENQUEUE(X) \
     X(clEnqueueReadBuffer, (cl_command_queue queue, cl_mem m, cl_bool blocking, size_t offset, size_t size, void *p, CL_WAITS), \
-      (queue, m, blocking, offset, size, p, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_D2H, size)) \
+      (queue, m, blocking, offset, size, p, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, STAVE_GPU_D2H, size)) \
     X(clEnqueueWriteBuffer, (cl_command_queue queue, cl_mem m, cl_bool blocking, size_t offset, size_t size, const void *p, CL_WAITS), \
-      (queue, m, blocking, offset, size, p, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_H2D, size)) \
+      (queue, m, blocking, offset, size, p, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, STAVE_GPU_H2D, size)) \
     X(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_at, size_t to_at, size_t size, CL_WAITS), \
       (queue, from, to, from_at, to_at, size, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_D2D, size)) \
     X(clEnqueueReadBufferRect, (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *at, const size_t *host_at, const size_t *region, \
        size_t row, size_t slice, size_t host_row, size_t host_slice, void *p, CL_WAITS), \
-      (queue, m, blocking, at, host_at, region, row, slice, host_row, host_slice, p, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_D2H, cl_region(region, 1))) \
+      (queue, m, blocking, at, host_at, region, row, slice, host_row, host_slice, p, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, STAVE_GPU_D2H, cl_region(region, 1))) \
     X(clEnqueueWriteBufferRect, (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *at, const size_t *host_at, const size_t *region, \
        size_t row, size_t slice, size_t host_row, size_t host_slice, const void *p, CL_WAITS), \
-      (queue, m, blocking, at, host_at, region, row, slice, host_row, host_slice, p, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_H2D, cl_region(region, 1))) \
+      (queue, m, blocking, at, host_at, region, row, slice, host_row, host_slice, p, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, STAVE_GPU_H2D, cl_region(region, 1))) \
     X(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem from, cl_mem to, const size_t *from_at, const size_t *to_at, const size_t *region, \
        size_t from_row, size_t from_slice, size_t to_row, size_t to_slice, CL_WAITS), \
       (queue, from, to, from_at, to_at, region, from_row, from_slice, to_row, to_slice, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_D2D, cl_region(region, 1))) \
     X(clEnqueueReadImage, (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *at, const size_t *region, size_t row, size_t slice, void *p, CL_WAITS), \
-      (queue, m, blocking, at, region, row, slice, p, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_D2H, cl_region(region, cl_pixel(m)))) \
+      (queue, m, blocking, at, region, row, slice, p, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, STAVE_GPU_D2H, cl_region(region, cl_pixel(m)))) \
     X(clEnqueueWriteImage, (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *at, const size_t *region, size_t row, size_t slice, const void *p, CL_WAITS), \
-      (queue, m, blocking, at, region, row, slice, p, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_H2D, cl_region(region, cl_pixel(m)))) \
+      (queue, m, blocking, at, region, row, slice, p, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, STAVE_GPU_H2D, cl_region(region, cl_pixel(m)))) \
     X(clEnqueueCopyImage, (cl_command_queue queue, cl_mem from, cl_mem to, const size_t *from_at, const size_t *to_at, const size_t *region, CL_WAITS), \
       (queue, from, to, from_at, to_at, region, CL_WAITS_GIVEN), cl_is_copy(&w, STAVE_GPU_D2D, cl_region(region, cl_pixel(from)))) \
     X(clEnqueueCopyImageToBuffer, (cl_command_queue queue, cl_mem from, cl_mem to, const size_t *from_at, const size_t *region, size_t to_at, CL_WAITS), \
@@ -65,11 +65,11 @@
     X(clEnqueueMarkerWithWaitList, (cl_command_queue queue, CL_WAITS), (queue, CL_WAITS_GIVEN), cl_is_mark(&w, "Marker")) \
     X(clEnqueueBarrierWithWaitList, (cl_command_queue queue, CL_WAITS), (queue, CL_WAITS_GIVEN), cl_is_wait(&w, "Barrier", n_waits)) \
     X(clEnqueueSVMMemcpy, (cl_command_queue queue, cl_bool blocking, void *to, const void *from, size_t size, CL_WAITS), \
-      (queue, blocking, to, from, size, CL_WAITS_GIVEN), cl_is_copy(&w, cl_svm_direction(to, from), size)) \
+      (queue, blocking, to, from, size, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_copy(&w, cl_svm_direction(to, from), size)) \
     X(clEnqueueSVMMemFill, (cl_command_queue queue, void *p, const void *pattern, size_t pattern_size, size_t size, CL_WAITS), \
       (queue, p, pattern, pattern_size, size, CL_WAITS_GIVEN), cl_is_fill(&w, size)) \
     X(clEnqueueSVMMap, (cl_command_queue queue, cl_bool blocking, cl_map_flags flags, void *p, size_t size, CL_WAITS), \
-      (queue, blocking, flags, p, size, CL_WAITS_GIVEN), cl_is_map(&w, "Map SVM", STAVE_GPU_D2H, size)) \
+      (queue, blocking, flags, p, size, CL_WAITS_GIVEN), w.is_blocking = blocking; cl_is_map(&w, "Map SVM", STAVE_GPU_D2H, size)) \
     X(clEnqueueSVMUnmap, (cl_command_queue queue, void *p, CL_WAITS), \
       (queue, p, CL_WAITS_GIVEN), cl_is_map(&w, "Unmap SVM", STAVE_GPU_H2D, cl_size_of(p))) \
     X(clEnqueueSVMMigrateMem, (cl_command_queue queue, cl_uint n, const void **p, const size_t *sizes, cl_mem_migration_flags flags, CL_WAITS), \

@@ -140,6 +140,7 @@ void *CL_API_CALL cl_on_clEnqueueMapBuffer(cl_command_queue queue, cl_mem m, cl_
         return cl_real.clEnqueueMapBuffer(queue, m, blocking, flags, offset, size, CL_WAITS_GIVEN,
                                           status);
     cl_is_map(&w, "Map buffer", STAVE_GPU_D2H, size);
+    w.is_blocking = blocking;
     cl_event own = NULL, *out = event ? event : &own;
     cl_int own_status = CL_SUCCESS;
     void *p = cl_real.clEnqueueMapBuffer(queue, m, blocking, flags, offset, size, n_waits, waits,
@@ -160,6 +161,7 @@ void *CL_API_CALL cl_on_clEnqueueMapImage(cl_command_queue queue, cl_mem m, cl_b
         return cl_real.clEnqueueMapImage(queue, m, blocking, flags, at, region, row, slice,
                                          CL_WAITS_GIVEN, status);
     cl_is_map(&w, "Map image", STAVE_GPU_D2H, cl_region(region, cl_pixel(m)));
+    w.is_blocking = blocking;
     cl_event own = NULL, *out = event ? event : &own;
     cl_int own_status = CL_SUCCESS;
     void *p = cl_real.clEnqueueMapImage(queue, m, blocking, flags, at, region, row, slice, n_waits,

@@ -15,7 +15,8 @@ enum {
     LOOK_AHEAD = 16, /* incomplete ones that an out-of-order queue is looked through */
     BURST =
         1024, /* so much work in BURST_NS could fill a ring of the default size: the writer is waited for */
-    PENDING_MAX = 1 << 20
+    PENDING_MAX = 1 << 20,
+    DRAIN_WAIT_S = 1
 };
 #define TIMER_EVERY_NS INT64_C(1000000000)
 #define TIE_EVERY_NS   INT64_C(1000000000)
@@ -97,7 +98,9 @@ void cl_work_end(struct cl_work *w, cl_int status, cl_event event, bool is_ours)
     *kept = *w;
     append(q, kept);
     unsigned n = atomic_fetch_add_explicit(&q->enqueued, 1, memory_order_relaxed);
-    if (n % DRAIN_EVERY == DRAIN_EVERY - 1)
+    if (w->is_blocking)
+        cl_drain_queue(q, CL_DRAIN_WAITED);
+    else if (n % DRAIN_EVERY == DRAIN_EVERY - 1)
         cl_drain_queue(q, CL_DRAIN_SOME);
 }
 
@@ -191,8 +194,8 @@ static void take_complete(const struct cl_queue *q, struct list *l, enum cl_drai
 {
     struct cl_work **at = &l->first;
     unsigned ahead = 0;
-    unsigned look = q->is_in_order ? 1 : how == CL_DRAIN_ALL ? UINT32_MAX : LOOK_AHEAD;
-    while (*at && ahead < look && (how == CL_DRAIN_ALL || done->n < DRAIN_MOST)) {
+    unsigned look = q->is_in_order ? 1 : how != CL_DRAIN_SOME ? UINT32_MAX : LOOK_AHEAD;
+    while (*at && ahead < look && (how != CL_DRAIN_SOME || done->n < DRAIN_MOST)) {
         struct cl_work *w = *at;
         if (!is_complete(w)) {
             ahead++;
@@ -282,14 +285,28 @@ static void drain_locked(struct cl_queue *q, enum cl_drain how)
     give_back(q, &done);
 }
 
+/* Another thread may have looked before the command was complete. A limit: the driver's code runs below this lock, and nobody knows what it
+ * waits for. */
+static bool wait_for_drain(struct cl_queue *q)
+{
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += DRAIN_WAIT_S;
+    return pthread_mutex_timedlock(&q->drain, &limit) == 0;
+}
+
 void cl_drain_queue(struct cl_queue *q, enum cl_drain how)
 {
     if (atomic_load_explicit(&q->n_pending, memory_order_relaxed) == 0)
         return;
     /* Busy: another thread is at it, or this one, below a callback. What it leaves is taken the next time. */
-    if (pthread_mutex_trylock(&q->drain) != 0)
+    static _Thread_local bool is_draining;
+    if (pthread_mutex_trylock(&q->drain) != 0 &&
+        (how != CL_DRAIN_WAITED || is_draining || !wait_for_drain(q)))
         return;
+    is_draining = true;
     drain_locked(q, how);
+    is_draining = false;
     pthread_mutex_unlock(&q->drain);
 }
 

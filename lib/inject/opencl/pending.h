@@ -32,6 +32,7 @@ struct cl_work {
     size_t global[3], local[3];
     uint64_t args[CL_WORK_ARGS];
     uint32_t n_waits; /* events in the wait list */
+    bool is_blocking; /* the call returns when the command is complete */
 };
 
 /* Around the call. begin: false when nothing is to be recorded and the call is to be made untouched. `w` is the caller's. */
@@ -39,7 +40,9 @@ bool cl_work_begin(struct cl_work *w, cl_command_queue queue, const char *call);
 /* `event` is the new command's. `is_ours`: the program did not ask for it, so that it is ours to release. */
 void cl_work_end(struct cl_work *w, cl_int status, cl_event event, bool is_ours);
 
-enum cl_drain { CL_DRAIN_SOME, CL_DRAIN_ALL };
+/* WAITED: the program has just waited for something on this queue; whatever is complete is recorded when the call returns, since the program
+ * may end by _exit at any time. */
+enum cl_drain { CL_DRAIN_SOME, CL_DRAIN_ALL, CL_DRAIN_WAITED };
 void cl_drain_queue(struct cl_queue *q, enum cl_drain how);
 void cl_drain_queues(enum cl_drain how);
 void cl_drain_at_exit(void);

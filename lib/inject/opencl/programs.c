@@ -275,20 +275,8 @@ cl_int CL_API_CALL cl_on_clFlush(cl_command_queue queue)
 cl_int CL_API_CALL cl_on_clFinish(cl_command_queue queue)
 {
     bool begun = cl_call_begin("clFinish");
-    return end_and_drain(begun, cl_real.clFinish(queue), queue, CL_DRAIN_ALL);
+    return end_and_drain(begun, cl_real.clFinish(queue), queue, CL_DRAIN_WAITED);
 }
-
-cl_int CL_API_CALL cl_on_clWaitForEvents(cl_uint n, const cl_event *events)
-{
-    bool begun = cl_call_begin("clWaitForEvents");
-    cl_int status = cl_real.clWaitForEvents(n, events);
-    cl_call_end(begun, status);
-    if (begun)
-        cl_drain_queues(CL_DRAIN_SOME);
-    return status;
-}
-
-/* ---- events ---- */
 
 static struct cl_queue *queue_of_event(cl_event event)
 {
@@ -298,6 +286,27 @@ static struct cl_queue *queue_of_event(cl_event event)
         return NULL;
     return queue ? cl_queue_of(queue) : NULL;
 }
+
+/* The queues of the events; the others as far as they come along. */
+cl_int CL_API_CALL cl_on_clWaitForEvents(cl_uint n, const cl_event *events)
+{
+    bool begun = cl_call_begin("clWaitForEvents");
+    cl_int status = cl_real.clWaitForEvents(n, events);
+    cl_call_end(begun, status);
+    if (!begun)
+        return status;
+    const struct cl_queue *last = NULL;
+    for (cl_uint i = 0; i < n && events && status == CL_SUCCESS; i++) {
+        struct cl_queue *q = queue_of_event(events[i]);
+        if (q && q != last)
+            cl_drain_queue(q, CL_DRAIN_WAITED);
+        last = q;
+    }
+    cl_drain_queues(CL_DRAIN_SOME);
+    return status;
+}
+
+/* ---- events ---- */
 
 cl_int CL_API_CALL cl_on_clGetEventInfo(cl_event event, cl_event_info what, size_t size,
                                         void *value, size_t *size_out)

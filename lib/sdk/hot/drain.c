@@ -13,6 +13,7 @@
 #include "sdk/drain_names.h"
 #include "sdk/drain_tracks.h"
 #include "sdk/ring_view.h"
+#include "sdk/ringless.h"
 
 #include <stave/stave.h>
 #include <stdlib.h>
@@ -32,9 +33,10 @@ struct sv_drain {
     sv_str lost_full, lost_nested, lost_time, lost_crowded, file_key, function_key, line_key,
         continued_key;
     const struct sv_session_file *session; /* or NULL */
-    sv_str lost_ring, lost_old, lost_output;
+    sv_str lost_old, lost_output;
     bool goes_on; /* from the output of a process that is gone */
-    uint64_t reported_crowded, reported_ring;
+    uint64_t reported_crowded;
+    struct sv_ringless_reader ringless;
 };
 
 /* ---- arguments ---- */
@@ -434,19 +436,6 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     r->last_ns = last;
 }
 
-static void report_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
-{
-    struct sv_event *e = sv_batch_event(b);
-    e->ts_ns = ns;
-    e->track = track;
-    e->kind = SV_LOSS;
-    e->name = cause;
-    struct sv_arg *a = sv_batch_arg(b);
-    a->type = SV_ARG_INT;
-    a->i = (int64_t)n;
-    sv_batch_finish(b, e);
-}
-
 static int64_t newest_tick(const struct sv_drain *d)
 {
     return d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
@@ -465,12 +454,12 @@ static bool report_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drai
     bool has_read = r->last_ns != INT64_MIN;
     int64_t ns = has_read ? r->last_ns : newest_tick(d);
     if (r->lost_overwritten > 0)
-        report_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
+        sv_report_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
     r->lost_overwritten = 0;
     if (full > r->lost_full)
-        report_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
+        sv_report_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
     if (nested > r->lost_nested)
-        report_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
+        sv_report_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
     r->lost_full = full;
     r->lost_nested = nested;
     return true;
@@ -479,24 +468,19 @@ static bool report_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drai
 /* Those of the process. */
 static bool report_other_losses(struct sv_drain *d, struct sv_batch *b)
 {
-    uint64_t ring = d->session ? atomic_load_explicit(&d->session->lost_ring, memory_order_relaxed)
-                               : 0;
     if (b->n + 3 > SV_BATCH)
         return false;
     if (d->goes_on && d->session) { /* what it read and could not write is nowhere else */
         uint64_t output = atomic_load_explicit(&d->session->lost_output, memory_order_relaxed);
         if (output > 0)
-            report_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
+            sv_report_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
         d->goes_on = false;
     }
-    if (ring > d->reported_ring)
-        report_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->reported_ring);
     if (d->tracks.n_crowded > d->reported_crowded)
-        report_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
-                    d->tracks.n_crowded - d->reported_crowded);
-    d->reported_ring = ring;
+        sv_report_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
+                       d->tracks.n_crowded - d->reported_crowded);
     d->reported_crowded = d->tracks.n_crowded;
-    return true;
+    return sv_ringless_report(&d->ringless, d->source.dict, b, newest_tick(d));
 }
 
 /* The plan for what comes next of this round; false: nothing does. */
@@ -623,7 +607,6 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->lost_full = sv_dict_cstr(dict, SV_LOST_FULL);
     d->lost_time = sv_dict_cstr(dict, "time out of range");
     d->lost_nested = sv_dict_cstr(dict, SV_LOST_NESTED);
-    d->lost_ring = sv_dict_cstr(dict, SV_LOST_RING);
     d->lost_output = sv_dict_cstr(dict, "the output failed");
     d->lost_old = sv_dict_cstr(dict, SV_LOST_OLD);
     d->lost_crowded = sv_dict_cstr(dict, "too many slices at a time on a track");
@@ -705,7 +688,6 @@ void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uin
     atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
     atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
     atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_ring, d->reported_ring, memory_order_relaxed);
     sv_tracks_mark(&d->tracks, r->number, m);
     atomic_store_explicit(&m->round, round, memory_order_release);
 }
@@ -717,9 +699,17 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
     r->own.depth = INT32_MAX;
     r->mark = mark;
     d->goes_on = true;
-    uint64_t ring = mark ? atomic_load(&mark->lost_ring) : 0;
-    if (ring > d->reported_ring)
-        d->reported_ring = ring;
+}
+
+void sv_drain_mark_ringless(const struct sv_drain *d, struct sv_session_file *session,
+                            uint64_t round)
+{
+    sv_ringless_mark(&d->ringless, sv_session_ringless(session), round);
+}
+
+void sv_drain_resume_ringless(struct sv_drain *d, uint64_t round)
+{
+    sv_ringless_resume(&d->ringless, round);
 }
 
 size_t sv_drain_n_rings(const struct sv_drain *d)
@@ -735,6 +725,8 @@ struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
 void sv_drain_watch(struct sv_drain *d, const struct sv_session_file *session)
 {
     d->session = session;
+    sv_ringless_reader_init(&d->ringless, sv_session_ringless(session), d->source.dict,
+                            d->names.pid);
 }
 
 void sv_drain_with_source(struct sv_drain *d, bool on)

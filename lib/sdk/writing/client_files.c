@@ -24,9 +24,10 @@ enum { NAMES_CHUNK = 512 << 10 }; /* more than the longest record of an honest c
 
 /* ---- files ---- */
 
-static int open_file(const struct sv_client_files *r, const char *name, struct stat *st)
+static int open_in(const struct sv_client_files *r, int base_fd, const char *path, const char *name,
+                   struct stat *st)
 {
-    int folder = sv_trusted_folder(r->base_fd, r->path, SV_TRUST_PRIVATE);
+    int folder = sv_trusted_folder(base_fd, path, SV_TRUST_PRIVATE);
     if (folder < 0)
         return -1;
     int fd = sv_trusted_file(folder, name, r->is_writable ? O_RDWR : O_RDONLY, SV_TRUST_OWN, 0);
@@ -39,6 +40,19 @@ static int open_file(const struct sv_client_files *r, const char *name, struct s
     }
     errno = error;
     return fd;
+}
+
+static int open_file(const struct sv_client_files *r, const char *name, struct stat *st)
+{
+    return open_in(r, r->base_fd, r->path, name, st);
+}
+
+/* The second directory of the session, as it says; copied first: the text may change while it is read. */
+static bool more_of(const struct sv_session_file *s, char more[SV_PATH_MAX])
+{
+    memcpy(more, s->more, SV_PATH_MAX);
+    more[SV_PATH_MAX - 1] = '\0';
+    return more[0] == '/';
 }
 
 static int protection(const struct sv_client_files *r)
@@ -133,7 +147,10 @@ static struct sv_client_ring *map_ring(struct sv_client_files *r, uint32_t numbe
     char name[32];
     struct stat st;
     snprintf(name, sizeof name, "ring.%u", number);
+    char more[SV_PATH_MAX];
     int fd = open_file(r, name, &st);
+    if (fd < 0 && errno == ENOENT && more_of(r->session, more))
+        fd = open_in(r, AT_FDCWD, more, name, &st);
     if (fd < 0) {
         r->error = sv_trusted_failed(errno) ? errno : 0;
         return NULL;
@@ -167,8 +184,7 @@ struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size
         if (of <= round && of >= best_round && at >= size && at % 8 == 0) {
             best_round = of;
             p = (struct sv_ring_progress){at, atomic_load(&m->lost_full),
-                                          atomic_load(&m->lost_nested), atomic_load(&m->lost_ring),
-                                          m};
+                                          atomic_load(&m->lost_nested), m};
         }
     }
     return p;
@@ -329,14 +345,58 @@ void sv_client_files_describe(const struct sv_client_files *r, struct sv_dict *d
 
 /* ---- directories ---- */
 
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void remove_rings(int folder, uint32_t n)
+{
+    char name[32];
+    for (uint32_t i = 0; i < n && i < SV_RINGS_MAX; i++) {
+        snprintf(name, sizeof name, "ring.%u", i);
+        unlinkat(folder, name, 0);
+    }
+}
+
+/* The second directory of a session that is being removed, by its session file: only one of the same name, and only rings in it. Returns how many
+ * rings the session has. */
+static uint32_t remove_more(int folder, const char *path)
+{
+    struct sv_session_file s;
+    char more[SV_PATH_MAX];
+    const char *own = last_part(path);
+    int fd = sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
+    bool ok = fd >= 0 && read(fd, &s, sizeof s) == (ssize_t)sizeof s &&
+              s.magic == SV_SESSION_MAGIC && s.version == SV_LAYOUT_VERSION;
+    if (fd >= 0)
+        close(fd);
+    uint32_t n = ok ? atomic_load(&s.n_rings) : 0;
+    if (!ok || !more_of(&s, more) || strncmp(last_part(more), own, strlen(own)) != 0)
+        return n;
+    int at = sv_trusted_folder(AT_FDCWD, more, SV_TRUST_PRIVATE);
+    if (at >= 0) {
+        remove_rings(at, n);
+        close(at);
+        rmdir(more);
+    }
+    return n;
+}
+
 bool sv_client_files_remove(int base_fd, const char *path)
 {
     int fd = sv_trusted_folder(base_fd, path, SV_TRUST_PRIVATE);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!folder) {
-        if (fd >= 0)
-            close(fd);
+    if (fd < 0)
         return false;
+    uint32_t n = remove_more(fd, path);
+    DIR *folder = fdopendir(fd);
+    if (!folder) { /* no memory: what must be there */
+        remove_rings(fd, n);
+        unlinkat(fd, "names", 0);
+        unlinkat(fd, "session", 0);
+        close(fd);
+        return unlinkat(base_fd, path, AT_REMOVEDIR) == 0;
     }
     for (struct dirent *e; (e = readdir(folder));) {
         bool is_ours = strcmp(e->d_name, "session") == 0 || strcmp(e->d_name, "names") == 0 ||
@@ -353,8 +413,11 @@ int sv_client_files_each(int fd, int (*visit)(void *ctx, const char *name), void
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
     if (!folder) {
+        bool is_memory = errno == ENOMEM;
         if (copy >= 0)
             close(copy);
+        if (is_memory) /* not as if there were none */
+            sv_out_of_memory(0);
         return 0;
     }
     int status = 0;

@@ -245,6 +245,8 @@ void sv_clients_mark(struct sv_clients *g, uint64_t round)
     for (size_t k = 0; k < g->n; k++)
         for (size_t i = 0; i < g->all[k].files->n_rings; i++)
             sv_drain_mark(g->all[k].drain, i, g->all[k].files->rings[i]->ring, round);
+    for (size_t k = 0; k < g->n; k++)
+        sv_drain_mark_ringless(g->all[k].drain, g->all[k].files->session, round);
     g->round = round;
 }
 
@@ -269,6 +271,14 @@ void sv_clients_part(struct sv_clients *g, bool (*leave)(void *ctx, struct sv_cl
             sv_client_files_remove(g->dir_fd, c->files->path);
         forget(g, k);
     }
+}
+
+bool sv_clients_are_unread(const struct sv_clients *g)
+{
+    for (size_t k = 0; k < g->n; k++)
+        if (g->all[k].files->error)
+            return true;
+    return false;
 }
 
 void sv_clients_refuse(struct sv_clients *g)

@@ -286,11 +286,18 @@ static bool write_file(struct sv_session_writer *w, uint32_t number, const char 
     return status >= 0;
 }
 
+/* Or is about to be: who asks what a thread may do ends the program next. */
+static bool is_ended(const struct sv_session_writer *w)
+{
+    return atomic_load(&w->stop) || atomic_load(&w->process->is_ending) ||
+           atomic_load(&w->process->restricted) == SV_RESTRICTED_ASKED;
+}
+
 /* Recording continues for a while, unless the program ends. */
 static void wait_after(struct sv_session_writer *w)
 {
     int64_t until = sv_session_writer_now_ns() + (int64_t)w->plan.after_ms * 1000000;
-    while (!atomic_load(&w->stop) && sv_session_writer_now_ns() < until)
+    while (!is_ended(w) && sv_session_writer_now_ns() < until)
         usleep(w->plan.after_ms < WAIT_MS ? 500 : WAIT_MS * 1000);
 }
 

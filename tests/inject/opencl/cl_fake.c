@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { AHEAD_S = 5, KERNEL_NS = 1000 };
 
@@ -123,6 +124,20 @@ static cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel k, cl_uint d
     e->status = fails && number % 2 ? -5 : CL_COMPLETE;
     atomic_fetch_add(&live, 1);
     *out = (cl_event)(void *)e;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem m, cl_bool blocking,
+                                      size_t offset, size_t size, void *p, cl_uint n,
+                                      const cl_event *waits, cl_event *out)
+{
+    (void)m, (void)blocking, (void)offset, (void)size, (void)p;
+    return enqueue(queue, KERNEL, 0, NULL, NULL, NULL, n, waits, out);
+}
+
+static cl_int CL_API_CALL wait_events(cl_uint n, const cl_event *events)
+{
+    (void)n, (void)events;
     return CL_SUCCESS;
 }
 
@@ -243,6 +258,31 @@ static int run(bool many)
     return atomic_load(&live) ? 3 : 0;
 }
 
+/* Commands that were waited for, in each way; then the program ends without any handler. */
+static int wait_and_quit(void)
+{
+    enum { MANY = 200 }; /* more than are taken at a time while a program enqueues */
+    cl_int e;
+    size_t global = 100, local = 30;
+    char bytes[16];
+    cl_command_queue q = layer->clCreateCommandQueue(CONTEXT, DEVICE, 0, &e);
+    for (int way = 0; way < 3; way++) {
+        cl_event event = NULL;
+        for (int i = 0; i < MANY; i++)
+            layer->clEnqueueNDRangeKernel(q, KERNEL, 1, NULL, &global, &local, 0, NULL,
+                                          i == MANY - 1 ? &event : NULL);
+        if (way == 0)
+            layer->clFinish(q);
+        else if (way == 1)
+            layer->clWaitForEvents(1, &event);
+        else
+            layer->clEnqueueReadBuffer(q, (cl_mem)(void *)&buffer_, CL_TRUE, 0, sizeof bytes, bytes,
+                                       0, NULL, NULL);
+        layer->clReleaseEvent(event);
+    }
+    _exit(0);
+}
+
 static cl_icd_dispatch driver(void)
 {
     return (cl_icd_dispatch){.clGetDeviceInfo = device_info,
@@ -252,6 +292,8 @@ static cl_icd_dispatch driver(void)
                              .clGetCommandQueueInfo = queue_info,
                              .clGetKernelInfo = kernel_info,
                              .clEnqueueNDRangeKernel = enqueue,
+                             .clEnqueueReadBuffer = read_buffer,
+                             .clWaitForEvents = wait_events,
                              .clRetainEvent = retain_event,
                              .clReleaseEvent = release_event,
                              .clGetEventInfo = event_info,
@@ -290,5 +332,5 @@ int main(int argc, char **argv)
     if (init(n, &table, &got, &layer) || got != n || layer->clGetPlatformIDs ||
         layer->clEnqueueTask)
         return 6; /* what the driver has not, the layer has not */
-    return run(strcmp(argv[2], "threads") == 0);
+    return strcmp(argv[2], "quits") == 0 ? wait_and_quit() : run(strcmp(argv[2], "threads") == 0);
 }
