@@ -10,6 +10,7 @@
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
+#include "core/files/output.h"
 #include "sdk/destination.h"
 #include "sdk/drain.h"
 
@@ -24,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -230,15 +230,13 @@ static void fail(struct sv_session_writer *w, const struct sv_err *err)
 /* Everything handed to the sink is in the output; false: it is not. */
 static bool flush_output(struct sv_session_writer *w, struct sv_err *err)
 {
-    struct stat st;
     if (w->sink->flush && w->sink->flush(w->sink, err) < 0)
         return false;
     if (w->fd >= 0 && !sv_stream_send(w, err))
         return false;
-    if (w->fd >= 0 || stat(w->part, &st) != 0)
-        st.st_size = 0; /* nothing to join: recovery has the rings only */
-    w->points[w->n_points++ % SV_POINTS] =
-        (struct sv_commit_point){(uint64_t)st.st_size, w->written};
+    /* Of a stream there is nothing to join: recovery has the rings only. */
+    uint64_t bytes = w->fd >= 0 ? 0 : sv_output_position(w->sink->file);
+    w->points[w->n_points++ % SV_POINTS] = (struct sv_commit_point){bytes, w->written};
     return true;
 }
 
@@ -453,6 +451,16 @@ static void loop(struct sv_session_writer *w)
 
 /* ---- start and end ---- */
 
+/* The file is whole, but cannot get its name: its folder was moved, or is not there for this process any more. Nothing is cut or lost. */
+static void keep_unnamed(struct sv_session_writer *w, const struct sv_err *err)
+{
+    w->failed = true;
+    atomic_store(&w->process->output_failed, 1);
+    atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
+    sv_say("%s: %s; the trace is kept as %s" SV_PART_SUFFIX ": stave recover %s", w->out, err->msg,
+           w->out, w->out);
+}
+
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
 static void settle(struct sv_session_writer *w)
 {
@@ -464,8 +472,8 @@ static void settle(struct sv_session_writer *w)
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
     } else if (is_file && is_whole && sv_destination_settle(&w->claim, &err) < 0) {
-        fail(w, &err);
-        is_whole = false;
+        keep_unnamed(w, &err);
+        return;
     }
     if (!is_whole) {
         keep_what_is_whole(w);
