@@ -669,6 +669,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;
     w->sink.flush = chrome_flush;
+    w->sink.file = out;
     w->sink.best = SV_HAS_EDGES | SV_HAS_NESTED | SV_HAS_FLOW_POINTS; /* readers sort */
     w->sink.takes = w->sink.best | SV_IN_TRACK_ORDER;
     w->out = out;

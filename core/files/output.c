@@ -503,6 +503,11 @@ uint64_t sv_output_bytes(const struct sv_output *o)
     return o->bytes;
 }
 
+uint64_t sv_output_position(const struct sv_output *o)
+{
+    return o->at;
+}
+
 /* Network file systems report a full disk here. */
 static void close_fd(struct sv_output *o)
 {

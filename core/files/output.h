@@ -52,6 +52,8 @@ int sv_output_failure(const struct sv_output *o, struct sv_err *err);
  * compressed file. */
 const char *sv_output_file(const struct sv_output *o);
 uint64_t sv_output_bytes(const struct sv_output *o); /* written so far, before compression */
+/* A growing file: its length, buffered bytes not included. Counted here: its name may lead elsewhere by now, or nowhere. */
+uint64_t sv_output_position(const struct sv_output *o);
 
 int sv_output_close(struct sv_output *o,
                     struct sv_err *err);     /* flush, rename to the final name, free */

@@ -98,6 +98,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->sink = (struct sv_sink){.write = pf_write,
                                .close = pf_close,
                                .flush = pf_flush,
+                               .file = out,
                                .forget = pf_forget,
                                .takes = SV_HAS_EDGES | SV_HAS_NESTED | SV_HAS_FLOW_POINTS |
                                         SV_IN_TRACK_ORDER,

@@ -39,8 +39,10 @@ struct sv_sink *sv_gpu_rows_new(struct sv_dict *dict, struct sv_report *report, 
 /* Counts what passes; next may be NULL (a drain). */
 struct sv_tally {
     uint64_t events, by_kind[16], args, flows;
+    uint64_t lost;             /* the numbers of all losses */
     int64_t first_ns, last_ns; /* valid when events > 0 */
 };
+void sv_tally_count(struct sv_tally *tally, const struct sv_event *events, size_t n);
 struct sv_sink *sv_tally_new(struct sv_tally *tally, struct sv_sink *next);
 
 #endif

@@ -54,6 +54,8 @@ static inline void sv_source_refuse(struct sv_source *s, int64_t pos)
 /* What next() returns: the number of events, or the refusal. */
 int sv_source_given(const struct sv_source *s, size_t n, struct sv_err *err);
 
+struct sv_output;
+
 struct sv_sink {
     int (*write)(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err);
     /* Ends the stream: stages pass it on, formats write their last bytes. Frees the sink, also after an error. `failed` says that the
@@ -66,6 +68,8 @@ struct sv_sink {
     bool rewrites;
     /* Everything written so far reaches the file, which a reader can use up to there. NULL: the sink cannot. For live sources. */
     int (*flush)(struct sv_sink *s, struct sv_err *err);
+    /* Where flush() puts it, for its length; NULL: the sink has no flush, or no file now. */
+    const struct sv_output *file;
     /* No more events come on this track, and its number will be another track's: whatever is kept by number is to be written and let go.
      * Those below it have been forgotten before it.
      * NULL: the sink needs all tracks to the end. For recordings without an end. */

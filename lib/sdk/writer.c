@@ -10,6 +10,7 @@
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
+#include "core/files/output.h"
 #include "sdk/destination.h"
 #include "sdk/drain.h"
 #include "sdk/own_table.h"
@@ -26,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -233,7 +233,7 @@ static bool flush_output(struct sv_session_writer *w, struct sv_err *err)
     if (w->fd >= 0 && !sv_stream_send(w, err))
         return false;
     /* Of a stream there is nothing to join: recovery has the rings only. */
-    uint64_t bytes = w->fd >= 0 ? 0 : sv_part_bytes(w);
+    uint64_t bytes = w->fd >= 0 ? 0 : sv_output_position(w->sink->file);
     w->points[w->n_points++ % SV_POINTS] = (struct sv_commit_point){bytes, w->written};
     return true;
 }
@@ -527,14 +527,22 @@ static void loop(struct sv_session_writer *w)
 /* ---- start and end ---- */
 
 /* The growing file has a name by which it can be completed. */
-static bool has_place(struct sv_session_writer *w)
+static bool has_place(struct sv_session_writer *w, struct sv_err *err)
 {
-    struct sv_err err = {0};
     if (w->fd >= 0 || w->plan.full == STAVE_FULL_OVERWRITE || sv_part_settle(w))
         return true;
-    sv_err_set(&err, SV_EIO, SV_NO_POS, "the folder was moved or removed");
-    fail(w, &err);
+    sv_err_set(err, SV_EIO, SV_NO_POS, "the folder was moved or removed");
     return false;
+}
+
+/* The file is whole, but cannot get its name: its folder was moved, or is not there for this process any more. Nothing is cut or lost. */
+static void keep_unnamed(struct sv_session_writer *w, const struct sv_err *err)
+{
+    w->failed = true;
+    atomic_store(&w->process->output_failed, 1);
+    atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
+    sv_say("%s: %s; the trace is kept as %s" SV_PART_SUFFIX ": stave recover %s", w->out, err->msg,
+           w->out, w->out);
 }
 
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
@@ -544,12 +552,13 @@ static void settle(struct sv_session_writer *w)
     bool is_file = w->fd < 0;
     if (!is_file && !w->failed && !sv_stream_end(w, &err))
         fail(w, &err);
-    bool is_whole = has_place(w) && (!w->failed || (is_file && sv_cut_file(w)));
+    bool has_name = has_place(w, &err);
+    bool is_whole = !w->failed || (is_file && has_name && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (is_file && is_whole && sv_destination_settle(&w->claim, &err) < 0) {
-        fail(w, &err);
-        is_whole = false;
+    } else if (is_file && is_whole && (!has_name || sv_destination_settle(&w->claim, &err) < 0)) {
+        keep_unnamed(w, &err);
+        return;
     }
     if (!is_whole) {
         keep_what_is_whole(w);

@@ -404,7 +404,7 @@ static int finish(const struct listen_options *o, struct sv_claim *claim, int fd
     struct sv_output_choice own = o->out;
     struct sv_err why = {0};
     own.path = NULL;
-    int code = sv_spool_finish(claim, &own, false, &why);
+    int code = sv_spool_finish(claim, &own, 0, &why);
     if (code < 0)
         sv_err_set(
             err, code, why.pos,

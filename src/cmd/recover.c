@@ -1,15 +1,11 @@
 /* stave recover: the trace of a program that was killed, from its growing file and its rings. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "cmd/recover_join.h"
 #include "core/base/mem.h"
 #include "core/files/out_name.h"
 #include "core/files/trusted.h"
-#include "files/open.h"
 #include "listen/spool.h"
-#include "record/leftovers.h"
-#include "record/ring_files.h"
-#include "record/spool/left.h"
-#include "sdk/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,15 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct recover {
     struct sv_output_choice out;
     struct sv_words discard;
-    bool keep, clean, yes, force;
+    bool keep, clean, yes, force, dry_run;
 };
+
+#define NOTHING_RECORDED "%s: the program was killed before it recorded anything; its files were %s"
 
 static void print_problems(const struct sv_leftovers *l)
 {
@@ -54,7 +51,7 @@ static const char *state_of(const struct sv_leftover *o)
 
 static void print_head(const struct sv_leftover *o)
 {
-    const char *what = o->dead.dir[0] ? o->dead.dir : o->part;
+    const char *what = o->dead.dir[0] ? o->dead.dir : o->part[0] ? o->part : o->claim.marker;
     uint32_t pid = o->has_session ? o->dead.session.process.pid
                    : o->has_claim ? o->claim.holder.pid
                                   : 0;
@@ -77,7 +74,8 @@ static void print_one(const struct sv_leftover *o)
 {
     char part[32], rings[32], lost[32];
     print_head(o);
-    if ((o->has_session && !sv_abandoned_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
+    if ((o->has_session && !sv_abandoned_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]) ||
+        sv_leftover_is_bare(o))
         return;
     sv_print(stdout, "  %s: %s written", o->out[0] ? o->out : "no file",
              sv_human_bytes(part, o->part_bytes));
@@ -101,126 +99,6 @@ static int list(void)
         sv_console_note("no sessions on this machine, and no files to recover in this directory");
     sv_leftovers_fini(&l);
     return SV_EXIT_OK;
-}
-
-/* ---- joining ---- */
-
-struct join {
-    struct sv_dict *dict;
-    struct sv_report report;
-    struct sv_input *in;
-    void *bytes;
-    size_t n;
-    struct sv_guarded guarded;
-    volatile sig_atomic_t is_gone;
-};
-
-/* The growing file; of a recorder with --last all of its segments. Negative: it cannot be read; -1 without an error: it is not there. */
-static int open_bytes(const struct sv_leftover *o, uint64_t *bytes, struct sv_err *err)
-{
-    *bytes = o->part_bytes;
-    if (o->has_claim && o->claim.segment)
-        return sv_ring_left_join(&o->claim, o->part_bytes, bytes, err);
-    if (!o->part[0])
-        return -1;
-    int fd = sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
-    return fd >= 0 ? fd : sv_err_sys(err, "%s", o->part);
-}
-
-/* So many bytes of the file in memory; what cuts it meanwhile reads as zeros. */
-static void map_bytes(struct join *j, int fd, uint64_t bytes)
-{
-    struct stat st;
-    uint64_t size = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-    if (size < bytes)
-        sv_report_add(&j->report, SV_DAMAGE, "the partial file was truncated", 1, (int64_t)size,
-                      NULL);
-    j->n = (size_t)(size < bytes ? size : bytes);
-    void *at = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (at == MAP_FAILED)
-        return;
-    j->bytes = at;
-    sv_guard_add(&j->guarded, at, (j->n + SV_PAGE - 1) & ~(size_t)(SV_PAGE - 1), &j->is_gone);
-}
-
-/* The whole part of the growing file as an input. */
-static int open_part(const struct sv_leftover *o, struct join *j, struct sv_source **source,
-                     struct sv_err *err)
-{
-    uint64_t bytes;
-    *source = NULL;
-    int fd = open_bytes(o, &bytes, err);
-    if (fd < 0 && err->code < 0)
-        return err->code;
-    if (fd < 0 && bytes > 0)
-        sv_report_add(&j->report, SV_DAMAGE, "the partial file is missing", 1, SV_NO_POS, NULL);
-    if (fd >= 0)
-        map_bytes(j, fd, bytes);
-    if (!j->bytes)
-        return 0;
-    int code = sv_input_open_memory(j->bytes, j->n, o->part, &j->in, err);
-    if (code < 0)
-        return code;
-    const struct sv_format *f = sv_format_probe(j->in, err); /* not always that of OUT */
-    if (!f && o->has_session)
-        f = sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN});
-    struct sv_read_options options = {0};
-    if (!f || !sv_format_reads(f))
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format", o->part);
-    return sv_format_open(f, j->in, &options, j->dict, &j->report, source, err);
-}
-
-static void close_part(struct join *j)
-{
-    if (j->in)
-        sv_input_close(j->in);
-    if (!j->bytes)
-        return;
-    sv_guard_remove(&j->guarded);
-    munmap(j->bytes, j->n);
-}
-
-static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink *sink,
-                     struct sv_err *err)
-{
-    struct sv_source *part, *rings, *spool;
-    struct sv_pump_options options = {0};
-    int code = open_part(o, j, &part, err);
-    unsigned gives = SV_ABANDONED_GIVES | (part ? part->gives : 0) |
-                     (o->spool_bytes ? sv_spool_left_gives : 0);
-    sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
-    if (code >= 0 && part)
-        code = sv_pump_into(part, sink, &options, err);
-    if (code >= 0 && o->spool_bytes)
-        code = sv_spool_left_source(o->spool, o->part_bytes, j->dict, &j->report, &spool, err);
-    if (code >= 0 && o->spool_bytes)
-        code = sv_pump_into(spool, sink, &options, err);
-    if (code >= 0 && o->has_session)
-        code = sv_abandoned_source(&o->dead, j->dict, &j->report, &rings, err);
-    if (code >= 0 && o->has_session)
-        code = sv_pump_into(rings, sink, &options, err);
-    int closed = sink->close(sink, code < 0, err);
-    return code < 0 ? code : closed;
-}
-
-static int join_into(const struct sv_leftover *o, const struct sv_output_choice *out,
-                     struct sv_err *err)
-{
-    struct join j = {.dict = sv_dict_new()};
-    struct sv_sink *sink;
-    sv_report_init(&j.report);
-    int code = sv_open_output(out, j.dict, &j.report, &sink, err);
-    if (code >= 0)
-        code = pump_both(o, &j, sink, err);
-    if (j.is_gone)
-        sv_report_add(&j.report, SV_DAMAGE, "the partial file was truncated while it was read", 1,
-                      SV_NO_POS, NULL);
-    sv_console_findings(out->path, &j.report);
-    close_part(&j);
-    sv_report_fini(&j.report);
-    sv_dict_free(j.dict);
-    return code;
 }
 
 /* ---- the name of the result ---- */
@@ -259,8 +137,8 @@ static bool is_stream(const char *path)
 }
 
 /* Into the name that was taken; when that fails, for want of memory too, nobody has it. */
-static int join_taken(const struct sv_leftover *o, const struct sv_output_choice *out, int fd,
-                      struct sv_err *err)
+static int join_taken(struct sv_leftover *o, const struct sv_output_choice *out, int fd,
+                      struct sv_recovered *found, struct sv_err *err)
 {
     struct stat ours;
     bool is_known = fstat(fd, &ours) == 0;
@@ -273,27 +151,18 @@ static int join_taken(const struct sv_leftover *o, const struct sv_output_choice
         sv_out_of_memory(0);
     }
     sv_no_memory = &jump;
-    int code = join_into(o, out, err);
+    int code = sv_recover_join(o, out, found, err);
     sv_no_memory = outer;
     if (code < 0 && is_known)
         give_name_back(out->path, &ours);
     return code;
 }
 
-static int join_new(const struct recover *r, const struct sv_leftover *o, struct sv_err *err)
+/* What is known of the result: whether the inputs may go. */
+enum verdict { HOLDS_ALL, NOT_CHECKED, IS_EMPTY };
+
+static void describe_result(const struct sv_leftover *o, const char *wanted, const char *path)
 {
-    char path[SV_PATH_MAX + 32];
-    struct sv_output_choice out = r->out;
-    const char *wanted = out.path ? out.path : o->out;
-    if (strcmp(wanted, "-") == 0 || (r->out.path && is_stream(wanted)))
-        return join_into(o, &out, err);
-    int fd = take_name(wanted, path, sizeof path, err);
-    if (fd < 0)
-        return fd;
-    out.path = path;
-    int code = join_taken(o, &out, fd, err);
-    if (code < 0)
-        return code;
     char part[32], rings[32];
     if (strcmp(path, wanted) != 0)
         sv_console_note("%s exists and is kept; the trace was written to %s", wanted, path);
@@ -306,6 +175,90 @@ static int join_new(const struct recover *r, const struct sv_leftover *o, struct
     if (o->has_claim && o->claim.session[0] && !o->has_session)
         sv_console_note("%s: events that were only in rings are missing: the session %s is %s",
                         path, o->claim.session, o->problem[0] ? o->problem : "gone");
+}
+
+/* Nothing in the inputs, and all of them could be read. */
+static bool is_empty(const struct sv_leftover *o, const struct sv_recovered *found)
+{
+    return sv_tally_held(&found->inputs) == 0 && sv_tally_held(&found->plain) == 0 &&
+           !found->is_damaged && !o->problem[0];
+}
+
+static bool can_be_read_back(const char *path)
+{
+    const struct sv_format *f = sv_format_for_path(path, &(enum sv_compression){SV_PLAIN});
+    return f && sv_format_reads(f);
+}
+
+static int join_new(const struct recover *r, struct sv_leftover *o, enum verdict *verdict,
+                    struct sv_err *err)
+{
+    char path[SV_PATH_MAX + 32];
+    struct sv_output_choice out = r->out;
+    struct sv_recovered found;
+    const char *wanted = out.path ? out.path : o->out;
+    *verdict = NOT_CHECKED;
+    if (strcmp(wanted, "-") == 0 || (r->out.path && is_stream(wanted)))
+        return sv_recover_join(o, &out, &found, err);
+    int fd = take_name(wanted, path, sizeof path, err);
+    if (fd < 0)
+        return fd;
+    out.path = path;
+    int code = join_taken(o, &out, fd, &found, err);
+    if (code < 0)
+        return code;
+    if (is_empty(o, &found)) {
+        unlink(path);
+        *verdict = IS_EMPTY;
+        return 0;
+    }
+    if (can_be_read_back(path)) {
+        code = sv_recover_check(o, path, &found, err);
+        *verdict = HOLDS_ALL;
+    }
+    if (code < 0 && !r->out.path)
+        unlink(path);
+    else
+        describe_result(o, wanted, path);
+    return code;
+}
+
+/* ---- --dry-run ---- */
+
+static void print_input(const char *what, const char *where, const struct sv_tally *t)
+{
+    char text[160];
+    if (where[0])
+        sv_print(stdout, "  %s %s: %s\n", what, where, sv_tally_text(t, text, sizeof text));
+}
+
+/* What would be read, written and removed; nothing is changed. */
+static int describe(const struct recover *r, struct sv_leftover *o, struct sv_err *err)
+{
+    struct sv_recovered found;
+    struct stat st;
+    char text[160];
+    const char *wanted = r->out.path ? r->out.path : o->out;
+    int code = sv_recover_join(o, NULL, &found, err);
+    if (code < 0)
+        return code;
+    print_head(o);
+    print_input("growing file", o->part, &found.part);
+    print_input("spool", o->spool_bytes ? o->spool : "", &found.spool);
+    print_input("rings in", o->has_session ? o->dead.dir : "", &found.rings);
+    if (is_empty(o, &found)) {
+        sv_print(stdout, "  would be removed: nothing was recorded\n");
+        return 0;
+    }
+    bool is_file = strcmp(wanted, "-") != 0 && !(r->out.path && is_stream(wanted));
+    sv_print(stdout, "  would be written to %s%s: %s\n", wanted,
+             is_file && lstat(wanted, &st) == 0 ? ", which exists, with .recovered in its name"
+                                                : "",
+             sv_tally_text(&found.inputs, text, sizeof text));
+    sv_print(stdout, "  %s\n",
+             r->keep || !is_file || !can_be_read_back(wanted)
+                 ? "the above would be kept"
+                 : "the above would be removed when the trace has been read back and counted");
     return 0;
 }
 
@@ -338,8 +291,8 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
 /* Two recoveries of one session would take the rings away from each other. Returns the lock, a descriptor. */
 static int take_lock(const struct sv_leftover *o, struct sv_err *err)
 {
-    bool is_dir = o->has_session || !o->part[0];
-    const char *what = is_dir ? o->dead.dir : o->part;
+    bool is_dir = o->has_session || (o->problem[0] && !o->part[0]);
+    const char *what = is_dir ? o->dead.dir : o->part[0] ? o->part : o->claim.marker;
     int fd = is_dir ? sv_trusted_folder(AT_FDCWD, what, SV_TRUST_PRIVATE)
                     : sv_trusted_file(AT_FDCWD, what, O_RDONLY, SV_TRUST_OWN, 0);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -367,6 +320,55 @@ static bool is_spool(const struct sv_leftover *o)
     return o->has_claim && o->claim.kind == SV_CLAIM_LISTENER;
 }
 
+/* Into a name of its own, like any other. */
+static int finish_spool(const struct recover *r, struct sv_leftover *o, struct sv_err *err)
+{
+    char path[SV_PATH_MAX + 32];
+    struct sv_output_choice out = r->out;
+    const char *wanted = out.path ? out.path : o->out;
+    bool is_file = strcmp(wanted, "-") != 0 && !(r->out.path && is_stream(wanted));
+    if (r->dry_run) {
+        print_head(o);
+        sv_print(stdout, "  would be written to %s: what the listener received, %llu bytes\n",
+                 wanted, (unsigned long long)o->file_bytes);
+        return 0;
+    }
+    int fd = is_file ? take_name(wanted, path, sizeof path, err) : -1;
+    if (is_file && fd < 0)
+        return fd;
+    bool is_checked = is_file && can_be_read_back(path);
+    out.path = is_file ? path : wanted;
+    int code = sv_spool_finish(
+        &o->claim, &out,
+        (is_checked ? SV_SPOOL_CHECK : SV_SPOOL_KEEP) | (r->keep ? SV_SPOOL_KEEP : 0u), err);
+    if (is_file)
+        close(fd);
+    if (code >= 0 && is_file && strcmp(path, wanted) != 0)
+        sv_console_note("%s exists and is kept; the trace was written to %s", wanted, path);
+    if (code < 0 && is_file && !r->out.path)
+        unlink(path);
+    return code;
+}
+
+/* The inputs go when the result is known to hold them; otherwise they stay. */
+static int join_and_remove(const struct recover *r, const char *name, struct sv_leftover *o,
+                           struct sv_err *err)
+{
+    enum verdict verdict;
+    int code = join_new(r, o, &verdict, err);
+    if (code < 0)
+        return code;
+    if (verdict == IS_EMPTY)
+        sv_console_note(NOTHING_RECORDED, name, r->keep ? "kept" : "removed");
+    if (verdict == NOT_CHECKED && !r->keep)
+        sv_console_note("%s: what was left is kept, since the result cannot be read back", name);
+    if (!r->keep && verdict != NOT_CHECKED)
+        sv_leftover_remove(o, false);
+    else if (o->has_session)
+        sv_abandoned_note_kept(&o->dead);
+    return 0;
+}
+
 static int recover_one(const struct recover *r, const char *name, struct sv_leftover *o,
                        struct sv_err *err)
 {
@@ -383,26 +385,20 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     int lock = take_lock(o, err);
     if (lock < 0)
         return lock;
-    if (is_spool(o)) {
-        code = sv_spool_finish(&o->claim, &r->out, r->keep, err);
-        close(lock);
-        return code;
-    }
-    code = look_again(o, err);
-    if (code >= 0)
-        code = join_new(r, o, err);
-    if (code >= 0 && !r->keep)
-        sv_leftover_remove(o, false);
-    else if (code >= 0 && o->has_session)
-        sv_abandoned_note_kept(&o->dead);
+    if (is_spool(o))
+        code = finish_spool(r, o, err);
+    else
+        code = look_again(o, err);
+    if (code >= 0 && !is_spool(o))
+        code = r->dry_run ? describe(r, o, err) : join_and_remove(r, name, o, err);
     close(lock);
     return code;
 }
 
-/* What is finished has its trace already. */
+/* What is finished has its trace already, and a claim may lead to nothing. */
 static bool has_something(const struct sv_leftover *o)
 {
-    return !o->has_session || sv_abandoned_has_trace(&o->dead);
+    return !sv_leftover_is_bare(o) && (!o->has_session || sv_abandoned_has_trace(&o->dead));
 }
 
 /* What programs left that were killed between their claim and their first event. False: there is none. */
@@ -455,8 +451,7 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
     if (n_tried > 0)
         return first;
     if (remove_empty(r, l)) {
-        sv_console_note(
-            "%s: the program was killed before it recorded anything; its files were removed", name);
+        sv_console_note(NOTHING_RECORDED, name, r->keep ? "kept" : "removed");
         return 0;
     }
     return sv_err_set(err, SV_EINPUT, SV_NO_POS,
@@ -547,14 +542,15 @@ static int clean(const struct recover *r, struct sv_err *err)
 static int check_options(const struct recover *r, const struct sv_words *operands,
                          struct sv_err *err)
 {
-    if (r->clean && (operands->n > 0 || r->keep || r->out.path))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--clean cannot be combined with a file, -o or --keep; use --discard "
-                          "NAME to remove what was not recovered");
+    if (r->clean && (operands->n > 0 || r->keep || r->out.path || r->dry_run))
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "--clean cannot be combined with a file, -o, --keep or --dry-run; use --discard "
+            "NAME to remove what was not recovered");
     if (!r->clean && (r->yes || r->discard.n > 0))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs --clean",
                           r->yes ? "yes" : "discard");
-    if (!r->clean && operands->n == 0 && (r->keep || r->out.path || r->force))
+    if (!r->clean && operands->n == 0 && (r->keep || r->out.path || r->force || r->dry_run))
         return sv_err_set(
             err, SV_EUSAGE, SV_NO_POS,
             "no name given: give the output of the killed program, or its session directory");
@@ -600,6 +596,9 @@ static const struct sv_option options[] = {
      "the file to write (default: the name that the program would have written)", NULL},
     {0, "keep", NULL, SV_OPT_FLAG, offsetof(struct recover, keep),
      "keep the partial file and the session directory", NULL},
+    {0, "dry-run", NULL, SV_OPT_FLAG, offsetof(struct recover, dry_run),
+     "say what would be read, written and removed, with the numbers of events; change nothing",
+     NULL},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct recover, force),
      "recover even if a process of another container or machine, which cannot be seen from here, "
      "may still write to it",
@@ -619,6 +618,7 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave recover", "what can be recovered on this machine"},
     {"stave recover trace.pftrace", "after kill -9: the complete trace under its name"},
+    {"stave recover --dry-run trace.pftrace", "what that would do"},
     {"stave recover trace.pftrace -o part.json", "somewhere else, in another format"},
     {"stave recover --clean", "what could be removed"},
     {"stave recover --clean --yes --discard old.pftrace",
@@ -638,6 +638,8 @@ const struct sv_command sv_command_recover = {
         "OUT is the name that was given in STAVE_OUT or with -o, or a session directory. "
         "Everything that belongs to the name is recovered, newest first, each trace into its own "
         "file. No file is overwritten: if OUT exists, '.recovered' is put before its suffix. "
+        "What was left is removed only after the result was read back and its events were counted: "
+        "if it holds fewer than what was left, everything stays and the exit code is 4. "
         "Without a name, everything that can be recovered is listed: the sessions of this user on "
         "this machine, and files in the current directory. Files that another user could have "
         "written are never read or removed.",

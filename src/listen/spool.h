@@ -19,6 +19,7 @@
 #include "core/base/err.h"
 #include "core/files/claim.h"
 #include "core/files/input.h"
+#include "core/stream/stages.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -137,7 +138,8 @@ void sv_spool_frames_fini(struct sv_spool_frames *f);
 struct sv_spool_result {
     size_t senders, cut; /* that sent something; whose streams are not whole */
     uint64_t events, lost;
-    size_t more_files; /* of streams whose clocks relate to none of the others */
+    size_t more_files;           /* of streams whose clocks relate to none of the others */
+    struct sv_tally given, made; /* by the streams; in the files, if they were read again */
 };
 
 /* All streams merged into one trace, by the rules of merge: streams that nothing relates to the others go to a file of their own, OUT.2 and so on
@@ -147,9 +149,14 @@ int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_r
                    struct sv_err *err);
 
 /* The trace of a listener's claim: c->part becomes out->path (NULL: the claim's own name, or the next free one where OUT is newer), with what
- * was lost. Then the spool and its marker go, unless `keep`; after a failure they stay. For the end of `stave listen` and for `stave recover`
+ * was lost. Then the spool and its marker go, unless they are to be kept; after a failure they stay. For the end of `stave listen` and for `stave recover`
  * (c->kind is SV_CLAIM_LISTENER and its holder has ended). Prints what it did. */
-int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, bool keep,
+enum sv_spool_how {
+    SV_SPOOL_KEEP = 1,
+    SV_SPOOL_CHECK =
+        2 /* out->path is a file that can be read: what it lacks of the spool is an error */
+};
+int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsigned how,
                     struct sv_err *err);
 
 #endif

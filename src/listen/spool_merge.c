@@ -7,6 +7,7 @@
 #include "core/files/out_name.h"
 #include "core/files/trusted.h"
 #include "core/stream/machine.h"
+#include "files/held.h"
 #include "files/open.h"
 #include "listen/spool.h"
 #include "model/merge.h"
@@ -31,6 +32,7 @@ struct stream {
     struct sv_source *inner; /* NULL: it has ended */
     const struct sv_spool_view *view;
     const struct sv_spool_slot *slot;
+    struct sv_tally *given; /* where its events are counted, NULL: nowhere */
     uint64_t lost;
     int64_t last_ns;
     bool has_events, is_damaged, has_ended;
@@ -127,6 +129,13 @@ static void end_inner(struct stream *s)
     s->inner = NULL;
 }
 
+static int count(struct stream *s, const struct sv_batch *b)
+{
+    if (s->given)
+        sv_tally_count(s->given, b->events, b->n);
+    return (int)b->n;
+}
+
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct stream *s = (struct stream *)source;
@@ -141,14 +150,14 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     }
     see(s, b);
     if (n > 0)
-        return n;
+        return count(s, b);
     end_inner(s);
     if (!s->has_ended)
         claim_local(s);
     if (!s->has_ended && !is_whole(s) && b->n < SV_BATCH)
         add_loss(s, b);
     s->has_ended = true;
-    return (int)b->n;
+    return count(s, b);
 }
 
 static void close_stream(struct sv_source *source)
@@ -163,6 +172,7 @@ struct job {
     struct sv_report report;
     struct sv_merge *merge;
     struct sv_spool_result *result;
+    bool checks;  /* reads each file again and counts what it holds */
     bool *is_due; /* by number of the sender: it is in no file yet */
     size_t n_added;
     size_t n_left; /* by the merge that is being made */
@@ -193,7 +203,11 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
         return code;
     name_sender(i, name);
     struct sv_dict *dict = sv_dict_new();
-    struct stream s = {.view = &j->view, .slot = slot, .lost = frames.lost};
+    bool is_first = j->result->more_files == 0; /* all come by in the first file's merge */
+    struct stream s = {.view = &j->view,
+                       .slot = slot,
+                       .given = is_first ? &j->result->given : NULL,
+                       .lost = frames.lost};
     s.source = (struct sv_source){.next = next,
                                   .close = close_stream,
                                   .gives = SV_HAS_ANYTHING,
@@ -212,7 +226,7 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
     struct sv_merge_input input = {.name = name, .dict = dict};
     code = sv_merge_add(j->merge, &input, &s.source, NULL, err);
     j->n_added++;
-    if (j->result->more_files == 0) { /* all come by in the first */
+    if (is_first) {
         j->result->senders++;
         j->result->cut += !is_whole(&s);
         j->result->events += frames.events;
@@ -304,9 +318,16 @@ static int make_one(struct job *j, const struct sv_output_choice *how, struct sv
         options.assume = true;
     j->merge = sv_merge_new(&options);
     int code = add_streams(j, err);
-    if (code >= 0)
-        return write_out(j, how, err);
-    sv_merge_free(j->merge);
+    if (code < 0) {
+        sv_merge_free(j->merge);
+        return code;
+    }
+    code = write_out(j, how, err);
+    if (code >= 0 && j->checks) {
+        struct sv_tally one;
+        code = sv_tally_file(how->path, &one, err);
+        sv_tally_add(&j->result->made, &one);
+    }
     return code;
 }
 
@@ -328,10 +349,10 @@ static int make_all(struct job *j, const struct sv_output_choice *out, struct sv
     return code;
 }
 
-int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_result *result,
-                   struct sv_err *err)
+static int merge(int fd, const struct sv_output_choice *out, bool checks,
+                 struct sv_spool_result *result, struct sv_err *err)
 {
-    struct job j = {.result = result};
+    struct job j = {.result = result, .checks = checks};
     *result = (struct sv_spool_result){0};
     int code = sv_spool_look(fd, &j.view, err);
     if (code < 0)
@@ -348,6 +369,12 @@ int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_r
     return code;
 }
 
+int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_result *result,
+                   struct sv_err *err)
+{
+    return merge(fd, out, false, result, err);
+}
+
 /* ---- the end of a claim ---- */
 
 static void say(const char *path, const struct sv_spool_result *r)
@@ -362,7 +389,19 @@ static void say(const char *path, const struct sv_spool_result *r)
                         r->cut == 1 ? " is" : "s are");
 }
 
-int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, bool keep,
+/* The law of recovery: nothing goes before the result was read and holds what was there. */
+static int check_result(const struct sv_claim *c, const char *path, const struct sv_spool_result *r,
+                        struct sv_err *err)
+{
+    char what[96];
+    if (sv_tally_holds(&r->made, &r->given, what, sizeof what))
+        return 0;
+    return sv_err_set(err, SV_EIO, SV_NO_POS,
+                      "%.200s: it holds only %s of %.200s; nothing was removed", path, what,
+                      c->part);
+}
+
+int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsigned how,
                     struct sv_err *err)
 {
     char free_name[SV_CLAIM_PATH_MAX];
@@ -378,12 +417,14 @@ int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, bool
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", c->out);
     }
     to.path = to.path ? to.path : free_name;
-    int code = sv_spool_merge(fd, &to, &result, err);
+    int code = merge(fd, &to, how & SV_SPOOL_CHECK, &result, err);
     close(fd);
+    if (code >= 0 && how & SV_SPOOL_CHECK)
+        code = check_result(c, to.path, &result, err);
     if (code < 0)
         return code;
     say(to.path, &result);
-    if (!keep)
+    if (!(how & SV_SPOOL_KEEP))
         sv_claim_abandon(c);
     return 0;
 }

@@ -33,14 +33,21 @@ static void count(struct sv_tally *t, const struct sv_event *e)
     t->by_kind[e->kind & 15]++;
     t->args += e->n_args;
     t->flows += count_flows(e);
+    if (e->kind == SV_LOSS && e->n_args > 0 && e->args[0].i > 0)
+        t->lost += (uint64_t)e->args[0].i;
+}
+
+void sv_tally_count(struct sv_tally *tally, const struct sv_event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        count(tally, &events[i]);
 }
 
 static int tally_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
     struct tally *t = (struct tally *)s;
-    for (size_t i = 0; i < n; i++)
-        count(t->counts, &events[i]);
+    sv_tally_count(t->counts, events, n);
     return t->next ? t->next->write(t->next, events, n, err) : 0;
 }
 

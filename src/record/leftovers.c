@@ -186,10 +186,7 @@ static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state st
     look_at_part(l, o, c->part);
     if (c->session[0] && look_at_session(o, c->session, &err) == SV_EIO)
         add_failure(l, c->session, err.msg);
-    if (o->has_session || o->problem[0] || o->part[0])
-        keep(l, o);
-    else
-        free(o);
+    keep(l, o);
     return 0;
 }
 
@@ -375,6 +372,12 @@ enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *p
         *pid = o->claim.holder.pid;
     }
     return state;
+}
+
+bool sv_leftover_is_bare(const struct sv_leftover *o)
+{
+    return o->has_claim && !o->part[0] && !o->has_session && !o->problem[0] && !o->claim.segment &&
+           o->spool_bytes == 0;
 }
 
 bool sv_leftover_is_done(const struct sv_leftover *o)

@@ -43,6 +43,7 @@ void sv_leftovers_everywhere(struct sv_leftovers *l);
 
 /* Does its process still run, or one of its clients? *pid is set to it. */
 enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *pid);
+bool sv_leftover_is_bare(const struct sv_leftover *o); /* a claim that leads to nothing */
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
 /* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */
 void sv_leftover_remove(struct sv_leftover *o, bool all);

@@ -7,6 +7,7 @@
 
 #include "cli/console.h"
 #include "core/files/out_name.h"
+#include "core/files/output.h"
 #include "core/files/trusted.h"
 #include "record/leftovers.h"
 #include "record/recorder.h"
@@ -106,10 +107,12 @@ void sv_record_output_session(struct sv_recorder *r, const char *dir)
         sv_console_note("'stave recover' will not find the session %s: %s", dir, why.msg);
 }
 
-static uint64_t part_bytes(const struct sv_recorder *r)
+/* What it was cut to and ended with, by its name. Where that leads nowhere, nothing was cut. */
+static uint64_t ended_bytes(const struct sv_recorder *r)
 {
     struct stat st;
-    return stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0;
+    bool is_there = stat(r->part, &st) == 0 && (uint64_t)st.st_size > r->output.whole_bytes;
+    return is_there ? (uint64_t)st.st_size : r->output.whole_bytes;
 }
 
 static void note_bytes(struct sv_recorder *r, uint64_t bytes)
@@ -158,7 +161,7 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
     if (o->why.code == 0 && r->sink->flush(r->sink, err) < 0)
         sv_record_output_fail(r, err);
     if (o->why.code == 0) {
-        o->whole_bytes = part_bytes(r);
+        o->whole_bytes = sv_output_position(r->sink->file);
         o->whole_events = r->events;
         o->whole_lost = r->lost_in_events;
         o->whole_ns = now;
@@ -265,7 +268,7 @@ static int write_end(struct sv_recorder *r, uint64_t n_lost, struct sv_err *err)
     }
     sv_report_fini(&report);
     sv_dict_free(dict);
-    r->output.end_bytes = code < 0 ? r->output.whole_bytes : part_bytes(r);
+    r->output.end_bytes = code < 0 ? r->output.whole_bytes : ended_bytes(r);
     return code;
 }
 

@@ -194,6 +194,13 @@ uint32_t sv_parts_free_number(const char *out)
     return next;
 }
 
+/* The file that grows now. */
+static void begin_file(struct sv_parts *p, struct sv_sink *file)
+{
+    p->file = file;
+    p->sink.file = file->file;
+}
+
 int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
 {
     if (!r->options->use.rotate && !r->options->use.last)
@@ -204,7 +211,7 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
                                .flush = parts_flush,
                                .forget = r->sink->forget ? parts_forget : NULL};
     sv_sink_takes_as(&p->sink, r->sink, SV_IN_NO_ORDER);
-    p->file = r->sink;
+    begin_file(p, r->sink);
     p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
                                       : r->output.claim.segment;
     p->number = p->first;
@@ -360,10 +367,13 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     sv_recorder_new_file(r);
     p->number++;
     p->start_ns = now;
-    code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &p->file, err);
-    if (code >= 0)
+    struct sv_sink *file;
+    code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &file, err);
+    if (code >= 0) {
+        begin_file(p, file);
         code = p->is_ring ? write_open(r, now, err)
                           : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+    }
     if (code >= 0)
         sv_record_commit(r, now, true, err);
     return code;
@@ -479,7 +489,7 @@ static bool is_time(const struct sv_recorder *r, int64_t now)
     uint64_t limit = p->is_ring ? p->limit_bytes / SEGMENTS : p->limit_bytes;
     if (p->limit_ns)
         return now - p->start_ns >= p->limit_ns / SEGMENTS;
-    return size_of(r->part) >= limit;
+    return sv_output_position(p->sink.file) >= limit;
 }
 
 int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)

@@ -147,6 +147,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     s->sink = (struct sv_sink){.write = csv_write,
                                .close = csv_close,
                                .flush = csv_flush,
+                               .file = out,
                                .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS};
     s->out = out;
     s->dict = dict;

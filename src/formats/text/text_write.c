@@ -347,6 +347,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     s->sink = (struct sv_sink){.write = text_write,
                                .close = text_close,
                                .flush = text_flush,
+                               .file = out,
                                .takes = SV_HAS_ANYTHING & ~SV_ORDER_BITS};
     s->out = out;
     s->dict = dict;
