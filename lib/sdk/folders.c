@@ -34,7 +34,7 @@ static void add(struct sv_folder *to, size_t *n, const char *base, const char *t
         ++*n;
 }
 
-size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX])
+static size_t usual(struct sv_folder to[static SV_FOLDERS_USUAL])
 {
     size_t n = 0;
     char mine[32];
@@ -46,6 +46,34 @@ size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX])
     add(to, &n, sv_trusted_getenv("XDG_RUNTIME_DIR"), "/stave", false);
     add(to, &n, "/dev/shm", mine, false);
     add(to, &n, tmp && *tmp ? tmp : "/tmp", mine, false);
+    return n;
+}
+
+/* BASE and NAME of a folder. */
+static const char *split(const struct sv_folder *f, char base[static SV_PATH_MAX])
+{
+    memcpy(base, f->path, SV_PATH_MAX);
+    char *slash = strrchr(base, '/');
+    *slash = '\0';
+    return slash + 1;
+}
+
+static bool join(struct sv_folder *to, const char *base, const char *name)
+{
+    to->is_given = false;
+    return snprintf(to->path, sizeof to->path, "%s/%s", base, name) < (int)sizeof to->path;
+}
+
+size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX])
+{
+    char others[SV_OWN_OTHERS_MAX][SV_OWN_NAME_MAX], base[SV_PATH_MAX];
+    size_t n = usual(to), n_usual = n;
+    for (size_t i = 0; i < n_usual && !to[i].is_given; i++) {
+        const char *name = split(&to[i], base);
+        size_t found = sv_own_others(base, name, others);
+        for (size_t k = 0; k < found; k++)
+            n += join(&to[n], base, others[k]);
+    }
     return n;
 }
 
@@ -86,28 +114,47 @@ const char *sv_folder_why(int error)
                           : strerror(error);
 }
 
-static bool is_in(const char *path, const struct sv_folder *f)
+/* Is the path below the place that holds this folder, whatever it is called there? */
+static bool is_beside(const char *path, const struct sv_folder *f)
 {
-    size_t len = strlen(f->path);
-    return path && strncmp(path, f->path, len) == 0 && path[len] == '/';
+    char base[SV_PATH_MAX];
+    split(f, base);
+    size_t len = strlen(base);
+    return path && strncmp(path, base, len) == 0 && path[len] == '/';
+}
+
+/* Takes the descriptor of its folder, which may be -1. */
+static int session_in(int base, const char *base_path, const char *name, char *path, size_t size)
+{
+    int fd = base < 0 ? -1 : sv_folder_in(base, base_path, name, path, size);
+    int error = errno;
+    if (base >= 0)
+        close(base);
+    errno = error;
+    return fd;
 }
 
 int sv_folder_for_session(const char *name, const char *not_in, char *path, size_t size)
 {
-    struct sv_folder all[SV_FOLDERS_MAX];
-    size_t n = sv_folders(all);
+    struct sv_folder all[SV_FOLDERS_USUAL], other;
+    size_t n = usual(all);
+    int fd = -1;
     errno = ENOSPC;
-    for (size_t i = 0; i < n; i++) {
-        if (is_in(not_in, &all[i]))
+    for (size_t i = 0; i < n && fd < 0; i++)
+        if (!is_beside(not_in, &all[i]))
+            fd = session_in(sv_folder_open(&all[i], true), all[i].path, name, path, size);
+    /* Another user has made these names, or what he made is in their place. */
+    for (size_t i = 0; i < n && fd < 0 && !all[i].is_given; i++) {
+        char base[SV_PATH_MAX], made[SV_OWN_NAME_MAX];
+        const char *last = split(&all[i], base);
+        if (is_beside(not_in, &all[i]))
             continue;
-        int base = sv_folder_open(&all[i], true);
-        int fd = base < 0 ? -1 : sv_folder_in(base, all[i].path, name, path, size);
-        int error = errno;
-        if (base >= 0)
-            close(base);
-        errno = error;
-        if (fd >= 0)
-            return fd;
+        int folder = sv_own_other(base, last, made);
+        if (folder >= 0 && !join(&other, base, made)) {
+            close(folder);
+            folder = -1;
+        }
+        fd = session_in(folder, other.path, name, path, size);
     }
-    return -1;
+    return fd;
 }

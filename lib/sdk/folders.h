@@ -2,19 +2,21 @@
 #ifndef SV_SDK_FOLDERS_H
 #define SV_SDK_FOLDERS_H
 
+#include "core/files/own_folder.h"
 #include "sdk/session_layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SV_FOLDERS_MAX = 4 };
+/* Three usual ones, and those that this user has beside one of them because another user took its name (core/files/own_folder.h). */
+enum { SV_FOLDERS_USUAL = 3, SV_FOLDERS_MAX = SV_FOLDERS_USUAL * (1 + SV_OWN_OTHERS_MAX) };
 
 struct sv_folder {
     char path[SV_PATH_MAX];
     bool is_given; /* by STAVE_SESSION_DIR: may be a folder that several users share */
 };
 
-/* In the order of preference; the one that was given, if one was. */
+/* In the order of preference; the one that was given, if one was. The usual ones are listed also if they are not this user's. */
 size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX]);
 
 /* A descriptor of the folder, which is made if it is not there and `makes`. -1: errno says why; EPERM: it is not this user's alone. */

@@ -100,7 +100,6 @@ void sv_session_writer_names_into(struct sv_drain *d);     /* all of them */
 
 void sv_part_open(struct sv_session_writer *w);
 void sv_part_close(struct sv_session_writer *w);
-uint64_t sv_part_bytes(const struct sv_session_writer *w);
 /* Before the file gets its final name: it has the name of the claim again, or the claim has its new one. False: it has neither. */
 bool sv_part_settle(struct sv_session_writer *w);
 

@@ -51,6 +51,8 @@ static int run_completion(void *options, const struct sv_words *operands, struct
 {
     (void)options;
     int code = sv_expect_operands(operands, 1, 1, "shell", err);
+    static char whole[1 << 16];
+    setvbuf(stdout, whole, _IOFBF, sizeof whole); /* written at once: a failure keeps its reason */
     return code < 0 ? code : sv_help_completion(operands->items[0], err);
 }
 

@@ -317,7 +317,8 @@ static bool find_session_folder(char dir[static SV_PATH_MAX])
     size_t n = sv_folders(all);
     for (size_t i = 0; i < n; i++) {
         int fd = sv_folder_open(&all[i], false);
-        bool is_usable = fd >= 0 || errno == ENOENT;
+        /* Another user's: libstave takes another name beside it. */
+        bool is_usable = fd >= 0 || errno == ENOENT || (errno == EPERM && !all[i].is_given);
         if (fd >= 0)
             close(fd);
         if (!is_usable)

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/files/claim.h"
+#include "core/files/peer.h"
 #include "files/open.h"
 #include "listen/address.h"
 #include "listen/otlp.h"
@@ -38,7 +39,7 @@ enum {
 
 struct listen_options {
     struct sv_output_choice out;
-    const char *token;
+    const char *token, *user;
     uint64_t senders; /* end after so many; 0: until a signal */
     uint64_t spool_limit;
     bool otlp;
@@ -56,7 +57,7 @@ struct sender {
 
 struct listener {
     struct sv_address address;
-    const char *token;
+    const char *token, *user;
     struct sv_spool spool;
     struct sender **senders; /* in the order in which they came */
     size_t n, cap;
@@ -160,10 +161,24 @@ static bool is_place_for(const struct listener *l, const struct sv_peer *peer)
     return l->n_greeted < l->greeted_max && of_peer < (l->greeted_max + 1) / 2;
 }
 
+/* Without a token only users of this machine who may: whose connection it is, the kernel says. */
+static bool is_welcome(const struct listener *l, const struct sv_peer *peer, char *why, size_t size)
+{
+    if (l->token || sv_peer_may(peer->uid, l->user))
+        return true;
+    if (peer->uid == SV_PEER_UNKNOWN)
+        snprintf(why, size, "its user cannot be found out; 'stave listen --token WORD' takes it");
+    else
+        snprintf(why, size, "it is of user %u; 'stave listen --user %u' or '--token WORD' takes it",
+                 (unsigned)peer->uid, (unsigned)peer->uid);
+    return false;
+}
+
 /* Returns how many bytes belong to the greeting. */
 static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, size_t n)
 {
     size_t used;
+    char why[SV_REPLY_MAX - 8];
     switch (sv_greeting_take(&s->greeting, bytes, n, l->token, &used)) {
     case SV_GREETED_MORE: break;
     case SV_GREETED_WRONG: refuse(l, s, "not a Stave greeting"); break;
@@ -172,6 +187,10 @@ static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, 
         break;
     case SV_GREETED_TOKEN: refuse(l, s, "wrong token (STAVE_TOKEN)"); break;
     case SV_GREETED_OK:
+        if (!is_welcome(l, &s->peer, why, sizeof why)) {
+            refuse(l, s, why);
+            break;
+        }
         if (!is_place_for(l, &s->peer)) {
             refuse(l, s, "too many senders at once");
             break;
@@ -472,7 +491,8 @@ static int open_otlp(struct listener *l, const struct listen_options *o, struct 
     struct sv_otlp_options otlp = {.address = o->otlp_address,
                                    .grpc = is_off ? NULL : o->grpc,
                                    .no_grpc = is_off,
-                                   .token = o->token};
+                                   .token = o->token,
+                                   .user = o->user};
     return o->otlp ? sv_otlp_open(&otlp, &l->otlp, err) : 0;
 }
 
@@ -528,10 +548,16 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (o->token && (strlen(o->token) > SV_TOKEN_MAX || strchr(o->token, '\n') || !*o->token))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--token must be one line of 1 to %d bytes",
                           SV_TOKEN_MAX);
+    if (o->user && !sv_peer_list_is_valid(o->user))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--user: expected numbers of users with commas between them, or 'any', "
+                          "not '%.100s'",
+                          o->user);
     code = sv_check_output(&o->out, err);
     if (code < 0)
         return code;
-    struct listener l = {.token = o->token, .greeted_max = count_places(), .address = {.fd = -1}};
+    struct listener l = {
+        .token = o->token, .user = o->user, .greeted_max = count_places(), .address = {.fd = -1}};
     struct sigaction act = {.sa_handler = on_signal};
     sigset_t ends, mask;
     sigemptyset(&ends);
@@ -541,7 +567,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     if (address)
-        code = sv_address_open(&l.address, address, o->token != NULL, err);
+        code = sv_address_open(&l.address, address, o->token != NULL, o->user != NULL, err);
     if (code >= 0)
         code = open_otlp(&l, o, err);
     if (code >= 0)
@@ -567,6 +593,11 @@ static const struct sv_option options[] = {
      "secret that senders must send (STAVE_TOKEN; OTLP: the header 'authorization: Bearer WORD'); "
      "required for addresses other than those of this "
      "machine",
+     NULL},
+    {0, "user", "UID", SV_OPT_TEXT, offsetof(struct listen_options, user),
+     "also take events of these users of this machine (numbers, with commas between them; 'any': "
+     "of "
+     "every user); without it and without --token only those of this user and root",
      NULL},
     {0, "spool-limit", "BYTES", SV_OPT_BYTES, offsetof(struct listen_options, spool_limit),
      "maximum size of OUT.part (default 16G); later events are counted as lost", NULL},
@@ -606,7 +637,12 @@ const struct sv_command sv_command_listen = {
         "protobuf or JSON, also compressed. A request is answered when its spans are in OUT.part. "
         "docs/otlp.md has the rest.\n\n"
         "At most 3,072 senders are served at once (half of them from one other machine), and "
-        "16,384 in all. Addresses other than those of this machine require --token.",
+        "16,384 in all. Addresses other than those of this machine require --token.\n\n"
+        "Without --token only programs of the user who listens, and of root, may send: the kernel "
+        "is asked whose the connection is, for Unix sockets and loopback addresses, OTLP included. "
+        "--user lets others of this machine in, --token whoever has the word. A program in turn "
+        "sends only to a listener of its own user or root (STAVE_STREAM_USER=UID: or of that "
+        "user).",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

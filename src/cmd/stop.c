@@ -41,6 +41,36 @@ static int stop_one(const struct sv_running *r, struct sv_err *err)
     return 0;
 }
 
+static void list(const struct sv_running *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sv_console_note("%u records %s → %s, started in %s", all[i].id.pid, all[i].name, all[i].out,
+                        all[i].folder);
+}
+
+/* The one that is meant without a word: the only one from this terminal or folder. Another may be somebody's night of work. */
+static const struct sv_running *find_near(const struct sv_running *all, size_t n,
+                                          struct sv_err *err)
+{
+    const struct sv_running *near = NULL;
+    size_t n_near = 0;
+    for (size_t i = 0; i < n; i++)
+        if (sv_running_is_near(&all[i])) {
+            near = &all[i];
+            n_near++;
+        }
+    if (n_near == 1)
+        return near;
+    list(all, n);
+    sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+               n_near ? "%zu recordings were started from this terminal or folder: give the pid of "
+                        "one, or use --all"
+                      : "%zu recordings are running, none started from this terminal or folder: "
+                        "give the pid of one, or use --all",
+               n_near ? n_near : n);
+    return NULL;
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     const struct stop_options *o = options;
@@ -51,12 +81,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return code;
     size_t n = sv_running_all(&all), n_stopped = 0;
     const char *word = operands->n ? operands->items[0] : NULL;
-    if (n > 1 && !word && !o->all)
-        code = sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "%zu recordings are running; give one ('stave status' lists them) or use --all", n);
+    const struct sv_running *near = n && !word && !o->all ? find_near(all, n, err) : NULL;
+    code = n && !word && !o->all && !near ? SV_EUSAGE : 0;
     for (size_t i = 0; code >= 0 && i < n; i++) {
-        if (word && !sv_running_is(&all[i], word))
+        if (word ? !sv_running_is(&all[i], word) : near && near != &all[i])
             continue;
         code = stop_one(&all[i], err);
         n_stopped++;
@@ -78,7 +106,8 @@ static const struct sv_option options[] = {
 };
 
 static const struct sv_example examples[] = {
-    {"stave stop", "end the only running recording; prints the path of its trace"},
+    {"stave stop", "end the recording that was started from this terminal or folder; prints the "
+                   "path of its trace"},
     {"stave stop 4711", "by its pid, the name of its command or its output (see stave status)"},
     {0},
 };
@@ -89,7 +118,9 @@ const struct sv_command sv_command_stop = {
     .summary = "end a recording and wait for its trace",
     .description = "Asks a recording of this user to end, as Ctrl-C would, waits until its trace "
                    "is complete and prints its name. A command that was started by the recording "
-                   "is asked to exit, too; processes that it attached to continue.",
+                   "is asked to exit, too; processes that it attached to continue.\n\n"
+                   "Without RECORDING it ends the only one that was started from this terminal or "
+                   "in this folder; others are listed and need their pid, or --all.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct stop_options),

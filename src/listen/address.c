@@ -1,6 +1,8 @@
 /* Addresses of `stave listen`: see listen/address.h. No names are resolved. */
 #include "listen/address.h"
 
+#include "core/files/peer.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -37,7 +39,7 @@ static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
     return 0;
 }
 
-static int open_local(struct sv_address *to, const char *path, struct sv_err *err)
+static int open_local(struct sv_address *to, const char *path, bool is_shared, struct sv_err *err)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct stat st;
@@ -51,7 +53,7 @@ static int open_local(struct sv_address *to, const char *path, struct sv_err *er
     to->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (to->fd < 0)
         return sv_err_sys(err, "cannot make a socket");
-    mode_t mask = umask(077); /* for this user only */
+    mode_t mask = umask(is_shared ? 0111 : 0177);
     int rc = bind(to->fd, (struct sockaddr *)&a, sizeof a);
     int error = errno;
     umask(mask);
@@ -101,10 +103,11 @@ static int open_inet(struct sv_address *to, const char *text, bool has_token, st
     return 0;
 }
 
-int sv_address_open(struct sv_address *a, const char *text, bool has_token, struct sv_err *err)
+int sv_address_open(struct sv_address *a, const char *text, bool has_token, bool is_shared,
+                    struct sv_err *err)
 {
     *a = (struct sv_address){.fd = -1};
-    int code = strncmp(text, "unix:", 5) == 0 ? open_local(a, text + 5, err)
+    int code = strncmp(text, "unix:", 5) == 0 ? open_local(a, text + 5, is_shared, err)
                : strncmp(text, "tcp:", 4) == 0
                    ? open_inet(a, text + 4, has_token, err)
                    : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
@@ -135,6 +138,7 @@ static void describe_local(int fd, struct sv_peer *peer)
     socklen_t len = sizeof who;
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
     peer->id = who.uid;
+    peer->uid = sv_peer_uid(fd);
     peer->is_local = true;
     snprintf(peer->name, sizeof peer->name, "process %d", (int)who.pid);
 }
@@ -150,6 +154,9 @@ static void describe_inet(int fd, const struct sockaddr_in *from, struct sv_peer
     inet_ntop(AF_INET, &from->sin_addr, host, sizeof host);
     peer->id = ntohl(from->sin_addr.s_addr);
     peer->is_local = peer->id >> 24 == 127;
+    peer->uid = sv_peer_uid(fd);
+    if (peer->is_local && peer->uid != SV_PEER_UNKNOWN)
+        peer->id = UINT64_C(1) << 32 | peer->uid; /* its places are those of its user */
     snprintf(peer->name, sizeof peer->name, "%s port %u", host, ntohs(from->sin_port));
 }
 

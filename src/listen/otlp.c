@@ -5,6 +5,7 @@
 #include "core/base/mem.h"
 #include "core/base/wire.h"
 #include "core/files/input.h"
+#include "core/files/peer.h"
 #include "formats/otlp/check.h"
 #include "formats/otlp/json.h"
 #include "listen/sender.h"
@@ -21,6 +22,8 @@ enum { STREAMS_MAX = 256, CONNECTIONS_MAX = 512, CLOSE_MS = 1000 };
 #define BODY_MAX   ((size_t)64 << 20) /* as it came, and unpacked */
 #define ANSWER_MAX ((size_t)1 << 16)
 
+#define OTHER_USER \
+    "the request is of another user: 'stave listen --user UID' or '--token WORD' takes it"
 #define PROTOBUF "application/x-protobuf"
 #define JSON     "application/json"
 
@@ -209,6 +212,9 @@ static unsigned judge(void *ctx, const struct sv_web_request *q, const char **me
     *message = "the token is missing or wrong: send 'authorization: Bearer TOKEN'";
     if (d->o.token && !has_token(d, token, token ? strlen(token) : 0))
         return 401;
+    *message = OTHER_USER;
+    if (!d->o.token && !sv_peer_may(sv_web_uid(q), d->o.user))
+        return 403;
     *message = "only traces are taken: POST /v1/traces";
     if (strcmp(q->path, "/v1/traces") != 0)
         return 404;
@@ -333,6 +339,10 @@ static void on_export(void *ctx, struct sv_grpc_call *call, const uint8_t *bytes
     const char *token = sv_grpc_header(call, "authorization", &token_len);
     if (d->o.token && !has_token(d, token, token_len)) {
         sv_grpc_fail(call, SV_GRPC_UNAUTHENTICATED, "the token is missing or wrong");
+        return;
+    }
+    if (!d->o.token && !sv_peer_may(sv_grpc_uid(call), d->o.user)) {
+        sv_grpc_fail(call, SV_GRPC_PERMISSION_DENIED, OTHER_USER);
         return;
     }
     switch (keep(d, d->is_grpc_local ? 0x7f000001 : 0, bytes, len, &c)) {

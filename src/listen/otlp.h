@@ -19,7 +19,10 @@ struct sv_otlp_options {
     const char *
         grpc; /* HOST:PORT of gRPC; NULL: the usual with the usual `address`, where it is possible */
     bool no_grpc;
-    const char *token; /* that requests must have: "authorization: Bearer TOKEN"; NULL: none */
+    const char
+        *token; /* that requests must have: "authorization: Bearer TOKEN"; NULL: none, then: */
+    const char
+        *user; /* whose requests are taken besides this user's and root's (core/files/peer.h) */
 };
 
 struct sv_otlp_door;

@@ -9,6 +9,7 @@
 
 #ifdef SV_HAVE_GRPC
 #include "core/base/mem.h"
+#include "core/files/peer.h"
 #include "net/grpc_message.h"
 #include "net/listen_socket.h"
 
@@ -90,6 +91,7 @@ struct sv_grpc {
     grpc_resource_quota *quota;
     struct event stopped;
     uint16_t port;
+    struct sockaddr_in own; /* the address that it listens on */
     pthread_t threads[THREADS_MAX];
     unsigned n_threads;
     _Atomic uint64_t calls, failed, gone, late, refused;
@@ -304,6 +306,23 @@ const char *sv_grpc_header(const struct sv_grpc_call *c, const char *name, size_
         return (const char *)GRPC_SLICE_START_PTR(m->value);
     }
     return NULL;
+}
+
+/* "ipv4:127.0.0.1:43210"; whoever is elsewhere has no user here. */
+uid_t sv_grpc_uid(const struct sv_grpc_call *c)
+{
+    static const char kind[] = "ipv4:";
+    const struct sv_grpc_library *f = c->server->f;
+    struct sockaddr_in from;
+    struct sv_err err = {0};
+    uid_t uid = SV_PEER_UNKNOWN;
+    char *peer = f->grpc_call_get_peer(c->call);
+    if (peer && strncmp(peer, kind, sizeof kind - 1) == 0 &&
+        sv_address_read(peer + sizeof kind - 1, &from, &err) == 0)
+        uid = sv_peer_uid_of((const struct sockaddr *)&c->server->own,
+                             (const struct sockaddr *)&from);
+    f->gpr_free(peer);
+    return uid;
 }
 
 void sv_grpc_answer_header(struct sv_grpc_call *c, const char *name, const char *value)
@@ -599,6 +618,8 @@ static int listen_on(struct sv_grpc *g, const char *address, struct sv_err *err)
     if (port <= 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot listen on %s for gRPC", address);
     g->port = (uint16_t)port;
+    g->own = a;
+    g->own.sin_port = htons(g->port);
     return 0;
 }
 
@@ -820,6 +841,12 @@ const char *sv_grpc_header(const struct sv_grpc_call *c, const char *name, size_
     (void)name;
     (void)len;
     return NULL;
+}
+
+uid_t sv_grpc_uid(const struct sv_grpc_call *c)
+{
+    (void)c;
+    return (uid_t)-1;
 }
 
 void sv_grpc_answer_header(struct sv_grpc_call *c, const char *name, const char *value)

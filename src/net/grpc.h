@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum sv_grpc_status { /* the protocol's numbers */
                       SV_GRPC_OK = 0,
@@ -27,6 +28,7 @@ enum sv_grpc_status { /* the protocol's numbers */
                       SV_GRPC_INVALID_ARGUMENT = 3,
                       SV_GRPC_DEADLINE_EXCEEDED = 4,
                       SV_GRPC_NOT_FOUND = 5,
+                      SV_GRPC_PERMISSION_DENIED = 7,
                       SV_GRPC_RESOURCE_EXHAUSTED = 8,
                       SV_GRPC_FAILED_PRECONDITION = 9,
                       SV_GRPC_UNIMPLEMENTED = 12,
@@ -81,6 +83,9 @@ void sv_grpc_fail(struct sv_grpc_call *c, enum sv_grpc_status status, const char
 bool sv_grpc_is_gone(const struct sv_grpc_call *c);
 /* A header of the call (its name in lower case), or NULL; not terminated. */
 const char *sv_grpc_header(const struct sv_grpc_call *c, const char *name, size_t *len);
+
+/* The user who calls, if he is on this machine (core/files/peer.h). */
+uid_t sv_grpc_uid(const struct sv_grpc_call *c);
 
 /* A header of the answer, in its initial metadata. One at most, before the first answer; later ones are ignored. From any thread. */
 void sv_grpc_answer_header(struct sv_grpc_call *c, const char *name, const char *value);

@@ -27,6 +27,8 @@
     F(grpc_completion_queue_destroy)           \
     F(grpc_call_start_batch)                   \
     F(grpc_call_unref)                         \
+    F(grpc_call_get_peer)                      \
+    F(gpr_free)                                \
     F(grpc_server_create)                      \
     F(grpc_server_register_completion_queue)   \
     F(grpc_server_request_call)                \

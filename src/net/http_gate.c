@@ -20,6 +20,8 @@ struct sv_visitor {
     struct sv_visitor *prev, *next;
     int fd;
     uint32_t client;
+    uid_t uid;
+    bool has_uid;
     size_t bytes;
     int64_t limit_ms; /* 0: none, it does not wait for its client */
     int64_t since_ms; /* of its last step */
@@ -243,6 +245,24 @@ struct sv_visitor *sv_gate_enter(struct sv_gate *g, int fd, uint32_t client)
     g->counts.connections++;
     pthread_mutex_unlock(&g->lock);
     return v;
+}
+
+void sv_gate_of_user(struct sv_gate *g, struct sv_visitor *v, uid_t uid)
+{
+    pthread_mutex_lock(&g->lock);
+    v->uid = uid;
+    v->has_uid = true;
+    pthread_mutex_unlock(&g->lock);
+}
+
+size_t sv_gate_count_user(struct sv_gate *g, uid_t uid)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&g->lock);
+    for (const struct sv_visitor *v = g->first; v; v = v->next)
+        n += v->has_uid && v->uid == uid;
+    pthread_mutex_unlock(&g->lock);
+    return n;
 }
 
 void sv_gate_leave(struct sv_gate *g, struct sv_visitor *v)

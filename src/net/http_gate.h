@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct sv_gate_limits {
     size_t all_bytes, client_bytes; /* of bodies that are not complete */
@@ -32,6 +33,9 @@ int sv_gate_open(const struct sv_gate_limits *limits, struct sv_gate **out, stru
 void sv_gate_close(struct sv_gate *g); /* when all have left */
 
 struct sv_visitor *sv_gate_enter(struct sv_gate *g, int fd, uint32_t client);
+/* Whose connection it is (core/files/peer.h), and how many are a user's. */
+void sv_gate_of_user(struct sv_gate *g, struct sv_visitor *v, uid_t uid);
+size_t sv_gate_count_user(struct sv_gate *g, uid_t uid);
 void sv_gate_leave(struct sv_gate *g, struct sv_visitor *v); /* before the descriptor is closed */
 void sv_gate_headers(struct sv_gate *g, struct sv_visitor *v);
 void sv_gate_complete(struct sv_gate *g, struct sv_visitor *v); /* its request is being worked on */

@@ -27,6 +27,7 @@ void sv_web_error(struct sv_web_answer *a, unsigned status, const char *fmt, ...
 
 #ifdef SV_HAVE_MICROHTTPD
 #include "core/base/mem.h"
+#include "core/files/peer.h"
 #include "net/http_request.h"
 #include "net/listen_socket.h"
 
@@ -43,9 +44,18 @@ void sv_web_error(struct sv_web_answer *a, unsigned status, const char *fmt, ...
 #include <unistd.h>
 #include <zlib.h>
 
+/* A socket that listens. Its thread accepts one connection after the other. */
+struct door {
+    struct sv_web *web;
+    struct MHD_Daemon *daemon;
+    struct sockaddr_storage own;
+    uid_t uid; /* of the stranger who comes in now */
+    bool is_stranger;
+};
+
 struct sv_web {
     struct sv_web_options o;
-    struct MHD_Daemon *daemons[2]; /* IPv4 or the Unix socket; IPv6 */
+    struct door doors[2]; /* IPv4 or the Unix socket; IPv6 */
     struct sv_gate *gate;
     uint16_t port;
     char token[33];
@@ -93,6 +103,13 @@ uint32_t sv_web_client(const struct sv_web_request *q)
     if (!from || from->sa_family != AF_INET)
         return 0;
     return ntohl(((const struct sockaddr_in *)(const void *)from)->sin_addr.s_addr);
+}
+
+uid_t sv_web_uid(const struct sv_web_request *q)
+{
+    const union MHD_ConnectionInfo *at =
+        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return at ? sv_peer_uid(at->connect_fd) : SV_PEER_UNKNOWN;
 }
 
 /* ---- answers ---- */
@@ -332,21 +349,48 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
+enum { CONNECTIONS = 64, STRANGERS_SHARE = 4 };
+
+static unsigned connections_max(const struct sv_web *w)
+{
+    return w->o.connections ? w->o.connections : CONNECTIONS;
+}
+
+/* Another user of this machine may have the token, and may have none and want to keep the owner out: each gets a part of the connections, and those of the
+ * owner are never among them. */
+static enum MHD_Result on_accept(void *cls, const struct sockaddr *from, socklen_t len)
+{
+    struct door *d = cls;
+    (void)len;
+    d->is_stranger = false;
+    if (from->sa_family == AF_UNIX || !sv_peer_is_loopback(from))
+        return MHD_YES;
+    d->uid = sv_peer_uid_of((const struct sockaddr *)&d->own, from);
+    d->is_stranger = !sv_peer_may(d->uid, NULL);
+    return d->is_stranger && sv_gate_count_user(d->web->gate, d->uid) >=
+                                 connections_max(d->web) / STRANGERS_SHARE
+               ? MHD_NO
+               : MHD_YES;
+}
+
 static void on_connection(void *cls, struct MHD_Connection *c, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
-    struct sv_web *w = cls;
+    struct door *d = cls;
+    struct sv_web *w = d->web;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* the descriptor is still open */
         sv_gate_leave(w->gate, *context);
         *context = NULL;
     } else {
         sv_http_entered(w->gate, c, context);
+        if (d->is_stranger)
+            sv_gate_of_user(w->gate, *context, d->uid);
     }
 }
 
 /* ---- sockets ---- */
 
-enum { BACKLOG = 64 };
+enum { BACKLOG = 1024 };
 /* For the headers and a piece of the body. Whoever takes large bodies asks the kernel less often with more. */
 #define PAGE_BYTES ((size_t)32 << 10)
 #define BULK_BYTES ((size_t)128 << 10)
@@ -390,13 +434,16 @@ static int listen_on_ipv6(const struct sv_web *w)
     return w->port ? sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG) : -1;
 }
 
-static struct MHD_Daemon *start(struct sv_web *w, int listener)
+static struct MHD_Daemon *start(struct sv_web *w, struct door *door, int listener)
 {
-    struct MHD_Daemon *d = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
-        NULL, on_call, w, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, w,
-        MHD_OPTION_CONNECTION_LIMIT, w->o.connections ? w->o.connections : 64u,
+    socklen_t len = sizeof door->own;
+    door->web = w;
+    getsockname(listener, (struct sockaddr *)&door->own, &len);
+    struct MHD_Daemon *d = door->daemon = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
+        on_accept, door, on_call, w, MHD_OPTION_LISTEN_SOCKET, listener,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, door, MHD_OPTION_CONNECTION_LIMIT, connections_max(w),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, w->o.judge ? BULK_BYTES : PAGE_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (!d)
@@ -432,12 +479,11 @@ int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_e
     int fd = o->judge ? o->listener : o->socket ? listen_on_path(w, err) : listen_on_port(w, err);
     if (fd < 0)
         return err->code;
-    w->daemons[0] = start(w, fd);
-    if (!w->daemons[0])
+    if (!start(w, &w->doors[0], fd))
         return sv_err_sys(err, "cannot start the web server");
     int fd6 = o->judge ? -1 : listen_on_ipv6(w);
     if (fd6 >= 0)
-        w->daemons[1] = start(w, fd6);
+        start(w, &w->doors[1], fd6);
     return 0;
 }
 
@@ -446,8 +492,8 @@ void sv_web_close(struct sv_web *w)
     if (!w)
         return;
     for (size_t i = 0; i < 2; i++)
-        if (w->daemons[i])
-            MHD_stop_daemon(w->daemons[i]);
+        if (w->doors[i].daemon)
+            MHD_stop_daemon(w->doors[i].daemon);
     if (w->socket)
         unlink(w->socket);
     free(w->socket);
@@ -484,6 +530,11 @@ uint32_t sv_web_client(const struct sv_web_request *q)
 {
     (void)q;
     return 0;
+}
+uid_t sv_web_uid(const struct sv_web_request *q)
+{
+    (void)q;
+    return (uid_t)-1;
 }
 int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_err *err)
 {

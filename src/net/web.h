@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct sv_web;
 
@@ -31,6 +32,8 @@ struct sv_web_request {
 const char *sv_web_param(const struct sv_web_request *q, const char *name);
 const char *sv_web_header(const struct sv_web_request *q, const char *name);
 uint32_t sv_web_client(const struct sv_web_request *q); /* its IPv4 address; 0: another kind */
+uid_t sv_web_uid(
+    const struct sv_web_request *q); /* its user, if it is on this machine (core/files/peer.h) */
 
 struct sv_web_answer {
     unsigned status;  /* 200 unless set */

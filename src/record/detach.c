@@ -3,6 +3,7 @@
 #include "cli/console.h"
 #include "files/open.h"
 #include "record/recorder.h"
+#include "record/running.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +75,7 @@ static int wait_for_word(pid_t pid, int fd, struct sv_err *err)
 
 int sv_record_detach(int *word, bool *is_parent, struct sv_err *err)
 {
+    sv_running_remember_terminal();
     int pipes[2];
     *is_parent = true;
     if (pipe2(pipes, O_CLOEXEC) != 0)

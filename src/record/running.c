@@ -4,6 +4,7 @@
  * another pid namespace mean other processes here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
 #include "record/running.h"
 #include "core/base/mem.h"
+#include "core/files/own_folder.h"
 #include "core/files/trusted.h"
 
 #include <dirent.h>
@@ -18,35 +19,75 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char magic[8] = "stave-r2";
+static const char magic[8] = "stave-r3";
 
-static void folder(char *path, size_t size)
+enum { BASE_MAX = 512, PLACE_MAX = BASE_MAX + SV_OWN_NAME_MAX };
+
+/* Where the list is: BASE/NAME, or what this user has beside it if that is another's. */
+static void place(char base[static BASE_MAX], char name[static SV_OWN_NAME_MAX])
 {
     const char *run = sv_trusted_getenv("XDG_RUNTIME_DIR");
-    if (run && *run && access(run, W_OK) == 0)
-        snprintf(path, size, "%s/stave-recordings", run);
+    bool has_run = run && *run && strlen(run) < BASE_MAX && access(run, W_OK) == 0;
+    snprintf(base, BASE_MAX, "%s", has_run ? run : "/dev/shm");
+    if (has_run)
+        snprintf(name, SV_OWN_NAME_MAX, "stave-recordings");
     else
-        snprintf(path, size, "/dev/shm/stave-recordings-%u", (unsigned)geteuid());
+        snprintf(name, SV_OWN_NAME_MAX, "stave-recordings-%u", (unsigned)geteuid());
+}
+
+/* The folder for a new entry; its path goes to `path`. */
+static int open_place(char path[static PLACE_MAX])
+{
+    char base[BASE_MAX], name[SV_OWN_NAME_MAX], other[SV_OWN_NAME_MAX];
+    place(base, name);
+    snprintf(path, PLACE_MAX, "%s/%s", base, name);
+    int fd = sv_trusted_make_folder(AT_FDCWD, path);
+    if (fd >= 0)
+        return fd;
+    fd = sv_own_other(base, name, other);
+    snprintf(path, PLACE_MAX, "%s/%s", base, other);
+    return fd;
 }
 
 const char *sv_running_problem(char *text, size_t size)
 {
-    char path[512];
-    folder(path, sizeof path);
-    int fd = sv_trusted_folder(AT_FDCWD, path, SV_TRUST_PRIVATE);
-    int error = errno;
+    char base[BASE_MAX], name[SV_OWN_NAME_MAX];
+    place(base, name);
+    if (access(base, W_OK | X_OK) == 0)
+        return NULL;
+    snprintf(text, size, "%s, where recordings are listed: %s", base, strerror(errno));
+    return text;
+}
+
+/* ---- where it was started ---- */
+
+static uint64_t terminal_before; /* that of the process before it left it */
+
+/* The seventh field of /proc/self/stat; the second is a name in parentheses. */
+static uint64_t terminal_now(void)
+{
+    char text[512];
+    unsigned terminal = 0;
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     if (fd >= 0)
         close(fd);
-    if (fd >= 0 || error == ENOENT)
-        return NULL;
-    if (error == EPERM || error == ELOOP || error == ENOTDIR || error == EACCES)
-        snprintf(text, size,
-                 "%s, where recordings are listed, is not this user's alone: remove it, or set "
-                 "XDG_RUNTIME_DIR to a folder of yours",
-                 path);
-    else
-        snprintf(text, size, "%s, where recordings are listed: %s", path, strerror(error));
-    return text;
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    return end && sscanf(end + 1, " %*c %*d %*d %*d %u", &terminal) == 1 ? terminal : 0;
+}
+
+void sv_running_remember_terminal(void)
+{
+    terminal_before = terminal_now();
+}
+
+bool sv_running_is_near(const struct sv_running *r)
+{
+    char cwd[PATH_MAX];
+    uint64_t terminal = terminal_now();
+    return (terminal && terminal == r->terminal) ||
+           (getcwd(cwd, sizeof cwd) && strcmp(cwd, r->folder) == 0);
 }
 
 /* ---- the recorder ---- */
@@ -55,7 +96,11 @@ static struct sv_running described(const char *name, const char *out, bool is_ri
 {
     struct sv_running r = {.id = sv_process_id_self(), .since_s = time(NULL), .is_ring = is_ring};
     char cwd[PATH_MAX];
-    if (out[0] == '/' || !getcwd(cwd, sizeof cwd))
+    uint64_t terminal = terminal_now();
+    r.terminal = terminal ? terminal : terminal_before;
+    if (getcwd(cwd, sizeof cwd))
+        memcpy(r.folder, cwd, strlen(cwd) + 1);
+    if (out[0] == '/' || !r.folder[0])
         cwd[0] = 0;
     memcpy(r.magic, magic, sizeof magic);
     snprintf(r.name, sizeof r.name, "%s", name);
@@ -84,9 +129,8 @@ static bool put(int dir, const struct sv_running *r, const char *name)
 
 char *sv_running_announce(const char *name, const char *out, bool is_ring)
 {
-    char path[512], file[48];
-    folder(path, sizeof path);
-    int dir = sv_trusted_make_folder(AT_FDCWD, path);
+    char path[PLACE_MAX], file[48];
+    int dir = open_place(path);
     if (dir < 0)
         return NULL;
     struct sv_running r = described(name, out, is_ring);
@@ -126,7 +170,7 @@ static bool read_one(int dir, const char *name, struct sv_running *r)
         unlinkat(dir, name, 0); /* its writer has exited */
         return false;
     }
-    r->name[sizeof r->name - 1] = r->out[sizeof r->out - 1] = 0;
+    r->name[sizeof r->name - 1] = r->out[sizeof r->out - 1] = r->folder[sizeof r->folder - 1] = 0;
     r->is_outside = state == SV_PROCESS_UNKNOWN;
     return is_whole;
 }
@@ -145,28 +189,44 @@ static int by_age(const void *a, const void *b)
                                     : (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
 }
 
-size_t sv_running_all(struct sv_running **all)
+struct list {
+    struct sv_running *all;
+    size_t n, cap;
+};
+
+static void read_folder(struct list *l, const char *base, const char *name)
 {
-    char path[512];
+    char path[PLACE_MAX];
     struct sv_running r;
-    size_t n = 0, cap = 0;
-    *all = NULL;
-    folder(path, sizeof path);
+    snprintf(path, sizeof path, "%s/%s", base, name);
     int fd = sv_trusted_folder(AT_FDCWD, path, SV_TRUST_PRIVATE);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.' || !read_one(fd, e->d_name, &r))
             continue;
-        *all = sv_grow(*all, &cap, n + 1, sizeof **all);
-        (*all)[n++] = r;
+        l->all = sv_grow(l->all, &l->cap, l->n + 1, sizeof *l->all);
+        l->all[l->n++] = r;
     }
     if (d)
         closedir(d);
     else if (fd >= 0)
         close(fd);
-    if (n > 1)
-        qsort(*all, n, sizeof **all, by_age);
-    return n;
+}
+
+size_t sv_running_all(struct sv_running **all)
+{
+    char base[BASE_MAX], name[SV_OWN_NAME_MAX];
+    char others[SV_OWN_OTHERS_MAX][SV_OWN_NAME_MAX];
+    struct list l = {0};
+    place(base, name);
+    read_folder(&l, base, name);
+    size_t n_others = sv_own_others(base, name, others);
+    for (size_t i = 0; i < n_others; i++)
+        read_folder(&l, base, others[i]);
+    if (l.n > 1)
+        qsort(l.all, l.n, sizeof *l.all, by_age);
+    *all = l.all;
+    return l.n;
 }
 
 int sv_running_signal(const struct sv_running *r, int signal, struct sv_err *err)

@@ -23,9 +23,16 @@ struct sv_running {
     uint64_t is_ring; /* with --last: saves on SIGUSR1 */
     /* filled by the reader: its pid namespace is not ours, so its number means nothing here */
     uint64_t is_outside;
-    char name[64];      /* of the recorded command, or what -p said */
-    char out[PATH_MAX]; /* where the trace will be */
+    uint64_t terminal;     /* from which it was started; 0: none */
+    char name[64];         /* of the recorded command, or what -p said */
+    char out[PATH_MAX];    /* where the trace will be */
+    char folder[PATH_MAX]; /* in which it was started */
 };
+
+/* Remembers the terminal: before a recorder leaves it. */
+void sv_running_remember_terminal(void);
+/* Was it started from the terminal or the folder of this process? */
+bool sv_running_is_near(const struct sv_running *r);
 
 /* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when it cannot be written. */
 char *sv_running_announce(const char *name, const char *out, bool is_ring);

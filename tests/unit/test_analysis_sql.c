@@ -402,6 +402,75 @@ TEST(spans_are_joined)
     small_fini(&w);
 }
 
+/* What SQLite has besides SQL: addresses of its own code, parsers of raw pages, files. */
+TEST(sql_has_only_what_is_listed)
+{
+    static const char *const refused[] = {
+        "SELECT hex(fts3_tokenizer('simple'))",
+        "SELECT fts3_tokenizer('simple', x'4141414141414141')",
+        "CREATE VIRTUAL TABLE temp.x USING fts3(a)",
+        "CREATE VIRTUAL TABLE x USING fts4(a)",
+        "CREATE VIRTUAL TABLE x USING fts5(a)",
+        "CREATE VIRTUAL TABLE x USING rtree(i, a, b)",
+        "SELECT rtreenode(2, zeroblob(100))",
+        "SELECT * FROM dbstat",
+        "SELECT * FROM sqlite_stmt",
+        "SELECT load_extension('x')",
+        "SELECT sqlite_log(1, 'x')",
+        "CREATE TEMP TRIGGER r AFTER INSERT ON one BEGIN SELECT 1; END",
+        "CREATE TABLE u AS SELECT 1 AS a; ALTER TABLE u RENAME TO w",
+        "ANALYZE",
+        "DETACH main",
+        "PRAGMA writable_schema = 1",
+        "SELECT * FROM pragma_journal_mode",
+        "UPDATE sqlite_schema SET sql = ''",
+        "CREATE PERFETTO FUNCTION f(a STRING, b STRING) RETURNS LONG AS SELECT fts3_tokenizer($a, "
+        "$b); "
+        "SELECT f('simple', x'4141414141414141')",
+        "CREATE PERFETTO FUNCTION fts3_tokenizer(a LONG) RETURNS LONG AS SELECT 1",
+        "SELECT zeroblob(300000000)",
+    };
+    struct sql_world w;
+    make_small(&w);
+    free(sql_text(w.q, "CREATE TABLE one(a)"));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct text_rows rows;
+        struct sv_err err;
+        sv_err_clear(&err);
+        text_rows_init(&rows);
+        CONTEXT("%s", refused[i]);
+        CHECK(sv_sql_run(w.q, refused[i], &rows.rows, &err) < 0);
+        sv_buf_fini(&rows.text);
+    }
+    CHECK_ANSWER(
+        w.q,
+        "CREATE VIEW j AS SELECT json_valid('[1]') AS ok; SELECT ok FROM j; SELECT value FROM "
+        "json_each('[7]'); SELECT sum(a) OVER (), round(sqrt(a), 1) FROM (SELECT 4 AS a)",
+        "1\n\n7\n\n4|2.0\n\n");
+    small_fini(&w);
+}
+
+TEST(sql_recursion_has_an_end)
+{
+    struct sql_world w;
+    struct sv_buf sql;
+    make_small(&w);
+    CHECK_ANSWER(w.q,
+                 "CREATE PERFETTO FUNCTION ping(a LONG) RETURNS LONG AS SELECT pong($a); CREATE "
+                 "PERFETTO FUNCTION pong(a LONG) RETURNS LONG AS SELECT ping($a); SELECT ping(1)",
+                 "line 1: a function is called too deeply");
+    sv_buf_init(&sql, 4 << 20);
+    sv_buf_str(&sql, "CREATE VIEW chain0 AS SELECT 1 AS a;");
+    for (int i = 1; i < 20000; i++)
+        sv_buf_printf(&sql, "CREATE VIEW chain%d AS SELECT a FROM chain%d;", i, i - 1);
+    sv_buf_str(&sql, "SELECT * FROM chain19999");
+    CHECK_ANSWER(w.q, sv_buf_cstr(&sql),
+                 "line 1: at most 500 views can be made: make tables of some");
+    CHECK_ANSWER(w.q, "SELECT * FROM chain499", "1\n\n");
+    sv_buf_fini(&sql);
+    small_fini(&w);
+}
+
 TEST(bad_sql_is_refused_with_its_line)
 {
     static const struct {

@@ -208,7 +208,35 @@ TEST(a_folder_that_others_can_write_to_is_not_believed)
     CHECK_UINT_EQ(count(&found), 1);
     REQUIRE(chmod(folder, 0777) == 0);
     CHECK_UINT_EQ(count(&found), 0);
-    CHECK(!sv_running_announce("x", "/x", false));
+    /* A new one gets a place of its own beside it, and is found there. */
+    char *path = sv_running_announce("x", "/x", false);
+    REQUIRE(path);
+    CHECK(strncmp(path, folder, strlen(folder)) == 0 && path[strlen(folder)] == '.');
+    CHECK_UINT_EQ(count(&found), 1);
+    CHECK_STR_EQ(found.out, "/x");
+    char *second = sv_running_announce("x", "/x", false);
+    REQUIRE(second);
+    CHECK_STR_EQ(second, path);
+    free(second);
+    free(path);
     close(fd);
+    tear_down();
+}
+
+TEST(a_recording_is_near_its_folder)
+{
+    struct sv_running r = {0};
+    char cwd[PATH_MAX];
+    set_up();
+    REQUIRE(getcwd(cwd, sizeof cwd) && setsid() != 0);
+    char *path = sv_running_announce("x", "y", false);
+    REQUIRE(path);
+    CHECK_UINT_EQ(count(&r), 1);
+    CHECK_STR_EQ(r.folder, cwd);
+    CHECK(sv_running_is_near(&r));
+    r.terminal = 0;
+    REQUIRE(chdir("/") == 0);
+    CHECK(strcmp(cwd, "/") == 0 || !sv_running_is_near(&r));
+    free(path);
     tear_down();
 }

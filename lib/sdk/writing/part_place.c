@@ -27,14 +27,6 @@ void sv_part_close(struct sv_session_writer *w)
     w->part_fd = -1;
 }
 
-uint64_t sv_part_bytes(const struct sv_session_writer *w)
-{
-    struct stat st;
-    bool is_there = sv_file_id_is(w->part_fd, &w->part_id) ? fstat(w->part_fd, &st) == 0
-                                                           : stat(w->part, &st) == 0;
-    return is_there ? (uint64_t)st.st_size : 0;
-}
-
 /* ---- moved ---- */
 
 static void rename_all(struct sv_session_writer *w, const struct sv_claim *c)

@@ -8,6 +8,7 @@
  * the session. */
 #include "sdk/writer.h"
 
+#include "core/files/peer.h"
 #include "core/files/trusted.h"
 #include "core/stream/writer.h"
 #include "sdk/destination.h"
@@ -164,6 +165,26 @@ static bool reach(int fd, const union sv_stream_address *a, socklen_t size, int6
     return rc == 0;
 }
 
+/* Whoever took the name or the port first gets what is sent there: it must be this user, root, or one whom STAVE_STREAM_USER names. Of other machines
+ * nothing is known. */
+static bool is_for(int fd, const union sv_stream_address *a, struct sv_err *err)
+{
+    const char *list = sv_trusted_getenv("STAVE_STREAM_USER");
+    if (!sv_peer_is_loopback(&a->any))
+        return true;
+    uid_t uid = a->any.sa_family == AF_UNIX ? sv_peer_uid(fd) : sv_peer_listener(&a->any);
+    if (sv_peer_may(uid, list))
+        return true;
+    if (uid == SV_PEER_UNKNOWN)
+        sv_err_set(err, SV_EIO, SV_NO_POS,
+                   "whose listener it is cannot be found out (STAVE_STREAM_USER=any allows it)");
+    else
+        sv_err_set(err, SV_EIO, SV_NO_POS,
+                   "the listener belongs to another user (STAVE_STREAM_USER=%u allows it)",
+                   (unsigned)uid);
+    return false;
+}
+
 static int connect_to(const char *out, int64_t patience, struct sv_err *err)
 {
     union sv_stream_address a;
@@ -174,7 +195,7 @@ static int connect_to(const char *out, int64_t patience, struct sv_err *err)
         sv_err_sys(err, "cannot reach the listener");
         return -1;
     }
-    if (reach(fd, &a, size, limit, err) && greet(fd, limit, err)) {
+    if (reach(fd, &a, size, limit, err) && is_for(fd, &a, err) && greet(fd, limit, err)) {
         int yes = 1; /* each frame is waited for */
         if (a.any.sa_family == AF_INET)
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

@@ -141,11 +141,12 @@ static void call_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     struct sv_sql_function *f = sqlite3_user_data(ctx);
     sqlite3_stmt *s = f->depth ? NULL : f->statement;
     int rc = SQLITE_OK;
-    if (f->depth == RECURSION_MAX) {
+    if (f->q->call_depth == RECURSION_MAX) {
         sqlite3_result_error(ctx, "a function is called too deeply", -1);
         return;
     }
     f->depth++;
+    f->q->call_depth++;
     if (!s)
         rc = sqlite3_prepare_v2(f->q->db, f->body, -1, &s, NULL);
     if (rc == SQLITE_OK && s)
@@ -158,6 +159,7 @@ static void call_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         sqlite3_result_error(ctx, sqlite3_errmsg(f->q->db), -1);
     sqlite3_reset(s);
     f->depth--;
+    f->q->call_depth--;
     if (f->depth == 0)
         f->statement = s;
     else
@@ -223,6 +225,9 @@ static int create_function(struct sv_sql *q, const char *p, const char **tail, s
                           "SELECT …");
     *tail = after_statement(body);
     f->body = sv_strndup(body, (size_t)(*tail - body));
+    if (!sv_sandbox_may_define(&q->sandbox, name))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: SQLite has a function of this name: choose another one", name);
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     if (sqlite3_create_function_v2(q->db, name, f->n_params, flags, f, call_function, NULL, NULL,
                                    NULL) != SQLITE_OK)

@@ -234,7 +234,7 @@ int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
 {
     uint32_t roots[N_SLICE_TREES];
     bool is_paged = q->trace->slices.n > 0 && fits_pages(q);
-    q->is_writing = true;
+    sv_sandbox_trust(&q->sandbox, true);
     int code = exec(q, path, sqlite3_mprintf("ATTACH %Q AS out", path), err);
     if (code >= 0)
         code = exec(q, path,
@@ -251,7 +251,7 @@ int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
         code = exec(q, path, sqlite3_mprintf("DETACH out"), err);
     if (code >= 0 && is_paged)
         code = fill_slices(q, path, roots, err);
-    q->is_writing = false;
+    sv_sandbox_trust(&q->sandbox, false);
     return code;
 }
 #endif

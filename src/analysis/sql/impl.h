@@ -20,6 +20,8 @@
 #include "core/base/map.h"
 #include "model/ranks.h"
 
+#include "sqlite/sandbox.h"
+
 #include <sqlite3.h>
 
 struct sv_steps;
@@ -38,7 +40,8 @@ struct sv_sql_task {
 };
 
 struct sv_sql {
-    sqlite3 *db;
+    struct sv_sandbox sandbox;
+    sqlite3 *db; /* the sandbox's */
     const struct sv_trace *trace;
     const struct sv_dict *dict;
     struct sv_index *index;
@@ -70,9 +73,9 @@ struct sv_sql {
     uint16_t *category_numbers; /* by string; made at first use */
     int sums;                   /* enum sv_sql_sums, if has_sums */
     bool has_sums, has_own_aggregate;
-    bool is_writing;                   /* export: files may be attached */
     int64_t limit_ms, deadline_ms;     /* of the running statements; 0: no limit */
     struct sv_sql_function *functions; /* made by CREATE PERFETTO FUNCTION */
+    unsigned call_depth;               /* of these functions within each other */
     char foreign_module[104];          /* an included module of which Stave has nothing */
 };
 

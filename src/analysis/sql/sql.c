@@ -1,7 +1,7 @@
 /* The SQL connection: opening, what it may do, running statements, export.
  *
- * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and views, and from then on an authorizer
- * keeps statements away from files. Statements may create tables and views of their own, which live in memory. */
+ * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and views, and from then on
+ * sqlite/sandbox.c says what statements may do. Statements may create tables and views of their own, which live in memory. */
 #include "analysis/sql/sql.h"
 
 #include "analysis/sql/direct.h"
@@ -101,38 +101,6 @@ bool sv_sql_is_built_in(void)
     return true;
 }
 
-/* ---- what a statement may do ---- */
-
-static bool is_harmless_pragma(const char *name)
-{
-    static const char *const names[] = {"table_info",    "table_xinfo",    "table_list",
-                                        "function_list", "database_list",  "module_list",
-                                        "pragma_list",   "collation_list", "compile_options"};
-    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
-        if (sqlite3_stricmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-static int authorize(void *ctx, int action, const char *a, const char *b, const char *database,
-                     const char *trigger)
-{
-    (void)b;
-    (void)database;
-    (void)trigger;
-    const struct sv_sql *q = ctx;
-    if (q->is_writing)
-        return SQLITE_OK;
-    switch (action) {
-    case SQLITE_ATTACH:
-    case SQLITE_DETACH: return SQLITE_DENY;
-    case SQLITE_PRAGMA: return is_harmless_pragma(a) ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_FUNCTION:
-        return b && sqlite3_stricmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
-    default: return SQLITE_OK;
-    }
-}
-
 /* ---- opening ---- */
 
 static const struct sv_sql_table *const tables[] = {
@@ -211,13 +179,14 @@ int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, 
         sqlite3_hard_heap_limit64((sqlite3_int64)options->memory_limit_bytes);
     /* Not SQLITE_OPEN_MEMORY: attached databases would inherit it, and export writes a file. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    int rc = sqlite3_open_v2(":memory:", &q->db, flags, NULL);
+    int rc = sv_sandbox_open(&q->sandbox, flags);
+    q->db = q->sandbox.db;
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(q->db, "PRAGMA cache_size = -65536", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = add_everything(q);
     if (rc == SQLITE_OK)
-        rc = sqlite3_set_authorizer(q->db, authorize, q);
+        rc = sv_sandbox_seal(&q->sandbox);
     return rc == SQLITE_OK ? 0 : sv_sql_error(q, "opening SQLite", err);
 }
 
@@ -226,7 +195,7 @@ void sv_sql_close(struct sv_sql *q)
     if (!q)
         return;
     sv_sql_forget_functions(q);
-    sqlite3_close_v2(q->db);
+    sv_sandbox_close(&q->sandbox);
     sv_index_free(q->index);
     sv_batch_fini(q->scratch);
     free(q->scratch);
@@ -307,6 +276,10 @@ static int statement_error(struct sv_sql *q, const char *sql, const char *at, st
     if (rc == SQLITE_NOMEM)
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
                           "the query needs more memory than the limit allows");
+    if (rc == SQLITE_AUTH && q->sandbox.has_too_many_views)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "line %u: at most %d views can be made: make tables of some",
+                          line_of(sql, at), SV_SANDBOX_VIEWS_MAX);
     if (rc == SQLITE_AUTH)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "line %u: traces are read-only: files and settings cannot be used (%s)",

@@ -42,7 +42,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
 
 #else
 
-#include <sqlite3.h>
+#include "sqlite/sandbox.h"
 
 /* ---- columns ---- */
 
@@ -244,7 +244,7 @@ static int open_file(struct sv_nsys *s, const char *path)
         }
     }
     snprintf(uri + n, 32, "?immutable=1");
-    int code = sqlite3_open_v2(uri, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+    int code = sv_sandbox_open_foreign(uri, NULL, 0, &s->db);
     free(uri);
     return code;
 }
@@ -261,22 +261,9 @@ static int open_copy(struct sv_nsys *s, struct sv_input *in, struct sv_err *err)
     memcpy(s->copy, in->data, size);
     sv_input_skip(in, size);
     s->rows_max = size;
-    if (sqlite3_open_v2(":memory:", &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_deserialize(s->db, "main", s->copy, (sqlite3_int64)size, (sqlite3_int64)size,
-                            SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+    if (sv_sandbox_open_foreign(NULL, s->copy, size, &s->db) != SQLITE_OK)
         return sv_err_set(err, SV_EFORMAT, 0, "this SQLite cannot read a database in memory");
     return 0;
-}
-
-static void distrust(sqlite3 *db)
-{
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)NULL);
-    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 16 << 20);
-    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
-    sqlite3_exec(db, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
 }
 
 static int check_tables(struct sv_nsys *s, struct sv_err *err)
@@ -333,10 +320,8 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     } else {
         code = open_copy(s, in, err);
     }
-    if (code >= 0) {
-        distrust(s->db);
+    if (code >= 0)
         code = check_tables(s, err);
-    }
     if (code < 0) {
         (*out)->close(*out);
         *out = NULL;
