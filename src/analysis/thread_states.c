@@ -238,7 +238,7 @@ uint32_t sv_thread_by_tid(const struct sv_thread_states *s, uint32_t space, int6
 uint32_t sv_thread_main(const struct sv_thread_states *s, sv_track process)
 {
     return process < s->trace->dict->n_tracks && s->main_of[process] ? s->main_of[process] - 1
-                                                                    : SV_NO_THREAD;
+                                                                     : SV_NO_THREAD;
 }
 
 /* ---- calls ---- */
