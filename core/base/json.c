@@ -96,7 +96,7 @@ static void put_number(uint8_t *at, uint32_t c)
         at[2 + i] = (uint8_t)hex[c >> (12 - 4 * i) & 15];
 }
 
-/* A character outside ASCII: kept, by number when it acts on a terminal (JSON is printed, too), replaced when it is none. */
+/* A character outside ASCII: kept, by number when it acts on a terminal (JSON is printed, too), as its number when it is none. */
 static size_t escape_wide(uint8_t *out, size_t *out_len, const char *s, size_t len)
 {
     size_t n = sv_utf8_length(s, len);
@@ -105,9 +105,15 @@ static size_t escape_wide(uint8_t *out, size_t *out_len, const char *s, size_t l
         *out_len += 6;
         return n;
     }
-    memcpy(out + *out_len, n > 0 ? s : "\xef\xbf\xbd", n > 0 ? n : 3);
-    *out_len += n > 0 ? n : 3;
-    return n > 0 ? n : 1;
+    if (n == 0) { /* the backslash of \xNN is escaped in its turn */
+        out[(*out_len)++] = '\\';
+        sv_utf8_put_escape((char *)out + *out_len, (uint8_t)*s);
+        *out_len += SV_UTF8_ESCAPE;
+        return 1;
+    }
+    memcpy(out + *out_len, s, n);
+    *out_len += n;
+    return n;
 }
 
 /* One character that is special, at s: returns how many bytes of s it took. At most 6 bytes are written. */
@@ -225,16 +231,20 @@ void sv_json_u64(struct sv_json *j, uint64_t v)
         sv_buf_u64(j->out, v);
 }
 
+void sv_json_put_double(struct sv_buf *b, double d)
+{
+    if (isnan(d))
+        sv_buf_str(b, "\"NaN\"");
+    else if (isinf(d))
+        sv_buf_str(b, d < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    else
+        sv_buf_double(b, d);
+}
+
 void sv_json_double(struct sv_json *j, double d)
 {
-    if (!open_value(j))
-        return;
-    if (isnan(d))
-        sv_buf_str(j->out, "\"NaN\"");
-    else if (isinf(d))
-        sv_buf_str(j->out, d < 0 ? "\"-Infinity\"" : "\"Infinity\"");
-    else
-        sv_buf_double(j->out, d);
+    if (open_value(j))
+        sv_json_put_double(j->out, d);
 }
 
 void sv_json_us3(struct sv_json *j, int64_t ns)

@@ -4,7 +4,8 @@
  *
  *     sv_json_begin(&j, '{'); sv_json_key(&j, "ts", 2); sv_json_us3(&j, ts_ns); sv_json_end(&j);
  *
- * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid bytes become U+FFFD. */
+ * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid bytes
+ * become \\xNN (sv_buf_utf8()). */
 #ifndef SV_CORE_BASE_JSON_H
 #define SV_CORE_BASE_JSON_H
 
@@ -46,6 +47,8 @@ void sv_json_members(struct sv_json *j, const char *json, size_t len);
 void sv_json_quoted_key(struct sv_json *j, const char *quoted, size_t len);
 #define sv_json_lit(j, key) sv_json_quoted_key((j), "\"" key "\":", sizeof(key) + 2)
 
+/* The value as sv_json_double() writes it, appended to b. */
+void sv_json_put_double(struct sv_buf *b, double d);
 /* The bytes as a JSON string with quotes, appended to b. */
 void sv_json_escape(struct sv_buf *b, const char *s, size_t len);
 

@@ -6,8 +6,10 @@
 #include "core/base/utf8.h"
 
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* ---- skipping ---- */
 
@@ -454,4 +456,21 @@ double sv_json_number_double(const struct sv_json_number *n, const uint8_t *text
                  (unsigned long long)n->digits, (int)n->exp10);
     }
     return library_double(copy);
+}
+
+bool sv_json_not_finite(const uint8_t *p, size_t len, double *out)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"infinity", INFINITY}};
+    bool is_signed = len > 0 && (*p == '-' || *p == '+'), is_negative = is_signed && *p == '-';
+    p += is_signed;
+    len -= is_signed;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].text) == len && strncasecmp(words[i].text, (const char *)p, len) == 0) {
+            *out = is_negative && !isnan(words[i].value) ? -words[i].value : words[i].value;
+            return true;
+        }
+    return false;
 }

@@ -212,6 +212,10 @@ enum sv_json_exactness sv_json_number_int(const struct sv_json_number *n, int sh
 /* The nearest double; text is what the number was read from. */
 double sv_json_number_double(const struct sv_json_number *n, const uint8_t *text, size_t len);
 
+/* NaN and the infinities, which JSON has no numbers for: the words that writers use for them ("NaN", "-Infinity", "inf" and so on, in
+ * any case). False: none of these. */
+bool sv_json_not_finite(const uint8_t *p, size_t len, double *out);
+
 /* Up to 8 decimal digits at p; *n says how many there are (0..8). */
 static inline uint32_t sv_json_digits8(const uint8_t *p, unsigned *n)
 {

@@ -3,6 +3,8 @@
  * Called by the JSON writer, the readers that must say where a text is broken, and the printing of text for people. */
 #include "core/base/utf8.h"
 
+#include "core/base/buf.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -55,6 +57,37 @@ size_t sv_utf8_valid(const char *s, size_t len)
         i += n;
     }
     return len;
+}
+
+void sv_utf8_put_escape(char *at, uint8_t byte)
+{
+    static const char hex[] = "0123456789abcdef";
+    at[0] = '\\';
+    at[1] = 'x';
+    at[2] = hex[byte >> 4];
+    at[3] = hex[byte & 15];
+}
+
+size_t sv_utf8_escaped(const char *s, size_t len)
+{
+    size_t total = len;
+    for (size_t at = 0; (at += sv_utf8_valid(s + at, len - at)) < len; at++)
+        total += SV_UTF8_ESCAPE - 1;
+    return total;
+}
+
+void sv_buf_utf8(struct sv_buf *b, const char *s, size_t len)
+{
+    size_t valid;
+    while ((valid = sv_utf8_valid(s, len)) < len) {
+        char escape[SV_UTF8_ESCAPE];
+        sv_utf8_put_escape(escape, (uint8_t)s[valid]);
+        sv_buf_add(b, s, valid);
+        sv_buf_add(b, escape, sizeof escape);
+        s += valid + 1;
+        len -= valid + 1;
+    }
+    sv_buf_add(b, s, len);
 }
 
 uint32_t sv_utf8_code_point(const char *s, size_t n)

@@ -22,6 +22,13 @@ bool sv_wire_varint_slow(struct sv_wire *w, uint64_t *out)
     return false;
 }
 
+void sv_put_odd_text(struct sv_buf *b, uint32_t id, const char *text, size_t len)
+{
+    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_BYTES);
+    sv_put_varint(b, sv_utf8_escaped(text, len));
+    sv_buf_utf8(b, text, len);
+}
+
 size_t sv_put_begin(struct sv_buf *b, uint32_t id)
 {
     sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_BYTES);

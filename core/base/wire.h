@@ -7,6 +7,7 @@
 #define SV_CORE_BASE_WIRE_H
 
 #include "core/base/buf.h"
+#include "core/base/utf8.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,6 +154,16 @@ static inline void sv_put_bytes(struct sv_buf *b, uint32_t id, const void *bytes
     sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_BYTES);
     sv_put_varint(b, len);
     sv_buf_add(b, bytes, len);
+}
+
+/* A field of type string: those are UTF-8, and readers refuse a message whose are not. See sv_buf_utf8(). */
+void sv_put_odd_text(struct sv_buf *b, uint32_t id, const char *text, size_t len);
+static inline void sv_put_text(struct sv_buf *b, uint32_t id, const char *text, size_t len)
+{
+    if (__builtin_expect(sv_is_ascii(text, len) || sv_utf8_valid(text, len) == len, 1))
+        sv_put_bytes(b, id, text, len);
+    else
+        sv_put_odd_text(b, id, text, len);
 }
 
 /* A nested message whose length is not known yet: begin returns a mark, end writes the shortest length in

@@ -595,12 +595,10 @@ static void put_counter_rows(struct tracesmith *w, struct sv_buf *b)
 static void put_value(struct sv_buf *b, double v)
 {
     double cents = v * 100;
-    if (!(v > -1e15 && v < 1e15))
-        sv_buf_str(b, "null");
-    else if (cents == (double)(int64_t)cents)
+    if (v > -1e15 && v < 1e15 && cents == (double)(int64_t)cents)
         sv_buf_printf(b, "%.2f", v);
     else
-        sv_buf_double(b, v);
+        sv_json_put_double(b, v);
 }
 
 static void put_values(struct tracesmith *w, struct sv_buf *b)

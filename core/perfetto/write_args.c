@@ -26,7 +26,7 @@ static void text_put(struct pf *w, struct pf_sequence *s, const char *text, size
     if (number)
         sv_put_u64(&w->event, SV_PF_ANN_STRING_IID, number);
     else
-        sv_put_bytes(&w->event, SV_PF_ANN_STRING, text, len);
+        sv_put_text(&w->event, SV_PF_ANN_STRING, text, len);
 }
 
 static void json_put(struct pf *w, const char *json)

@@ -356,8 +356,8 @@ static void attribute_put(struct pf *w, struct sv_buf *b, const struct sv_meta *
 {
     struct sv_text key = sv_dict_text(w->dict, m->key), value = sv_dict_text(w->dict, m->value);
     size_t mark = sv_put_begin(b, SV_PF_ATTRIBUTES_LIST);
-    sv_put_bytes(b, SV_PF_ATTRIBUTE_KEY, key.bytes, key.len);
-    sv_put_bytes(b, SV_PF_ATTRIBUTE_STRING, value.bytes, value.len);
+    sv_put_text(b, SV_PF_ATTRIBUTE_KEY, key.bytes, key.len);
+    sv_put_text(b, SV_PF_ATTRIBUTE_STRING, value.bytes, value.len);
     if (m->is_json)
         sv_put_u64(b, SV_PF_STAVE, SV_PF_STAVE_JSON);
     sv_put_end(b, mark);

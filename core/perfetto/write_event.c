@@ -105,9 +105,9 @@ static void source_arg(struct pf *w, struct pf_sequence *s, const struct sv_arg 
     for (const struct sv_arg *m = a + 1; m < end && m <= a + a->size; m = sv_arg_next(m)) {
         struct sv_text key = sv_dict_text(w->dict, m->key);
         if (m->type == SV_ARG_TEXT && strcmp(key.bytes, "file") == 0)
-            sv_put_bytes(b, SV_PF_SOURCE_FILE, m->text, m->size);
+            sv_put_text(b, SV_PF_SOURCE_FILE, m->text, m->size);
         else if (m->type == SV_ARG_TEXT && strcmp(key.bytes, "function") == 0)
-            sv_put_bytes(b, SV_PF_SOURCE_FUNCTION, m->text, m->size);
+            sv_put_text(b, SV_PF_SOURCE_FUNCTION, m->text, m->size);
         else if (m->type == SV_ARG_INT && strcmp(key.bytes, "line") == 0)
             sv_put_u64(b, SV_PF_SOURCE_LINE, (uint32_t)m->i);
     }
@@ -127,9 +127,9 @@ static void stack_arg(struct pf *w, const struct sv_arg *a, const struct sv_arg 
         struct sv_frame_parts p = sv_frame_parts(m->text, m->size);
         if (p.function_len > PLACED_MAX || p.file_len > PLACED_MAX) /* readers would cut them */
             p = (struct sv_frame_parts){.function_len = m->size};
-        sv_put_bytes(b, SV_PF_INLINE_FUNCTION, m->text, p.function_len);
+        sv_put_text(b, SV_PF_INLINE_FUNCTION, m->text, p.function_len);
         if (p.file_len)
-            sv_put_bytes(b, SV_PF_INLINE_FILE, m->text + p.file_at, p.file_len);
+            sv_put_text(b, SV_PF_INLINE_FILE, m->text + p.file_at, p.file_len);
         if (p.line)
             sv_put_u64(b, SV_PF_INLINE_LINE, p.line);
         sv_put_end(b, frame);

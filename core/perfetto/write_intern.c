@@ -51,7 +51,7 @@ static void intern_text(struct pf *w, struct pf_sequence *s, enum pf_number kind
     pf_bits_set(&s->interned[kind], number);
     size_t entry = sv_put_begin(b, field_of[kind]);
     sv_put_u64(b, SV_PF_INTERNED_IID, number);
-    sv_put_bytes(b, SV_PF_INTERNED_TEXT, text, len);
+    sv_put_text(b, SV_PF_INTERNED_TEXT, text, len);
     sv_put_end(b, entry);
 }
 

@@ -110,7 +110,7 @@ static void text_put(const struct pf *w, struct sv_buf *b, uint32_t field, sv_st
 {
     struct sv_text text = sv_dict_text(w->dict, str);
     if (str)
-        sv_put_bytes(b, field, text.bytes, text.len);
+        sv_put_text(b, field, text.bytes, text.len);
 }
 
 static void process_put(struct pf *w, struct sv_buf *b, const struct sv_track_info *info)

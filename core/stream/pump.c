@@ -52,6 +52,8 @@ static int run(struct sv_source *source, struct sv_sink *sink,
         if (n <= 0)
             return n == SV_EIO ? SV_EINPUT : n;
         assert((size_t)n == batch->n && n <= SV_BATCH);
+        if (options && options->n_events)
+            *options->n_events += batch->n;
         int code = sink->write(sink, batch->events, batch->n, err);
         if (code < 0)
             return code;

@@ -81,6 +81,7 @@ struct sv_pump_options {
     bool strict;                 /* damage in the source's report fails the stream with SV_EFOUND */
     void (*progress)(void *ctx); /* called now and then, may be NULL */
     void *progress_ctx;
+    uint64_t *n_events; /* counts what the source gives, may be NULL */
 };
 
 /* Runs the source to its end into the sink and closes both. On a source error the sink is closed with failed = true.

@@ -49,9 +49,9 @@ static const struct sv_option options[] = {
      NULL},
     {'w', "wait", "S", SV_OPT_TEXT, OPTION(wait),
      "time limit for the server to become ready (default 10)", NULL},
-    {'j', "summary-json", "FILE", SV_OPT_TEXT, OPTION(json),
+    {'j', "summary-json", "FILE", SV_OPT_OUTPUT, OPTION(json),
      "write the summary as JSON to this file; - is standard output", NULL},
-    {0, "trace", "FILE", SV_OPT_TEXT, OPTION(trace),
+    {0, "trace", "FILE", SV_OPT_OUTPUT, OPTION(trace),
      "record the requests into this trace and send each with a W3C traceparent, so that 'stave "
      "merge --same-host' joins it with the server's trace",
      NULL},

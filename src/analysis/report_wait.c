@@ -31,6 +31,7 @@ struct maker {
     struct sv_open_slices open;
     sv_str cat_state, cat_call, cat_runtime;
     size_t cap, keep;
+    uint32_t first_thread;     /* of the first process; SV_NO_THREAD: none */
     struct sv_wait_span *span; /* the one that is divided */
     struct sv_wait now;        /* the wait that goes on */
     int64_t now_longest_ns;    /* of its pieces */
@@ -222,9 +223,15 @@ static uint32_t thread_of_marker(const struct maker *m, sv_track track)
     sv_track process = sv_dict_process_of(m->r->trace->dict, track);
     if (process)
         return sv_thread_main(s, process);
-    /* A phase of no process: the first process that nobody of the trace started. */
+    return m->first_thread;
+}
+
+/* What a phase of no process is of: the first process that nobody of the trace started. */
+static uint32_t first_thread(const struct sv_wait_report *r)
+{
+    const struct sv_thread_states *s = &r->states;
     for (uint32_t i = 0; i < s->n; i++)
-        if (!m->r->workers.parent[s->threads[i].process])
+        if (!r->workers.parent[s->threads[i].process])
             return sv_thread_main(s, s->threads[i].process);
     return SV_NO_THREAD;
 }
@@ -338,14 +345,14 @@ static bool counts(const struct sv_wait_report *r, const struct sv_wait_span *s)
     return s->kind == r->kind || (r->kind == SV_SPAN_STEP && s->kind == SV_SPAN_BETWEEN);
 }
 
-/* Does a process have data workers? */
-static bool has_loaders(const struct sv_wait_report *r, sv_track process)
+/* Which processes have data workers, by track. To be freed. */
+static bool *find_masters(const struct sv_wait_report *r)
 {
+    bool *is_master = sv_alloc((size_t)r->trace->dict->n_tracks + 1);
     for (size_t i = 0; i < r->n_spans; i++)
-        if (r->spans[i].kind == SV_SPAN_LOADER &&
-            r->workers.parent[r->states.threads[r->spans[i].thread].process] == process)
-            return true;
-    return false;
+        if (r->spans[i].kind == SV_SPAN_LOADER)
+            is_master[r->workers.parent[r->states.threads[r->spans[i].thread].process]] = true;
+    return is_master;
 }
 
 /* The thread that stands for a run without steps: the one that is longest there without waiting for other processes, as a shell or a launcher does; a process that
@@ -354,7 +361,7 @@ static size_t leading_thread(const struct sv_wait_report *r)
 {
     size_t best = SIZE_MAX;
     int64_t best_ns = -1;
-    bool is_master = false;
+    bool is_master = false, *has_loaders = find_masters(r);
     for (size_t i = 0; i < r->n_spans; i++) {
         const struct sv_wait_span *s = &r->spans[i];
         const struct sv_thread_rows *x = &r->states.threads[s->thread];
@@ -362,13 +369,14 @@ static size_t leading_thread(const struct sv_wait_report *r)
         if (s->kind != SV_SPAN_THREAD)
             continue;
         int64_t ns = s->dur_ns - s->class_ns[SV_TIME_PEER];
-        bool is_new = info->tid == info->pid && ns > best_ns / 8 && has_loaders(r, x->process);
+        bool is_new = info->tid == info->pid && ns > best_ns / 8 && has_loaders[x->process];
         if (is_new == is_master ? ns > best_ns : is_new) {
             best = i;
             best_ns = ns;
             is_master |= is_new;
         }
     }
+    free(has_loaders);
     return best;
 }
 
@@ -418,6 +426,7 @@ void sv_wait_report_make(struct sv_wait_report *r, const struct sv_trace *t,
         (struct sv_wait_report){.trace = t, .waits = sv_alloc((o->n_waits + 1) * sizeof *r->waits)};
     sv_thread_states_init(&r->states, t);
     sv_data_workers_init(&r->workers, &r->states);
+    m.first_thread = first_thread(r);
     sv_open_slices_init(&m.open, t);
     sv_steps_find(&m.steps, t, o->marker);
     sv_step_kinds_init(&m.kinds, &m.steps, t);

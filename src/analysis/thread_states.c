@@ -157,11 +157,39 @@ static void find_starts(struct sv_thread_states *s)
     }
 }
 
+static uint32_t rows_of(const struct sv_thread_states *s, const struct sv_thread_rows *x)
+{
+    const struct sv_trace_track *k = s->trace->tracks;
+    uint32_t n = k[x->track].end - k[x->track].first;
+    if (x->calls && x->calls != x->track)
+        n += k[x->calls].end - k[x->calls].first;
+    return n + (x->state ? k[x->state].end - k[x->state].first : 0);
+}
+
+static bool is_main(const struct sv_thread_states *s, uint32_t thread)
+{
+    const struct sv_track_info *info = &s->trace->dict->tracks[s->threads[thread].track];
+    return info->tid == info->pid;
+}
+
+/* Once for all processes: a trace may have as many of them as threads. */
+static void find_mains(struct sv_thread_states *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t *best = &s->main_of[s->threads[i].process];
+        bool is_better = *best == 0 || is_main(s, i) ||
+                         rows_of(s, &s->threads[i]) > rows_of(s, &s->threads[*best - 1]);
+        if (is_better && !(*best && is_main(s, *best - 1)))
+            *best = i + 1;
+    }
+}
+
 void sv_thread_states_init(struct sv_thread_states *s, const struct sv_trace *t)
 {
     *s = (struct sv_thread_states){
         .trace = t,
         .of_track = sv_alloc(((size_t)t->n_tracks + 1) * sizeof(uint32_t)),
+        .main_of = sv_alloc(((size_t)t->dict->n_tracks + 1) * sizeof(uint32_t)),
         .call_class = sv_call_classes(t->dict),
         .state_of = by_name(t, state_names, SV_N_WAIT_STATES),
         .cat_call = find(t, SV_CAT_SYSCALL),
@@ -178,6 +206,7 @@ void sv_thread_states_init(struct sv_thread_states *s, const struct sv_trace *t)
     };
     find_threads(s);
     find_starts(s);
+    find_mains(s);
 }
 
 void sv_thread_states_fini(struct sv_thread_states *s)
@@ -185,6 +214,7 @@ void sv_thread_states_fini(struct sv_thread_states *s)
     sv_map_fini(&s->by_tid);
     free(s->threads);
     free(s->of_track);
+    free(s->main_of);
     free(s->call_class);
     free(s->state_of);
     *s = (struct sv_thread_states){0};
@@ -205,28 +235,10 @@ uint32_t sv_thread_by_tid(const struct sv_thread_states *s, uint32_t space, int6
     return found ? (uint32_t)*found - 1 : SV_NO_THREAD;
 }
 
-static uint32_t rows_of(const struct sv_thread_states *s, const struct sv_thread_rows *x)
-{
-    const struct sv_trace_track *k = s->trace->tracks;
-    uint32_t n = k[x->track].end - k[x->track].first;
-    if (x->calls && x->calls != x->track)
-        n += k[x->calls].end - k[x->calls].first;
-    return n + (x->state ? k[x->state].end - k[x->state].first : 0);
-}
-
 uint32_t sv_thread_main(const struct sv_thread_states *s, sv_track process)
 {
-    uint32_t best = SV_NO_THREAD;
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct sv_track_info *info = &s->trace->dict->tracks[s->threads[i].track];
-        if (s->threads[i].process != process)
-            continue;
-        if (info->tid == info->pid)
-            return i;
-        if (best == SV_NO_THREAD || rows_of(s, &s->threads[i]) > rows_of(s, &s->threads[best]))
-            best = i;
-    }
-    return best;
+    return process < s->trace->dict->n_tracks && s->main_of[process] ? s->main_of[process] - 1
+                                                                     : SV_NO_THREAD;
 }
 
 /* ---- calls ---- */

@@ -33,6 +33,7 @@ struct sv_thread_states {
     struct sv_thread_rows *threads; /* in the order of their tracks */
     uint32_t n;
     uint32_t *of_track; /* by track, rows below a thread included: number + 1; 0: none */
+    uint32_t *main_of;  /* by track of a process: number + 1 of the one to look at; 0: none */
     struct sv_map by_tid;
     uint8_t *call_class, *state_of; /* by string */
     sv_str cat_call, cat_state, cat_fault, path, reason, lock, holder_tid, waker, waker_tid,

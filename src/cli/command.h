@@ -23,12 +23,13 @@ enum sv_exit {
 };
 
 enum sv_option_type {
-    SV_OPT_FLAG,  /* bool */
-    SV_OPT_TEXT,  /* const char * */
-    SV_OPT_LIST,  /* struct sv_words: may be given several times */
-    SV_OPT_BYTES, /* uint64_t: 512M, 2G */
-    SV_OPT_COUNT, /* uint64_t */
-    SV_OPT_WINDOW /* struct sv_interval: a:b */
+    SV_OPT_FLAG,   /* bool */
+    SV_OPT_TEXT,   /* const char * */
+    SV_OPT_OUTPUT, /* const char *: a file or folder to write; a URL is refused */
+    SV_OPT_LIST,   /* struct sv_words: may be given several times */
+    SV_OPT_BYTES,  /* uint64_t: 512M, 2G */
+    SV_OPT_COUNT,  /* uint64_t */
+    SV_OPT_WINDOW  /* struct sv_interval: a:b */
 };
 
 struct sv_words {
@@ -107,6 +108,10 @@ int sv_option_set(const struct sv_option *o, void *options, const char *text, st
 
 void sv_words_add(struct sv_words *w, const char *word);
 void sv_words_free(struct sv_words *w);
+
+/* Refuses a URL as the output that --option names, unless its scheme is among `schemes` (words with blanks between them; NULL: none). The URL
+ * is not repeated: it may hold what others must not read. */
+int sv_refuse_url(const char *option, const char *text, const char *schemes, struct sv_err *err);
 
 /* For options that mean something only beside others. is_given: the command's own option of this name was given. only: refuses those
  * that are not among `allowed` (words with blanks between them); what: "report io", for the message. need: refuses one without the other. */

@@ -175,6 +175,7 @@ static int parse_value(const struct sv_option *o, const char *text, void *value)
 {
     switch (o->type) {
     case SV_OPT_FLAG: *(bool *)value = true; return 0;
+    case SV_OPT_OUTPUT:
     case SV_OPT_TEXT: *(const char **)value = text; return *text ? 0 : SV_EUSAGE;
     case SV_OPT_LIST: sv_words_add(value, text); return *text ? 0 : SV_EUSAGE;
     case SV_OPT_BYTES: return sv_parse_bytes(text, value);
@@ -186,6 +187,7 @@ static int parse_value(const struct sv_option *o, const char *text, void *value)
 
 static const char *const expected[] = {
     [SV_OPT_TEXT] = "some text",
+    [SV_OPT_OUTPUT] = "a file",
     [SV_OPT_LIST] = "some text",
     [SV_OPT_BYTES] = "a size such as 512M or 2G",
     [SV_OPT_COUNT] = "a whole number",
@@ -239,11 +241,26 @@ static int unknown_option(const struct sv_command *c, const char *given, size_t 
                              given, c->is_program ? '-' : ' ', c->name);
 }
 
+int sv_refuse_url(const char *option, const char *text, const char *schemes, struct sv_err *err)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+    if (n == 0 || !isalpha((unsigned char)*text) || strncmp(text + n, "://", 3) != 0 ||
+        (schemes && sv_word_among(text, n, schemes)))
+        return 0;
+    return sv_err_set(
+        err, SV_EUSAGE, SV_NO_POS,
+        "--%s: %.*s:// is a URL, and this writes %s%s; write a file and copy it there", option,
+        (int)(n < 32 ? n : 32), text, schemes ? "only to files and to URLs of: " : "only files",
+        schemes ? schemes : "");
+}
+
 static int set_value(const struct match *m, const char *text, struct sv_err *err)
 {
     int code = parse_value(m->option, text, m->value);
     if (code < 0 && !*text)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: the value is empty", m->option->name);
+    if (m->option->type == SV_OPT_OUTPUT && sv_refuse_url(m->option->name, text, NULL, err) < 0)
+        return SV_EUSAGE;
     if (code < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not %s", m->option->name, text,
                           expected[m->option->type]);

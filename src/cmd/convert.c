@@ -52,6 +52,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                                            .out = &o->out,
                                            .strict = o->strict,
                                            .what = "converting",
+                                           .is_result = true,
                                            .before = put_rows,
                                            .ctx = o},
                          err);

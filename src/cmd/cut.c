@@ -2,14 +2,18 @@
  *
  * Times on the command line count from the first event unless they say otherwise, and the first event is known only
  * when the sorted stream begins: a small stage waits for it and then builds the filter. */
+#include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/stream/stages.h"
 #include "files/open.h"
 #include "model/filter.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct cut {
@@ -27,7 +31,36 @@ struct late_filter {
     struct sv_dict *dict;
     struct sv_sink *next; /* the filter, once the first event has come */
     bool is_built;
+    int64_t first_ns, last_ns; /* of the trace */
 };
+
+/* After the filter: a result without events is none, and no file is left that looks like one. */
+struct judge {
+    struct sv_sink sink, *next;
+    const struct late_filter *late;
+    bool is_any, is_empty;
+};
+
+/* Nothing of the trace is in the window; what counters were before it does not count. */
+static bool is_outside(const struct late_filter *l)
+{
+    return l->is_built && (l->filter.from_ns > l->last_ns || l->filter.to_ns <= l->first_ns);
+}
+
+static int judge_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct judge *j = (struct judge *)s;
+    j->is_any |= n > 0;
+    return j->next->write(j->next, events, n, err);
+}
+
+static int judge_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    struct judge *j = (struct judge *)s;
+    j->is_empty = !failed && (!j->is_any || is_outside(j->late));
+    return j->next->close(j->next, failed || j->is_empty, err);
+}
 
 static int late_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                       struct sv_err *err)
@@ -38,6 +71,11 @@ static int late_write(struct sv_sink *s, const struct sv_event *events, size_t n
         l->filter.to_ns = sv_moment_in(&l->options->time.to, events[0].ts_ns, INT64_MAX);
         l->next = sv_filter_new(l->dict, &l->filter, l->next);
         l->is_built = true;
+        l->first_ns = l->last_ns = events[0].ts_ns;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t end = sv_sat_add(events[i].ts_ns, events[i].dur_ns > 0 ? events[i].dur_ns : 0);
+        l->last_ns = end > l->last_ns ? end : l->last_ns;
     }
     return l->next->write(l->next, events, n, err);
 }
@@ -75,7 +113,24 @@ static struct sv_globs globs(const struct sv_words *w)
     return (struct sv_globs){.items = w->items, .n = w->n};
 }
 
-/* source → sort → late filter → whatever stages the format needs → format */
+/* "from 0 s to 9 us of the trace": both ways in which --time can be given. */
+static int say_empty(const struct late_filter *l, const char *path)
+{
+    char line[320], length[32];
+    sv_human_ns(length, sv_sat_sub(l->last_ns, l->first_ns));
+    if (!l->is_built)
+        snprintf(line, sizeof line, "no events, so nothing was cut and no file was written");
+    else
+        snprintf(line, sizeof line,
+                 "nothing %s, so no file was written: the trace lasts %s, from @%" PRId64
+                 "ns to @%" PRId64 "ns of its clock",
+                 is_outside(l) ? "is in the window of --time" : "matches", length, l->first_ns,
+                 l->last_ns);
+    sv_console_error(path, SV_NO_POS, line);
+    return SV_EXIT_LESS;
+}
+
+/* source → sort → late filter → judge → whatever stages the format needs → format */
 static int cut(const struct cut *o, const char *path, const int64_t *pids, struct sv_err *err)
 {
     struct sv_dict *dict = sv_dict_new();
@@ -87,14 +142,20 @@ static int cut(const struct cut *o, const char *path, const int64_t *pids, struc
                                      .names = globs(&o->names),
                                      .pids = pids,
                                      .n_pids = o->pids.n};
+    struct judge judge = {.sink = {.write = judge_write, .close = judge_close}, .late = &late};
     int code = sv_open_input(path, o->from, 0, dict, &in, err);
     if (code >= 0)
-        code = sv_open_output(&o->out, dict, &in.report, &late.next, err);
+        code = sv_open_output(&o->out, dict, &in.report, &judge.next, err);
     if (code >= 0) {
         unsigned gives = in.source->gives & ~SV_ORDER_BITS;
-        late.next = sv_pump_adapt(gives, late.next, dict, &in.report, NULL);
+        judge.next = sv_pump_adapt(gives, judge.next, dict, &in.report, NULL);
+        judge.sink.takes = judge.next->takes;
+        judge.sink.best = judge.next->best;
+        late.next = &judge.sink;
         late.sink.takes = gives; /* so that sv_run() puts a sort in front, and nothing else */
         code = sv_run(&in, &late.sink, o->strict, "cutting", err);
+        if (code >= 0 && judge.is_empty)
+            code = say_empty(&late, path);
     }
     sv_opened_close(&in);
     sv_dict_free(dict);
@@ -157,7 +218,8 @@ const struct sv_command sv_command_cut = {
                    "result is a complete trace: slices that were open at the start of the window "
                    "begin there (the argument cut.begin_ns has their real start); slices that are "
                    "open at its end end there (argument cut.end); counters start with their last "
-                   "value; names, tracks and flows are kept.\n\n"
+                   "value; names, tracks and flows are kept. If nothing is left, no file is "
+                   "written, and the exit status is 5.\n\n"
                    "The file is streamed, never loaded: cutting 100 GB needs no more memory than "
                    "cutting 100 MB.",
     .options = options,

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -285,6 +286,10 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
                           "this build has no SQLite: install libsqlite3-dev and build again");
     if (!o->output || !*o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
+    const char *schemes = is_otlp ? "http" : "clickhouse clickhouses";
+    bool is_https = is_otlp && strncasecmp(o->output, "https://", 8) == 0; /* told apart later */
+    if (!is_https && sv_refuse_url("output", o->output, schemes, err) < 0)
+        return SV_EUSAGE;
     if (!is_form(form))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of " FORMS);
     bool is_database = strcmp(form, "clickhouse") == 0, is_columns = strcmp(form, "parquet") == 0;

@@ -309,9 +309,9 @@ static void put_scope(const struct otlp_export *x, struct sv_buf *out, struct sv
         name = (struct sv_text){own, sizeof own - 1};
         version = (struct sv_text){text, (uint32_t)strlen(text)};
     }
-    sv_put_bytes(out, OTLP_SCOPE_NAME, name.bytes, name.len);
+    sv_put_text(out, OTLP_SCOPE_NAME, name.bytes, name.len);
     if (version.len)
-        sv_put_bytes(out, OTLP_SCOPE_VERSION, version.bytes, version.len);
+        sv_put_text(out, OTLP_SCOPE_VERSION, version.bytes, version.len);
     sv_put_end(out, mark);
 }
 

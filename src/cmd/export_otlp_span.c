@@ -156,7 +156,7 @@ static void put_event(struct otlp_export *x, struct sv_buf *out, uint32_t row)
     const struct sv_arg *args = sv_trace_args(x->t, s->args[row], &scratch, &n);
     size_t mark = sv_put_begin(out, OTLP_SPAN_EVENTS);
     sv_put_fixed64(out, OTLP_EVENT_TIME, wall_of(x, s->ts_ns[row]));
-    sv_put_bytes(out, OTLP_EVENT_NAME, name.bytes, name.len);
+    sv_put_text(out, OTLP_EVENT_NAME, name.bytes, name.len);
     for (const struct sv_arg *a = args; a < args + n; a = sv_arg_next(a)) {
         struct sv_text key = sv_dict_text(x->dict, a->key);
         if (a->key && a->key != x->key.span_id && a->key != x->key.dropped_attributes)
@@ -207,7 +207,7 @@ static void put_kept_link(const struct otlp_export *x, struct sv_buf *out,
     sv_put_bytes(out, OTLP_LINK_TRACE_ID, trace_id, sizeof trace_id);
     sv_put_bytes(out, OTLP_LINK_SPAN_ID, id, sizeof id);
     if (state && state->type == SV_ARG_TEXT)
-        sv_put_bytes(out, OTLP_LINK_TRACE_STATE, state->text, state->size);
+        sv_put_text(out, OTLP_LINK_TRACE_STATE, state->text, state->size);
     for (const struct sv_arg *a = attributes ? attributes + 1 : NULL;
          attributes && a < attributes + 1 + attributes->size; a = sv_arg_next(a)) {
         struct sv_text key = sv_dict_text(x->dict, a->key);
@@ -289,7 +289,7 @@ static void put_status(const struct otlp_export *x, struct sv_buf *out, const st
         return;
     size_t mark = sv_put_begin(out, OTLP_SPAN_STATUS);
     if (message && message->type == SV_ARG_TEXT)
-        sv_put_bytes(out, OTLP_STATUS_MESSAGE, message->text, message->size);
+        sv_put_text(out, OTLP_STATUS_MESSAGE, message->text, message->size);
     if (status)
         sv_put_u64(out, OTLP_STATUS_CODE, is_ok ? OTLP_STATUS_OK : OTLP_STATUS_ERROR);
     sv_put_end(out, mark);
@@ -300,11 +300,11 @@ static void put_name(const struct otlp_export *x, struct sv_buf *out, const stru
 {
     struct sv_text name = sv_dict_text(x->dict, x->t->slices.name[c->row]);
     if (c->life != OTLP_NONE) /* the row is that of its arrival */
-        sv_put_bytes(out, OTLP_SPAN_NAME, SV_LLM_REQUEST, sizeof SV_LLM_REQUEST - 1);
+        sv_put_text(out, OTLP_SPAN_NAME, SV_LLM_REQUEST, sizeof SV_LLM_REQUEST - 1);
     else if (own && own->type == SV_ARG_TEXT)
-        sv_put_bytes(out, OTLP_SPAN_NAME, own->text, own->size);
+        sv_put_text(out, OTLP_SPAN_NAME, own->text, own->size);
     else
-        sv_put_bytes(out, OTLP_SPAN_NAME, name.len ? name.bytes : "slice", name.len ? name.len : 5);
+        sv_put_text(out, OTLP_SPAN_NAME, name.len ? name.bytes : "slice", name.len ? name.len : 5);
 }
 
 /* Its parent: as its arguments say, else the slice that it lies in. NULL: none. */
@@ -332,7 +332,7 @@ void otlp_put_span(struct otlp_export *x, struct sv_buf *out, uint32_t chosen)
     sv_put_bytes(out, OTLP_SPAN_TRACE_ID, c->trace_id, sizeof c->trace_id);
     sv_put_bytes(out, OTLP_SPAN_ID, c->id, sizeof c->id);
     if (state && state->type == SV_ARG_TEXT)
-        sv_put_bytes(out, OTLP_SPAN_TRACE_STATE, state->text, state->size);
+        sv_put_text(out, OTLP_SPAN_TRACE_STATE, state->text, state->size);
     if (parent)
         sv_put_bytes(out, OTLP_SPAN_PARENT_ID, parent, SV_SPAN_ID_BYTES);
     put_name(x, out, c, name);

@@ -671,9 +671,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         if (!is_sample)
             code = sv_run(&in, &c.sink, o->strict, "reading", err);
         int printed = 0;
-        if (o->json)
+        bool is_nothing = code == SV_EINPUT &&
+                          c.events == 0; /* no trace: there is nothing to say */
+        if (o->json && !is_nothing)
             printed = print_json(&c, &in, err);
-        else
+        else if (!is_nothing)
             print_text(&c, &in, o);
         code = code < 0 ? code : printed;
     }

@@ -244,7 +244,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct sv_plot_options, output),
+    {'o', "output", "FILE", SV_OPT_OUTPUT, offsetof(struct sv_plot_options, output),
      "write to FILE.svg, FILE.png or FILE.pdf (default: SVG to standard output)", NULL},
     SV_TIME_OPTION(struct sv_plot_options, "only this window"),
     {0, "from", "TIME", SV_OPT_TEXT, offsetof(struct sv_plot_options, from),

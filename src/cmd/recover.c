@@ -592,7 +592,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct recover, out.path),
+    {'o', "output", "FILE", SV_OPT_OUTPUT, offsetof(struct recover, out.path),
      "the file to write (default: the name that the program would have written)", NULL},
     {0, "keep", NULL, SV_OPT_FLAG, offsetof(struct recover, keep),
      "keep the partial file and the session directory", NULL},

@@ -224,7 +224,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 #define AT(member) offsetof(struct sync, member)
 
 static const struct sv_option options[] = {
-    {'o', "output", "FILE", SV_OPT_TEXT, AT(out),
+    {'o', "output", "FILE", SV_OPT_OUTPUT, AT(out),
      "write the relation to FILE, which must not exist (default: standard output)", NULL},
     {0, "serve", "HOST[:PORT]", SV_OPT_TEXT, AT(serve),
      "answer pings on this address of this host until interrupted; without PORT a free one, which "

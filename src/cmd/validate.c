@@ -129,6 +129,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0) {
         struct sv_sink *sink = sv_check_new(dict, in.source->gives, 0, &check);
         check.readers_sort = in.format->readers_sort;
+        in.takes_nothing = true;
         code = sv_run(&in, sink, false, "checking", err);
         damage = sv_report_count(&in.report, SV_DAMAGE);
     }

@@ -467,7 +467,7 @@ static const struct sv_option options[] = {
     {0, "align", "GLOB", SV_OPT_TEXT, offsetof(struct view, align),
      "with --compare: the first event of this name is at 0 in both (default: the first event)",
      NULL},
-    {0, "export", "FILE", SV_OPT_TEXT, offsetof(struct view, export),
+    {0, "export", "FILE", SV_OPT_OUTPUT, offsetof(struct view, export),
      "write the page with a small trace as one HTML file and exit", NULL},
     {0, "follow", NULL, SV_OPT_FLAG, offsetof(struct view, follow),
      "show a recording that is running, and what comes", NULL},

@@ -196,11 +196,15 @@ static int find_inputs(const struct sv_join *join, struct sv_files *files, struc
         else
             sv_files_add(files, path, false);
     }
-    if (code >= 0 && (files->too_many || files->too_deep))
+    if (code >= 0 && files->too_many)
         code = sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "more than %u files, or folders in more than %d levels: merge them in "
-                          "groups, then the results",
-                          SV_FILES_MAX, SV_FOLDERS_MAX);
+                          "%zu files, and at most %u can be merged at once: merge them in groups, "
+                          "then the results",
+                          files->n + files->too_many, SV_FILES_MAX);
+    if (code >= 0 && files->too_deep)
+        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                          "folders in more than %d levels: merge them in groups, then the results",
+                          SV_FOLDERS_MAX);
     for (size_t i = 0; i < files->n && code >= 0; i++)
         code = choose_file(join, &files->items[i], names, err);
     if (code >= 0 && names->n == 0)

@@ -9,6 +9,7 @@
 #include "core/files/trusted.h"
 #include "files/beside.h"
 #include "files/unpack.h"
+#include "formats/foreign.h"
 #include "threads/workers.h"
 
 #include <assert.h>
@@ -57,14 +58,10 @@ int sv_open_log(const char *path, struct sv_err *err)
 /* Why an input has no format, in words that help. */
 static const char *explain(const struct sv_input *in)
 {
-    static const char *const graphs[] = {"digraph ", "graph ", "strict digraph ", "strict graph "};
+    const char *foreign = sv_foreign_file(in->data, in->len);
     if (in->len == 0)
         return "the file is empty";
-    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
-        if (in->len > strlen(graphs[i]) && memcmp(in->data, graphs[i], strlen(graphs[i])) == 0)
-            return "a Graphviz graph, but not dag.dot as StarPU's starpu_fxt_tool writes it: that "
-                   "is the only kind that Stave reads";
-    return "not a trace that Stave knows; --from FORMAT forces one";
+    return foreign ? foreign : "not a trace that Stave knows; --from FORMAT forces one";
 }
 
 /* "--to: there is no writer for 'x'; use one of …" */
@@ -353,11 +350,16 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
                 struct sv_err *err)
 {
     struct sv_progress progress;
-    struct sv_pump_options options = {
-        .strict = strict, .progress = sv_progress_tick, .progress_ctx = &progress};
+    struct sv_pump_options options = {.strict = strict,
+                                      .progress = sv_progress_tick,
+                                      .progress_ctx = &progress,
+                                      .n_events = &o->n_events};
     sv_progress_begin(&progress, o->in, what);
     int code = o->beside ? sv_pump_beside(o->source, o->beside, o->beside_workers, &options, err)
                          : sv_pump_into(o->source, sink, &options, err);
+    if (o->beside)
+        o->n_events = o->beside->slices.n + o->beside->counters.n + o->beside->points.n +
+                      o->beside->losses.n;
     o->source = NULL;
     sv_progress_end(&progress);
     bool has_place = code < 0 && err->pos != SV_NO_POS; /* in the input: outputs have none */
@@ -366,17 +368,47 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
     return code;
 }
 
+/* Did it say anything: a track, a clock, a property? */
+static bool is_blank(const struct sv_dict *d)
+{
+    return d->n_tracks <= 1 && d->n_meta == 0 && d->clocks.n == 0 &&
+           d->clocks.trace_clock == SV_CLOCK_UNKNOWN;
+}
+
+/* It looked like the format, but nothing in it is: damage, and nothing else. The first place is named. */
+static bool is_no_trace(const struct sv_opened *o, const struct sv_dict *dict, struct sv_err *err)
+{
+    const struct sv_finding *first = NULL;
+    if (o->n_events || o->is_live || o->takes_nothing || !is_blank(dict))
+        return false;
+    for (size_t i = 0; i < o->report.n; i++) {
+        const struct sv_finding *row = &o->report.rows[i];
+        if (row->severity == SV_DAMAGE &&
+            (!first || (uint64_t)row->first_pos < (uint64_t)first->first_pos))
+            first = row;
+    }
+    if (!first)
+        return false;
+    sv_err_set(err, SV_EINPUT, first->first_pos, "%s; no event can be read, so this is no trace",
+               first->what);
+    sv_err_in_file(err, o->path);
+    return true;
+}
+
 int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
            struct sv_err *err)
 {
     struct sv_dict *dict = o->source->dict;
     sink = sv_pump_adapt(o->source->gives, sink, dict, &o->report, NULL);
     int code = sv_run_into(o, sink, strict, what, err);
-    int closed = sink->close(sink, code < 0, err);
+    bool is_nothing = code >= 0 && is_no_trace(o, dict, err);
+    if (is_nothing)
+        code = err->code;
+    int closed = sink->close(sink, code < 0, code < 0 ? &(struct sv_err){0} : err);
     sv_input_unpack_end(o->in);
     sv_workers_free(o->workers);
     o->workers = NULL;
-    if (!o->is_live)
+    if (!o->is_live && !is_nothing)
         sv_console_findings(o->path, &o->report);
     return code < 0 ? code : closed;
 }
@@ -393,6 +425,10 @@ int sv_copy_trace(const struct sv_copy *c, struct sv_err *err)
         code = c->before(c->ctx, dict, &in.report, &sink, err);
     if (code >= 0)
         code = sv_run(&in, sink, c->strict, c->what, err);
+    if (code >= 0 && c->is_result && in.n_events == 0) {
+        sv_console_error(c->path, SV_NO_POS, "no events: what was written is empty");
+        code = SV_EXIT_LESS;
+    }
     sv_opened_close(&in);
     sv_dict_free(dict);
     return code;

@@ -16,7 +16,9 @@ struct sv_opened {
     /* Where its events go, if another thread may put them there; NULL: into the sink in the usual way. */
     struct sv_trace *beside;
     struct sv_workers *beside_workers;
-    bool is_live; /* it is being written: that it ends anywhere is nothing to report */
+    bool is_live;       /* it is being written: that it ends anywhere is nothing to report */
+    bool takes_nothing; /* damage without any event is a result, not an error (validate) */
+    uint64_t n_events;  /* that it gave, once it was pumped */
     /* of sv_open_piece() */
     int fd;
     struct sv_piece piece;
@@ -53,7 +55,7 @@ extern const struct sv_word_list sv_format_lists[];
     {'o',                                                                                  \
      "output",                                                                             \
      "FILE",                                                                               \
-     SV_OPT_TEXT,                                                                          \
+     SV_OPT_OUTPUT,                                                                        \
      offsetof(type, out.path),                                                             \
      "where to write; the suffix chooses the format ({suffixes}), '-' is standard output", \
      NULL},                                                                                \
@@ -120,6 +122,7 @@ struct sv_copy {
     const struct sv_output_choice *out;
     bool strict;
     const char *what; /* as for sv_run() */
+    bool is_result;   /* a copy without any event gets a line and SV_EXIT_LESS */
     int (*before)(const void *ctx, struct sv_dict *dict, struct sv_report *report,
                   struct sv_sink **sink, struct sv_err *err);
     const void *ctx;

@@ -6,6 +6,7 @@
 
 #include "core/base/buf.h"
 #include "core/files/out_name.h"
+#include "formats/foreign.h"
 #include "formats/lines.h"
 
 #include <assert.h>
@@ -96,7 +97,8 @@ const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err)
             best = *f;
         }
     }
-    return best;
+    /* Most messages of protobuf are packets of some kind. */
+    return best == &sv_perfetto_format && sv_foreign_file(in->data, in->len) ? NULL : best;
 }
 
 unsigned sv_format_needs(const struct sv_format *f, struct sv_input *in)

@@ -362,34 +362,43 @@ static const struct sv_arg *text_arg(const struct check *c, const struct sv_even
     return NULL;
 }
 
-/* Is it the flow of a span's trace context, its own or its caller's? The other end may be in the trace of another program. */
-static bool is_of_span(const struct check *c, const struct sv_event *e, uint64_t flow)
+/* The flows of a span's trace context, its own and its caller's: the other end may be in the trace of another program. Returns how many. */
+static size_t flows_of_span(const struct check *c, const struct sv_event *e, uint64_t flows[2])
 {
-    static const char *const spans[] = {"span_id", "parent_span_id"};
+    static const char *const spans[2] = {"span_id", "parent_span_id"};
     const struct sv_arg *trace = text_arg(c, e, "trace_id");
-    for (size_t i = 0; trace && i < sizeof spans / sizeof *spans; i++) {
+    size_t n = 0;
+    for (size_t i = 0; trace && i < 2; i++) {
         const struct sv_arg *span = text_arg(c, e, spans[i]);
         uint8_t trace_id[SV_TRACE_ID_BYTES], span_id[SV_SPAN_ID_BYTES], flags;
         char header[SV_TRACEPARENT_LEN + 1];
         if (!span)
             continue;
-        int n = snprintf(header, sizeof header, "00-%.*s-%.*s-01", (int)trace->size, trace->text,
-                         (int)span->size, span->text);
-        if (n == SV_TRACEPARENT_LEN &&
-            sv_traceparent_read(header, SV_TRACEPARENT_LEN, trace_id, span_id, &flags) &&
-            sv_trace_flow(trace_id, span_id) == flow)
-            return true;
+        int len = snprintf(header, sizeof header, "00-%.*s-%.*s-01", (int)trace->size, trace->text,
+                           (int)span->size, span->text);
+        if (len == SV_TRACEPARENT_LEN &&
+            sv_traceparent_read(header, SV_TRACEPARENT_LEN, trace_id, span_id, &flags))
+            flows[n++] = sv_trace_flow(trace_id, span_id);
     }
-    return false;
+    return n;
 }
 
+/* The arguments are searched for a trace context once, at the first flow: an event may have many flows. */
 static void check_flows(struct check *c, const struct sv_event *e)
 {
-    for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a))
-        if (a->type >= SV_ARG_FLOW_BEGIN && a->type <= SV_ARG_FLOW_END &&
-            !sv_flow_is_shared(c->dict, e->cat, a->u) && /* its other end is another rank's */
-            !is_of_span(c, e, a->u))
+    uint64_t own[2] = {0};
+    size_t n_own = 0;
+    bool is_searched = false;
+    for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a)) {
+        if (a->type < SV_ARG_FLOW_BEGIN || a->type > SV_ARG_FLOW_END ||
+            sv_flow_is_shared(c->dict, e->cat, a->u)) /* its other end is another rank's */
+            continue;
+        if (!is_searched)
+            n_own = flows_of_span(c, e, own);
+        is_searched = true;
+        if (!(n_own > 0 && own[0] == a->u) && !(n_own > 1 && own[1] == a->u))
             check_flow_arg(c, e, a);
+    }
 }
 
 static void check_flow_point(struct check *c, const struct sv_event *e)

@@ -18,7 +18,7 @@
 #include "core/base/report.h"
 #include "model/trace.h"
 
-#define SV_IMAGE_VERSION 4u
+#define SV_IMAGE_VERSION 5u
 #define SV_IMAGE_ALIGN   ((size_t)4096)
 #define SV_IMAGE_CHUNK   ((size_t)1 << 16)
 #define SV_IMAGE_NAME    24u /* bytes, the end included */

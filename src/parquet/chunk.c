@@ -238,18 +238,12 @@ void sv_parquet_reals(struct sv_parquet *p, const double *values, const uint8_t 
 
 /* ---- texts ---- */
 
-/* A text with its length before it; bytes that are no UTF-8 become U+FFFD. */
+/* A text with its length before it. */
 static void put_text(struct sv_buf *b, const char *text, size_t len)
 {
-    size_t start = b->len, valid;
+    size_t start = b->len;
     sv_buf_add(b, "\0\0\0\0", 4);
-    while ((valid = sv_utf8_valid(text, len)) < len) {
-        sv_buf_add(b, text, valid);
-        sv_buf_str(b, "\xef\xbf\xbd");
-        text += valid + 1;
-        len -= valid + 1;
-    }
-    sv_buf_add(b, text, len);
+    sv_buf_utf8(b, text, len);
     if (b->failed)
         return;
     uint32_t total = (uint32_t)(b->len - start - 4);

@@ -11,7 +11,7 @@
  *
  * Integers are DELTA_BINARY_PACKED, texts RLE_DICTIONARY (PLAIN where a dictionary would be large), doubles PLAIN; pages are compressed with
  * zstd where it was built in. Row groups have minimum, maximum and number of NULLs of each column. Texts are UTF-8 by the format's rules: what is not
- * becomes U+FFFD. The file grows under a temporary name and gets its own when it is whole. Failures are sticky: the first is returned by close().
+ * becomes \xNN (core/base/utf8.h). The file grows under a temporary name and gets its own when it is whole. Failures are sticky: the first is returned by close().
  * Rows that come one by one are collected by rows.h. */
 #ifndef SV_PARQUET_PARQUET_H
 #define SV_PARQUET_PARQUET_H

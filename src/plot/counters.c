@@ -7,6 +7,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "plot/colors.h"
+#include "plot/counter_line.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -146,20 +147,20 @@ static void draw_series(struct drawing *d, const struct series *s, const struct 
     struct sv_ref name = name_of(d, s);
     sv_buf_printf(&d->p->text, "\n%.6g to %.6g", s->min, s->max);
     struct sv_ref title = sv_picture_since(d->p, name.at);
-    double last = 0;
-    sv_picture_path(d->p, color, 1.4, SV_MARK_ZOOM)->title = title;
-    for (size_t i = 0; i < row->n_points; i++) {
-        double x = LEFT + points[i].x;
-        if (i)
-            sv_picture_point(d->p, x, last);
-        if (points[i].max > points[i].min) {
-            sv_picture_point(d->p, x, sv_axis_place(y, points[i].max));
-            sv_picture_point(d->p, x, sv_axis_place(y, points[i].min));
-        }
-        last = sv_axis_place(y, points[i].value);
-        sv_picture_point(d->p, x, last);
-    }
-    sv_picture_point(d->p, d->right, last);
+    sv_counter_line_draw(d->p, &(struct sv_counter_line){
+                                   .points = points,
+                                   .n = row->n_points,
+                                   .left = LEFT,
+                                   .right = d->right,
+                                   .top = y->at1,
+                                   .bottom = y->at0,
+                                   .base = y->at0,
+                                   .from = y->from,
+                                   .scale = (y->at0 - y->at1) / (y->to - y->from),
+                                   .color = color,
+                                   .stroke = 1.4,
+                                   .title = title,
+                               });
 }
 
 static double draw_panel(struct drawing *d, size_t first, size_t n, double top, double height)

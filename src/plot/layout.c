@@ -164,13 +164,27 @@ static void place_row(struct sv_layout *l, size_t row)
 
 /* ---- counters ---- */
 
+static void join_value(struct sv_point *p, double v)
+{
+    if (!isfinite(v) && (isnan(p->value) || isnan(v)))
+        v = NAN; /* what is worse is shown */
+    p->value = v;
+    p->min = isfinite(v) ? fmin(p->min, v) : v;
+    p->max = isfinite(v) ? fmax(p->max, v) : v;
+}
+
+/* At most two points in a pixel, finite values and others; the last value's comes last. */
 static void add_value(struct sv_layout *l, size_t first, double x, double v)
 {
-    struct sv_point *last = l->n_points > first ? &l->points[l->n_points - 1] : NULL;
-    if (last && floor(x) == floor(last->x)) {
-        last->value = v;
-        last->min = fmin(last->min, v);
-        last->max = fmax(last->max, v);
+    struct sv_point *points = l->points;
+    size_t n = l->n_points;
+    for (size_t i = n; i > first && i + 2 > n && floor(x) == floor(points[i - 1].x); i--) {
+        struct sv_point same = points[i - 1];
+        if (isfinite(same.value) != isfinite(v))
+            continue;
+        join_value(&same, v);
+        points[i - 1] = points[n - 1];
+        points[n - 1] = same;
         return;
     }
     l->points = sv_grow(l->points, &l->cap_points, l->n_points + 1, sizeof *l->points);
@@ -186,14 +200,17 @@ static void place_counter(struct sv_layout *l, struct sv_row *row, sv_track trac
     double scale = (double)l->trace->dict->tracks[track].multiplier;
     i = i > k->counter_first ? i - 1 : i;
     for (; i < k->counter_end && c->ts_ns[i] < l->to_ns; i++)
-        if (isfinite(c->value[i]))
-            add_value(l, row->first_point, sv_layout_x(l, c->ts_ns[i]),
-                      scale == 0 ? c->value[i] : c->value[i] * scale);
+        add_value(l, row->first_point, sv_layout_x(l, c->ts_ns[i]),
+                  scale == 0 ? c->value[i] : c->value[i] * scale);
     row->n_points = l->n_points - row->first_point;
+    bool is_first = true;
     for (size_t j = 0; j < row->n_points; j++) {
         const struct sv_point *p = &l->points[row->first_point + j];
-        row->min = j == 0 || p->min < row->min ? p->min : row->min;
-        row->max = j == 0 || p->max > row->max ? p->max : row->max;
+        if (!isfinite(p->value))
+            continue;
+        row->min = is_first || p->min < row->min ? p->min : row->min;
+        row->max = is_first || p->max > row->max ? p->max : row->max;
+        is_first = false;
     }
 }
 

@@ -26,7 +26,7 @@ struct sv_rect {
     uint8_t cover;     /* of merged ones: how much of the rectangle they cover, 255: all of it */
 };
 
-/* A counter within a pixel. */
+/* A counter within a pixel: its finite values, or those that are not, which have a point of their own there (NaN, else an infinity, in all three). */
 struct sv_point {
     double x, value; /* value: the last one */
     double min, max;
@@ -35,7 +35,7 @@ struct sv_point {
 struct sv_row {
     size_t first_rect, n_rects;
     size_t first_point, n_points; /* counters */
-    double min, max;              /* of the counter's values in the window */
+    double min, max;              /* of the counter's finite values in the window; 0: none */
 };
 
 struct sv_layout_index {

@@ -186,6 +186,14 @@ void sv_screen_slices(struct sv_screen *s, unsigned x, unsigned y, const struct 
 
 /* ---- counters and axis ---- */
 
+/* What a scale has no place for: NaN, and infinities. */
+static uint32_t odd_sign(const struct sv_screen *s, double v)
+{
+    if (isnan(v))
+        return s->is_ascii ? 'N' : 0xd7; /* a cross */
+    return s->is_ascii ? (v > 0 ? '^' : 'v') : v > 0 ? 0x2191u : 0x2193u;
+}
+
 void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                        size_t row)
 {
@@ -195,16 +203,24 @@ void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct
     double low = fmin(r->min, 0), range = fmax(r->max, 0) - low;
     size_t next = 0;
     double value = 0;
-    struct sv_pen pen = {.fg = sv_palette[0], .bg = SV_NO_COLOR};
+    struct sv_pen pen = {.fg = sv_palette[0], .bg = SV_NO_COLOR},
+                  warn = {.fg = SV_COLOR_WARN, .bg = SV_NO_COLOR};
     for (unsigned i = 0; i < (unsigned)l->width; i++) {
         bool has_more = next < r->n_points && points[next].x < i + 1;
-        double most = has_more ? points[next].max : value;
+        double most = has_more ? -INFINITY : value, odd = has_more ? 0 : value;
         for (; next < r->n_points && points[next].x < i + 1; next++) {
-            most = fmax(most, points[next].max);
             value = points[next].value;
+            if (isfinite(value))
+                most = fmax(most, points[next].max);
+            else
+                odd = isnan(odd) ? odd : value;
         }
         if (next == 0)
             continue;
+        if (!isfinite(odd)) {
+            put(s, x + i, y, odd_sign(s, odd), warn);
+            continue;
+        }
         int level = range > 0 ? (int)lround((most - low) / range * 7) : 0;
         level = level < 0 ? 0 : level > 7 ? 7 : level;
         put(s, x + i, y, s->is_ascii ? (uint32_t)levels[level] : 0x2581u + (uint32_t)level, pen);

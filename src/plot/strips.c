@@ -238,10 +238,14 @@ static void make_counters(struct sv_strips *s)
     for (size_t b = 0; b < n; b++) {
         struct counter_block *out = &s->counters[b];
         *out = (struct counter_block){INFINITY, -INFINITY};
+        bool is_finite = true;
         for (size_t i = b << 8; i < (b + 1) << 8; i++) {
             out->min = fmin(out->min, c->value[i]);
             out->max = fmax(out->max, c->value[i]);
+            is_finite = is_finite && isfinite(c->value[i]);
         }
+        if (!is_finite) /* it has to be looked into */
+            out->min = out->max = NAN;
     }
 }
 
@@ -632,25 +636,40 @@ static void add_point(struct sv_strip_points *out, int64_t pixel, double min, do
     out->items[out->n++] = (struct sv_strip_point){(int32_t)pixel, min, max, last};
 }
 
+/* What is worse is shown. */
+static double worse(double odd, double v)
+{
+    return isnan(odd) ? odd : v;
+}
+
 /* The values [from, to), of one pixel. */
 static void add_values(const struct sv_strips *s, struct sv_strip_points *out, int64_t pixel,
                        uint64_t from, uint64_t to)
 {
     const double *value = s->trace->counters.value;
-    double min = INFINITY, max = -INFINITY;
+    double min = INFINITY, max = -INFINITY, last = 0, odd = 0;
     for (uint64_t i = from; i < to;) {
-        if (i % 256 == 0 && to - i >= 256) {
-            min = fmin(min, s->counters[i >> 8].min);
-            max = fmax(max, s->counters[i >> 8].max);
+        const struct counter_block *b = &s->counters[i >> 8];
+        if (i % 256 == 0 && to - i >= 256 && !isnan(b->min)) {
+            min = fmin(min, b->min);
+            max = fmax(max, b->max);
+            last = value[i + 255];
             i += 256;
-        } else {
+        } else if (isfinite(value[i])) {
             min = fmin(min, value[i]);
             max = fmax(max, value[i]);
-            i++;
+            last = value[i++];
+        } else {
+            odd = worse(odd, value[i++]);
         }
     }
+    bool is_odd = !isfinite(odd), ends_odd = !isfinite(value[to - 1]);
+    if (is_odd && !ends_odd)
+        add_point(out, pixel, odd, odd, odd);
     if (min <= max)
-        add_point(out, pixel, min, max, value[to - 1]);
+        add_point(out, pixel, min, max, last);
+    if (ends_odd)
+        add_point(out, pixel, odd, odd, odd);
 }
 
 void sv_strips_counter(const struct sv_strips *s, size_t row, const struct sv_pixels *px,

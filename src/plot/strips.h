@@ -69,7 +69,7 @@ uint32_t sv_strips_before(const struct sv_strips *s, size_t row, int64_t ns);
 uint32_t sv_strips_last_before(const struct sv_strips *s, size_t row, uint32_t line, uint32_t at);
 uint32_t sv_strips_next_from(const struct sv_strips *s, size_t row, uint32_t line, uint32_t at);
 
-/* A counter within a pixel. */
+/* A counter within a pixel: its finite values, or those that are not, which have a point of their own there (NaN, else an infinity, in all three). */
 struct sv_strip_point {
     int32_t pixel;
     double min, max, last;

@@ -10,6 +10,7 @@
 #include "plot/activity.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
+#include "plot/counter_line.h"
 #include "plot/crowds.h"
 
 #include <inttypes.h>
@@ -227,22 +228,22 @@ static void draw_counter(struct drawing *d, const struct sv_row *row, double top
     double range = row->max - row->min, floor_y = top + COUNTER_HEIGHT - 2;
     if (row->n_points == 0)
         return;
-    double y = 0, scale = range > 0 ? (COUNTER_HEIGHT - 6) / range : 0;
-    struct sv_ref title = sv_picture_printf(d->p, "%.6g to %.6g", row->min, row->max);
-    sv_picture_path(d->p, sv_palette[5], 1, SV_MARK_ZOOM)->title = title;
-    for (size_t i = 0; i < row->n_points; i++) {
-        double x = d->left + points[i].x;
-        double middle = range > 0 ? 0 : (COUNTER_HEIGHT - 6) / 2;
-        if (i)
-            sv_picture_point(d->p, x, y);
-        if (points[i].max > points[i].min) {
-            sv_picture_point(d->p, x, floor_y - (points[i].max - row->min) * scale);
-            sv_picture_point(d->p, x, floor_y - (points[i].min - row->min) * scale);
-        }
-        y = floor_y - (points[i].value - row->min) * scale - middle;
-        sv_picture_point(d->p, x, y);
-    }
-    sv_picture_point(d->p, d->left + d->l->width, y);
+    double middle = range > 0 ? 0 : (COUNTER_HEIGHT - 6) / 2;
+    sv_counter_line_draw(d->p,
+                         &(struct sv_counter_line){
+                             .points = points,
+                             .n = row->n_points,
+                             .left = d->left,
+                             .right = d->left + d->l->width,
+                             .top = top + 2,
+                             .bottom = floor_y,
+                             .base = floor_y - middle,
+                             .from = row->min,
+                             .scale = range > 0 ? (COUNTER_HEIGHT - 6) / range : 0,
+                             .color = sv_palette[5],
+                             .stroke = 1,
+                             .title = sv_picture_printf(d->p, "%.6g to %.6g", row->min, row->max),
+                         });
 }
 
 /* ---- bands ---- */

@@ -85,6 +85,7 @@ static size_t size_of(enum sv_option_type type)
 {
     switch (type) {
     case SV_OPT_FLAG: return sizeof(bool);
+    case SV_OPT_OUTPUT:
     case SV_OPT_TEXT: return sizeof(char *);
     case SV_OPT_LIST: return sizeof(struct sv_words);
     case SV_OPT_BYTES:

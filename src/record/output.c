@@ -342,6 +342,7 @@ static int convert(struct sv_recorder *r, struct sv_err *err)
     char made[SV_CLAIM_PATH_MAX + 8];
     snprintf(made, sizeof made, "%s.new", r->part);
     int code = sv_open_input(r->part, "perfetto", 0, dict, &in, err);
+    in.takes_nothing = true; /* a recording without events is one */
     if (code >= 0)
         code = sv_open_growing(&r->options->out, made, dict, &in.report, &sink, err);
     if (code >= 0)

@@ -392,6 +392,7 @@ static void put_counter(struct sv_json *j, const struct area *a, uint32_t row)
     uint64_t at = sv_trace_counter_from(t, track, a->ask->from_ns),
              end = t->tracks[track].counter_end;
     double min = INFINITY, max = -INFINITY, last = 0, sum = 0, time = 0;
+    uint64_t not_finite = 0;
     at -= at > t->tracks[track].counter_first;
     for (; at < end && t->counters.ts_ns[at] < a->ask->to_ns; at++) {
         int64_t from = t->counters.ts_ns[at],
@@ -399,13 +400,19 @@ static void put_counter(struct sv_json *j, const struct area *a, uint32_t row)
         from = from > a->ask->from_ns ? from : a->ask->from_ns;
         to = to < a->ask->to_ns ? to : a->ask->to_ns;
         last = t->counters.value[at];
+        if (!isfinite(last)) {
+            not_finite++;
+            continue;
+        }
         min = fmin(min, last);
         max = fmax(max, last);
         sum += to > from ? last * (double)(to - from) : 0;
         time += to > from ? (double)(to - from) : 0;
     }
-    if (min > max)
+    if (min > max && !not_finite)
         return;
+    if (min > max)
+        min = max = NAN;
     sv_json_begin(j, '{');
     sv_json_lit(j, "row");
     sv_json_u64(j, row);
@@ -414,9 +421,11 @@ static void put_counter(struct sv_json *j, const struct area *a, uint32_t row)
     sv_json_lit(j, "max");
     sv_json_double(j, max);
     sv_json_lit(j, "mean");
-    sv_json_double(j, time > 0 ? sum / time : last);
+    sv_json_double(j, time > 0 ? sum / time : isfinite(last) ? last : max);
     sv_json_lit(j, "last");
     sv_json_double(j, last);
+    sv_json_lit(j, "not_finite");
+    sv_put_count(j, not_finite);
     sv_json_end(j);
 }
 

@@ -68,11 +68,20 @@ static void put_range(struct sv_json *j, const struct sv_shown *s, size_t row)
     struct sv_strip_points points = {0};
     px.to_ns = s->trace->last_ns < INT64_MAX ? s->trace->last_ns + 1 : INT64_MAX;
     sv_strips_counter(s->strips, row, &px, &points);
-    bool is_range = points.n && isfinite(points.items[0].min) && isfinite(points.items[0].max);
+    struct sv_strip_point range = {0};
+    bool is_finite = true;
+    for (size_t i = 0; i < points.n; i++) {
+        if (isfinite(points.items[i].last))
+            range = points.items[i];
+        else
+            is_finite = false;
+    }
     sv_json_lit(j, "min");
-    sv_json_double(j, is_range ? points.items[0].min : 0);
+    sv_json_double(j, range.min);
     sv_json_lit(j, "max");
-    sv_json_double(j, is_range ? points.items[0].max : 0);
+    sv_json_double(j, range.max);
+    sv_json_lit(j, "finite");
+    sv_json_bool(j, is_finite);
     free(points.items);
 }
 

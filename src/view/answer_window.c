@@ -6,6 +6,8 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define PIXELS_MAX 8192
@@ -37,7 +39,8 @@ static void put_z(struct sv_buf *b, int64_t v)
 
 static void put_f32(struct sv_buf *b, double d)
 {
-    float f = (float)d;
+    double most = isfinite(d) ? FLT_MAX : INFINITY; /* what is finite stays so */
+    float f = (float)(isnan(d) ? d : fmin(fmax(d, -most), most));
     sv_buf_add(b, &f, sizeof f);
 }
 

@@ -29,7 +29,7 @@ run by_name 0 "$STAVE" cut in.txt --name 'inn*' --to text
 run by_track 0 "$STAVE" cut in.txt --track 'python/*' --to text
 run by_pid 0 "$STAVE" cut in.txt --pid 20 --to text
 run pid_not_a_number 2 "$STAVE" cut in.txt --pid main --to text
-run nothing_left 0 "$STAVE" cut in.txt --name nothing --to text
+run nothing_left 5 "$STAVE" cut in.txt --name nothing --to text
 run_any all 0 "$STAVE" cut in.txt --to text
 "$STAVE" cat in.txt >whole.txt
 check no_condition_keeps_everything cmp all.out whole.txt

@@ -17,7 +17,7 @@ for input in "$golden"/good/*.json "$golden"/good/*.pftrace "$golden"/good/*.out
   name=$(basename "$input")
   run_any "$name.cat" 0 "$STAVE" cat "$input"
   same "good/$name" "$golden/good/$name.txt" "$name.cat.out"
-  "$STAVE" convert -q "$golden/good/$name.txt" -o again.txt
+  "$STAVE" cat -q "$golden/good/$name.txt" >again.txt # a trace of clocks only has no events, which convert would say
   check "text of $name reads back" cmp "$golden/good/$name.txt" again.txt
 done
 

@@ -2,6 +2,7 @@
 #include "tests/harness/canon.h"
 
 #include "core/base/map.h"
+#include "core/base/utf8.h"
 #include "tests/harness/test.h"
 
 #include <inttypes.h>
@@ -13,15 +14,22 @@
 struct writer {
     const struct sv_trace *trace;
     struct sv_batch *scratch;
-    struct sv_buf line;
+    struct sv_buf line, text;
     char **lines;
     size_t n, cap;
     unsigned flags;
 };
 
 /* Long ones by their beginning, length and hash. */
-static void put_text(struct sv_buf *b, const char *bytes, size_t len)
+static void put_text(struct writer *w, const char *bytes, size_t len)
 {
+    struct sv_buf *b = &w->line, *text = &w->text;
+    if (w->flags & CANON_UTF8) {
+        sv_buf_clear(text);
+        sv_buf_utf8(text, bytes, len);
+        bytes = sv_buf_cstr(text);
+        len = text->len;
+    }
     if (len <= 64) {
         sv_buf_escaped(b, bytes, len);
         return;
@@ -34,7 +42,7 @@ static void put_str(struct writer *w, sv_str s)
 {
     struct sv_text t = sv_dict_text(w->trace->dict, s);
     sv_buf_byte(&w->line, '"');
-    put_text(&w->line, t.bytes, t.len);
+    put_text(w, t.bytes, t.len);
     sv_buf_byte(&w->line, '"');
 }
 
@@ -68,8 +76,9 @@ static bool is_flow(unsigned type)
     return type >= SV_ARG_FLOW_BEGIN && type <= SV_ARG_FLOW_END;
 }
 
-static void put_scalar(struct sv_buf *b, const struct sv_arg *a)
+static void put_scalar(struct writer *w, const struct sv_arg *a)
 {
+    struct sv_buf *b = &w->line;
     switch (a->type) {
     case SV_ARG_NULL: sv_buf_str(b, "null"); break;
     case SV_ARG_BOOL: sv_buf_str(b, a->i ? "true" : "false"); break;
@@ -78,7 +87,7 @@ static void put_scalar(struct sv_buf *b, const struct sv_arg *a)
     case SV_ARG_DOUBLE: sv_buf_printf(b, "%a", a->d); break;
     case SV_ARG_TEXT:
         sv_buf_byte(b, '\'');
-        put_text(b, a->text, a->size);
+        put_text(w, a->text, a->size);
         sv_buf_byte(b, '\'');
         break;
     default: sv_buf_printf(b, "%s:%" PRIu64, sv_arg_type_name(a->type), a->u); break;
@@ -94,7 +103,7 @@ static void put_arg(struct writer *w, const struct sv_arg *a)
     }
     if (end == a + 1 && a->type != SV_ARG_DICT && a->type != SV_ARG_ARRAY &&
         a->type != SV_ARG_SOURCE && a->type != SV_ARG_STACK) {
-        put_scalar(&w->line, a);
+        put_scalar(w, a);
         return;
     }
     sv_buf_printf(&w->line, "%s{", sv_arg_type_name(a->type));
@@ -189,7 +198,7 @@ static void put_counters(struct writer *w)
         sv_buf_printf(&w->line, "counter %" PRId64 " ", c->ts_ns[i]);
         put_track(w, c->track[i]);
         sv_buf_byte(&w->line, ' ');
-        put_scalar(&w->line, &value);
+        put_scalar(w, &value);
         end_line(w);
     }
 }
@@ -224,6 +233,7 @@ const char *canon(struct sv_buf *text, const struct sv_trace *t, unsigned flags)
     struct writer w = {.trace = t, .scratch = sv_alloc(sizeof *w.scratch), .flags = flags};
     sv_batch_init(w.scratch);
     sv_buf_init(&w.line, (size_t)1 << 28);
+    sv_buf_init(&w.text, (size_t)1 << 28);
     for (uint64_t row = 0; row < t->slices.n; row++) {
         put_slice(&w, row);
         if (!(flags & CANON_NO_ARGS))
@@ -244,6 +254,7 @@ const char *canon(struct sv_buf *text, const struct sv_trace *t, unsigned flags)
     }
     free(w.lines);
     sv_buf_fini(&w.line);
+    sv_buf_fini(&w.text);
     sv_batch_fini(w.scratch);
     free(w.scratch);
     return sv_buf_cstr(text);

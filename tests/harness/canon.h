@@ -13,7 +13,12 @@
 #include "core/base/buf.h"
 #include "model/trace.h"
 
-enum canon_flag { CANON_NO_ARROWS = 1, CANON_NO_CPU_TIMES = 2, CANON_NO_ARGS = 4 };
+enum canon_flag {
+    CANON_NO_ARROWS = 1,
+    CANON_NO_CPU_TIMES = 2,
+    CANON_NO_ARGS = 4,
+    CANON_UTF8 = 8 /* texts as formats have them that must be UTF-8: sv_buf_utf8() */
+};
 
 const char *canon(struct sv_buf *text, const struct sv_trace *t, unsigned flags);
 /* Stores what the source gives, closes it, and says it; an error is a failed check. The damage of the report is in *damage unless NULL. */

@@ -8,6 +8,7 @@ matter. The same for memory, as far as it can be seen above what a page more or 
 """
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,56 +22,89 @@ WORK_SLACK = 20000        # blocks: what a table that doubles may cost more
 MEMORY_SLACK_KIB = 2048   # an arena, a buffer that doubles
 MEMORY_MAX_KIB = 512 << 10  # of any command on these inputs
 
-# {in}: the trace, {copy}: the same in another file, {out}: a file to be made.
-COMMANDS = {
-    "cat": "cat {in}",
-    "info": "info {in}",
-    "info-json": "info --json {in}",
-    "validate": "validate {in}",
-    "convert-perfetto": "convert {in} -o {out}.pftrace",
-    "convert-chrome": "convert {in} -o {out}.json",
-    "convert-csv": "convert {in} -o {out}.csv",
-    "convert-kineto": "convert {in} -o {out}.json --dialect kineto",
-    "convert-dot": "convert {in} -o {out}.dot",
-    "merge": "merge {in} {copy} --assume -o {out}.pftrace",
-    "cut": "cut {in} --time 10us: -o {out}.pftrace",
-    "stats": "stats {in}",
-    "stats-groups": "stats {in} --group-by cat,name,track",
-    "steps": "steps {in}",
-    "critical-path": "critical-path {in}",
-    "critical-path-summary": "critical-path {in} --summary",
-    "report-io": "report io {in}",
-    "report-io-json": "report io {in} --json",
-    "report-gpu": "report gpu {in}",
-    "report-gpu-json": "report gpu {in} --json",
-    "report-batch": "report batch {in}",
-    "report-batch-json": "report batch {in} --json",
-    "diff": "diff {in} {in} --all",
-    "query-slices": ["query", "{in}", "select count(*), sum(dur), max(depth) from slice"],
-    "query-threads": ["query", "{in}", "select thread.name, count(*) from slice join thread_track on track_id = thread_track.id "
-                                       "join thread using (utid) group by 1"],
-    "query-args": ["query", "{in}", "select count(*) from slice join args using (arg_set_id)"],
-    "query-parents": ["query", "{in}", "select count(*) from slice a join slice b on a.parent_id = b.id"],
-    "query-children": ["query", "{in}", "select count(*) from slice a join slice b on b.parent_id = a.id"],
-    "query-flows": ["query", "{in}", "select count(*) from flow join slice on slice_out = slice.id"],
-    "export-json": "export {in} --to json -o {out}.json",
-    "export-folded": "export {in} --to folded -o {out}.folded",
-    "plot-timeline": "plot timeline {in} -o {out}.svg",
-    "plot-flame": "plot flame {in} -o {out}.svg",
-    "plot-hist": ["plot", "hist", "{in}", "*", "-o", "{out}.svg"],
-    "plot-counter": ["plot", "counter", "{in}", "*", "-o", "{out}.svg"],
-    "plot-gpu": "plot gpu {in} -o {out}.svg",
-    "plot-steps": "plot steps {in} -o {out}.svg",
-    "plot-layers": "plot layers {in} -o {out}.svg",
-    "plot-batch": "plot batch {in} -o {out}.svg",
-    "show": "show --once {in}",
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "cmd")
+
+# Verbs that read a trace, with the ways in which each is run. {in}: the trace, {copy}: the same in another file, {out}: a file to be made.
+VERBS = {
+    "cat": {"": "cat {in}"},
+    "info": {"": "info {in}", "json": "info --json {in}"},
+    "validate": {"": "validate {in}"},
+    "convert": {
+        "perfetto": "convert {in} -o {out}.pftrace",
+        "perfetto-gpu": "convert {in} -o {out}.pftrace --dialect gpu",
+        "chrome": "convert {in} -o {out}.json",
+        "csv": "convert {in} -o {out}.csv",
+        "kineto": "convert {in} -o {out}.json --dialect kineto",
+        "ferrum": "convert {in} -o {out}.json --dialect ferrum",
+        "tracesmith": "convert {in} -o {out}.json --dialect tracesmith",
+        "dot": "convert {in} -o {out}.dot",
+    },
+    "import": {"": "import {in} -o {out}.pftrace"},
+    "merge": {"": "merge {in} {copy} --assume -o {out}.pftrace"},
+    "cut": {"": "cut {in} --time 10us: -o {out}.pftrace", "track": "cut {in} --track *a* -o {out}.pftrace"},
+    "stats": {"": "stats {in}", "groups": "stats {in} --group-by cat,name,track"},
+    "steps": {"": "steps {in}"},
+    "explain": {"": "explain {in}"},
+    "critical-path": {"": "critical-path {in}", "summary": "critical-path {in} --summary"},
+    "diff": {"": "diff {in} {in} --all"},
+    "query": {
+        "slices": ["query", "{in}", "select count(*), sum(dur), max(depth) from slice"],
+        "threads": ["query", "{in}", "select thread.name, count(*) from slice join thread_track on track_id = thread_track.id "
+                                     "join thread using (utid) group by 1"],
+        "processes": ["query", "{in}", "select count(*) from process join thread using (upid)"],
+        "counters": ["query", "{in}", "select count(*), max(value) from counter join counter_track on track_id = counter_track.id"],
+        "args": ["query", "{in}", "select count(*) from slice join args using (arg_set_id)"],
+        "parents": ["query", "{in}", "select count(*) from slice a join slice b on a.parent_id = b.id"],
+        "children": ["query", "{in}", "select count(*) from slice a join slice b on b.parent_id = a.id"],
+        "flows": ["query", "{in}", "select count(*) from flow join slice on slice_out = slice.id"],
+    },
+    "export": {
+        "json": "export {in} --to json -o {out}.json --force",
+        "folded": "export {in} --to folded -o {out}.folded --force",
+        "sqlite": "export {in} --to sqlite -o {out}.db --force",
+        "csv-dir": "export {in} --to csv-dir -o {out}.csvs --force",
+        "parquet": "export {in} --to parquet -o {out}.parquet --run r --rank 0 --force",
+        "perfetto-tar": "export {in} --to perfetto-tar -o {out}.tar --force --assume",
+        "otlp": ["export", "{in}", "--to", "otlp", "-o", "{out}.otlp", "--force", "--category", "*"],
+    },
+    "report": {},  # a way for each subject, below
+    "plot": {"batch": "plot batch {in} -o {out}.svg"},  # and a way for each kind
+    "view": {"export": "view {in} --export {out}.html"},
+    "show": {"": "show --once {in}"},
 }
+# Verbs that read no trace, or no whole one.
+OTHERS = {"record", "status", "stop", "trigger", "doctor", "sync", "recover", "listen", "help", "completion", "man", "verbs", "formats"}
+
+
+def listed(header, macro):
+    """The names of a list of the program: its own headers say which verbs, subjects and kinds of pictures there are."""
+    with open(os.path.join(SOURCE, header), encoding="utf-8") as f:
+        return re.findall(r"^ +" + macro + r"\((\w+)", f.read(), re.MULTILINE)
+
+
+def commands():
+    """Every way of every verb by its name. A verb, subject or kind that is new is in it, or this fails."""
+    verbs = {v.replace("_", "-") for v in listed("commands.h", "X")}
+    unknown = verbs ^ (set(VERBS) | OTHERS)
+    if unknown:
+        sys.exit(f"not ok verbs: how do these grow? Put them into VERBS or OTHERS of {__file__}: {', '.join(sorted(unknown))}")
+    ways = {verb: dict(ways) for verb, ways in VERBS.items()}
+    for subject in listed("subjects.h", "SUBJECT"):
+        ways["report"][subject] = f"report {subject} {{in}}"
+        ways["report"][subject + "-json"] = f"report {subject} {{in}} --json"
+    for kind in listed("plot.h", "KIND"):
+        name = ["*"] if kind in ("hist", "counter") else []
+        ways["plot"][kind] = ["plot", kind, "{in}", *name, "-o", "{out}.svg"]
+    return {"-".join(filter(None, (verb, way))): line for verb, lines in ways.items() for way, line in lines.items()}
+
+
+COMMANDS = commands()
 
 # A picture draws each slice as long as there are fewer than pixels, and groups of them from there on: these are judged at eight times the size.
 PIXELS = ("plot-timeline", "plot-layers", "show")
 
 # Once more from a Perfetto file: what reads in another way than the rest.
-PERFETTO = ["cat", "info", "validate", "stats", "convert-chrome", "merge", "cut"]
+PERFETTO = ["cat", "info", "validate", "stats", "convert-chrome", "merge", "cut", "report-wait"]
 
 # Of the logs of other tools: what their readers do.
 LOGS = ["cat", "info", "stats", "convert-perfetto", "report-io"]
@@ -81,7 +115,12 @@ QUICK = {
     "nested_edges": ["cat", "plot-flame"],
     "overlapping": ["convert-perfetto", "plot-timeline"],
     "threads": ["convert-chrome", "report-io"],
-    "processes": ["info"],
+    "processes": ["info", "report-wait", "convert-perfetto"],
+    "process_phases": ["explain"],
+    "process_counters": ["view-export"],
+    "forks": ["report-wait"],
+    "flows_of_one_slice": ["validate", "convert-perfetto"],
+    "arguments_of_one_slice": ["validate", "export-json"],
     "names": ["stats-groups"],
     "flows": ["critical-path"],
     "flows_into_one": ["query-flows"],
@@ -141,7 +180,7 @@ class Runner:
         argv = [self.stave] + words(COMMANDS[command], self.trace(shape, n, form), os.path.join(self.folder, "out")) + ["--threads", "1"]
         done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               env={**os.environ, "STAVE_COUNT": count}, timeout=300, check=False)
-        if done.returncode not in (0, 1, 2, 3, 4) or not os.path.exists(count):
+        if done.returncode not in (0, 1, 2, 3, 4, 5) or not os.path.exists(count):
             raise RuntimeError(f"exit status {done.returncode}: {' '.join(argv)}: {done.stderr[-300:]!r}")
         with open(count, encoding="ascii") as f:
             work, memory = map(int, f.read().split())

@@ -144,6 +144,46 @@ def processes(n):
 
 
 @shape()
+def process_threads(n):
+    """Processes with a main thread and another one, both named."""
+    events = []
+    for i in range(n // 2):
+        pid = 10 * i + 10
+        events += [ev("M", 0, "process_name", pid, pid, args={"name": f"p{i}"}), ev("M", 0, "thread_name", pid, pid + 1, args={"name": f"t{i}"}),
+                   x(i % 100, 5, pid=pid, tid=pid), x(i % 100, 5, pid=pid, tid=pid + 1)]
+    return events
+
+
+@shape()
+def process_counters(n):
+    return [e for i in range(n // 2) for e in (x(i % 100, 5, pid=i + 1, tid=i + 1), ev("C", i % 100, "memory", i + 1, i + 1, args={"bytes": i}))]
+
+
+@shape()
+def forks(n):
+    """A process that forks many, each of which reads files."""
+    events = [x(0, 10 * n, "main", pid=1, tid=1)]
+    for i in range(n // 2):
+        pid = i + 2
+        events += [ev("i", i, "fork", 1, 1, s="t", cat="process", args={"child": pid})]
+        events += [x(i + k, 1, "read", pid, pid, cat="syscall", args={"bytes": 10, "path": f"/data/f{k}.npz"}) for k in range(5)]
+    return events
+
+
+@shape()
+def thread_states(n):
+    """Threads that wait for each other, one after the other."""
+    return [e for i in range(n) for e in (
+        x(10 * i, 5, "futex", 1, i % 200 + 1, cat="syscall"),
+        x(10 * i, 5, "Sleeping", 1, i % 200 + 1, cat="thread_state", args={"reason": "lock", "waker_tid": (i + 1) % 200 + 1}))]
+
+
+@shape()
+def states_of_threads(n):
+    return [x(i % 100, 50, "Sleeping", 1, i + 1, cat="thread_state", args={"reason": "lock", "waker_tid": (i + 1) % n + 1}) for i in range(n)]
+
+
+@shape()
 def renamed(n):
     return [e for i in range(n) for e in (ev("M", 0, "thread_name", args={"name": f"t{i}"}), x(3 * i, 2))]
 
@@ -487,6 +527,36 @@ def losses(n):
 def metadata_lines(n):
     return ["# stave text 1", "clock unknown"] + [f'meta "key {i}" "value"' for i in range(n)] + [
         "track #1 thread uuid=0x1 pid=1 tid=1", "0.000000000 slice #1 \"s\" dur=0.000005000"]
+
+
+@shape("txt")
+def process_phases(n):
+    """Phases on tracks of their own below many processes, and below none."""
+    lines = ["# stave text 1", "clock unknown"]
+    for i in range(n):
+        base = 4 * i + 1
+        lines += [f"track #{base} process uuid={hex(base)} pid={i + 2} name=\"p\"",
+                  f"track #{base + 1} thread uuid={hex(base + 1)} parent=#{base} pid={i + 2} tid={i + 2}",
+                  f"track #{base + 2} custom uuid={hex(base + 2)} parent=#{base} name=\"phases\"",
+                  f"track #{base + 3} custom uuid={hex(base + 3)} name=\"phases {i}\""]
+    for i in range(n):
+        base = 4 * i + 1
+        lines += [f"0.00000{i % 10}000 slice #{base + k} \"epoch {i}\" cat=\"phase\" dur=0.000005000" for k in (1, 2, 3)]
+    return lines
+
+
+@shape("txt")
+def flows_of_one_slice(n):
+    head = ["# stave text 1", "clock unknown", "track #1 thread uuid=0x1 pid=1 tid=1"]
+    flows = " ".join(f"@flow:{i:#x}" for i in range(1, n + 1))
+    return head + [f'1.000000000 slice #1 "s" dur=0.500000000 {{{flows}}}']
+
+
+@shape("txt")
+def arguments_of_one_slice(n):
+    head = ["# stave text 1", "clock unknown", "track #1 thread uuid=0x1 pid=1 tid=1"]
+    arguments = " ".join(f"k{i}={i}" for i in range(n))
+    return head + [f'1.000000000 slice #1 "s" dur=0.500000000 {{{arguments}}}']
 
 
 # ---- numbers that were chosen to meet in the hash tables (core/base/map.c) ----

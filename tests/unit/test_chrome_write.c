@@ -162,7 +162,7 @@ TEST(arguments_of_every_type)
     CHECK(strstr(lines, "\"dur\":0.000,\"tts\":7.000,\"tdur\":0.001,\"stack\":[\"main\",\"f\"],"
                         "\"args\":{\"k\":null,"
                         "\"k\":true,\"k\":18446744073709551615,\"k\":0.5,\"k\":\"0xabc\",\"k\":"
-                        "\"x\\n\xef\xbf\xbd\","
+                        "\"x\\n\\\\xff\","
                         "\"k\":{\"k\":[1,[]],\"k\":2},\"k\":{},\"correlation\":[5,6],\"stave."
                         "source\":{\"file\":\"a.c\","
                         "\"line\":3}}}") != NULL);

@@ -26,10 +26,10 @@ TEST(escapes)
          8, "\"01\\u007f34567\""},
         {"\xc2\x9b\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8", 11, "\"\\u009b\\u202e\\u2069\\u2028\""},
         {"grüße €😀", 15, "\"grüße €😀\""},
-        {"\xff", 1, "\"\xef\xbf\xbd\""},
-        {"a\xc3", 2, "\"a\xef\xbf\xbd\""},                               /* cut character */
-        {"\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong */
-        {"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* surrogate */
+        {"\xff", 1, "\"\\\\xff\""},
+        {"a\xc3", 2, "\"a\\\\xc3\""},                     /* cut character */
+        {"\xc0\x80", 2, "\"\\\\xc0\\\\x80\""},            /* overlong */
+        {"\xed\xa0\x80", 3, "\"\\\\xed\\\\xa0\\\\x80\""}, /* surrogate */
         {"0123456789abcdef", 16, "\"0123456789abcdef\""},
         {"0123456789abcdef0123456789abcde\"", 32, "\"0123456789abcdef0123456789abcde\\\"\""},
         {"0123456789abcde\n0", 17, "\"0123456789abcde\\n0\""},

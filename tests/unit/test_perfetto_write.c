@@ -114,7 +114,7 @@ TEST(arguments_of_every_type)
     done(e);
     CHECK_STR_EQ(events_only(finish()),
                  "1 51 BEGIN n:s i=-9223372036854775808 u=18446744073709551615u d=0.1d inf=-infd "
-                 "p=0xabc yes=true null=null bytes=\"\\xff\\x00\\n\" empty=\"\" =5 "
+                 "p=0xabc yes=true null=null bytes=\"\\\\xff\\x00\\n\" empty=\"\" =5 "
                  "dict={x=1}{list=[1][null][json:{}]}{y=2} none=json:[]\n"
                  "2 51 END late=3\n");
     stop();

@@ -8,6 +8,7 @@
 #include "analysis/sql/impl.h"
 #include "analysis/sql/tree_file.h"
 #include "core/base/mem.h"
+#include "core/base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,76 @@ static int fill_slices(struct sv_sql *q, const char *path, const uint32_t *roots
     return code < 0 ? code : closed;
 }
 
+/* ---- texts that are no UTF-8 ---- */
+
+static bool is_odd(struct sv_text t)
+{
+    return sv_utf8_valid(t.bytes, t.len) != t.len;
+}
+
+/* Whether a text of the trace is no UTF-8, which readers of the database would refuse. Names are looked at once each, texts of arguments in each
+ * list. */
+static bool has_odd_text(const struct sv_sql *q)
+{
+    const struct sv_slices *s = &q->trace->slices;
+    struct sv_batch scratch;
+    bool found = false;
+    for (uint32_t i = 0; i < q->dict->n_strings && !found; i++)
+        found = is_odd(sv_dict_text(q->dict, i));
+    sv_batch_init(&scratch);
+    for (uint64_t row = 0; row < s->n && !found; row++) {
+        size_t n = 0;
+        if (!s->args[row] || (row && s->args[row] == s->args[row - 1]))
+            continue;
+        const struct sv_arg *args = sv_trace_args(q->trace, s->args[row], &scratch, &n);
+        for (size_t i = 0; i < n && !found; i++)
+            found = args[i].type == SV_ARG_TEXT &&
+                    is_odd((struct sv_text){args[i].text, args[i].size});
+        sv_batch_reset(&scratch);
+    }
+    sv_batch_fini(&scratch);
+    return found;
+}
+
+/* stave_utf8(X): X by the rule of core/base/utf8.h. */
+static void utf8_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    struct sv_buf b;
+    struct sv_text t = {(const char *)sqlite3_value_text(argv[0]), 0};
+    t.len = (uint32_t)sqlite3_value_bytes(argv[0]);
+    (void)argc;
+    if (sqlite3_value_type(argv[0]) != SQLITE_TEXT || !t.bytes || !is_odd(t)) {
+        sqlite3_result_value(ctx, argv[0]);
+        return;
+    }
+    sv_buf_init(&b, (size_t)1 << 30);
+    sv_buf_utf8(&b, t.bytes, t.len);
+    sv_sql_result_text(ctx, sv_buf_cstr(&b), b.len);
+    sv_buf_fini(&b);
+}
+
+/* The columns of a table for SELECT, texts through the function. NULL: an error of SQLite. */
+static char *clean_columns(const struct sv_sql *q, const char *table)
+{
+    sqlite3_stmt *s = NULL;
+    char *sql = sqlite3_mprintf("SELECT * FROM main.%Q", table), *list = NULL;
+    if (sql && sqlite3_prepare_v2(q->db, sql, -1, &s, NULL) == SQLITE_OK) {
+        sqlite3_str *out = sqlite3_str_new(q->db);
+        for (int i = 0; i < sqlite3_column_count(s); i++) {
+            const char *name = sqlite3_column_name(s, i), *type = sqlite3_column_decltype(s, i);
+            bool is_number = type && strcmp(type, "TEXT") != 0;
+            sqlite3_str_appendf(out, is_number ? "%s\"%w\"" : "%sCAST(stave_utf8(\"%w\") AS TEXT)",
+                                i ? ", " : "", name);
+            if (!is_number)
+                sqlite3_str_appendf(out, " AS \"%w\"", name);
+        }
+        list = sqlite3_str_finish(out);
+    }
+    sqlite3_finalize(s);
+    sqlite3_free(sql);
+    return list;
+}
+
 /* ---- the rest ---- */
 
 static int exec(struct sv_sql *q, const char *doing, char *sql, struct sv_err *err)
@@ -207,15 +278,25 @@ static int export_views(struct sv_sql *q, const char *path, struct sv_err *err)
     return code;
 }
 
+static int export_table(struct sv_sql *q, const char *path, const char *table, bool is_odd,
+                        const char *condition, struct sv_err *err)
+{
+    char *columns = is_odd ? clean_columns(q, table) : sqlite3_mprintf("*");
+    char *sql = columns ? sqlite3_mprintf("CREATE TABLE out.%Q AS SELECT %s FROM main.%Q%s", table,
+                                          columns, table, condition)
+                        : NULL;
+    sqlite3_free(columns);
+    return exec(q, path, sql, err);
+}
+
 /* The tables, without slices if these are written as pages, and the indexes. */
-static int export_tables(struct sv_sql *q, const char *path, bool has_slices, struct sv_err *err)
+static int export_tables(struct sv_sql *q, const char *path, bool has_slices, bool is_odd,
+                         struct sv_err *err)
 {
     int code = 0;
     for (const char *const *t = sv_sql_tables(); code >= 0 && *t; t++)
-        code = exec(q, path,
-                    sqlite3_mprintf("CREATE TABLE out.%Q AS SELECT * FROM main.%Q%s", *t, *t,
-                                    strcmp(*t, "slice") == 0 && !has_slices ? " WHERE 0" : ""),
-                    err);
+        code = export_table(q, path, *t, is_odd,
+                            strcmp(*t, "slice") == 0 && !has_slices ? " WHERE 0" : "", err);
     for (size_t i = 0; code >= 0 && i < N_SLICE_TREES; i++)
         if (slice_trees[i].definition)
             code = exec(q, path,
@@ -233,16 +314,20 @@ static int export_tables(struct sv_sql *q, const char *path, bool has_slices, st
 int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
 {
     uint32_t roots[N_SLICE_TREES];
-    bool is_paged = q->trace->slices.n > 0 && fits_pages(q);
+    bool is_odd = has_odd_text(q), is_paged = q->trace->slices.n > 0 && !is_odd && fits_pages(q);
     sv_sandbox_trust(&q->sandbox, true);
     int code = exec(q, path, sqlite3_mprintf("ATTACH %Q AS out", path), err);
+    if (code >= 0 && sqlite3_create_function(q->db, "stave_utf8", 1,
+                                             SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
+                                             NULL, utf8_function, NULL, NULL) != SQLITE_OK)
+        code = sv_sql_error(q, path, err);
     if (code >= 0)
         code = exec(q, path,
                     sqlite3_mprintf("PRAGMA out.page_size = 4096; PRAGMA out.journal_mode = OFF; "
                                     "PRAGMA out.synchronous = OFF; BEGIN"),
                     err);
     if (code >= 0)
-        code = export_tables(q, path, !is_paged, err);
+        code = export_tables(q, path, !is_paged, is_odd, err);
     if (code >= 0)
         code = exec(q, path, sqlite3_mprintf("COMMIT"), err);
     if (code >= 0 && is_paged)

@@ -554,9 +554,11 @@ static const struct sv_dialect dialects[] = {
 const struct sv_format sv_chrome_format = {
     .name = "chrome",
     .help = "Chrome trace-event JSON, Kineto's included",
-    .lacks = "arguments of counters, pointers (come back as text), NaN and infinities (become "
-             "strings), invalid UTF-8 (becomes U+FFFD); units of counters, kinds of tracks and "
-             "clocks are in keys that only Stave reads",
+    .lacks =
+        "arguments of counters, pointers (come back as text), NaN and infinities in arguments "
+        "(become strings), bytes that are not UTF-8 (become `\\xNN`); units of counters, kinds "
+        "of tracks and "
+        "clocks are in keys that only Stave reads",
     .probe = probe,
     .open_source = open_source,
     .writer = &sv_chrome_writer,

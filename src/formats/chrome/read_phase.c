@@ -374,6 +374,11 @@ static bool counter_value(struct sv_arg *a)
         a->type = SV_ARG_DOUBLE;
         break;
     case SV_ARG_TEXT:
+        if (sv_json_not_finite(text, a->size, &a->d)) {
+            a->type = SV_ARG_DOUBLE;
+            a->size = 0;
+            break;
+        }
         if (a->size == 0 || sv_json_number(text, text + a->size, &n) != text + a->size)
             return false;
         if (n.is_integer && sv_json_number_int(&n, 0, &a->i) == SV_JSON_EXACT) {

@@ -59,25 +59,10 @@ INLINE void put_text(struct chrome_reader *r, sv_str key, struct chrome_span tex
 
 static void put_word(struct chrome_reader *r, sv_str key, struct chrome_span word)
 {
-    static const struct {
-        const char *text;
-        double value;
-    } doubles[] = {{"nan", NAN},
-                   {"-nan", NAN},
-                   {"inf", INFINITY},
-                   {"+inf", INFINITY},
-                   {"-inf", -INFINITY},
-                   {"infinity", INFINITY},
-                   {"+infinity", INFINITY},
-                   {"-infinity", -INFINITY}};
-    for (size_t i = 0; i < sizeof doubles / sizeof doubles[0]; i++) {
-        if (strlen(doubles[i].text) == word.len &&
-            strncasecmp(doubles[i].text, (const char *)word.p, word.len) == 0) {
-            put_double(r, key, doubles[i].value);
-            return;
-        }
-    }
-    if (word.len == 4 && memcmp(word.p, "True", 4) == 0)
+    double d;
+    if (sv_json_not_finite(word.p, word.len, &d))
+        put_double(r, key, d);
+    else if (word.len == 4 && memcmp(word.p, "True", 4) == 0)
         put_arg(r, key, SV_ARG_BOOL, 0, (uint64_t)(1));
     else if (word.len == 5 && memcmp(word.p, "False", 5) == 0)
         put_arg(r, key, SV_ARG_BOOL, 0, (uint64_t)(0));

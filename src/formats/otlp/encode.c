@@ -66,7 +66,7 @@ void sv_otlp_put_arg(struct sv_buf *out, uint32_t id, const char *key, size_t ke
                      const struct sv_arg *a, const struct sv_dict *dict)
 {
     size_t mark = sv_put_begin(out, id);
-    sv_put_bytes(out, OTLP_KV_KEY, key, key_len);
+    sv_put_text(out, OTLP_KV_KEY, key, key_len);
     size_t value = sv_put_begin(out, OTLP_KV_VALUE);
     put_value(out, a, dict);
     sv_put_end(out, value);

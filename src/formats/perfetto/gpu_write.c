@@ -107,14 +107,14 @@ static void put_time(struct stages *w, struct sv_buf *b, int64_t ts_ns)
 
 static void put_text(struct sv_buf *b, uint32_t field, struct sv_text text)
 {
-    sv_put_bytes(b, field, text.bytes, text.len);
+    sv_put_text(b, field, text.bytes, text.len);
 }
 
 static void put_spec(struct stages *w, uint64_t iid, const char *name, uint64_t category)
 {
     size_t mark = sv_put_begin(&w->interned, SV_PF_INTERNED_GPU_SPECS);
     sv_put_u64(&w->interned, 1, iid);
-    sv_put_bytes(&w->interned, SV_PF_GPU_SPEC_NAME, name, strlen(name));
+    sv_put_text(&w->interned, SV_PF_GPU_SPEC_NAME, name, strlen(name));
     sv_put_u64(&w->interned, SV_PF_GPU_SPEC_CATEGORY, category);
     sv_put_end(&w->interned, mark);
 }
@@ -193,7 +193,7 @@ static void put_arg(struct stages *w, const struct sv_arg *a)
     case SV_ARG_INT: sv_put_i64(b, SV_PF_KARG_INT, a->i); break;
     case SV_ARG_UINT: sv_put_u64(b, SV_PF_KARG_UINT, a->u); break;
     case SV_ARG_DOUBLE: sv_put_double(b, SV_PF_KARG_DOUBLE, a->d); break;
-    case SV_ARG_TEXT: sv_put_bytes(b, SV_PF_KARG_STRING, a->text, a->size); break;
+    case SV_ARG_TEXT: sv_put_text(b, SV_PF_KARG_STRING, a->text, a->size); break;
     case SV_ARG_POINTER: {
         int n = snprintf(text, sizeof text, "0x%llx", (unsigned long long)a->u);
         sv_put_bytes(b, SV_PF_KARG_STRING, text, (size_t)n);
@@ -372,7 +372,7 @@ static void write_info(struct stages *w, const struct sv_event *e)
         for (size_t i = 0; i < 2; i++)
             if (a->type == SV_ARG_TEXT &&
                 strcmp(sv_dict_text(w->dict, a->key).bytes, rows[i].key) == 0)
-                sv_put_bytes(b, rows[i].field, a->text, a->size);
+                sv_put_text(b, rows[i].field, a->text, a->size);
     sv_put_end(b, gpu);
     sv_put_end(b, info);
     sv_put_bytes(&w->info, SV_PF_TRACE_PACKET, b->data, b->len);

@@ -732,8 +732,10 @@ static const struct sv_dialect dialects[] = {
 const struct sv_format sv_perfetto_format = {
     .name = "perfetto",
     .help = "Perfetto protobuf trace",
-    .lacks = "slices with a duration (written as begin and end), times before zero (moved by an "
-             "origin that the file states), a second use of a flow number (gets another one)",
+    .lacks =
+        "slices with a duration (written as begin and end), times before zero (moved by an "
+        "origin that the file states), a second use of a flow number (gets another one), bytes "
+        "that are not UTF-8 (become `\\xNN`)",
     .probe = probe,
     .open_source = open_source,
     .writer = &sv_perfetto_writer,

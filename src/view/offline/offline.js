@@ -81,7 +81,7 @@ class Store {
 
   addCounter(row) {
     let at = BigInt(row.first);
-    row.points = row.times.map((delta, i) => ({ ts: at += BigInt(delta), value: row.values[i] }));
+    row.points = row.times.map((delta, i) => ({ ts: at += BigInt(delta), value: Number(row.values[i]) }));
   }
 
   end(slice) {
@@ -155,15 +155,18 @@ class Store {
     const before = i > 0 ? 1 : 0;
     if (before) items.push([left, points[i - 1].value, points[i - 1].value, points[i - 1].value]);
     for (; i < points.length && points[i].ts < rightEdge; i++) {
-      const at = pixels.of(points[i].ts), v = points[i].value, same = items[items.length - 1];
-      if (same && same[0] === at && items.length > before) items[items.length - 1] = [at, Math.min(same[1], v), Math.max(same[2], v), v];
-      else items.push([at, v, v, v]);
+      // Finite values and others have a point each in a pixel; the last value's comes last.
+      const at = pixels.of(points[i].ts), v = points[i].value, odd = !Number.isFinite(v);
+      const same = items.findLastIndex((item, k) => k >= before && k + 2 >= items.length && item[0] === at && !Number.isFinite(item[3]) === odd);
+      const [old] = same < 0 ? [] : items.splice(same, 1), worse = old && Number.isNaN(old[3]) ? NaN : v;
+      if (odd) items.push([at, worse, worse, worse]);
+      else items.push(old ? [at, Math.min(old[1], v), Math.max(old[2], v), v] : [at, v, v, v]);
     }
     out.v(items.length);
     let pixel = left;
     for (const [at, ...values] of items) {
       out.v(at - pixel);
-      values.forEach((v) => out.f32(v));
+      values.forEach((v) => out.f32(Number.isFinite(v) ? Math.max(-3.4e38, Math.min(3.4e38, v)) : v));
       pixel = at;
     }
   }
@@ -259,10 +262,10 @@ class Store {
       const d = s.durs.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
       return { name: s.name, text: this.names[s.name], colour: s.colour, count: String(d.length), total: String(s.total), self: String(s.self), min: String(d[0]), p50: at(d, 0.5), p90: at(d, 0.9), p99: at(d, 0.99), max: String(d[d.length - 1]) };
     });
-    const counters = ask.rows.filter(([row]) => !this.rows[row].ts).map(([row]) => ({ row, v: this.rows[row].points.filter((p) => p.ts >= from && p.ts < to).map((p) => p.value) })).filter(({ v }) => v.length);
+    const counters = ask.rows.filter(([row]) => !this.rows[row].ts).map(([row]) => ({ row, v: this.rows[row].points.filter((p) => p.ts >= from && p.ts < to).map((p) => p.value) })).filter(({ v }) => v.length).map(({ row, v }) => ({ row, v: v.filter(Number.isFinite), last: v[v.length - 1], odd: v.filter((x) => !Number.isFinite(x)).length }));
     return {
       slices: String(all.length), names, more: 0, flame: nodes.map((n) => ({ ...n, text: this.names[n.name], total: String(n.total), self: String(n.self), count: String(n.count) })),
-      counters: counters.map(({ row, v }) => ({ row, min: Math.min(...v), max: Math.max(...v), mean: v.reduce((a, b) => a + b, 0) / v.length, last: v[v.length - 1] })),
+      counters: counters.map(({ row, v, last, odd }) => ({ row, min: v.length ? Math.min(...v) : NaN, max: v.length ? Math.max(...v) : NaN, mean: v.reduce((a, b) => a + b, 0) / v.length, last, not_finite: odd })),
     };
   }
 

@@ -106,7 +106,7 @@ export class AreaPane {
 
   counters(answer) {
     if (!answer.counters || !answer.counters.length) return '';
-    const text = answer.counters.map((c) => `${this.app.rowName(c.row)}: ${number.format(c.min)} … ${number.format(c.max)}, mean ${number.format(c.mean)}`).join('   ·   ');
+    const text = answer.counters.map((c) => `${this.app.rowName(c.row)}: ${number.format(c.min)} … ${number.format(c.max)}, mean ${number.format(c.mean)}${Number(c.not_finite) ? `, ${c.not_finite} NaN or infinite` : ''}`).join('   ·   ');
     return el('p', { class: 'hint', text });
   }
 

@@ -112,12 +112,22 @@ export class Exporter {
     if (!reply) return;
     const { x0, k } = this.app.timeline.raster.project(reply, scene.view), data = reply.rows.get(place.node.id), { source } = place.node, { dpr, palette } = this.app;
     const low = Number(source.min), span = Number(source.max) - low || 1;
-    let path = '';
+    let path = '', pen = 'M';
+    const at = (i) => (i < data.pixel.length ? NAMES + (x0 + data.pixel[i] * k) / dpr : NAMES + this.app.timeline.width);
     for (let i = 0; i < data.pixel.length; i++) {
-      const x = NAMES + (x0 + data.pixel[i] * k) / dpr, y = HEAD + place.y + place.height - 5 - (data.last[i] - low) / span * (place.height - 10);
-      path += path ? `H${x.toFixed(1)}V${y.toFixed(1)}` : `M${x.toFixed(1)} ${y.toFixed(1)}`;
+      const x = at(i), value = data.last[i];
+      if (!Number.isFinite(value)) { // NaN over the whole height, an infinity at its edge
+        const high = Number.isNaN(value) ? place.height - 2 : 4, top = HEAD + place.y + (value === -Infinity ? place.height - 5 : 1);
+        if (pen === 'H') path += `H${x.toFixed(1)}`;
+        pen = 'M';
+        out.push(`<rect x="${x.toFixed(1)}" y="${top}" width="${Math.max(2, at(i + 1) - x).toFixed(1)}" height="${high}" fill="${palette.odd}"><title>${value}</title></rect>`);
+        continue;
+      }
+      const y = HEAD + place.y + place.height - 5 - (data.last[i] - low) / span * (place.height - 10);
+      path += pen === 'H' ? `H${x.toFixed(1)}V${y.toFixed(1)}` : `M${x.toFixed(1)} ${y.toFixed(1)}`;
+      pen = 'H';
     }
-    if (path) out.push(`<path d="${path}H${NAMES + this.app.timeline.width}" fill="none" stroke="${palette.counter}" stroke-width="1.5"/>`);
+    if (path) out.push(`<path d="${path}${pen === 'H' ? `H${NAMES + this.app.timeline.width}` : ''}" fill="none" stroke="${palette.counter}" stroke-width="1.5"/>`);
   }
 
   async cut(from, to) {

@@ -14,12 +14,12 @@ const THEMES = {
   light: {
     slices: LIGHT, neutral: '#aab6c2', background: '#ffffff', line: '#eceff2', group: '#f3f5f8', label: '#14181d', text: '#1b2026', muted: '#57606a',
     accent: '#0b57c2', area: 'rgba(11, 87, 194, 0.10)', grid: 'rgba(20, 30, 45, 0.055)', hatch: 'rgba(176, 42, 24, 0.55)', hover: 'rgba(10, 20, 30, 0.75)',
-    select: '#10151b', counter: '#2c7fb8', mark: '#7a2fa0', selectGlow: 'rgba(255, 255, 255, 0.9)', dim: 'rgba(255, 255, 255, 0.62)',
+    select: '#10151b', counter: '#2c7fb8', odd: '#c0392b', mark: '#7a2fa0', selectGlow: 'rgba(255, 255, 255, 0.9)', dim: 'rgba(255, 255, 255, 0.62)',
   },
   dark: {
     slices: DARK, neutral: '#66717d', background: '#14171b', line: '#20252b', group: '#1b1f25', label: '#0b0e11', text: '#e7eaee', muted: '#a3adb8',
     accent: '#7db4ff', area: 'rgba(125, 180, 255, 0.14)', grid: 'rgba(255, 255, 255, 0.05)', hatch: 'rgba(255, 130, 110, 0.6)', hover: 'rgba(255, 255, 255, 0.85)',
-    select: '#ffffff', counter: '#67b2dd', mark: '#d79bf2', selectGlow: 'rgba(10, 12, 15, 0.9)', dim: 'rgba(20, 23, 27, 0.62)',
+    select: '#ffffff', counter: '#67b2dd', odd: '#ff7b66', mark: '#d79bf2', selectGlow: 'rgba(10, 12, 15, 0.9)', dim: 'rgba(20, 23, 27, 0.62)',
   },
 };
 
@@ -66,7 +66,7 @@ export function makePalette(name) {
     ...theme, name, table, solid,
     packed: {
       background: pack(background), line: pack(rgb(theme.line)), group: pack(rgb(theme.group)),
-      counterFill: pack(mix(background, counter, 0.22)), counterRange: pack(mix(background, counter, 0.55)), counterLine: pack(counter),
+      counterFill: pack(mix(background, counter, 0.22)), counterRange: pack(mix(background, counter, 0.55)), counterLine: pack(counter), odd: pack(rgb(theme.odd)),
     },
   };
 }

@@ -178,12 +178,24 @@ export class Raster {
       const x = Math.floor(x0 + data.pixel[i] * k + 1e-6);
       const stop = i + 1 < n ? Math.floor(x0 + data.pixel[i + 1] * k + 1e-6) : this.width;
       if (stop < 0 || x >= this.width) continue;
+      if (!Number.isFinite(data.last[i])) {
+        this.odd(x, Math.max(stop, x + Math.round(2 * this.dpr)), data.last[i], top, bottom, clip);
+        before = null;
+        continue;
+      }
       const low = yOf(data.min[i]), high = yOf(data.max[i]), last = yOf(data.last[i]);
       this.column(x, Math.max(x + 1, Math.floor(x0 + (data.pixel[i] + 1) * k)), high, low, last, bottom - pad, clip);
       this.column(x + 1, stop, last, last, last, bottom - pad, clip);
       if (before !== null && before !== last) this.riser(x, Math.min(before, last), Math.max(before, last), clip);
       before = last;
     }
+  }
+
+  /** What a scale has no place for: NaN over the whole height, an infinity at the edge that it lies beyond. */
+  odd(x, stop, value, top, bottom, clip) {
+    const edge = Math.round(4 * this.dpr), a = Math.max(0, x), b = Math.min(this.width, stop);
+    const from = value === -Infinity ? bottom - edge : top + 1, to = value === Infinity ? top + 1 + edge : bottom;
+    for (let y = Math.max(from, clip.top); y < to && y < clip.bottom && b > a; y++) this.pixels.fill(this.palette.packed.odd, y * this.width + a, y * this.width + b);
   }
 
   /** The step from one value to the next. */

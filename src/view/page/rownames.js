@@ -18,7 +18,7 @@ function button(label, symbol, className) {
 
 function subtitle(node) {
   const source = node.source;
-  if (node.counter) return `${number(source.min)} … ${number(source.max)}${source.unit ? ' ' + source.unit : ''}`;
+  if (node.counter) return `${number(source.min)} … ${number(source.max)}${source.unit ? ' ' + source.unit : ''}${source.finite === false ? ', not always finite' : ''}`;
   if (node.type === 'group') return node.total ? '' : 'nothing recorded';
   return node.own ? formatCount(node.own) : '';
 }

@@ -18,7 +18,7 @@ function makeRow(row, source) {
   const counter = row.kind === 'counter';
   return {
     type: 'row', key: 'r' + row.id, id: row.id, name: row.name || 'unnamed', source: row, children: [], level: 0, folded: false,
-    counter, flat: counter && row.min === row.max, lines: counter ? 0 : row.lines, local: source || null,
+    counter, flat: counter && row.min === row.max && row.finite !== false, lines: counter ? 0 : row.lines, local: source || null,
     own: counter ? Number(row.points || 0) : Number(row.slices || 0), busy: BigInt(row.busy || 0),
   };
 }

@@ -1,0 +1,64 @@
+/* Files that are known, but not read. Called by those who open inputs, before a format is chosen: some look like one. */
+#include "formats/foreign.h"
+
+#include "core/base/wire.h"
+
+#include <string.h>
+
+static bool begins(const uint8_t *p, size_t n, const char *word)
+{
+    return n >= strlen(word) && memcmp(p, word, strlen(word)) == 0;
+}
+
+static bool is_graph(const uint8_t *head, size_t n)
+{
+    return begins(head, n, "digraph ") || begins(head, n, "graph ") ||
+           begins(head, n, "strict digraph ") || begins(head, n, "strict graph ");
+}
+
+enum { XSPACE_PLANES = 1, XPLANE_ID = 1, XPLANE_NAME = 2 };
+
+/* XSpace { repeated XPlane planes = 1; } XPlane { int64 id = 1; string name = 2; … }. As a Perfetto trace it is packets without anything that Stave
+ * knows; there field 2 is a message, which a name is not. */
+static bool is_xspace(const uint8_t *head, size_t n)
+{
+    static const char *const names[] = {"/host:", "/device:", "Task Environment"};
+    struct sv_wire file = sv_wire_at(head, n);
+    uint64_t tag, len;
+    if (!sv_wire_varint(&file, &tag) || tag != (XSPACE_PLANES << 3 | SV_WIRE_BYTES) ||
+        !sv_wire_varint(&file, &len))
+        return false;
+    size_t have = (size_t)(file.end - file.p);
+    struct sv_wire plane = sv_wire_at(file.p, len < have ? (size_t)len : have);
+    struct sv_wire_field f;
+    while (sv_wire_next(&plane, &f) && f.id <= XPLANE_NAME) {
+        if (f.id == XPLANE_ID && f.type == SV_WIRE_VARINT)
+            continue;
+        if (f.id != XPLANE_NAME || f.type != SV_WIRE_BYTES)
+            return false;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (begins(f.bytes, (size_t)f.u, names[i]))
+                return true;
+        return false;
+    }
+    return false;
+}
+
+static const struct {
+    bool (*is)(const uint8_t *head, size_t n);
+    const char *what;
+} files[] = {
+    {is_xspace, "a profile of XLA (XSpace, xplane.pb), which Stave does not read: use the "
+                "*.trace.json.gz beside it, or convert it to Chrome JSON by xprof "
+                "(xprof.convert.raw_to_tool_data, tool trace_viewer)"},
+    {is_graph, "a Graphviz graph, but not dag.dot as StarPU's starpu_fxt_tool writes it: that is "
+               "the only kind that Stave reads"},
+};
+
+const char *sv_foreign_file(const uint8_t *head, size_t n)
+{
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i].is(head, n))
+            return files[i].what;
+    return NULL;
+}
