@@ -181,7 +181,7 @@ static void judge_first(struct sv_steps *s)
 }
 
 struct numbered {
-    int64_t number, dur_ns;
+    int64_t number, own_ns;
     size_t step;
 };
 
@@ -190,22 +190,29 @@ static int by_number(const void *a, const void *b)
     const struct numbered *x = a, *y = b;
     if (x->number != y->number)
         return x->number < y->number ? -1 : 1;
-    return x->dur_ns < y->dur_ns ? -1 : x->dur_ns > y->dur_ns;
+    return x->own_ns < y->own_ns ? -1 : x->own_ns > y->own_ns;
 }
 
-/* Among the steps of one number on several tracks (ranks): the longest, if by a tenth over the middle one. */
-static void judge_stragglers(struct sv_steps *s)
+int64_t sv_step_own_ns(const struct sv_step *s)
+{
+    return s->dur_ns - s->work_ns[SV_WORK_COMM];
+}
+
+/* Among the steps of one number on several tracks (ranks): the one that works longest, if by a tenth over the middle one. */
+void sv_steps_judge_stragglers(struct sv_steps *s)
 {
     struct numbered *v = sv_alloc((s->n + 1) * sizeof *v);
-    for (size_t i = 0; i < s->n; i++)
-        v[i] = (struct numbered){s->steps[i].number, s->steps[i].dur_ns, i};
+    for (size_t i = 0; i < s->n; i++) {
+        v[i] = (struct numbered){s->steps[i].number, sv_step_own_ns(&s->steps[i]), i};
+        s->steps[i].is_straggler = false;
+    }
     if (s->n)
         qsort(v, s->n, sizeof *v, by_number);
     for (size_t i = 0, end; i < s->n; i = end) {
         for (end = i + 1; end < s->n && v[end].number == v[i].number; end++) {}
         const struct numbered *middle = &v[i + (end - i - 1) / 2], *last = &v[end - 1];
         s->steps[last->step].is_straggler = end - i > 1 &&
-                                            (double)last->dur_ns > 1.1 * (double)middle->dur_ns;
+                                            (double)last->own_ns > 1.1 * (double)middle->own_ns;
     }
     free(v);
 }
@@ -239,7 +246,7 @@ void sv_steps_judge(struct sv_steps *s)
     judge_durations(s);
     judge_first(s);
     if (s->n_tracks > 1)
-        judge_stragglers(s);
+        sv_steps_judge_stragglers(s);
 }
 
 void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *marker)

@@ -41,7 +41,7 @@ struct sv_step {
         [SV_N_DEVICE]; /* at least one such piece of work was running, any device of the process */
     bool is_outlier;
     bool is_slow_first; /* the first of its track, and by SV_SLOW_FIRST longer than the others */
-    /* the slowest track in a step of this number, by a tenth over the middle one */
+    /* of the tracks with a step of this number the one that works longest, by a tenth over the middle one */
     bool is_straggler;
 };
 #define SV_SLOW_FIRST 1.5
@@ -59,7 +59,10 @@ struct sv_steps {
 void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *marker);
 /* Outliers, slow first steps and stragglers of steps that lie by track, then time; n and n_tracks are set. sv_steps_find() does it, too. */
 void sv_steps_judge(struct sv_steps *s);
-/* Fills work_ns and device_ns. */
+/* Without its time in communication: where steps end in a collective all ranks take equally long. Before sv_steps_divide() that is not known. */
+int64_t sv_step_own_ns(const struct sv_step *s);
+void sv_steps_judge_stragglers(struct sv_steps *s);
+/* Fills work_ns and device_ns, and judges stragglers by them. */
 void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t);
 void sv_steps_fini(struct sv_steps *s);
 

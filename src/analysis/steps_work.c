@@ -446,4 +446,6 @@ void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t)
     free(d.members);
     free(d.is_set_apart);
     free(all);
+    if (s->n_tracks > 1)
+        sv_steps_judge_stragglers(s);
 }

@@ -94,6 +94,26 @@ static int check_kind(struct sv_ch_db *db, const char *host, struct sv_err *err)
     return code;
 }
 
+/* Views of an older Stave are made anew: no row is stored in them. */
+static int drop_old_views(struct sv_ch_db *db, const char *host, struct sv_err *err)
+{
+    struct sv_buf find, drop;
+    int code = 0;
+    sv_buf_init(&find, 1u << 16);
+    sv_buf_init(&drop, 1u << 16);
+    for (size_t i = 0; code >= 0 && sv_ch_old_view(db->target, i, &find, &drop); i++) {
+        int64_t n = 0;
+        code = sv_ch_number(db->client, host, sv_buf_cstr(&find), &n, err);
+        if (code >= 0 && n > 0)
+            code = sv_ch_ask(db->client, host, 0, sv_buf_cstr(&drop), drop.len, NULL, err);
+        sv_buf_clear(&find);
+        sv_buf_clear(&drop);
+    }
+    sv_buf_fini(&find);
+    sv_buf_fini(&drop);
+    return code;
+}
+
 static int make_tables(struct sv_ch_db *db, const char *host, struct sv_err *err)
 {
     const struct sv_ch_target *t = db->target;
@@ -105,6 +125,8 @@ static int make_tables(struct sv_ch_db *db, const char *host, struct sv_err *err
         sv_ch_ask(db->client, host, SV_CH_NO_DATABASE, sv_buf_cstr(&sql), sql.len, NULL, err);
     sv_buf_clear(&sql);
     sv_buf_printf(&sql, "SELECT count() FROM system.tables WHERE database = '%s'", t->database);
+    if (code >= 0)
+        code = drop_old_views(db, host, err);
     if (code >= 0)
         code = sv_ch_number(db->client, host, sv_buf_cstr(&sql), &n_there, err);
     if (code >= 0 && n_there < (int64_t)sv_ch_n_made(t)) {

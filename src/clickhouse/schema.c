@@ -162,33 +162,34 @@ static void add_loads(const struct sv_ch_target *t, struct sv_buf *sql)
 #define FRONT "run, host, rank, file, load_id"
 #define SLICE "id, ts, dur, category, name, track_id"
 
-/* Views with joins: they are made on each shard. @ is the database, # the suffix of what is on the shard. */
+/* Views with joins: they are made on each shard. @ is the database, # the suffix of what is on the shard. What is joined has each key once. ALL is what standard SQL
+ * does, and must be said to 18.16; ANY means another join since 19.14. Newer engines want an alias for each subquery that is joined. */
 static const struct {
     const char *name, *sql;
 } joined[] = {
     {"thread_slice",
      "SELECT " FRONT ", " SLICE ", track_name, thread_name, utid, tid, is_main_thread, "
      "process_name, upid, pid, depth, parent_id, arg_set_id, thread_ts, thread_dur "
-     "FROM @.slice# ANY INNER JOIN (SELECT load_id, track_id, track_name, utid, "
+     "FROM @.slice# ALL INNER JOIN (SELECT load_id, track_id, track_name, utid, "
      "thread_name, tid, is_main_thread, upid, process_name, pid FROM (SELECT load_id, track_id, "
      "track_name, utid, thread_name, tid, is_main_thread, upid FROM (SELECT load_id, id AS "
      "track_id, name AS track_name, assumeNotNull(owner_utid) AS utid FROM @.track# WHERE "
-     "owner_utid IS NOT NULL AND is_counter = 0) ANY INNER JOIN (SELECT load_id, utid, name AS "
-     "thread_name, tid, is_main_thread, upid FROM @.thread#) USING (load_id, utid)) ANY "
-     "LEFT JOIN (SELECT load_id, upid, name AS process_name, pid FROM @.process#) USING "
-     "(load_id, upid)) USING (load_id, track_id)"},
+     "owner_utid IS NOT NULL AND is_counter = 0) AS k ALL INNER JOIN (SELECT load_id, utid, name "
+     "AS thread_name, tid, is_main_thread, upid FROM @.thread#) AS h USING (load_id, utid)) AS o "
+     "ALL LEFT JOIN (SELECT load_id, upid, name AS process_name, pid FROM @.process#) AS p USING "
+     "(load_id, upid)) AS t USING (load_id, track_id)"},
     {"process_slice",
      "SELECT " FRONT ", " SLICE ", track_name, process_name, upid, pid, depth, parent_id, "
-     "arg_set_id, thread_ts, thread_dur FROM @.slice# ANY INNER JOIN (SELECT load_id, "
+     "arg_set_id, thread_ts, thread_dur FROM @.slice# ALL INNER JOIN (SELECT load_id, "
      "track_id, track_name, upid, process_name, pid FROM (SELECT load_id, id AS track_id, name AS "
      "track_name, assumeNotNull(owner_upid) AS upid FROM @.track# WHERE owner_upid IS NOT "
-     "NULL AND owner_utid IS NULL AND is_counter = 0) ANY INNER JOIN (SELECT load_id, upid, name "
-     "AS process_name, pid FROM @.process#) USING (load_id, upid)) USING (load_id, "
-     "track_id)"},
+     "NULL AND owner_utid IS NULL AND is_counter = 0) AS k ALL INNER JOIN (SELECT load_id, upid, "
+     "name AS process_name, pid FROM @.process#) AS p USING (load_id, upid)) AS t USING "
+     "(load_id, track_id)"},
     {"counters",
-     "SELECT " FRONT ", id, ts, track_id, value, arg_set_id, name, unit FROM @.counter# ANY "
+     "SELECT " FRONT ", id, ts, track_id, value, arg_set_id, name, unit FROM @.counter# ALL "
      "INNER JOIN (SELECT load_id, id AS track_id, name, unit FROM @.track# WHERE is_counter "
-     "= 1) USING (load_id, track_id)"},
+     "= 1) AS t USING (load_id, track_id)"},
 };
 
 /* Views of one table, over what is seen. @ is the database. */
@@ -277,6 +278,20 @@ bool sv_ch_ddl(const struct sv_ch_target *t, size_t n, struct sv_buf *sql)
         add_template(t, plain[n].sql, sql);
     } else
         return false;
+    return true;
+}
+
+bool sv_ch_old_view(const struct sv_ch_target *t, size_t n, struct sv_buf *find,
+                    struct sv_buf *drop)
+{
+    if (n >= N_JOINED)
+        return false;
+    sv_buf_printf(find,
+                  "SELECT count() FROM system.tables WHERE database = '%s' AND name = '%s%s' AND "
+                  "create_table_query LIKE '%%ANY INNER JOIN%%'",
+                  t->database, joined[n].name, shard_suffix(t));
+    sv_buf_printf(drop, "DROP TABLE IF EXISTS %s.%s%s", t->database, joined[n].name,
+                  shard_suffix(t));
     return true;
 }
 

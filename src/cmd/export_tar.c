@@ -2,7 +2,10 @@
  *
  * Every trace is converted beside the archive and appended to it. The manifest (perfetto_manifest.json, version 1) comes last, when the clocks of
  * all traces are known: it names each rank's machine and says how far its clock is from that of the first trace, as `stave merge` relates them. Perfetto reads it first
- * wherever it is. Bigtrace takes the traces of the archive one by one. */
+ * wherever it is. Bigtrace takes the traces of the archive one by one.
+ *
+ * A manifest can only name the kernel's clocks. Times that count from the file's own zero (Kineto's, whose base comes after the events) are therefore converted to the
+ * wall clock: Perfetto drops all events of a file that nothing relates to the first one, and says nothing. */
 #include "cmd/export_columns.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -12,6 +15,7 @@
 #include "model/merge_axis.h"
 #include "model/ranks.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -36,7 +40,7 @@ struct archive {
     struct sv_output *out;
     char part[4200]; /* the trace that is being converted */
     struct member *members;
-    size_t n;
+    size_t n, n_traces; /* so far, in all */
 };
 
 /* ---- the archive ---- */
@@ -109,6 +113,18 @@ static int append_file(struct archive *a, const char *name, struct sv_err *err)
     return code < 0 ? code : sv_output_failure(a->out, err);
 }
 
+/* As the manifest calls them; NULL: a clock of the file alone. */
+static const char *clock_name(uint32_t clock)
+{
+    static const char *const names[] = {[SV_CLOCK_REALTIME] = "REALTIME",
+                                        [SV_CLOCK_REALTIME_COARSE] = "REALTIME_COARSE",
+                                        [SV_CLOCK_MONOTONIC] = "MONOTONIC",
+                                        [SV_CLOCK_MONOTONIC_COARSE] = "MONOTONIC_COARSE",
+                                        [SV_CLOCK_MONOTONIC_RAW] = "MONOTONIC_RAW",
+                                        [SV_CLOCK_BOOTTIME] = "BOOTTIME"};
+    return clock < sizeof names / sizeof *names ? names[clock] : NULL;
+}
+
 /* ---- a trace ---- */
 
 /* rank0003.pftrace; a second file of the rank is rank0003-2.pftrace; without a rank trace0001.pftrace, by its place on the command line. */
@@ -159,10 +175,120 @@ static void learn(struct archive *a, struct sv_dict *dict)
     a->n++;
 }
 
+/* ---- times of the file alone ---- */
+
+/* Puts all times on another clock on their way into the writer. */
+struct to_clock {
+    struct sv_sink sink;
+    struct sv_sink *next;
+    struct sv_dict *dict;
+    uint32_t from, clock;
+    int64_t add_ns;
+};
+
+static struct sv_snapshot moved_snapshot(const struct to_clock *t, const struct sv_snapshot *from)
+{
+    struct sv_snapshot s = *from;
+    int64_t ns;
+    s.n = 0;
+    for (uint32_t i = 0; i < from->n; i++) {
+        struct sv_reading r = from->readings[i];
+        if (r.clock == t->from || r.clock == SV_CLOCK_UNKNOWN) {
+            bool is_there = sv_snapshot_get(from, t->clock, &ns);
+            if (is_there || __builtin_add_overflow(r.ns, t->add_ns, &r.ns))
+                continue;
+            r.clock = t->clock;
+        }
+        s.readings[s.n++] = r;
+    }
+    return s;
+}
+
+/* What only said how the file's times relate to that clock has done its work. Those that come later are moved, those that were stay as they are. */
+static void move_clocks(const struct to_clock *t)
+{
+    struct sv_clocks *c = &t->dict->clocks;
+    size_t n = 0;
+    c->trace_clock = t->clock;
+    for (size_t i = 0; i < c->n; i++) {
+        c->snapshots[n] = moved_snapshot(t, &c->snapshots[i]);
+        n += c->snapshots[n].n > 1;
+    }
+    c->n = n;
+}
+
+static int to_clock_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                          struct sv_err *err)
+{
+    struct to_clock *t = (struct to_clock *)(void *)s;
+    struct sv_event moved[SV_BATCH];
+    assert(n <= SV_BATCH);
+    move_clocks(t);
+    for (size_t i = 0; i < n; i++) {
+        moved[i] = events[i];
+        if (__builtin_add_overflow(events[i].ts_ns, t->add_ns, &moved[i].ts_ns) ||
+            !sv_event_ends(&moved[i]))
+            return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                              "an event is more than 2^63 ns away from 1970: cut it out");
+    }
+    return t->next->write(t->next, moved, n, err);
+}
+
+static int to_clock_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    struct to_clock *t = (struct to_clock *)(void *)s;
+    move_clocks(t);
+    return t->next->close(t->next, failed, err);
+}
+
+/* The clock that a manifest can name, for a trace that has none such; false: the trace has one, or it is refused when the traces are related. */
+static bool find_clock(const struct archive *a, const struct sv_dict *dict, struct to_clock *t)
+{
+    t->from = dict->clocks.trace_clock;
+    if (clock_name(t->from) || a->n_traces == 1)
+        return false;
+    t->clock = SV_CLOCK_REALTIME;
+    if (sv_clocks_convert(&dict->clocks, t->from, t->clock, 0, &t->add_ns))
+        return true;
+    /* Unchanged, on the clock that the others are on. */
+    t->clock = a->n ? a->members[0].about->clocks.trace_clock : SV_CLOCK_MONOTONIC;
+    t->add_ns = 0;
+    return a->o->assume;
+}
+
+/* The converted trace once more; `dict` becomes that of the result. */
+static int move_trace(struct archive *a, struct to_clock *t, struct sv_dict **dict,
+                      struct sv_err *err)
+{
+    char to[sizeof a->part + 8];
+    struct sv_output_choice choice = {.path = to, .to = "perfetto"};
+    struct sv_opened in;
+    snprintf(to, sizeof to, "%s.clock", a->part);
+    t->dict = sv_dict_new();
+    int code = sv_open_input(a->part, "perfetto", 0, t->dict, &in, err);
+    if (code >= 0)
+        code = sv_open_output(&choice, t->dict, &in.report, &t->next, err);
+    if (code >= 0) {
+        t->sink = (struct sv_sink){.write = to_clock_write, .close = to_clock_close};
+        sv_sink_takes_as(&t->sink, t->next, SV_ORDER_BITS);
+        code = sv_pump(in.source, &t->sink, NULL, err);
+        in.source = NULL;
+    }
+    sv_opened_close(&in);
+    if (code >= 0 && rename(to, a->part) != 0)
+        code = sv_err_sys(err, "cannot rename %.300s", to);
+    if (code < 0)
+        unlink(to);
+    sv_dict_free(*dict);
+    *dict = t->dict;
+    return code;
+}
+
 static int add_trace(struct archive *a, const char *path, struct sv_err *err)
 {
     struct sv_output_choice choice = {.path = a->part, .to = "perfetto"};
     struct sv_dict *dict = sv_dict_new();
+    struct to_clock to;
     struct sv_opened in;
     struct sv_sink *sink;
     int code = sv_open_input(path, a->o->from, 0, dict, &in, err);
@@ -171,6 +297,8 @@ static int add_trace(struct archive *a, const char *path, struct sv_err *err)
     if (code >= 0)
         code = sv_run(&in, sink, a->o->strict, "exporting", err);
     if (code >= 0 && (code = sv_export_check_rank(dict, err)) < 0)
+        sv_err_in_file(err, path);
+    if (code >= 0 && find_clock(a, dict, &to) && (code = move_trace(a, &to, &dict, err)) < 0)
         sv_err_in_file(err, path);
     if (code >= 0) {
         learn(a, dict);
@@ -238,18 +366,6 @@ static int relate(struct archive *a, const struct sv_words *traces, int64_t *off
 
 /* ---- the manifest ---- */
 
-/* As the manifest calls them; NULL: a clock of the file alone. */
-static const char *clock_name(uint32_t clock)
-{
-    static const char *const names[] = {[SV_CLOCK_REALTIME] = "REALTIME",
-                                        [SV_CLOCK_REALTIME_COARSE] = "REALTIME_COARSE",
-                                        [SV_CLOCK_MONOTONIC] = "MONOTONIC",
-                                        [SV_CLOCK_MONOTONIC_COARSE] = "MONOTONIC_COARSE",
-                                        [SV_CLOCK_MONOTONIC_RAW] = "MONOTONIC_RAW",
-                                        [SV_CLOCK_BOOTTIME] = "BOOTTIME"};
-    return clock < sizeof names / sizeof *names ? names[clock] : NULL;
-}
-
 static void put_key(struct sv_json *j, const char *key)
 {
     sv_json_key(j, key, strlen(key));
@@ -275,9 +391,7 @@ static void put_member(struct sv_json *j, const struct archive *a, size_t i, int
     sv_json_begin(j, '{');
     put_text(j, "name", m->label);
     sv_json_end(j);
-    /* A clock of the file alone only --assume lets pass: Perfetto takes its times as they are, too. */
-    if (i > 0 && clock_name(m->about->clocks.trace_clock) &&
-        clock_name(first->about->clocks.trace_clock)) {
+    if (i > 0) {
         put_key(j, "clocks");
         sv_json_begin(j, '{');
         put_clock(j, m->about->clocks.trace_clock);
@@ -356,7 +470,8 @@ static void free_members(struct archive *a)
 int sv_export_perfetto_tar(const struct sv_export_many *o, const struct sv_words *traces,
                            struct sv_err *err)
 {
-    struct archive a = {.o = o, .members = sv_alloc(traces->n * sizeof *a.members)};
+    struct archive a = {
+        .o = o, .members = sv_alloc(traces->n * sizeof *a.members), .n_traces = traces->n};
     snprintf(a.part, sizeof a.part, "%.4096s.%ld.part.pftrace", o->output, (long)getpid());
     int code = sv_output_open(o->output, SV_OUTPUT_RENAME, SV_PLAIN, &a.out, err);
     if (code < 0) {

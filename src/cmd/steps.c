@@ -113,7 +113,7 @@ static int print_step(struct sv_printer *p, const struct origin *o, const struct
     return code;
 }
 
-/* The track whose steps take longest on average, if by more than a tenth over the mean of all. */
+/* The track that works longest per step on average, if by more than a tenth over the mean of all. */
 static void note_straggler(const struct sv_steps *s, const struct origin *o)
 {
     double all = 0, worst = 0;
@@ -122,7 +122,7 @@ static void note_straggler(const struct sv_steps *s, const struct origin *o)
         double sum = 0;
         size_t first = i;
         for (; i < s->n && s->steps[i].track == s->steps[first].track; i++)
-            sum += (double)s->steps[i].dur_ns;
+            sum += (double)sv_step_own_ns(&s->steps[i]);
         all += sum;
         if (sum / (double)(i - first) > worst) {
             worst = sum / (double)(i - first);
@@ -135,7 +135,7 @@ static void note_straggler(const struct sv_steps *s, const struct origin *o)
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
     add_title(o, who, &path);
-    sv_console_note("straggler: %s takes %.0f %% longer per step than the mean of %zu tracks",
+    sv_console_note("straggler: %s works %.0f %% longer per step than the mean of %zu tracks",
                     sv_buf_cstr(&path), (worst / all - 1) * 100, s->n_tracks);
     sv_buf_fini(&path);
 }
@@ -295,7 +295,8 @@ const struct sv_command sv_command_steps = {
         "copy or collective was running, independent of the thread.\n\n"
         "Notes: `first` is a first step that takes more than 1.5 times the median of the others, "
         "`outlier` is more than 5 scaled median deviations above the median, `straggler` is the "
-        "slowest rank of a step, by a tenth above the median rank.\n\n"
+        "rank that works longest in a step, by a tenth above the median rank; time in "
+        "communication does not count.\n\n"
         "Known markers: ProfilerStep#N of PyTorch; step, iteration, iter, batch and epoch with or "
         "without a number, as NVTX and SDK users write them; block_start and epoch_start of MLLOG. "
         "Instants mark steps, too: such a step lasts until its …_stop or until the next step.\n\n"

@@ -8,6 +8,6 @@ FROM (SELECT run, host, rank, pid, sum(is_call) AS reads, sum(is_call * size) AS
       FROM (SELECT run, host, rank, pid, ifNull(bytes, 0) AS size, ifNull(category, '') = 'block' AND ifNull(op, '') = 'read' AS is_block,
                    ifNull(category, '') != 'block' AND ifNull(op, '') IN ('read', 'pread64', 'readv', 'preadv', 'preadv2', 'io_uring_read',
                                                                           'io_uring_readv', 'io_uring_read_fixed') AS is_call FROM io)
-      GROUP BY run, host, rank, pid)
-GLOBAL ANY INNER JOIN (SELECT run, host, rank, sum(ifNull(category, '') = 'block') AS requests FROM io GROUP BY run, host, rank) USING (run, host, rank)
+      GROUP BY run, host, rank, pid) AS p
+GLOBAL ALL INNER JOIN (SELECT run, host, rank, sum(ifNull(category, '') = 'block') AS requests FROM io GROUP BY run, host, rank) AS r USING (run, host, rank)
 ORDER BY block_bytes_read DESC, run, rank, pid;
