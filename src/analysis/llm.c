@@ -373,6 +373,11 @@ static void play(struct sv_llm_making *m)
     }
     for (size_t i = 0; i < e->n_wholes; i++)
         put_whole(m, &e->wholes[i]);
+    for (size_t i = 0; i < e->n_memberships; i++) {
+        uint32_t n = find_request(m, e->memberships[i].request, 0);
+        if (n != SV_LLM_NONE)
+            m->l->requests[n].batch = e->memberships[i].batch + 1;
+    }
 }
 
 /* What was open when the trace ended has spans until there. */
