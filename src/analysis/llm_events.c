@@ -385,7 +385,7 @@ static void add_call(struct reading *r, uint32_t row)
                                .model = model ? (sv_str)*model : 0,
                                .op = c->op,
                                .flags = c->flags};
-    if (c->op == SV_LIFE_ENQUEUED)
+    if (c->op == SV_LIFE_ENQUEUED || c->op == SV_LIFE_REJECTED)
         call.row = row;
     else
         call.tokens = c->samples;
@@ -499,7 +499,7 @@ static void add_json_call(void *ctx, const struct sv_life_call *c, uint32_t row)
                                .model = model ? (sv_str)*model : 0,
                                .op = c->op,
                                .flags = c->flags};
-    if (c->op == SV_LIFE_ENQUEUED)
+    if (c->op == SV_LIFE_ENQUEUED || c->op == SV_LIFE_REJECTED)
         call.row = row;
     if (!whole)
         keep_call(r->e, &call);

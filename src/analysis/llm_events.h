@@ -14,7 +14,7 @@ struct sv_llm_call {
     sv_str name, model;
     union {
         uint32_t tokens; /* streamed */
-        uint32_t row;    /* enqueued */
+        uint32_t row;    /* enqueued, rejected */
     };
     uint16_t op, flags;
 };

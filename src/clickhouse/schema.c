@@ -21,8 +21,8 @@ static bool is(const char *a, const char *b)
 /* Requests and batches of servers have no track, and steps that are batches have none. */
 bool sv_ch_is_event_table(const struct sv_typed_table *t)
 {
-    return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") &&
-           !is(t->name, "batch") && !is(t->name, "engine_step");
+    return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") && !is(t->name, "batch") &&
+           !is(t->name, "engine_step");
 }
 
 /* What every table has in front, and what the view makes from another column. */

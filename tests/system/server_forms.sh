@@ -92,6 +92,27 @@ print(c.execute("SELECT count(*), sum(outcome = \"cancelled\"), count(DISTINCT b
   check "parquet_has_$name" sh -c 'for t in request batch engine_step; do find "$0" -name $t.parquet -size +1k | grep -q . || exit 1; done' "$name.lake"
 done
 
+# To a collector: each request that a client called with a context is a span of the client's trace, below the client's span. Without --category, from each form that has the time of day.
+collect() { # FILE STATUS…
+  coproc COLLECTOR { exec "$python" "$SRC/tests/harness/otlp_collector.py" "$@" 2>&1; }
+  collector=$COLLECTOR_PID; read -r to <&"${COLLECTOR[0]}"
+}
+arg() { echo "extract_arg(arg_set_id, '$1')"; }
+"$STAVE" query load.pftrace --to csv "SELECT $(arg trace_id), $(arg span_id) FROM slice WHERE category = 'load' AND $(arg outcome) = 'ok' ORDER BY 1" | tail -n +2 >called
+outcome() { "$STAVE" query -q "$1" --to csv 'SELECT request_id, model, outcome, dur FROM request ORDER BY cast(request_id AS INTEGER)'; }
+outcome $trace >outcome.trace
+for file in $trace $json merged.pftrace; do
+  name=otlp_${file##*/}
+  collect "$name" 200
+  run_any "$name" 0 "$STAVE" export -q $file --to otlp -o "http://127.0.0.1:$to"
+  kill "$collector"; wait "$collector" 2>/dev/null
+  "$STAVE" query -q "$name" --to csv "SELECT $(arg trace_id), $(arg parent_span_id) FROM slice WHERE $(arg parent_span_id) IS NOT NULL ORDER BY 1" | tail -n +2 >"$name.called"
+  check "${name}_joins_the_callers" sh -c 'test -s called && cmp called "$0"' "$name.called"
+  outcome "$name" >"$name.rows"
+  check "${name}_rows" diff outcome.trace "$name.rows"
+done
+check context_is_not_mixed_up test "$(cut -d, -f1 called | sort -u | wc -l)" = "$(of load.json requests ok)"
+
 # Killed: what the last flush left in the JSON and the CSV, and what recover makes of the trace.
 sed -e "s|$TMP/out|$TMP/killed|" -e 's/max_queue_size: 8/max_queue_size: 64/' mlp.yml >killed.yml
 start killed.yml
