@@ -1,11 +1,12 @@
 /* The batching trace: moments of the life cycle to Chrome trace events.
  *
  * Called by the tracer's writing thread and by `stave convert --dialect batching`. Times are whole microseconds since the origin, as readers
- * of these files expect; nanoseconds are in the .pftrace and in `phases_ns`. Warm-up has the prefix warming_ on names and on
- * the keys of arguments. */
+ * of these files expect; arguments that end in _ns have them to the nanosecond, so that the file holds the same requests and batches as the .pftrace.
+ * Warm-up has the prefix warming_ on names and on the keys of arguments. */
 #include "core/serving/batching_json.h"
 
 #include "core/base/sat.h"
+#include "core/stream/trace_context.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,12 @@ struct line {
 static int64_t us(const struct sv_batching_json *j, int64_t ns)
 {
     return ns > j->origin_ns ? (ns - j->origin_ns) / 1000 : 0;
+}
+
+/* The same to the nanosecond: what the time of the event leaves out. */
+static int64_t ns_of(const struct sv_batching_json *j, int64_t ns)
+{
+    return ns > j->origin_ns ? ns - j->origin_ns : 0;
 }
 
 /* ---- pieces of an event ---- */
@@ -244,6 +251,7 @@ static void put_instant(struct sv_batching_json *j, struct sv_life *l, bool is_r
     begin_args(&line);
     ARG_NUMBER(&line, "request_id", r->id);
     ARG_TEXT(&line, "model_name", sv_life_model(l, r->model));
+    ARG_INT(&line, "ts_ns", ns_of(j, time_ns));
     sv_json_end(&line.json);
     end_line(&line);
 }
@@ -280,16 +288,23 @@ static void put_span(struct sv_batching_json *j, struct sv_life *l, int64_t tid,
     end_line(&line);
 }
 
+/* Arrivals and collection. */
+static void put_collected(struct sv_batching_json *j, struct sv_life *l,
+                          const struct sv_life_batch *b)
+{
+    int64_t first = b->first_arrival_ns ? b->first_arrival_ns : b->collect_start_ns;
+    int64_t last = b->last_arrival_ns ? b->last_arrival_ns : first;
+    put_span(j, l, TID_BATCH, first, last, b, FLOW_NONE);
+    put_span(j, l, TID_BUILD, b->collect_start_ns ? b->collect_start_ns : b->collect_end_ns,
+             b->collect_end_ns, b, FLOW_OUT);
+}
+
 static void put_submitted(struct sv_batching_json *j, struct sv_life *l,
                           const struct sv_life_batch *b)
 {
     struct line line;
-    int64_t first = b->first_arrival_ns ? b->first_arrival_ns : b->collect_start_ns;
-    int64_t last = b->last_arrival_ns ? b->last_arrival_ns : first;
     int64_t tid = TID_SUBMITTED;
-    put_span(j, l, TID_BATCH, first, last, b, FLOW_NONE);
-    put_span(j, l, TID_BUILD, b->collect_start_ns ? b->collect_start_ns : b->collect_end_ns,
-             b->collect_end_ns, b, FLOW_OUT);
+    put_collected(j, l, b);
     if (b->worker >= 0)
         tid = worker_tid(j, sv_life_worker(l, b->worker), 0);
     begin_line(&line, j, b->flags & SV_LIFE_WARMUP);
@@ -308,6 +323,32 @@ static void put_worker_span(struct sv_batching_json *j, struct sv_life *l,
         return;
     int64_t tid = worker_tid(j, sv_life_worker(l, b->worker), b->lane);
     put_span(j, l, tid, b->started_ns, b->finished_ns, b, FLOW_IN);
+}
+
+/* The end of a batch, with all that is known of its times: -1 where nothing is. */
+static void put_over(struct sv_batching_json *j, struct sv_life *l, const struct sv_life_batch *b,
+                     int64_t time_ns)
+{
+    const int64_t times[] = {b->collect_start_ns, b->collect_end_ns, b->submitted_ns,
+                             b->started_ns,       b->finished_ns,    b->callback_start_ns,
+                             b->callback_end_ns};
+    struct line line;
+    if (!b->is_submitted && b->is_collected) /* it failed before */
+        put_collected(j, l, b);
+    begin_line(&line, j, b->flags & SV_LIFE_WARMUP);
+    PUT_MEMBERS(&line, "batch_over", "batching", "i");
+    put_place(&line, us(j, time_ns), -1, TID_SUBMITTED);
+    begin_args(&line);
+    ARG_NUMBER(&line, "batch_id", b->id);
+    ARG_TEXT(&line, "outcome", b->is_failed ? "failed" : "done");
+    ARG_INT(&line, "ts_ns", ns_of(j, time_ns));
+    KEY(&line, "times_ns");
+    sv_json_begin(&line.json, '[');
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        sv_json_i64(&line.json, times[i] ? ns_of(j, times[i]) : -1);
+    sv_json_end(&line.json);
+    sv_json_end(&line.json);
+    end_line(&line);
 }
 
 /* ---- engines ---- */
@@ -364,6 +405,52 @@ void sv_batching_json_step(struct sv_batching_json *j, const struct sv_life_step
     end_line(&line);
 }
 
+static void put_hex(struct sv_json *j, const uint8_t *bytes, size_t n)
+{
+    char text[33];
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    sv_json_text(j, text, 2 * n);
+}
+
+/* The W3C trace context of its caller. */
+static void args_of_context(struct line *l, const struct sv_life_context *c)
+{
+    KEY(l, "trace_id");
+    put_hex(&l->json, c->trace_id, sizeof c->trace_id);
+    KEY(l, "span_id");
+    put_hex(&l->json, c->span_id, sizeof c->span_id);
+    if (sv_is_id(c->parent_id, sizeof c->parent_id)) {
+        KEY(l, "parent_span_id");
+        put_hex(&l->json, c->parent_id, sizeof c->parent_id);
+    }
+    if (c->state[0])
+        ARG_TEXT(l, "otel.trace_state", c->state);
+}
+
+static void args_of_request(struct line *l, const struct sv_life_request *r,
+                            const struct sv_life_batch *b, const int64_t *edges)
+{
+    begin_args(l);
+    ARG_NUMBER(l, "request_id", r->id);
+    if (b)
+        ARG_NUMBER(l, "batch_id", b->id);
+    ARG_TEXT(l, "outcome", sv_life_fate_names[r->fate]);
+    if (r->phase != SV_ENGINE_NONE)
+        args_of_engine(l, r);
+    KEY(l, "phases_ns");
+    sv_json_begin(&l->json, '[');
+    for (size_t i = 0; i < SV_N_PHASES; i++)
+        sv_json_i64(&l->json, edges[i + 1] - edges[i]);
+    sv_json_end(&l->json);
+    ARG_INT(l, "ts_ns", ns_of(l->to, edges[0]));
+    if (r->dequeued_ns) /* the phase ends there, or where the batch was complete */
+        ARG_INT(l, "queue_ns", sv_sat_sub(r->dequeued_ns, edges[0]));
+    if (r->context)
+        args_of_context(l, r->context);
+    sv_json_end(&l->json);
+}
+
 /* A pair of async events, which may overlap others. No two requests of a file have one id, also not one of the warm-up and a later one:
  * viewers take events of one id for one operation. */
 static void put_request(struct sv_batching_json *j, const struct sv_life_request *r,
@@ -382,21 +469,8 @@ static void put_request(struct sv_batching_json *j, const struct sv_life_request
         put_place(&line, us(j, edges[is_end ? SV_N_PHASES : 0]), -1, TID_REQUEST);
         sv_json_lit(&line.json, "id");
         sv_json_hex(&line.json, j->n_requests);
-        if (!is_end) {
-            begin_args(&line);
-            ARG_NUMBER(&line, "request_id", r->id);
-            if (b)
-                ARG_NUMBER(&line, "batch_id", b->id);
-            ARG_TEXT(&line, "outcome", sv_life_fate_names[r->fate]);
-            if (r->phase != SV_ENGINE_NONE)
-                args_of_engine(&line, r);
-            KEY(&line, "phases_ns");
-            sv_json_begin(&line.json, '[');
-            for (size_t i = 0; i < SV_N_PHASES; i++)
-                sv_json_i64(&line.json, edges[i + 1] - edges[i]);
-            sv_json_end(&line.json);
-            sv_json_end(&line.json);
-        }
+        if (!is_end)
+            args_of_request(&line, r, b, edges);
         end_line(&line);
     }
 }
@@ -437,8 +511,9 @@ void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
         if (j->congested_ns)
             put_congestion(j, time_ns ? time_ns : j->last_ns);
         break;
+    case SV_MOMENT_BATCH_OVER: put_over(j, l, b, time_ns); break;
     case SV_MOMENT_DEQUEUED:
-    case SV_MOMENT_BATCH_OVER:
+    case SV_MOMENT_BATCH_CLOSED:
     case SV_MOMENT_JOINED: break;
     }
 }

@@ -339,18 +339,34 @@ static uint32_t batch_at(struct sv_life *l, uint64_t id)
     return slot != NONE ? slot : new_batch(l, id);
 }
 
+/* What became of the request, for the one who reports the batch. */
+static void note_member(struct sv_life_batch *b, const struct sv_life_request *r)
+{
+    b->members[r->member] =
+        (struct sv_life_member){r->id, r->enqueued_ns, r->dequeued_ns, r->end_ns, r->fate};
+}
+
+static void close_batch(struct sv_life *l, struct sv_life_batch *b)
+{
+    if (b->is_over && !b->is_closed)
+        report(l, SV_MOMENT_BATCH_CLOSED, b->callback_end_ns, NULL, b);
+    b->is_closed = true;
+}
+
 /* Its requests continue without it. */
 static void drop_batch(struct sv_life *l, uint32_t slot)
 {
     struct sv_life_batch *b = &l->batches[slot];
     for (uint32_t i = 0; i < b->n; i++) {
         uint32_t r = find_request(l, b->members[i].id);
-        if (r != NONE && l->requests[r].batch == slot) {
-            l->requests[r].batch = NONE;
-            if (l->requests[r].fate != SV_FATE_OPEN)
-                end_request(l, r);
-        }
+        if (r == NONE || l->requests[r].batch != slot)
+            continue;
+        note_member(b, &l->requests[r]);
+        l->requests[r].batch = NONE;
+        if (l->requests[r].fate != SV_FATE_OPEN)
+            end_request(l, r);
     }
+    close_batch(l, b);
     l->counts.inflight -= b->is_submitted && !b->is_over;
     if (b->worker >= 0 && !b->is_finished)
         worker_at(l, b->worker)->lanes &= ~((uint64_t)1 << b->lane);
@@ -383,6 +399,8 @@ static void drop_request(struct sv_life *l, uint32_t slot, enum sv_life_moment m
     r->is_waiting = false;
     report(l, moment, r->end_ns, r, b);
     uint32_t batch = r->batch;
+    if (batch != NONE)
+        note_member(&l->batches[batch], r);
     free_request(l, slot);
     leave_batch(l, batch);
 }
@@ -597,7 +615,9 @@ static void add_member(struct sv_life *l, uint32_t slot, uint64_t id, int64_t ti
         b->cap = b->cap ? 2 * b->cap : 8;
         b->members = sv_realloc(b->members, b->cap * sizeof *b->members);
     }
-    b->members[b->n++] = (struct sv_life_member){id, r->enqueued_ns};
+    r->member = b->n;
+    b->members[b->n++] = (struct sv_life_member){
+        .id = id, .arrival_ns = r->enqueued_ns, .dequeued_ns = r->dequeued_ns};
     b->n_open++;
     r->batch = slot;
     leave_queue(l, r, r->dequeued_ns ? r->dequeued_ns : time_ns);
@@ -741,9 +761,11 @@ void sv_life_end(struct sv_life *l)
             l->counts.batches++;
             l->counts.inflight -= b->is_submitted;
             report(l, SV_MOMENT_BATCH_OVER, b->finished_ns, NULL, b);
-            if (b->n_open == 0)
-                drop_batch(l, slot);
         }
+        if (b->is_over && b->n_open == 0)
+            drop_batch(l, slot);
+        else
+            close_batch(l, b);
         slot = newer;
     }
     if (l->is_congested)

@@ -90,6 +90,7 @@ struct sv_life_request {
     int64_t enqueued_ns, dequeued_ns, end_ns;
     uint32_t model, flags;
     uint32_t batch;        /* slot of its batch, UINT32_MAX: none */
+    uint32_t member;       /* which of its members it is */
     uint32_t row;          /* the smallest row that no other open request had when it came */
     uint8_t fate;          /* enum sv_life_fate */
     bool is_waiting;       /* in the queue */
@@ -116,7 +117,8 @@ struct sv_life_step {
 
 struct sv_life_member {
     uint64_t id;
-    int64_t arrival_ns; /* 0: not known */
+    int64_t arrival_ns, dequeued_ns, end_ns; /* 0: not known */
+    uint8_t fate;                            /* enum sv_life_fate */
 };
 
 struct sv_life_batch {
@@ -129,7 +131,7 @@ struct sv_life_batch {
     uint32_t lane;   /* the smallest that the worker had free when the batch started */
     uint32_t n_open; /* members whose end was not reported */
     struct sv_life_member *members;
-    bool is_collected, is_submitted, is_finished, is_over, is_failed, is_congested;
+    bool is_collected, is_submitted, is_finished, is_over, is_closed, is_failed, is_congested;
     uint32_t newer, older;
 };
 
@@ -140,12 +142,13 @@ struct sv_life_worker {
 };
 
 enum sv_life_moment {
-    SV_MOMENT_ENQUEUED,      /* request */
-    SV_MOMENT_DEQUEUED,      /* request */
-    SV_MOMENT_REJECTED,      /* request */
-    SV_MOMENT_SUBMITTED,     /* batch */
-    SV_MOMENT_FINISHED,      /* batch: its worker span is known */
-    SV_MOMENT_BATCH_OVER,    /* batch: after its callback; all its times are known */
+    SV_MOMENT_ENQUEUED,   /* request */
+    SV_MOMENT_DEQUEUED,   /* request */
+    SV_MOMENT_REJECTED,   /* request */
+    SV_MOMENT_SUBMITTED,  /* batch */
+    SV_MOMENT_FINISHED,   /* batch: its worker span is known */
+    SV_MOMENT_BATCH_OVER, /* batch: after its callback; all its times are known */
+    SV_MOMENT_BATCH_CLOSED, /* batch: over, and the ends of its requests are known as far as they ever will be */
     SV_MOMENT_REQUEST_OVER,  /* request, and its batch if it had one */
     SV_MOMENT_CONGESTED,     /* call */
     SV_MOMENT_NOT_CONGESTED, /* call */

@@ -22,7 +22,8 @@ void sv_summary_csv_init(struct sv_summary_csv *c, bool is_newer)
         sv_buf_str(&c->out, ",congested");
     for (size_t i = 0; i < SV_PHASE_RESPOND; i++)
         sv_buf_printf(&c->out, ",excl_%s_ms", sv_life_phase_names[i]);
-    sv_buf_str(&c->out, "\n");
+    sv_buf_str(&c->out, ",failed,request_arrival_ns,request_queue_ns,request_total_ns,"
+                        "request_outcome\n");
 }
 
 void sv_summary_csv_fini(struct sv_summary_csv *c)
@@ -52,40 +53,105 @@ static void put_phase(struct sv_buf *b, int64_t start_ns, int64_t end_ns)
     sv_buf_byte(b, ',');
 }
 
-static void put_members(struct sv_buf *out, const struct sv_life_batch *b)
+/* One value of each member, in quotes and with semicolons between them. */
+static void put_list(struct sv_buf *out, const struct sv_life_member *m, uint32_t n,
+                     void (*put)(struct sv_buf *out, const struct sv_life_member *m))
 {
     sv_buf_byte(out, '"');
-    for (uint32_t i = 0; i < b->n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (i)
             sv_buf_byte(out, ';');
-        sv_buf_u64(out, b->members[i].id);
+        put(out, &m[i]);
     }
-    sv_buf_str(out, "\",\"");
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (i)
-            sv_buf_byte(out, ';');
-        sv_buf_i64(out, b->members[i].arrival_ns / 1000);
-    }
-    sv_buf_str(out, "\",");
+    sv_buf_byte(out, '"');
 }
 
-void sv_summary_csv_report(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
-                           const struct sv_life_batch *b)
+static void put_id(struct sv_buf *out, const struct sv_life_member *m)
 {
-    if (moment != SV_MOMENT_BATCH_OVER || b->is_failed || (b->flags & SV_LIFE_WARMUP))
-        return;
-    struct sv_buf *out = &c->out;
-    const struct sv_life_worker *w = b->worker >= 0 ? sv_life_worker(l, b->worker) : NULL;
-    int64_t edges[SV_N_PHASES + 1];
-    sv_life_batch_edges(b, edges);
-    sv_buf_u64(out, b->id);
+    sv_buf_u64(out, m->id);
+}
+
+static void put_arrival_us(struct sv_buf *out, const struct sv_life_member *m)
+{
+    sv_buf_i64(out, m->arrival_ns / 1000);
+}
+
+static void put_arrival_ns(struct sv_buf *out, const struct sv_life_member *m)
+{
+    sv_buf_i64(out, m->arrival_ns);
+}
+
+/* -1: it was never taken out of the queue; that it has no end. */
+static void put_queue_ns(struct sv_buf *out, const struct sv_life_member *m)
+{
+    sv_buf_i64(out, m->dequeued_ns && m->arrival_ns ? m->dequeued_ns - m->arrival_ns : -1);
+}
+
+static void put_total_ns(struct sv_buf *out, const struct sv_life_member *m)
+{
+    sv_buf_i64(out, m->end_ns && m->arrival_ns ? m->end_ns - m->arrival_ns : -1);
+}
+
+static void put_outcome(struct sv_buf *out, const struct sv_life_member *m)
+{
+    sv_buf_str(out, sv_life_fate_names[m->fate]);
+}
+
+/* What existing scripts read: identity and members. */
+static void put_head(struct sv_buf *out, int64_t batch, const char *model,
+                     const struct sv_life_worker *w, uint32_t samples)
+{
+    sv_buf_i64(out, batch);
     sv_buf_byte(out, ',');
-    put_quoted(out, sv_life_model(l, b->model));
-    sv_buf_i64(out, b->worker);
+    put_quoted(out, model);
+    sv_buf_i64(out, w ? w->number : -1);
     sv_buf_byte(out, ',');
     put_quoted(out, w ? w->type : "unknown");
-    sv_buf_printf(out, "%d,%u,", w ? w->device : -1, b->samples);
-    put_members(out, b);
+    sv_buf_printf(out, "%d,%u,", w ? w->device : -1, samples);
+}
+
+static void put_request_columns(struct sv_buf *out, const struct sv_life_member *m, uint32_t n)
+{
+    put_list(out, m, n, put_id);
+    sv_buf_byte(out, ',');
+    put_list(out, m, n, put_arrival_us);
+    sv_buf_byte(out, ',');
+}
+
+/* The columns after total_ms. */
+static void put_tail(struct sv_summary_csv *c, const int64_t *edges, bool is_congested,
+                     bool is_failed, const struct sv_life_member *m, uint32_t n)
+{
+    struct sv_buf *out = &c->out;
+    sv_buf_str(out, "false");
+    if (c->is_newer)
+        sv_buf_str(out, is_congested ? ",true" : ",false");
+    for (size_t i = 0; i < SV_PHASE_RESPOND; i++) {
+        sv_buf_byte(out, ',');
+        put_ms(out, edges[i + 1] - edges[i], 6);
+    }
+    sv_buf_str(out, is_failed ? ",true," : ",false,");
+    put_list(out, m, n, put_arrival_ns);
+    sv_buf_byte(out, ',');
+    put_list(out, m, n, put_queue_ns);
+    sv_buf_byte(out, ',');
+    put_list(out, m, n, put_total_ns);
+    sv_buf_byte(out, ',');
+    bool is_plain = true;
+    for (uint32_t i = 0; i < n; i++)
+        is_plain &= m[i].fate == SV_FATE_RESPONDED;
+    put_list(out, m, is_plain ? 0 : n, put_outcome); /* empty: each of them has its answer */
+    sv_buf_byte(out, '\n');
+}
+
+static void put_batch(struct sv_summary_csv *c, struct sv_life *l, const struct sv_life_batch *b)
+{
+    struct sv_buf *out = &c->out;
+    int64_t edges[SV_N_PHASES + 1];
+    sv_life_batch_edges(b, edges);
+    put_head(out, (int64_t)b->id, sv_life_model(l, b->model),
+             b->worker >= 0 ? sv_life_worker(l, b->worker) : NULL, b->samples);
+    put_request_columns(out, b->members, b->n);
     put_phase(out, b->first_arrival_ns, b->first_dequeued_ns ? b->first_dequeued_ns : edges[1]);
     put_phase(out, b->collect_start_ns, b->collect_end_ns);
     put_phase(out, b->collect_start_ns, b->submitted_ns);
@@ -94,14 +160,35 @@ void sv_summary_csv_report(struct sv_summary_csv *c, struct sv_life *l, enum sv_
     put_phase(out, b->started_ns, b->callback_start_ns ? b->callback_start_ns : b->finished_ns);
     put_phase(out, b->callback_start_ns, b->callback_end_ns);
     put_phase(out, edges[0], edges[SV_N_PHASES]);
-    sv_buf_str(out, "false");
-    if (c->is_newer)
-        sv_buf_str(out, b->is_congested ? ",true" : ",false");
-    for (size_t i = 0; i < SV_PHASE_RESPOND; i++) {
-        sv_buf_byte(out, ',');
-        put_ms(out, edges[i + 1] - edges[i], 6);
-    }
-    sv_buf_byte(out, '\n');
+    put_tail(c, edges, b->is_congested, b->is_failed, b->members, b->n);
+}
+
+/* A request that never was in a batch: rejected, left by its client, failed in the queue. */
+static void put_alone(struct sv_summary_csv *c, struct sv_life *l, const struct sv_life_request *r)
+{
+    struct sv_buf *out = &c->out;
+    int64_t edges[SV_N_PHASES + 1];
+    sv_life_request_edges(r, NULL, edges);
+    for (int i = 1; i < SV_N_PHASES; i++) /* all of it was waiting */
+        edges[i] = edges[SV_N_PHASES];
+    const struct sv_life_member m = {r->id, edges[0], r->dequeued_ns, r->end_ns, r->fate};
+    put_head(out, -1, sv_life_model(l, r->model), NULL, 0);
+    put_request_columns(out, &m, 1);
+    put_phase(out, edges[0], edges[1]);
+    for (int i = 0; i < 6; i++)
+        put_phase(out, 0, 0);
+    put_phase(out, edges[0], edges[SV_N_PHASES]);
+    put_tail(c, edges, false, false, &m, 1);
+}
+
+void sv_summary_csv_report(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
+                           const struct sv_life_request *r, const struct sv_life_batch *b)
+{
+    bool is_alone = moment == SV_MOMENT_REJECTED || (moment == SV_MOMENT_REQUEST_OVER && !b);
+    if (moment == SV_MOMENT_BATCH_CLOSED && !(b->flags & SV_LIFE_WARMUP))
+        put_batch(c, l, b);
+    else if (is_alone && !(r->flags & SV_LIFE_WARMUP) && r->phase == SV_ENGINE_NONE)
+        put_alone(c, l, r);
 }
 
 /* ---- metrics ---- */

@@ -1,7 +1,8 @@
 /* batching_trace_summary.csv: a row for each batch, and metrics.csv: a row for each change of the queue.
  *
  * The first columns are those that existing scripts read, some of which overlap (submit_ms contains batch_ms, inference_ms contains most of
- * codelet_ms); the excl_* columns at the end follow each other without overlap and add up to total_ms. Warm-up has no row. */
+ * codelet_ms); the excl_* columns follow each other without overlap and add up to total_ms. The columns after them say to the nanosecond what became of each
+ * request. A request without a batch has a row of its own, with the batch -1. Warm-up has no row. */
 #ifndef SV_CORE_SERVING_SUMMARY_CSV_H
 #define SV_CORE_SERVING_SUMMARY_CSV_H
 
@@ -16,7 +17,7 @@ struct sv_summary_csv {
 void sv_summary_csv_init(struct sv_summary_csv *c, bool is_newer); /* the head is in `out` then */
 void sv_summary_csv_fini(struct sv_summary_csv *c);
 void sv_summary_csv_report(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
-                           const struct sv_life_batch *b);
+                           const struct sv_life_request *r, const struct sv_life_batch *b);
 
 struct sv_metrics_csv {
     struct sv_buf out;

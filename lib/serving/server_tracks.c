@@ -291,6 +291,7 @@ void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_m
         put_batch(t, l, b);
         sv_timeline_count(t, &t->inflight, time_ns, n->inflight);
         break;
+    case SV_MOMENT_BATCH_CLOSED: break;
     case SV_MOMENT_REQUEST_OVER:
         if (r->phase != SV_ENGINE_NONE && !b)
             sv_engine_request_over(t, l, r);

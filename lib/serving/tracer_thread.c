@@ -72,7 +72,7 @@ static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, 
     if (t->json_file.fd >= 0)
         sv_batching_json_report(&t->json, l, moment, time_ns, r, b);
     if (t->csv_file.fd >= 0)
-        sv_summary_csv_report(&t->csv, l, moment, b);
+        sv_summary_csv_report(&t->csv, l, moment, r, b);
     if (t->metrics_file.fd >= 0)
         sv_metrics_csv_report(&t->metrics, l, moment, time_ns);
     sv_timeline_record(&t->timeline, l, moment, time_ns, r, b);

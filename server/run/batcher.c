@@ -22,8 +22,7 @@ static void end_gone(struct sv_model *m, struct sv_served *gone)
     for (struct sv_served *r = gone, *next; r; r = next) {
         next = r->next;
         r->is_cancelled = true;
-        stave_serving_cancelled(m->engine->trace, r->id, 0);
-        atomic_fetch_add_explicit(&m->metrics.cancelled, 1, memory_order_relaxed);
+        sv_served_ends(m, r, SV_CLIENT_LEFT, NULL);
         r->done(r);
     }
 }
@@ -235,8 +234,7 @@ static void drop_all(struct sv_model *m)
     for (struct sv_served *next; r; r = next) {
         next = r->next;
         r->is_failed = r->is_dropped = true;
-        stave_serving_failed(m->engine->trace, r->id, "the server stopped before its turn", 0);
-        atomic_fetch_add_explicit(&m->metrics.failed, 1, memory_order_relaxed);
+        sv_served_ends(m, r, SV_FAILED, "the server stopped before its turn");
         m->n_dropped++;
         r->done(r);
     }

@@ -135,10 +135,28 @@ static void count_stats(const struct sv_task *t, int64_t now_ns)
 static void count_request(const struct sv_task *t, const struct sv_served *r, int64_t now_ns)
 {
     struct sv_model_metrics *m = &t->model->metrics;
-    atomic_fetch_add_explicit(r->is_failed ? &m->failed : &m->completed, 1, memory_order_relaxed);
     sv_histogram_add(&m->latency_ms, ms(now_ns - r->enqueued_ns));
     sv_histogram_add(&m->queue_ms, ms(t->collect_start_ns - r->enqueued_ns));
     sv_histogram_add(&t->model->tick_latency, ms(now_ns - r->enqueued_ns));
+}
+
+void sv_served_ends(struct sv_model *m, struct sv_served *r, enum sv_served_end how,
+                    const char *why)
+{
+    struct stave_serving *trace = m->engine->trace;
+    _Atomic uint64_t *const counters[] = {[SV_ANSWERED] = &m->metrics.completed,
+                                          [SV_FAILED] = &m->metrics.failed,
+                                          [SV_CLIENT_LEFT] = &m->metrics.cancelled};
+    if (r->has_ended)
+        return;
+    r->has_ended = true;
+    switch (how) {
+    case SV_ANSWERED: stave_serving_responded(trace, r->id, 0); break;
+    case SV_FAILED: stave_serving_failed(trace, r->id, why, 0); break;
+    case SV_CLIENT_LEFT: stave_serving_cancelled(trace, r->id, 0); break;
+    }
+    if (!r->is_warmup)
+        atomic_fetch_add_explicit(counters[how], 1, memory_order_relaxed);
 }
 
 static bool divide_floats(const struct sv_task *t, struct sv_served *r, uint32_t row)
@@ -156,7 +174,6 @@ static bool divide_floats(const struct sv_task *t, struct sv_served *r, uint32_t
 static void answer(struct sv_task *t)
 {
     struct sv_model *m = t->model;
-    struct stave_serving *trace = m->engine->trace;
     int64_t now_ns = stave_now_ns();
     uint32_t row = 0;
     for (struct sv_served *r = t->requests, *next; r; r = next) {
@@ -171,7 +188,7 @@ static void answer(struct sv_task *t)
         if (!t->is_warmup)
             count_request(t, r, now_ns);
         if (r->is_failed)
-            stave_serving_failed(trace, r->id, "the worker could not compute it", 0);
+            sv_served_ends(m, r, SV_FAILED, "the worker could not compute it");
         r->done(r);
     }
 }

@@ -38,6 +38,7 @@ struct sv_served {
     /* How it ended. */
     bool is_failed, is_dropped; /* dropped: the server stopped before its turn */
     bool is_cancelled;          /* the client had gone before it was its turn */
+    bool has_ended;             /* its end is in the trace and in the counters */
     uint64_t batch;
     uint32_t batch_rows;
     int32_t worker;
@@ -147,6 +148,11 @@ int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32
 void sv_engine_close(struct sv_engine *e); /* waits for what is in work */
 bool sv_engine_can_compute(const struct sv_model *m, uint32_t worker);
 void sv_engine_submit(struct sv_task *t, int forced_worker);
+/* The end of a request that the queue took: in the trace and in the counters, the same in both. Each has one, warm-up in the trace only. A second
+ * one is ignored. */
+enum sv_served_end { SV_ANSWERED, SV_FAILED, SV_CLIENT_LEFT };
+void sv_served_ends(struct sv_model *m, struct sv_served *r, enum sv_served_end how,
+                    const char *why);
 struct sv_slot *sv_engine_take_slot(struct sv_model *m); /* waits for one */
 void sv_engine_give_slot(struct sv_model *m, struct sv_slot *s);
 const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len);

@@ -93,7 +93,10 @@ static void send_result(struct call *k)
 static void on_done(struct sv_served *s)
 {
     struct call *k = s->owner;
-    struct stave_serving *trace = k->front->engine->trace;
+    if (!s->is_failed && sv_grpc_is_gone(k->call))
+        s->is_cancelled = true; /* while its batch was computed */
+    /* Before the answer: whoever has it finds it counted. */
+    sv_served_ends(k->model, s, s->is_cancelled ? SV_CLIENT_LEFT : SV_ANSWERED, NULL);
     if (s->is_cancelled) {
         sv_grpc_fail(k->call, SV_GRPC_CANCELLED, "the client has gone");
     } else if (s->is_dropped) {
@@ -104,7 +107,6 @@ static void on_done(struct sv_served *s)
                k->asked.id);
     } else {
         send_result(k);
-        stave_serving_responded(trace, s->id, 0);
     }
     free_call(k);
 }

@@ -146,10 +146,17 @@ static enum MHD_Result send_failure(struct call *k, unsigned status, const char 
                       &(struct headers){.type = "application/json", .caller = k->served.caller});
 }
 
+/* The library does not read while a connection is suspended, so we look whether it has ended. A client that only closes its sending side is
+ * treated as gone, too: the two look the same. */
+static bool has_left(const struct call *k)
+{
+    struct pollfd p = {.fd = k->fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 static enum MHD_Result send_result(struct call *k)
 {
     struct sv_served *s = &k->served;
-    struct stave_serving *trace = k->front->engine->trace;
     if (s->is_cancelled)
         return MHD_NO; /* nobody reads an answer */
     if (k->was_rejected)
@@ -160,6 +167,8 @@ static enum MHD_Result send_result(struct call *k)
         return send_failure(k, 503, "the server stopped before this request's turn");
     if (s->is_failed)
         return send_failure(k, 500, "the batch could not be computed");
+    if (has_left(k)) /* while its batch was computed */
+        return MHD_NO;
     struct sv_infer_answer a = {.id = k->asked.id,
                                 .rows = s->rows,
                                 .out = s->out,
@@ -179,7 +188,8 @@ static enum MHD_Result send_result(struct call *k)
                         .json_len = is_binary ? text : NULL,
                         .caller = s->caller};
     enum MHD_Result result = send_bytes(k->connection, 200, &b, &h);
-    stave_serving_responded(trace, s->id, 0);
+    if (result == MHD_YES)
+        sv_served_ends(k->model, s, SV_ANSWERED, NULL);
     return result;
 }
 
@@ -217,15 +227,11 @@ static void on_done(struct sv_served *s)
     MHD_resume_connection(k->connection);
 }
 
-/* The library does not read while a connection is suspended, so we look whether it has ended. A client that only closes its sending side is
- * treated as gone, too: the two look the same. Most requests do not wait long enough for the look to pay. */
+/* Most requests do not wait long enough for the look to pay. */
 static bool is_gone(const struct sv_served *s)
 {
     enum { SOON_NS = 1000000 };
-    const struct call *k = s->owner;
-    struct pollfd p = {.fd = k->fd, .events = POLLRDHUP};
-    return stave_now_ns() - s->enqueued_ns > SOON_NS && poll(&p, 1, 0) > 0 &&
-           p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+    return stave_now_ns() - s->enqueued_ns > SOON_NS && has_left(s->owner);
 }
 
 struct context_headers {
@@ -477,6 +483,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     (void)why;
     if (!k)
         return;
+    if (k->is_suspended && !k->was_rejected) /* what has no end yet has no client any more */
+        sv_served_ends(k->model, &k->served, SV_CLIENT_LEFT, NULL);
     if (k->is_suspended)
         atomic_fetch_sub(&k->front->waiting, 1);
     sv_gate_done(k->front->gate, k->visitor);

@@ -16,7 +16,7 @@ static uint32_t open_requests;
 
 static void on_done(struct sv_served *r)
 {
-    stave_serving_responded(r->owner, r->id, 0);
+    sv_served_ends(r->owner, r, SV_ANSWERED, NULL);
     for (uint32_t i = 0; i < SV_IO_MAX; i++)
         free(r->out[i].bytes);
     free(r);
@@ -42,7 +42,7 @@ static struct sv_served *new_request(struct sv_model *m, const struct sv_tensor_
     r->is_warmup = true;
     r->in = in;
     r->done = on_done;
-    r->owner = m->engine->trace;
+    r->owner = m;
     pthread_mutex_lock(&lock);
     open_requests++;
     pthread_mutex_unlock(&lock);

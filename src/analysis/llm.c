@@ -106,7 +106,7 @@ static void arrive(struct sv_llm_making *m, const struct sv_llm_call *c)
         n = new_request(m, c->id, c->name); /* a number that is used again is another request */
     struct sv_llm_request *r = &m->l->requests[n];
     r->arrival_ns = c->ts_ns;
-    r->row = c->op == SV_LIFE_ENQUEUED ? c->row : SV_NO_ROW;
+    r->row = c->row;
     r->model = c->model;
     r->is_warmup = c->flags & SV_LIFE_WARMUP;
     r->load = ++m->n_open;
@@ -334,8 +334,10 @@ static void use_streams(struct sv_llm_making *m)
 
 static void put_whole(struct sv_llm_making *m, const struct sv_llm_whole *w)
 {
-    if (find_request(m, w->id, w->name) != SV_LLM_NONE)
-        return;                                  /* its life counts */
+    uint32_t known = find_request(m, w->id, w->name);
+    if (known != SV_LLM_NONE && (w->name || !m->l->requests[known].is_whole ||
+                                 m->l->requests[known].arrival_ns == w->ts_ns))
+        return; /* its life counts; a number that is used again is another request */
     uint32_t n = new_request(m, w->id, w->name); /* may move them */
     struct sv_llm_request *r = &m->l->requests[n];
     r->is_whole = true;
@@ -373,6 +375,11 @@ static void play(struct sv_llm_making *m)
     }
     for (size_t i = 0; i < e->n_wholes; i++)
         put_whole(m, &e->wholes[i]);
+    for (size_t i = 0; i < e->n_memberships; i++) {
+        uint32_t n = find_request(m, e->memberships[i].request, 0);
+        if (n != SV_LLM_NONE)
+            m->l->requests[n].batch = e->memberships[i].batch + 1;
+    }
 }
 
 /* What was open when the trace ended has spans until there. */

@@ -32,6 +32,7 @@ struct sv_llm_request {
     uint32_t first_token, n_tokens;   /* in `tokens` */
     uint32_t first_span, n_spans;     /* in `spans` */
     uint32_t load;                    /* requests that were open when it came, itself included */
+    uint64_t batch;                   /* of a server with dynamic batching: its number + 1 */
     uint32_t row;                     /* of the instant of its arrival; SV_NO_ROW: none */
     uint8_t fate;                     /* enum sv_life_fate */
     bool is_warmup;

@@ -350,9 +350,14 @@ static void add_whole(struct reading *r, uint32_t row)
     }
 }
 
+static void keep_call(struct sv_llm_events *e, const struct sv_llm_call *c)
+{
+    e->calls = sv_grow(e->calls, &e->cap_calls, e->n_calls + 1, sizeof *e->calls);
+    e->calls[e->n_calls++] = *c;
+}
+
 static void add_call(struct reading *r, uint32_t row)
 {
-    struct sv_llm_events *e = r->e;
     size_t n;
     const struct sv_arg *args = args_of(r, row, &n);
     struct sv_event event = {.ts_ns = r->t->slices.ts_ns[row],
@@ -372,19 +377,19 @@ static void add_call(struct reading *r, uint32_t row)
     struct sv_arg name;
     bool has_name = sv_trace_arg(r->t, r->t->slices.args[row], r->texts[REQUEST], &name) &&
                     name.type == SV_ARG_TEXT && name.size;
-    e->calls = sv_grow(e->calls, &e->cap_calls, e->n_calls + 1, sizeof *e->calls);
-    e->calls[e->n_calls++] = (struct sv_llm_call){
-        .ts_ns = event.ts_ns,
-        .start_ns = c->start_ns,
-        .id = has_name ? 0 : c->id,
-        .name = has_name ? sv_dict_str(r->l->strings, name.text, name.size) : 0,
-        .model = model ? (sv_str)*model : 0,
-        .op = c->op,
-        .flags = c->flags};
-    if (c->op == SV_LIFE_ENQUEUED)
-        e->calls[e->n_calls - 1].row = row;
+    struct sv_llm_call call = {.ts_ns = event.ts_ns,
+                               .start_ns = c->start_ns,
+                               .id = has_name ? 0 : c->id,
+                               .name = has_name ? sv_dict_str(r->l->strings, name.text, name.size)
+                                                : 0,
+                               .model = model ? (sv_str)*model : 0,
+                               .op = c->op,
+                               .flags = c->flags};
+    if (c->op == SV_LIFE_ENQUEUED || c->op == SV_LIFE_REJECTED)
+        call.row = row;
     else
-        e->calls[e->n_calls - 1].tokens = c->samples;
+        call.tokens = c->samples;
+    keep_call(r->e, &call);
 }
 
 static bool is_of_request(uint16_t op)
@@ -455,6 +460,62 @@ static void put_in_order(struct sv_llm_events *e, const struct sv_llm *l)
     free(spare);
 }
 
+/* ---- a server's JSON ---- */
+
+/* Requests of an engine are one slice each there, with their tokens. */
+static void add_json_wholes(struct reading *r, struct sv_map *seen)
+{
+    sv_str cat = word(r, "request"), name = word(r, "request"), id = word(r, "request_id");
+    struct sv_arg a;
+    for (uint64_t row = 0; cat && id && r->numbers[PROMPT] && row < r->t->slices.n; row++) {
+        uint32_t args = r->t->slices.args[row];
+        if (r->t->slices.cat[row] != cat || r->t->slices.name[row] != name ||
+            !sv_trace_arg(r->t, args, r->numbers[PROMPT], &a) || !sv_trace_arg(r->t, args, id, &a))
+            continue;
+        add_whole(r, (uint32_t)row);
+        r->e->wholes[r->e->n_wholes - 1].id = a.u;
+        *sv_map_add(seen, a.u, NULL) = r->e->n_wholes;
+    }
+}
+
+struct json_calls {
+    struct reading *r;
+    struct sv_map engine; /* requests that are one slice each → which of them, + 1 */
+};
+
+static void add_json_call(void *ctx, const struct sv_life_call *c, uint32_t row)
+{
+    struct json_calls *j = ctx;
+    struct reading *r = j->r;
+    if (c->op == SV_LIFE_MODEL && c->text)
+        *sv_map_add(&r->models, c->id, NULL) = sv_dict_cstr(r->l->strings, c->text);
+    if (!is_of_request(c->op))
+        return;
+    const uint64_t *model = sv_map_find(&r->models, c->model);
+    const uint64_t *whole = sv_map_find(&j->engine, c->id);
+    struct sv_llm_call call = {.ts_ns = c->time_ns,
+                               .start_ns = c->start_ns,
+                               .id = c->id,
+                               .model = model ? (sv_str)*model : 0,
+                               .op = c->op,
+                               .flags = c->flags};
+    if (c->op == SV_LIFE_ENQUEUED || c->op == SV_LIFE_REJECTED)
+        call.row = row;
+    if (!whole)
+        keep_call(r->e, &call);
+    else if (c->op == SV_LIFE_ENQUEUED)
+        r->e->wholes[*whole - 1].model = call.model;
+}
+
+/* What the file of a server without a life cycle says about requests. */
+static void read_json(struct reading *r)
+{
+    struct json_calls j = {.r = r};
+    add_json_wholes(r, &j.engine);
+    sv_serving_from_json(r->t, add_json_call, &j);
+    sv_map_fini(&j.engine);
+}
+
 /* ---- dynamic batching ---- */
 
 /* A batch is one step of its worker, and each of its requests a member that computes one and gives one: the answer. */
@@ -496,12 +557,25 @@ static void add_batches(struct reading *r)
 {
     struct sv_serving_report b;
     sv_serving_report_tables(&b, r->t);
+    struct sv_served_batch *sorted = sv_alloc((b.n_batches + 1) * sizeof *sorted);
+    if (b.n_batches)
+        memcpy(sorted, b.batches, b.n_batches * sizeof *sorted);
     if (b.n_batches > 1)
-        qsort(b.batches, b.n_batches, sizeof *b.batches, by_start);
+        qsort(sorted, b.n_batches, sizeof *sorted, by_start);
     for (size_t i = 0; i < b.n_batches; i++)
-        if (b.batches[i].n && b.batches[i].started_ns && !b.batches[i].is_untimed &&
-            b.batches[i].finished_ns > b.batches[i].started_ns)
-            add_batch(r, &b, &b.batches[i]);
+        if (sorted[i].n && sorted[i].started_ns && !sorted[i].is_untimed &&
+            sorted[i].finished_ns > sorted[i].started_ns)
+            add_batch(r, &b, &sorted[i]);
+    free(sorted);
+    for (size_t i = 0; i < b.n_requests; i++) {
+        struct sv_llm_events *e = r->e;
+        if (b.requests[i].batch == SV_SERVED_NONE)
+            continue;
+        e->memberships = sv_grow(e->memberships, &e->cap_memberships, e->n_memberships + 1,
+                                 sizeof *e->memberships);
+        e->memberships[e->n_memberships++] =
+            (struct sv_llm_membership){b.requests[i].id, b.batches[b.requests[i].batch].id};
+    }
     r->l->is_batches = r->l->n_steps > 0;
     sv_serving_report_fini(&b);
 }
@@ -524,6 +598,8 @@ void sv_llm_events_read(struct sv_llm_events *e, struct sv_llm *l, const struct 
     for (uint64_t i = 0; order && i < t->slices.n; i++)
         if (is_wanted(&r, t->slices.cat[order[i]]))
             read_row(&r, order[i]);
+    if (e->n_calls == 0)
+        read_json(&r);
     if (l->n_steps == 0 && e->n_calls > 0)
         add_batches(&r);
     put_in_order(e, l);
@@ -540,4 +616,5 @@ void sv_llm_events_fini(struct sv_llm_events *e)
     free(e->calls);
     free(e->wholes);
     free(e->order);
+    free(e->memberships);
 }

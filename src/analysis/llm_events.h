@@ -14,7 +14,7 @@ struct sv_llm_call {
     sv_str name, model;
     union {
         uint32_t tokens; /* streamed */
-        uint32_t row;    /* enqueued */
+        uint32_t row;    /* enqueued, rejected */
     };
     uint16_t op, flags;
 };
@@ -37,12 +37,18 @@ struct sv_llm_moment {
     uint32_t number, what;
 };
 
+/* A request was in a batch of dynamic batching. */
+struct sv_llm_membership {
+    uint64_t request, batch;
+};
+
 struct sv_llm_events {
     struct sv_llm_call *calls;
     struct sv_llm_whole *wholes;
     struct sv_llm_moment *order;
-    size_t n_calls, n_wholes, n_order;
-    size_t cap_calls, cap_wholes;
+    struct sv_llm_membership *memberships;
+    size_t n_calls, n_wholes, n_order, n_memberships;
+    size_t cap_calls, cap_wholes, cap_memberships;
 };
 
 /* Fills steps and members of `l`, too: members have no request and no share yet. */

@@ -198,6 +198,12 @@ static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
     return n;
 }
 
+static void put_one(void *ctx, const struct sv_life_call *call, uint32_t row)
+{
+    (void)row;
+    sv_life_put(ctx, call);
+}
+
 void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace *t)
 {
     struct making m = {.r = r, .last_ns = INT64_MIN};
@@ -206,7 +212,7 @@ void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace
     struct sv_life_limits limits = {.requests = UINT32_MAX, .batches = UINT32_MAX};
     struct sv_life *l = sv_life_new(&limits, on_moment, &m);
     if (put_all(t, l) == 0)
-        r->is_from_json = sv_serving_from_json(t, l);
+        r->is_from_json = sv_serving_from_json(t, put_one, l);
     r->n_open = sv_life_open_requests(l);
     sv_life_end(l);
     r->counts = *sv_life_count(l);

@@ -126,7 +126,8 @@ const struct sv_served_request *sv_served_find(const struct sv_serving_report *r
 /* all below `n_answered` from what is above */
 void sv_serving_figures(struct sv_serving_report *r);
 void sv_serving_queue(struct sv_serving_report *r); /* queue, deepest, mean_depth */
-/* The calls behind the events of a batching_trace.json, in an order that makes sense; false: there are none. */
-bool sv_serving_from_json(const struct sv_trace *t, struct sv_life *l);
+/* The calls behind the events of a batching_trace.json, in an order that makes sense; false: there are none. `row`: of an arrival, else SV_NO_ROW. */
+typedef void sv_life_sink(void *ctx, const struct sv_life_call *call, uint32_t row);
+bool sv_serving_from_json(const struct sv_trace *t, sv_life_sink *sink, void *ctx);
 
 #endif

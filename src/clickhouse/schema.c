@@ -18,10 +18,10 @@ static bool is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* Requests of engines have no track, and steps that are batches have none. */
+/* Requests and batches of servers have no track, and steps that are batches have none. */
 bool sv_ch_is_event_table(const struct sv_typed_table *t)
 {
-    return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") &&
+    return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") && !is(t->name, "batch") &&
            !is(t->name, "engine_step");
 }
 

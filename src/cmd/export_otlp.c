@@ -91,7 +91,7 @@ static uint32_t parent_of(const struct otlp_export *x, uint32_t row)
 static bool take_own_ids(const struct otlp_export *x, struct otlp_chosen *c)
 {
     struct sv_arg trace, span;
-    uint32_t handle = x->t->slices.args[c->row];
+    uint32_t handle = x->t->slices.args[c->ids_row];
     c->has_own =
         x->key.trace_id && x->key.span_id && sv_trace_arg(x->t, handle, x->key.trace_id, &trace) &&
         sv_trace_arg(x->t, handle, x->key.span_id, &span) &&
@@ -125,7 +125,7 @@ static void note_request(struct otlp_export *x, const struct otlp_chosen *c, uin
         *sv_map_add(&x->requests, a.u, &is_new) = (uint64_t)number + 1;
 }
 
-void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t life)
+void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t ids_row, uint32_t life)
 {
     bool is_new;
     int64_t wall;
@@ -138,6 +138,7 @@ void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t life)
     *c = (struct otlp_chosen){.row = row,
                               .parent = life == OTLP_NONE ? parent_of(x, row) : OTLP_NONE,
                               .first_event = OTLP_NONE,
+                              .ids_row = ids_row,
                               .life = life};
     if (!take_own_ids(x, c))
         make_ids(x, c);
@@ -418,6 +419,7 @@ static void find_keys(struct otlp_export *x)
         {&x->key.step_cat, SV_ENGINE_CATEGORY},
         {&x->key.step_name, SV_ENGINE_STEP},
         {&x->key.request, SV_REQUEST},
+        {&x->key.request_id, "request_id"},
         {&x->key.members, SV_STEP_MEMBERS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -445,7 +447,7 @@ static void make_spans(struct otlp_export *x)
     memset(x->of_row, 0xff, (n + 1) * sizeof *x->of_row);
     for (uint64_t row = 0; row < n; row++)
         if (is_chosen(x, (uint32_t)row))
-            otlp_choose(x, (uint32_t)row, OTLP_NONE);
+            otlp_choose(x, (uint32_t)row, (uint32_t)row, OTLP_NONE);
     if (x->o->categories.n == 0)
         otlp_find_requests(x);
     find_events(x);
@@ -487,6 +489,7 @@ int sv_export_otlp(const struct sv_to_otlp *o, const struct sv_trace *t, struct 
     sv_batch_fini(&x.scratch);
     sv_map_fini(&x.by_id);
     sv_map_fini(&x.requests);
+    sv_map_fini(&x.called);
     sv_llm_fini(&x.llm);
     free(x.of_row);
     free(x.chosen);

@@ -34,6 +34,7 @@ struct otlp_chosen {
     uint32_t row, parent; /* parent: among the chosen, OTLP_NONE: none of them */
     uint32_t first_event; /* instants that name this span, in `events`; OTLP_NONE: none */
     uint32_t life;        /* a request that is known by its life: in `llm`; OTLP_NONE: a slice */
+    uint32_t ids_row;     /* the slice that has its ids: mostly `row` */
     uint8_t trace_id[SV_TRACE_ID_BYTES], id[SV_SPAN_ID_BYTES];
     bool has_own; /* its ids are arguments */
 };
@@ -53,6 +54,8 @@ struct otlp_export {
     size_t n, cap;
     struct sv_map by_id;    /* span id → chosen */
     struct sv_map requests; /* number of a request, or hash of its name → chosen + 1 */
+    struct sv_map
+        called; /* number and arrival of a request → row + 1 of the slice with its trace context */
     struct sv_llm llm;
     struct otlp_instant *events;
     size_t n_events, cap_events;
@@ -60,13 +63,13 @@ struct otlp_export {
         sv_str trace_id, span_id, parent_id, kind, status, status_message, trace_state, scope,
             scope_version, dropped_attributes, dropped_events, dropped_links, name, links, flags,
             attributes;
-        sv_str request_cat, request_name, step_cat, step_name, request, members;
+        sv_str request_cat, request_name, step_cat, step_name, request, request_id, members;
     } key;
     uint64_t n_early; /* slices before 1970, left out */
 };
 
-/* The row becomes a span; `life`: as above. */
-void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t life);
+/* The row becomes a span with the ids of ids_row; `life`: as above. */
+void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t ids_row, uint32_t life);
 void otlp_find_requests(struct otlp_export *x);
 void otlp_put_life(const struct otlp_export *x, struct sv_buf *out, const struct otlp_chosen *c);
 bool otlp_is_request(const struct otlp_export *x, uint32_t row);

@@ -1,7 +1,7 @@
 /* Requests that a trace knows by their life (instants of category serving.life) as spans: see export_otlp.h.
  *
- * As report llm finds them (analysis/llm.h), from "enqueued" to their end; one without an end is left out. Where a slice says the same about a request, that
- * is its span. */
+ * As report llm finds them (analysis/llm.h), from "enqueued" to their end; warm-up and what has no end are left out. Where a slice says the same about a request, that
+ * is its span. Where a server's slice of a request has the trace context of its caller, its span has these ids: the caller's trace goes on in it. */
 #include "cmd/export_otlp.h"
 #include "core/serving/engine_words.h"
 #include "formats/otlp/encode.h"
@@ -13,13 +13,47 @@ static bool has_slice(const struct otlp_export *x, const struct sv_llm_request *
     return chosen && x->chosen[*chosen - 1].life == OTLP_NONE;
 }
 
+/* A request is used once a time: the same number may be another server's. */
+static uint64_t request_key(uint64_t number, int64_t arrival_ns)
+{
+    return sv_mix64(sv_mix64(number + 1) + (uint64_t)arrival_ns);
+}
+
+static bool has_number(const struct otlp_export *x, uint64_t row, sv_str key, uint64_t *number)
+{
+    struct sv_arg a;
+    if (!key || !sv_trace_arg(x->t, x->t->slices.args[row], key, &a) ||
+        (a.type != SV_ARG_INT && a.type != SV_ARG_UINT))
+        return false;
+    *number = a.u;
+    return true;
+}
+
+/* The slices of a server's requests that were called with a context: of its trace, and of its JSON. */
+static void find_called(struct otlp_export *x)
+{
+    const struct sv_slices *s = &x->t->slices;
+    struct sv_arg a;
+    uint64_t number;
+    for (uint64_t row = 0; x->key.trace_id && row < s->n; row++)
+        if (s->kind[row] == SV_SLICE && sv_trace_arg(x->t, s->args[row], x->key.trace_id, &a) &&
+            (has_number(x, row, x->key.request, &number) ||
+             has_number(x, row, x->key.request_id, &number)))
+            *sv_map_add(&x->called, request_key(number, s->ts_ns[row]), NULL) = row + 1;
+}
+
 void otlp_find_requests(struct otlp_export *x)
 {
     sv_llm_make(&x->llm, x->t);
+    find_called(x);
     for (size_t i = 0; i < x->llm.n_requests; i++) {
         const struct sv_llm_request *r = &x->llm.requests[i];
-        if (r->row != SV_NO_ROW && r->fate != SV_FATE_OPEN && !r->is_whole && !has_slice(x, r))
-            otlp_choose(x, r->row, (uint32_t)i);
+        if (r->row == SV_NO_ROW || r->fate == SV_FATE_OPEN || r->is_whole || r->is_warmup ||
+            has_slice(x, r))
+            continue;
+        const uint64_t *called =
+            sv_map_find(&x->called, request_key(r->id, x->t->slices.ts_ns[r->row]));
+        otlp_choose(x, r->row, called ? (uint32_t)(*called - 1) : r->row, (uint32_t)i);
     }
 }
 

@@ -115,9 +115,7 @@ static void put_attribute(const struct otlp_export *x, struct sv_buf *out, uint3
     struct sv_text key = sv_dict_text(x->dict, a->key);
     bool is_ns = false;
     const char *gen_ai = a->key ? gen_ai_key(x, row, key, &is_ns) : NULL;
-    bool is_outcome = otlp_is_request(x, row) && a->key && is_text(key, SV_LLM_OUTCOME);
-    if ((gen_ai || is_outcome) &&
-        is_from_otlp) /* the reader made it of an attribute that is there */
+    if (gen_ai && is_from_otlp) /* the reader made it of an attribute that is there */
         return;
     if (gen_ai && is_ns && a->type == SV_ARG_INT)
         sv_otlp_put_double(out, OTLP_SPAN_ATTRIBUTES, gen_ai, (double)a->i / 1e9);
@@ -254,6 +252,16 @@ static void put_step_links(const struct otlp_export *x, struct sv_buf *out, uint
 
 /* ---- the span ---- */
 
+/* The outcome that the reader of OTLP put before the attributes, one of which may have its name. */
+static const struct sv_arg *made_outcome(const struct otlp_export *x, uint32_t row,
+                                         const struct sv_arg *args, size_t n)
+{
+    for (const struct sv_arg *a = args; otlp_is_request(x, row) && a < args + n; a = sv_arg_next(a))
+        if (a->key && is_text(sv_dict_text(x->dict, a->key), SV_LLM_OUTCOME))
+            return a;
+    return NULL;
+}
+
 static void put_attributes(const struct otlp_export *x, struct sv_buf *out,
                            const struct otlp_chosen *c, const struct sv_arg *args, size_t n)
 {
@@ -262,8 +270,9 @@ static void put_attributes(const struct otlp_export *x, struct sv_buf *out,
         otlp_put_life(x, out, c);
         return;
     }
+    const struct sv_arg *made = is_from_otlp ? made_outcome(x, c->row, args, n) : NULL;
     for (const struct sv_arg *a = args; a < args + n; a = sv_arg_next(a))
-        if (!is_field(x, a))
+        if (!is_field(x, a) && a != made)
             put_attribute(x, out, c->row, a, is_from_otlp);
 }
 
@@ -316,6 +325,13 @@ static const uint8_t *parent_of(const struct otlp_export *x, const struct otlp_c
     return c->parent != OTLP_NONE ? x->chosen[c->parent].id : NULL;
 }
 
+/* An argument of the slice that has the span's ids. */
+static const struct sv_arg *find_context(const struct otlp_export *x, const struct otlp_chosen *c,
+                                         sv_str key, struct sv_arg *space)
+{
+    return key && sv_trace_arg(x->t, x->t->slices.args[c->ids_row], key, space) ? space : NULL;
+}
+
 void otlp_put_span(struct otlp_export *x, struct sv_buf *out, uint32_t chosen)
 {
     const struct otlp_chosen *c = &x->chosen[chosen];
@@ -325,9 +341,11 @@ void otlp_put_span(struct otlp_export *x, struct sv_buf *out, uint32_t chosen)
     uint32_t row = c->row;
     sv_batch_reset(&x->scratch);
     const struct sv_arg *args = sv_trace_args(x->t, s->args[row], &x->scratch, &n);
-    const struct sv_arg *state = find(args, n, x->key.trace_state);
+    struct sv_arg context[2];
+    const struct sv_arg *state = find_context(x, c, x->key.trace_state, &context[0]);
     const struct sv_arg *name = find(args, n, x->key.name);
-    const uint8_t *parent = parent_of(x, c, find(args, n, x->key.parent_id), space);
+    const uint8_t *parent =
+        parent_of(x, c, find_context(x, c, x->key.parent_id, &context[1]), space);
     size_t mark = sv_put_begin(out, OTLP_SS_SPANS);
     sv_put_bytes(out, OTLP_SPAN_TRACE_ID, c->trace_id, sizeof c->trace_id);
     sv_put_bytes(out, OTLP_SPAN_ID, c->id, sizeof c->id);
@@ -337,7 +355,8 @@ void otlp_put_span(struct otlp_export *x, struct sv_buf *out, uint32_t chosen)
         sv_put_bytes(out, OTLP_SPAN_PARENT_ID, parent, SV_SPAN_ID_BYTES);
     put_name(x, out, c, name);
     sv_put_u64(out, OTLP_SPAN_KIND, kind_of(x, c, find(args, n, x->key.kind)));
-    sv_put_fixed64(out, OTLP_SPAN_START, wall_of(x, s->ts_ns[row]));
+    int64_t start = c->life != OTLP_NONE ? x->llm.requests[c->life].arrival_ns : s->ts_ns[row];
+    sv_put_fixed64(out, OTLP_SPAN_START, wall_of(x, start));
     int64_t end = c->life != OTLP_NONE ? x->llm.requests[c->life].end_ns
                                        : sv_trace_end_ns(x->t, row);
     sv_put_fixed64(out, OTLP_SPAN_END, wall_of(x, end));

@@ -53,6 +53,7 @@ python3 "$SRC/tests/cli/report_llm/batches.py" >batches.json
 run_any load_engine 0 "$STAVE" export -q engine.json -o "${one%/*}/engine"
 run_any load_batches 0 "$STAVE" export -q batches.json -o "${one%/*}/batches"
 check same_requests same same_requests csv "${one%/*}/engine" engine.json 'SELECT request_id, ts, dur, model, outcome, ttft_ns, prompt_tokens, output_tokens, track_id FROM request ORDER BY id'
+check same_served same same_served csv "${one%/*}/batches" batches.json 'SELECT id, ts, dur, batch_id, model, size, worker, track_id FROM batch ORDER BY id'
 check same_batches same same_batches csv "${one%/*}/batches" batches.json 'SELECT id, ts, dur, requests, engine, track_id, slice_id FROM engine_step ORDER BY id'
 check same_steps same same_steps csv "${one%/*}/engine" engine.json 'SELECT id, number, ts, dur, engine, requests, prefill, decode, tokens_in, tokens_out, cached_tokens, proposed, accepted,
   kv_used, kv_total, waiting, graph, kernel_ns, io_ns, is_warmup, track_id, slice_id FROM engine_step ORDER BY id'

@@ -108,6 +108,50 @@ llm request 5000000 id=8 model=m-7b input_tokens=10 output_tokens=2 time_in_queu
 engine step 1000000 link=8
 engine step 1000000 link=8
 END
+# A server's requests: one that its caller sent with a context, whose slice has the ids, one without, one that was rejected, warm-up. Two servers may use a number twice.
+cat >called.txt <<'END'
+# stave text 1
+clock realtime
+track #1 process uuid=0x1 pid=7 name="server"
+track #2 thread uuid=0x4 parent=#1 pid=7 tid=7
+track #3 custom uuid=0x2 parent=#1 name="requests 1"
+1700000000.000000000 instant #2 "model" cat="serving.life" {model=0 name="mlp"}
+1700000000.000000001 instant #2 "enqueued" cat="serving.life" {request=1 model=0 flags=1}
+1700000000.000100000 instant #2 "responded" cat="serving.life" {request=1}
+1700000000.001000001 instant #2 "enqueued" cat="serving.life" {request=5 model=0 flags=0}
+1700000000.001000001 slice #3 "request" cat="serving" dur=0.002000000 {request=5 batch=1 trace_id="0af7651916cd43dd8448eb211c80319c" span_id="00f067aa0ba902b7" otel.trace_state="a=1,b=2" parent_span_id="b7ad6b7169203331"}
+1700000000.003000001 instant #2 "responded" cat="serving.life" {request=5}
+1700000000.004000000 instant #2 "enqueued" cat="serving.life" {request=6 model=0 flags=0}
+1700000000.004000000 slice #3 "request" cat="serving" dur=0.001000000 {request=6 batch=2}
+1700000000.005000000 instant #2 "responded" cat="serving.life" {request=6}
+1700000000.006000000 instant #2 "rejected" cat="serving.life" {request=7 model=0 flags=0}
+1700000000.007000000 instant #2 "enqueued" cat="serving.life" {request=5 model=0 flags=0}
+1700000000.008000000 instant #2 "cancelled" cat="serving.life" {request=5}
+END
+run_any called 0 "$STAVE" export -q called.txt --to otlp -o called.jsonl
+python3 - >calls 2>&1 <<'END'
+import json
+for s in sorted((s for l in open("called.jsonl") for r in json.loads(l)["resourceSpans"] for x in r["scopeSpans"] for s in x["spans"]), key=lambda s: int(s["startTimeUnixNano"])):
+    a = {a["key"]: next(iter(a["value"].values())) for a in s["attributes"]}
+    is_called = s["traceId"] == "0af7651916cd43dd8448eb211c80319c" and s["spanId"] == "00f067aa0ba902b7"
+    print(a["gen_ai.request.id"], a["outcome"], int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"]), is_called, s.get("parentSpanId"), s.get("traceState"))
+END
+check callers_trace_goes_on diff - calls <<'END'
+5 responded 2000000 True b7ad6b7169203331 a=1,b=2
+6 responded 1000000 False None None
+7 rejected 0 False None None
+5 cancelled 1000000 False None None
+END
+"$STAVE" query -q called.jsonl --to csv 'SELECT request_id, outcome, dur FROM request ORDER BY ts' >back.csv
+check back_from_spans diff - back.csv <<'END'
+request_id,outcome,dur
+5,responded,2000000
+6,responded,1000000
+7,rejected,0
+5,cancelled,1000000
+END
+"$STAVE" export -q called.jsonl --to otlp -o called_again.jsonl
+check outcome_is_kept test "$(grep -o '"key":"outcome"' called_again.jsonl | wc -l) $(grep -c '"b7ad6b7169203331"' called_again.jsonl)" = '4 1'
 run_any nothing_there 2 "$STAVE" export -q engine.txt --to otlp --category none -o none.jsonl
 check nothing_was_made test ! -e none.jsonl
 sed 's/^clock realtime/clock monotonic/' engine.txt >no_wall.txt

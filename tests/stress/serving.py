@@ -55,7 +55,7 @@ def check_event(event, lanes):
     assert event["cat"] == "batching", event
     if name in ("request_enqueued", "request_rejected"):
         assert event["ph"] == "i" and tid == 1 and "s" not in event
-        assert list(args(event)) == ["request_id", "model_name"], event
+        assert list(args(event)) == ["request_id", "model_name", "ts_ns"] and args(event)["ts_ns"] // 1000 == event["ts"], event
     elif name in ("batch", "batch_build"):
         assert event["ph"] == "X" and tid == (2 if name == "batch" else 3), event
         check_span(event)
@@ -63,6 +63,11 @@ def check_event(event, lanes):
         if name == "batch_build":
             check_flow(event, True, False)
         assert list(args(event)) == ["batch_id", "batch_size", "model_name", "request_ids", "start_ts", "end_ts"], event
+    elif name == "batch_over":
+        a = args(event)
+        assert event["ph"] == "i" and tid == 4 and list(a) == ["batch_id", "outcome", "ts_ns", "times_ns"], event
+        known = [t for t in a["times_ns"] if t != -1]
+        assert len(a["times_ns"]) == 7 and a["ts_ns"] // 1000 == event["ts"] and known and max(known) <= a["ts_ns"], event
     elif name == "batch_submitted":
         assert event["dur"] == 1 and (tid == 4 or tid >= 10)
         check_flow(event, True, True)
@@ -113,15 +118,22 @@ def check_csv(path):
         assert row["warmup"] == "false"
         total = sum(float(row[f"excl_{p}_ms"]) for p in PHASES)
         assert abs(total - float(row["total_ms"])) < 0.0006, (total, row)
-        assert float(row["submit_ms"]) + 0.002 >= float(row["batch_ms"])
+        assert float(row["submit_ms"]) + 0.002 >= float(row["batch_ms"]) or row["failed"] == "true"
         arrivals = [int(x) for x in row["request_arrival_us"].split(";")]
         assert len(arrivals) == len(row["request_ids"].split(";"))
+        assert arrivals == [int(x) // 1000 for x in row["request_arrival_ns"].split(";")], row
+        for column in ("request_queue_ns", "request_total_ns"):
+            assert len(row[column].split(";")) == len(arrivals), row
+        outcomes = row["request_outcome"].split(";") if row["request_outcome"] else ["responded"] * len(arrivals)
+        assert len(outcomes) == len(arrivals) and set(outcomes) <= {"open", "responded", "rejected", "failed", "cancelled"}, row
+        if row["batch_id"] == "-1":
+            assert len(arrivals) == 1 and outcomes[0] != "responded" and row["batch_size"] == "0", row
 
 
 def check_same(json_path, csv_path):
     seen, in_json = {}, {}
     for row in rows(csv_path):
-        for request in row["request_ids"].split(";"):
+        for request in row["request_ids"].split(";") if row["batch_id"] != "-1" else []:
             assert request not in seen, f"request {request} is in two batches"
             seen[request] = row["batch_id"]
     for event in load(json_path):

@@ -11,8 +11,11 @@ mask_json() { sed -E 's/"baseTimeNanoseconds":[0-9]+/"baseTimeNanoseconds":B/' "
 import re, sys
 text = sys.stdin.read()
 first = min(int(t) for t in re.findall(r"\"ts\":(\d{5,})", text))
+def ns(m):
+    return m[1] + re.sub(r"\d{5,}", lambda n: "+%d" % (int(n[0]) // 1000 - first), m[2])
+text = re.sub(r"(ts_ns\":|times_ns\":)(\d+|\[[-0-9,]*\])", ns, text)
 print(re.sub(r"(ts\":)(\d{5,})", lambda m: m[1] + "+%d" % (int(m[2]) - first), text), end="")'; }
-mask_csv() { sed -E 's/"[0-9]{7,}(;[0-9]+)*"/"ARRIVALS"/' "$1"; }
+mask_csv() { sed -E 's/"[0-9]{8,}(;[0-9]+)*"/"ARRIVALS"/g' "$1"; }
 same() { # NAME: compared with the golden file, or made with UPDATE=1
   if [ "${UPDATE:-}" = 1 ]; then mkdir -p "$golden"; cp "$1" "$golden/$1"; fi
   diff "$golden/$1" "$1"
@@ -42,6 +45,10 @@ mask_json again.json | sort >again.sorted
 sort seed.json >seed.sorted
 check json_again diff seed.sorted again.sorted
 check csv_again diff <(sort ${seed}_summary.csv) <(sort again.csv)
+# The same rows in every table from each form, with a batch that failed, requests that were rejected, cancelled and answered.
+rows() { python3 "$SRC/tests/system/server_forms.py" rows "$STAVE" "$1" >"$2.rows"; }
+same_rows() { rows $seed.pftrace trace && rows "$1" form && grep -q failed trace.rows && diff trace.rows form.rows; }
+for file in $seed.json ${seed}_summary.csv again.json again.csv; do check "rows_${file##*/}" same_rows $file; done
 flows() { # each request's slice has an arrow to its batch, each batch one to its worker
   "$STAVE" query $seed.pftrace --to csv "select a.name || '>' || b.name as way, count(*) as n from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id group by way order by way" >flows.csv
   cat flows.csv; grep -q '^request>batch,8$' flows.csv && grep -q 'batch>demo.*,3$' flows.csv && grep -q 'warming_request>warming_batch,2' flows.csv

@@ -379,7 +379,7 @@ def check_json(path):
     check("json_warm_up", {"request_enqueued", "batch", "batch_build", "batch_submitted", "mlp"} <= prefixed, prefixed)
     seen, wrong = {}, []
     for (warm, batch), p in parts.items():
-        if set(p) != {"batch", "batch_build", "batch_submitted", "worker"}:
+        if set(p) != {"batch", "batch_build", "batch_submitted", "worker", "batch_over"}:
             wrong.append((batch, sorted(p)))
             continue
         bind = "0x%016X" % (batch | (1 << 63 if warm else 0))

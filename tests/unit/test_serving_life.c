@@ -14,9 +14,9 @@ struct heard {
 static void hear(void *ctx, struct sv_life *l, enum sv_life_moment m, int64_t time_ns,
                  const struct sv_life_request *r, const struct sv_life_batch *b)
 {
-    static const char *const names[] = {"enqueued",  "dequeued",  "rejected",
-                                        "submitted", "finished",  "batch over",
-                                        "over",      "congested", "not congested"};
+    static const char *const names[] = {"enqueued",  "dequeued",     "rejected",     "submitted",
+                                        "finished",  "batch over",   "batch closed", "over",
+                                        "congested", "not congested"};
     struct heard *h = ctx;
     size_t n = strlen(h->text);
     (void)l;
@@ -88,7 +88,7 @@ TEST(one_batch)
         CHECK_INT_EQ(h.edges[i], outer[i]);
     CHECK_STR_EQ(h.text, "100 enqueued r70\n150 enqueued r80\n200 dequeued r70\n210 dequeued r80\n"
                          "300 submitted0 b1\n900 finished0 b1\n950 over r7 b1\n"
-                         "1000 batch over0 b1\n1100 over r8 b1\n");
+                         "1000 batch over0 b1\n1100 over r8 b1\n1000 batch closed0 b1\n");
     CHECK_INT_EQ(sv_life_open_requests(l), 0);
     CHECK_INT_EQ(sv_life_open_batches(l), 0);
     CHECK_INT_EQ(sv_life_count(l)->inflight, 0);
@@ -193,5 +193,57 @@ TEST(lanes)
     put(l, SV_LIFE_FINISHED, 2, 30);
     put(l, SV_LIFE_FINISHED, 3, 31);
     CHECK_INT_EQ(lanes_seen, 10); /* 0, 1, 0 */
+    sv_life_free(l);
+}
+
+/* The one who reports a batch knows what became of each request, also of one that never ended. */
+struct closed {
+    struct sv_life_member members[4];
+    uint32_t n, times;
+};
+
+static void hear_closed(void *ctx, struct sv_life *l, enum sv_life_moment m, int64_t time_ns,
+                        const struct sv_life_request *r, const struct sv_life_batch *b)
+{
+    struct closed *c = ctx;
+    (void)l, (void)time_ns, (void)r;
+    if (m != SV_MOMENT_BATCH_CLOSED)
+        return;
+    c->n = b->n;
+    c->times++;
+    memcpy(c->members, b->members, b->n * sizeof *b->members);
+}
+
+TEST(ends_of_members)
+{
+    struct closed c = {0};
+    struct sv_life *l = sv_life_new(NULL, hear_closed, &c);
+    for (uint64_t id = 1; id <= 3; id++) {
+        put(l, SV_LIFE_ENQUEUED, id, 100 * (int64_t)id);
+        put(l, SV_LIFE_DEQUEUED, id, 400 + (int64_t)id);
+    }
+    collect(l, 9, (const uint64_t[]){1, 2, 3}, 3, 400, 500);
+    put(l, SV_LIFE_SUBMITTED, 9, 510);
+    put(l, SV_LIFE_STARTED, 9, 520);
+    put(l, SV_LIFE_FINISHED, 9, 600);
+    put(l, SV_LIFE_RESPONDED, 2, 620);
+    put(l, SV_LIFE_CALLBACK, 9, 630);
+    put(l, SV_LIFE_CANCELLED, 1, 640);
+    CHECK_INT_EQ(c.times, 0); /* one is open */
+    sv_life_end(l);
+    CHECK_INT_EQ(c.times, 1);
+    CHECK_INT_EQ(c.n, 3);
+    const struct sv_life_member expected[] = {{1, 100, 401, 640, SV_FATE_CANCELLED},
+                                              {2, 200, 402, 620, SV_FATE_RESPONDED},
+                                              {3, 300, 403, 0, SV_FATE_OPEN}};
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_INT_EQ(c.members[i].id, expected[i].id);
+        CHECK_INT_EQ(c.members[i].arrival_ns, expected[i].arrival_ns);
+        CHECK_INT_EQ(c.members[i].dequeued_ns, expected[i].dequeued_ns);
+        CHECK_INT_EQ(c.members[i].end_ns, expected[i].end_ns);
+        CHECK_INT_EQ(c.members[i].fate, expected[i].fate);
+    }
+    put(l, SV_LIFE_RESPONDED, 3, 700); /* too late: the row is written */
+    CHECK_INT_EQ(c.times, 1);
     sv_life_free(l);
 }

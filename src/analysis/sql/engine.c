@@ -87,7 +87,8 @@ enum request_column {
     R_SHARE,
     R_KERNEL,
     R_IO,
-    R_IS_WARMUP
+    R_IS_WARMUP,
+    R_BATCH
 };
 
 static uint64_t request_rows(struct sv_sql *q)
@@ -137,6 +138,10 @@ static void request_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int co
     case R_LAST_TOKEN: known(ctx, r->last_token_ns); break;
     case R_TTFT: at_least_0(ctx, sv_llm_ttft(r)); break;
     case R_TPOT: at_least_0(ctx, sv_llm_tpot(r)); break;
+    case R_BATCH:
+        if (r->batch)
+            sqlite3_result_int64(ctx, (sqlite3_int64)(r->batch - 1));
+        break;
     case R_QUEUE:
     case R_PREFILL:
     case R_DECODE:
@@ -158,7 +163,7 @@ const struct sv_sql_table sv_sql_engine_request = {
                "prompt_tokens INTEGER, cached_tokens INTEGER, output_tokens INTEGER, "
                "proposed INTEGER, accepted INTEGER, preemptions INTEGER, steps INTEGER, "
                "load INTEGER, share_ns INTEGER, kernel_ns INTEGER, io_ns INTEGER, "
-               "is_warmup INTEGER",
+               "is_warmup INTEGER, batch_id INTEGER",
     .rows = request_rows,
     .start = request_start,
     .column = request_column,

@@ -11,6 +11,7 @@
  *   slice_is_ancestor(a, b)             whether slice a encloses slice b
  *   extract_metadata(name)              the value in `metadata`
  *   has_gpu_slices()                    whether gpu_slice can have rows: else its view need not look at every slice
+ *   is_served()                         whether the trace tells of a server's requests, whatever the form: then its slices are no second source of them
  *   frame_function(text), frame_file(text), frame_line(text)   the parts of a frame of a stack
  *
  * Registered once per connection; none of them can reach a file. */
@@ -284,6 +285,13 @@ static void has_gpu_slices(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_int(ctx, has);
 }
 
+static void is_served(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    (void)argv;
+    sqlite3_result_int(ctx, sv_sql_is_served(sqlite3_user_data(ctx)));
+}
+
 static const char *frame_text(sqlite3_value *value, struct sv_frame_parts *p)
 {
     const char *text = (const char *)sqlite3_value_text(value);
@@ -338,6 +346,7 @@ int sv_sql_add_functions(struct sv_sql *q)
         {"slice_is_ancestor", 2, slice_is_ancestor},
         {"extract_metadata", 1, extract_metadata},
         {"has_gpu_slices", 0, has_gpu_slices},
+        {"is_served", 0, is_served},
         {"frame_function", 1, frame_function},
         {"frame_file", 1, frame_file},
         {"frame_line", 1, frame_line},

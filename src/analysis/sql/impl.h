@@ -27,6 +27,7 @@
 struct sv_steps;
 struct sv_sql_comm;
 struct sv_llm;
+struct sv_serving_report;
 struct sv_track_rows;
 struct sv_sql_function;
 struct sv_sql_group_set;
@@ -67,6 +68,7 @@ struct sv_sql {
     struct sv_steps *steps;   /* made at first use */
     struct sv_sql_comm *comm; /* collectives; made at first use */
     struct sv_llm *llm;       /* engines; made at first use */
+    struct sv_serving_report *served;     /* batches; made at first use */
     struct sv_sql_group_set **group_sets; /* of the running statement (groups.c) */
     size_t cap_group_sets;
     uint32_t n_group_sets, n_name_scans;
@@ -184,7 +186,7 @@ extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_s
     sv_sql_clock_snapshot, sv_sql_machine, sv_sql_ancestor, sv_sql_descendant, sv_sql_connected,
     sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step, sv_sql_collective,
     sv_sql_ancestor_and_self, sv_sql_descendant_and_self, sv_sql_engine_request, sv_sql_engine_step,
-    sv_sql_engine_step_member, sv_sql_token;
+    sv_sql_engine_step_member, sv_sql_token, sv_sql_served_batch;
 
 /* The columns of `slice`, shared by all tables whose rows are slices. */
 #define SV_SQL_SLICE_SHOWN                                                                     \
@@ -270,6 +272,8 @@ void sv_sql_forget_functions(struct sv_sql *q);
 void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_forget_comm(struct sv_sql *q);
 void sv_sql_forget_llm(struct sv_sql *q);
+void sv_sql_forget_served(struct sv_sql *q);
+bool sv_sql_is_served(struct sv_sql *q); /* the trace tells of a server's requests or batches */
 void sv_sql_number_tracks(struct sv_sql *q);
 uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
 

@@ -127,6 +127,7 @@ static const struct sv_sql_table *const tables[] = {
     &sv_sql_ancestor_and_self,
     &sv_sql_descendant_and_self,
     &sv_sql_engine_request,
+    &sv_sql_served_batch,
     &sv_sql_engine_step,
     &sv_sql_engine_step_member,
     &sv_sql_token,
@@ -213,6 +214,7 @@ void sv_sql_close(struct sv_sql *q)
     sv_sql_forget_steps(q);
     sv_sql_forget_comm(q);
     sv_sql_forget_llm(q);
+    sv_sql_forget_served(q);
     free(q->self_ns);
     sv_track_rows_free(q->rows);
     free(q->arg_sets);

@@ -35,10 +35,11 @@ struct sv_typed_table {
 #define SV_CATEGORIES_MEMCPY "'gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', 'memset'"
 #define SV_CATEGORIES_GPU_SLICE \
     "'kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset'"
-#define SV_CATEGORIES_BATCH       "'batch', 'batching'"
+#define SV_CATEGORIES_BATCH       "'batch', 'batching', 'serving.life'"
+#define SV_CATEGORIES_BATCH_SLICE "'batch', 'batching'"
 #define SV_CATEGORIES_REQUEST     "'request', 'batching'"
 #define SV_CATEGORIES_ENGINE      "'request', 'batching', 'serving', 'serving.life', 'serving.engine'"
-#define SV_CATEGORIES_ENGINE_STEP "'serving.life', 'serving.engine', 'user_annotation'"
+#define SV_CATEGORIES_ENGINE_STEP "'batching', 'serving.life', 'serving.engine', 'user_annotation'"
 
 extern const struct sv_typed_table sv_typed_tables[];
 extern const size_t sv_n_typed_tables;

@@ -170,13 +170,17 @@ const char *const sv_sql_views[] = {
     "'correlation_id')) "
     "AS correlation, s.track_id, s.arg_set_id "
     "FROM slice s WHERE s.category IN (" SV_CATEGORIES_MEMCPY ")",
-    "CREATE VIEW batch AS SELECT s.id, s.name, s.ts, s.dur, "
-    "coalesce(extract_arg(s.arg_set_id, 'batch_id'), extract_arg(s.arg_set_id, 'batch')) AS "
-    "batch_id, "
-    "extract_arg(s.arg_set_id, 'model_name') AS model, "
-    "coalesce(extract_arg(s.arg_set_id, 'batch_size'), extract_arg(s.arg_set_id, 'size')) AS size, "
-    "extract_arg(s.arg_set_id, 'worker_id') AS worker, s.track_id, s.arg_set_id FROM slice s "
-    "WHERE s.category IN (" SV_CATEGORIES_BATCH ") AND s.name NOT LIKE '%request%' AND s.dur != 0",
+    /* Of an inference server: as the reports find them, whatever the form of the trace, without warm-up. Slices of other programs, too; those of a server's
+     * own JSON are what the rows above were made of. */
+    "CREATE VIEW batch AS SELECT id, 'batch' AS name, ts, dur, batch_id, model, size, worker, "
+    "NULL AS track_id, NULL AS arg_set_id FROM served_batch WHERE NOT is_warmup "
+    "UNION ALL SELECT s.id, s.name, s.ts, s.dur, "
+    "coalesce(extract_arg(s.arg_set_id, 'batch_id'), extract_arg(s.arg_set_id, 'batch')), "
+    "extract_arg(s.arg_set_id, 'model_name'), "
+    "coalesce(extract_arg(s.arg_set_id, 'batch_size'), extract_arg(s.arg_set_id, 'size')), "
+    "extract_arg(s.arg_set_id, 'worker_id'), s.track_id, s.arg_set_id FROM slice s "
+    "WHERE s.category IN (" SV_CATEGORIES_BATCH_SLICE ") AND s.name NOT LIKE '%request%' AND "
+    "s.dur != 0 AND (s.category != 'batching' OR NOT is_served())",
     "CREATE VIEW request AS SELECT s.id, s.name, s.ts, s.dur, "
     "coalesce(extract_arg(s.arg_set_id, 'request_id'), extract_arg(s.arg_set_id, 'id')) AS "
     "request_id, "
@@ -190,13 +194,14 @@ const char *const sv_sql_views[] = {
     "kernel_ns, NULL AS io_ns, NULL AS is_warmup "
     "FROM slice s "
     "WHERE s.category IN (" SV_CATEGORIES_REQUEST ") AND (s.category = 'request' OR s.name LIKE "
-    "'%request%') "
-    "UNION ALL SELECT id, 'request', ts, dur, request_id, NULL, model, NULL, NULL, "
+    "'%request%') AND ((s.category != 'batching' AND s.name NOT IN ('request', "
+    "'warming_request')) OR NOT is_served()) "
+    "UNION ALL SELECT id, 'request', ts, dur, request_id, batch_id, model, NULL, NULL, "
     "outcome, scheduled_ts, first_token_ts, last_token_ts, ttft_ns, tpot_ns, queue_ns, "
     "prefill_ns, decode_ns, preempted_ns, transfer_ns, respond_ns, prompt_tokens, "
     "cached_tokens, output_tokens, proposed, accepted, preemptions, steps, load, share_ns, "
     "kernel_ns, io_ns, is_warmup "
-    "FROM engine_request",
+    "FROM engine_request WHERE NOT is_warmup",
     NULL,
 };
 #endif

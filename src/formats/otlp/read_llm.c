@@ -1,6 +1,7 @@
 /* Spans of LLM engines: vLLM and SGLang write one for each request, with what it waited and took as attributes gen_ai.latency.* in seconds. It becomes a
  * request in the words of core/serving/engine_words.h, so that the reports need to know of no engine. The attributes stay beside these words. */
 #include "core/serving/engine_words.h"
+#include "core/serving/life.h"
 #include "formats/otlp/reader.h"
 
 #define LATENCY "gen_ai.latency."
@@ -71,12 +72,23 @@ static bool is_aborted(struct sv_wire value)
     return memmem(value.p, (size_t)(value.end - value.p), word, sizeof word - 1) != NULL;
 }
 
+/* What `stave export` wrote says it in our words; NULL: it does not. */
+static const char *own_outcome(struct sv_wire value)
+{
+    struct otlp_text text;
+    for (int i = SV_FATE_RESPONDED; i < SV_N_FATES && otlp_value_text(value, &text); i++)
+        if (otlp_is(text, sv_life_fate_names[i]))
+            return sv_life_fate_names[i];
+    return NULL;
+}
+
 void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
                    const struct otlp_span *s)
 {
     const char *given[N_NUMBERS + sizeof texts / sizeof *texts];
-    const char *outcome = s->status == OTLP_STATUS_ERROR ? "failed" : "responded";
+    const char *outcome = s->status == OTLP_STATUS_ERROR ? "failed" : "responded", *own = NULL;
     size_t n_given = 0;
+    int64_t id;
     struct sv_wire_field f;
     while (sv_wire_next(&w, &f)) {
         struct otlp_text key, text;
@@ -91,8 +103,14 @@ void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
             if (otlp_is(key, texts[i].attribute) && otlp_value_text(value, &text) &&
                 is_first(texts[i].word, given, &n_given))
                 otlp_put_text(b, sv_dict_cstr(r->source.dict, texts[i].word), text);
+        if (otlp_is(key, "gen_ai.request.id") && otlp_value_int(value, &id) &&
+            is_first(SV_REQUEST, given, &n_given)) /* of a server that numbers them */
+            sv_batch_int(b, sv_dict_cstr(r->source.dict, SV_REQUEST), id);
         if (otlp_is(key, "gen_ai.response.finish_reasons") && value.p && is_aborted(value))
             outcome = "cancelled";
+        if (otlp_is(key, SV_LLM_OUTCOME))
+            own = own_outcome(value);
     }
+    outcome = own ? own : outcome;
     sv_batch_str(b, sv_dict_cstr(r->source.dict, SV_LLM_OUTCOME), outcome, strlen(outcome));
 }

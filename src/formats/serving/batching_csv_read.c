@@ -3,7 +3,8 @@
  * Opened through the table of formats; the one reader of the file. A row becomes the events of the category serving.life that
  * libstave-serving would have recorded, so that reports and pictures need not know of the file. Arrivals are absolute, phases are durations:
  * the batch is put together from its first arrival on, by the exclusive columns where they are and by the overlapping ones where not.
- * Requests of a batch leave the queue together and are answered together, which is all that the file says. A file without arrivals has
+ * Where the columns request_… say it, each request has its own times and its own end; else requests of a batch leave the queue together and are
+ * answered together, which is all that the file says. A row of the batch -1 is a request that never was in one. A file without arrivals has
  * its batches one after the other, marked as SV_LIFE_UNTIMED; one without request_ids has its requests counted from 1. A missing column
  * makes the file unreadable, a malformed cell its row. A field holds at most 64 KiB of numbers. */
 #include "formats/csv_line.h"
@@ -43,16 +44,22 @@ enum column {
     X_SCHEDULING,
     X_RUN,
     X_CALLBACK,
+    FAILED,
+    ARRIVALS_NS,
+    QUEUES_NS,
+    TOTALS_NS,
+    OUTCOMES,
     N_COLUMNS
 };
 static const char *const names[N_COLUMNS] = {
-    "batch_id",        "worker_id",      "worker_type",        "batch_size",
-    "total_ms",        "queue_ms",       "batch_ms",           "submit_ms",
-    "scheduling_ms",   "codelet_ms",     "inference_ms",       "callback_ms",
-    "model_name",      "device_id",      "request_ids",        "request_arrival_us",
-    "logical_jobs",    "warmup",         "congested",          "excl_queue_ms",
-    "excl_batch_ms",   "excl_submit_ms", "excl_scheduling_ms", "excl_run_ms",
-    "excl_callback_ms"};
+    "batch_id",         "worker_id",      "worker_type",        "batch_size",
+    "total_ms",         "queue_ms",       "batch_ms",           "submit_ms",
+    "scheduling_ms",    "codelet_ms",     "inference_ms",       "callback_ms",
+    "model_name",       "device_id",      "request_ids",        "request_arrival_us",
+    "logical_jobs",     "warmup",         "congested",          "excl_queue_ms",
+    "excl_batch_ms",    "excl_submit_ms", "excl_scheduling_ms", "excl_run_ms",
+    "excl_callback_ms", "failed",         "request_arrival_ns", "request_queue_ns",
+    "request_total_ns", "request_outcome"};
 
 enum { MEMBERS_MAX = 1 << 16, NAMELESS_MAX = 1024, MODELS_MAX = 256, WORKERS_MAX = 256, EDGES = 7 };
 
@@ -79,7 +86,10 @@ enum step {
 struct member {
     uint64_t id;
     int64_t arrival_ns;
+    int64_t queue_ns, total_ns; /* -1: it was not taken out, has no end; UNSAID: with its batch */
+    enum sv_life_fate fate;
 };
+#define UNSAID INT64_MIN
 
 struct row {
     uint64_t batch;
@@ -90,13 +100,14 @@ struct row {
     int64_t callback_ns;
     unsigned flags; /* SV_LIFE_… */
     size_t n;
-    bool is_new_model, is_new_worker, is_congested;
+    bool is_new_model, is_new_worker, is_congested, is_failed;
+    bool is_alone; /* no batch: a request that never was in one */
 };
 
 struct batching_csv {
     struct sv_lines lines;
     int place[N_COLUMNS]; /* -1: not there */
-    bool has_head, was_congested;
+    bool has_head;
     struct row row;
     struct member *members;
     size_t cap;
@@ -109,6 +120,7 @@ struct batching_csv {
     char *models[MODELS_MAX];
     size_t n_models;
     int64_t workers[WORKERS_MAX];
+    int64_t model_ns[MODELS_MAX], worker_ns[WORKERS_MAX]; /* since when they are named */
     size_t n_workers;
     struct sv_text model_name, type;
     int64_t last_ns;   /* where there are no arrivals: batches follow each other */
@@ -217,20 +229,62 @@ static bool list_next(const char **p, const char *end, int64_t *out)
     return sv_text_i64(t, out);
 }
 
+/* "responded;cancelled": the next word. */
+static bool fate_next(const char **p, const char *end, enum sv_life_fate *out)
+{
+    const char *start = *p;
+    while (*p < end && **p != ';')
+        ++*p;
+    struct sv_text t = {start, (uint32_t)(*p - start)};
+    if (*p < end)
+        ++*p;
+    for (int i = 0; i < SV_N_FATES; i++)
+        if (sv_text_is(t, sv_life_fate_names[i])) {
+            *out = (enum sv_life_fate)i;
+            return true;
+        }
+    return false;
+}
+
+struct list {
+    const char *at, *end;
+};
+
+static struct list list_of(const struct batching_csv *s, enum column c)
+{
+    struct sv_text t = field(s, c);
+    return (struct list){t.bytes, t.bytes + t.len};
+}
+
+/* The next of a list that may be shorter than that of the numbers, or not there: then `*out` stays as it is. */
+static bool take_next(struct list *l, int64_t least, int64_t *out)
+{
+    return l->at >= l->end || (list_next(&l->at, l->end, out) && *out >= least);
+}
+
 static bool take_members(struct batching_csv *s)
 {
-    struct sv_text ids = field(s, IDS), arrivals = field(s, ARRIVALS);
-    const char *p = ids.bytes, *q = arrivals.bytes;
-    const char *p_end = p + ids.len, *q_end = q + arrivals.len;
+    struct list ids = list_of(s, IDS), us = list_of(s, ARRIVALS), ns = list_of(s, ARRIVALS_NS),
+                queues = list_of(s, QUEUES_NS), totals = list_of(s, TOTALS_NS),
+                fates = list_of(s, OUTCOMES);
     struct row *r = &s->row;
     r->n = 0;
-    while (p < p_end && r->n < MEMBERS_MAX) {
-        int64_t id, arrival_us = 0, arrival_ns;
-        if (!list_next(&p, p_end, &id) || (q < q_end && !list_next(&q, q_end, &arrival_us)) ||
-            arrival_us < 0 || __builtin_mul_overflow(arrival_us, 1000, &arrival_ns))
+    while (ids.at < ids.end && r->n < MEMBERS_MAX) {
+        struct member m = {.queue_ns = UNSAID, .total_ns = UNSAID, .fate = SV_FATE_RESPONDED};
+        int64_t id, arrival_us = 0, end_ns;
+        bool is_good =
+            list_next(&ids.at, ids.end, &id) && take_next(&us, 0, &arrival_us) &&
+            !__builtin_mul_overflow(arrival_us, 1000, &m.arrival_ns) &&
+            take_next(&ns, 0, &m.arrival_ns) && take_next(&queues, -1, &m.queue_ns) &&
+            take_next(&totals, -1, &m.total_ns) &&
+            (fates.at >= fates.end || fate_next(&fates.at, fates.end, &m.fate)) &&
+            (m.queue_ns < 0 || !__builtin_add_overflow(m.arrival_ns, m.queue_ns, &end_ns)) &&
+            (m.total_ns < 0 || !__builtin_add_overflow(m.arrival_ns, m.total_ns, &end_ns));
+        if (!is_good)
             return sv_lines_bad(&s->lines, "malformed request list");
+        m.id = (uint64_t)id;
         s->members = sv_grow(s->members, &s->cap, r->n + 1, sizeof *s->members);
-        s->members[r->n++] = (struct member){(uint64_t)id, arrival_ns};
+        s->members[r->n++] = m;
     }
     return true;
 }
@@ -249,7 +303,8 @@ static void count_members(struct batching_csv *s)
     }
     s->members = sv_grow(s->members, &s->cap, (size_t)n + 1, sizeof *s->members);
     for (r->n = 0; r->n < (size_t)n; r->n++)
-        s->members[r->n] = (struct member){++s->nameless, 0};
+        s->members[r->n] = (struct member){
+            .id = ++s->nameless, .queue_ns = UNSAID, .total_ns = UNSAID, .fate = SV_FATE_RESPONDED};
 }
 
 /* When the batch began; requests whose arrival is not known arrived then. */
@@ -321,20 +376,37 @@ static uint32_t model_number(struct batching_csv *s)
             return (uint32_t)i;
     if (s->n_models == MODELS_MAX)
         return MODELS_MAX - 1;
-    s->row.is_new_model = true;
+    s->model_ns[s->n_models] = INT64_MAX;
     s->models[s->n_models] = sv_strndup(name.bytes, name.len);
     return (uint32_t)s->n_models++;
 }
 
-static void meet_worker(struct batching_csv *s)
+/* Rows are not in the order of time: a name is given again where an earlier row needs it. */
+static bool is_unnamed(int64_t *since_ns, int64_t ts_ns)
 {
-    for (size_t i = 0; i < s->n_workers; i++)
-        if (s->workers[i] == s->row.worker)
-            return;
-    if (s->n_workers == WORKERS_MAX)
+    bool is = ts_ns < *since_ns;
+    if (is)
+        *since_ns = ts_ns;
+    return is;
+}
+
+static void name_model(struct batching_csv *s)
+{
+    s->row.is_new_model = is_unnamed(&s->model_ns[s->row.model], s->row.edges[0]);
+}
+
+static void name_worker(struct batching_csv *s)
+{
+    size_t i = 0;
+    while (i < s->n_workers && s->workers[i] != s->row.worker)
+        i++;
+    if (i == WORKERS_MAX || s->row.worker < 0)
         return;
-    s->workers[s->n_workers++] = s->row.worker;
-    s->row.is_new_worker = s->row.worker >= 0;
+    if (i == s->n_workers) {
+        s->workers[s->n_workers] = s->row.worker;
+        s->worker_ns[s->n_workers++] = INT64_MAX;
+    }
+    s->row.is_new_worker = is_unnamed(&s->worker_ns[i], s->row.edges[0]);
 }
 
 /* All that must be a number. */
@@ -351,6 +423,7 @@ static bool take_numbers(struct batching_csv *s)
     for (int c = TOTAL; c <= CALLBACK; c++)
         if (!take_ms(s, (enum column)c, &r->ms[c]))
             return bad_cell(s, (enum column)c);
+    r->is_alone = batch < 0 && has(s, OUTCOMES);
     r->batch = (uint64_t)batch;
     r->samples = (uint32_t)size;
     return true;
@@ -381,11 +454,13 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     r->device = number(s, DEVICE, -1);
     r->model = model_number(s);
     r->is_congested = sv_text_is(field(s, CONGESTED), "true");
+    r->is_failed = sv_text_is(field(s, FAILED), "true");
     r->flags = sv_text_is(field(s, WARMUP), "true") ? SV_LIFE_WARMUP : 0;
     s->type = own_text(s, TYPE);
-    meet_worker(s);
     if (!take_times(s))
         return false;
+    name_model(s);
+    name_worker(s);
     s->step = MODEL_STEP;
     s->at = 0;
     return true;
@@ -421,7 +496,7 @@ static void put_request(struct batching_csv *s, struct sv_batch *b, enum sv_life
                         const struct member *m, int64_t ts_ns)
 {
     sv_batch_int(b, s->words.request, (int64_t)m->id);
-    if (op == SV_LIFE_ENQUEUED) {
+    if (op == SV_LIFE_ENQUEUED || op == SV_LIFE_REJECTED) {
         sv_batch_int(b, s->words.model, s->row.model);
         put_flags(s, b);
     }
@@ -451,6 +526,8 @@ static void put_once(struct batching_csv *s, struct sv_batch *b)
         sv_batch_int(b, s->words.device, r->device);
         sv_add_text(l, b, "type", s->type);
         put(s, b, SV_LIFE_WORKER, r->edges[0]);
+    } else if (r->is_alone) {
+        return;
     } else if (s->step == COLLECTED) {
         sv_batch_int(b, s->words.model, r->model);
         sv_batch_int(b, s->words.samples, r->samples);
@@ -459,19 +536,43 @@ static void put_once(struct batching_csv *s, struct sv_batch *b)
         put_batch(s, b, SV_LIFE_COLLECTED, r->edges[2]);
     } else if (s->step == SUBMITTED) {
         put_batch(s, b, SV_LIFE_SUBMITTED, r->edges[3]);
+    } else if ((s->step == STARTED || s->step == FINISHED) && r->worker < 0 && r->is_failed) {
+        return; /* no worker had it */
     } else if (s->step == STARTED) {
         sv_batch_int(b, s->words.worker, r->worker);
         put_batch(s, b, SV_LIFE_STARTED, r->edges[4]);
     } else if (s->step == FINISHED) {
         put_batch(s, b, SV_LIFE_FINISHED, r->edges[5]);
+    } else if (s->step == CALLED_BACK && r->is_failed) {
+        put_batch(s, b, SV_LIFE_BATCH_FAILED, r->edges[6]);
     } else if (s->step == CALLED_BACK) {
         sv_batch_int(b, s->words.took, r->callback_ns);
         put_batch(s, b, SV_LIFE_CALLBACK, r->edges[6]);
-    } else if (s->step == CONGESTION && r->is_congested != s->was_congested) {
-        s->was_congested = r->is_congested;
+    } else if (s->step == CONGESTION && has(s, CONGESTED)) { /* rows are not in the order of time */
         sv_batch_int(b, s->words.congested, r->is_congested);
         put(s, b, SV_LIFE_CONGESTION, r->edges[6]);
     }
+}
+
+/* A member's arrival, its way out of the queue or its end. */
+static void put_moment(struct batching_csv *s, struct sv_batch *b, const struct member *m)
+{
+    static const enum sv_life_op ends[SV_N_FATES] = {[SV_FATE_RESPONDED] = SV_LIFE_RESPONDED,
+                                                     [SV_FATE_REJECTED] = SV_LIFE_REJECTED,
+                                                     [SV_FATE_FAILED] = SV_LIFE_FAILED,
+                                                     [SV_FATE_CANCELLED] = SV_LIFE_CANCELLED};
+    const struct row *r = &s->row;
+    bool was_refused = m->fate == SV_FATE_REJECTED; /* it never was in the queue */
+    if (s->step == ENQUEUED && !was_refused)
+        put_request(s, b, SV_LIFE_ENQUEUED, m, m->arrival_ns);
+    else if (s->step == DEQUEUED && m->queue_ns != -1 && !was_refused)
+        put_request(s, b, SV_LIFE_DEQUEUED, m,
+                    m->queue_ns >= 0              ? m->arrival_ns + m->queue_ns
+                    : m->arrival_ns > r->edges[1] ? m->arrival_ns
+                                                  : r->edges[1]);
+    else if (s->step == RESPONDED && m->fate != SV_FATE_OPEN && m->total_ns != -1)
+        put_request(s, b, ends[m->fate], m,
+                    m->total_ns >= 0 ? m->arrival_ns + m->total_ns : r->edges[6]);
 }
 
 /* One event, or none, and a step further. */
@@ -491,15 +592,10 @@ static bool more(struct sv_lines *l, struct sv_batch *b)
     }
     if (s->at < r->n) {
         const struct member *m = &s->members[s->at];
-        if (s->step == ENQUEUED)
-            put_request(s, b, SV_LIFE_ENQUEUED, m, m->arrival_ns);
-        else if (s->step == DEQUEUED)
-            put_request(s, b, SV_LIFE_DEQUEUED, m,
-                        m->arrival_ns > r->edges[1] ? m->arrival_ns : r->edges[1]);
-        else if (s->step == MEMBERS)
+        if (s->step == MEMBERS && !r->is_alone)
             put_members(s, b);
-        else if (s->step == RESPONDED)
-            put_request(s, b, SV_LIFE_RESPONDED, m, r->edges[6]);
+        else if (s->step != MEMBERS)
+            put_moment(s, b, m);
         s->at++;
     } else {
         s->step++;
@@ -549,7 +645,8 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
 const struct sv_format sv_batching_csv_format = {
     .name = "batching-csv",
     .help = "the summary of an inference server's batches",
-    .lacks = "times of single requests other than their arrivals",
+    .lacks =
+        "warm-up, and of other servers' files times of single requests other than their arrivals",
     .files = "batching_trace_summary.csv or trace.csv of an inference server",
     .times = "CLOCK_MONOTONIC; see docs/serving.md",
     .probe = probe,

@@ -5,6 +5,7 @@
 #include "formats/writers.h"
 
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/files/output.h"
 #include "core/serving/batching_json.h"
 #include "core/serving/events.h"
@@ -33,7 +34,7 @@ static void report(void *ctx, struct sv_life *l, enum sv_life_moment moment, int
 {
     struct batching *s = ctx;
     if (s->is_csv)
-        sv_summary_csv_report(&s->csv, l, moment, b);
+        sv_summary_csv_report(&s->csv, l, moment, r, b);
     else
         sv_batching_json_report(&s->json, l, moment, time_ns, r, b);
 }
@@ -45,9 +46,11 @@ static void put_out(struct batching *s)
     sv_buf_clear(b);
 }
 
-/* Time 0 is the first call; what that is in the world is known where the trace has a clock for it. */
+/* Time 0 is a microsecond before the first call, as 0 would say that its time is not known; what that is in the world is known where the trace has a
+ * clock for it. */
 static void begin(struct batching *s, int64_t first_ns)
 {
+    first_ns = sv_sat_sub(first_ns, 1000);
     struct sv_batching_json_options o = {
         .server = "StarPU Inference Server", .origin_ns = first_ns, .is_newer = s->is_newer};
     int64_t unix_ns;

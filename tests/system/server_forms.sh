@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# One run of stave-server in all its forms: under load, with clients that leave, with rejections and with warm-up, the trace, the JSON and the CSV give the same rows in
+# every table, also after each command that writes a trace anew; and they are those that the clients and the server's counters tell of.
+# shellcheck disable=SC2086,SC2016 # $load is words; inner shells have their own
+. "$SRC/tests/harness/cli.sh"
+server=$BUILD/stave-server load="timeout 120 $BUILD/stave-load"
+[ -x "$server" ] || skip_all "no stave-server: StarPU, libmicrohttpd, OpenBLAS or OpenCL was absent when it was built"
+"$STAVE" query --help >/dev/null 2>&1 || skip_all "no stave query in this build"
+export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1 HWLOC_COMPONENTS=-pci
+python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no python3"
+forms() { "$python" "$SRC/tests/system/server_forms.py" "$@"; }
+equals() { check "$1" test "$2" = "$3"; }
+of() { "$python" -c 'import json, sys; d = json.load(open(sys.argv[1]))
+for k in sys.argv[2:]: d = d[k]
+print(int(d))' "$@"; }
+start() { # CONFIG…
+  local args=() config
+  for config in "$@"; do args+=(--config "$config"); done
+  : >server.err
+  "$server" "${args[@]}" --address 127.0.0.1:0 --grpc off 2>server.err & pid=$!
+  for _ in $(seq 600); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err) url=http://127.0.0.1:$port
+  if [ -z "$port" ]; then sed 's/^/  /' server.err; not_ok "start of $*"; exit 1; fi
+}
+stop() { kill -TERM $pid; wait $pid; equals "$1_exit" $? 0; }
+ask() { "$STAVE" query "$1" --to csv "$2" | tail -n 1; }
+same_rows() { # FILE REFERENCE
+  forms rows "$STAVE" "$1" >"$1.rows" || return 1
+  diff "$2.rows" "$1.rows" | head -n 20
+  cmp "$2.rows" "$1.rows"
+}
+
+forms models
+traced() { printf '%s\n' 'trace_enabled: true' 'trace_plots: false' "trace_output: $TMP/$1"; }
+{ printf '%s\n' 'name: mlp' 'model: wide.safetensors' 'max_queue_size: 8' 'pool_size: 2' 'max_batch_size: 8' 'batch_coalesce_timeout_ms: 2' 'workers: 2'; traced out; } >mlp.yml
+printf '%s\n' 'name: late' 'model: wide.safetensors' 'max_batch_size: 8' 'batch_coalesce_timeout_ms: 300' >late.yml
+printf '%s\n' 'name: slow' 'model: slow.safetensors' 'batching_strategy: fixed' 'fixed_batching: {batch_size: 256}' 'max_queue_size: 256' 'batch_coalesce_timeout_ms: 1' >slow.yml
+start mlp.yml late.yml slow.yml
+run_any overload 0 $load -u "$url" -n 1500 -c 32 -j load.json --trace load.pftrace
+forms leave "$port" 3 3 >left || not_ok leave
+run_any rest 0 $load -u "$url" -n 50 -c 4 -j rest.json
+forms metrics "$port" >metrics.json
+stop run
+ok=$(($(of load.json requests ok) + $(of rest.json requests ok))) rejected=$(($(of load.json requests rejected) + $(of rest.json requests rejected))) left=$(cat left)
+counted() { "$python" -c 'import json, sys; print(int(sum(v for k, v in json.load(open("metrics.json")).items() if k.startswith(sys.argv[1] + "{"))))' "$1"; }
+echo "  $ok answered, $rejected rejected, $left left"
+check some_were_rejected test "$rejected" -gt 0
+equals all_left_in_time "$left" 6
+equals counters "$(counted inference_completed_total) $(counted requests_rejected_total) $(counted requests_cancelled_total) $(counted requests_received_total)" \
+  "$ok $rejected $left $((ok + left))"
+
+trace=out/batching_trace.pftrace json=out/batching_trace.json csv=out/batching_trace_summary.csv
+forms rows "$STAVE" $trace >$trace.rows
+for file in $trace $json $csv; do
+  name=${file##*.}
+  equals "outcomes_$name" "$(ask $file "SELECT sum(outcome = 'responded') || ' ' || sum(outcome = 'rejected') || ' ' || sum(outcome = 'cancelled') || ' ' || count(*) FROM request")" \
+    "$ok $rejected $left $((ok + rejected + left))"
+  equals "batches_$name" "$(ask $file "SELECT count(*) = (SELECT count(DISTINCT batch_id) FROM request) AND count(*) > 0 AND count(DISTINCT batch_id) = count(*) FROM batch")" 1
+  run_any "valid_$name" 0 "$STAVE" validate $file
+  check "rows_$name" same_rows $file $trace
+  check "report_$name" sh -c '"$0" report batch "$1" --json --by summary >"$1.summary"' "$STAVE" $file
+done
+check valid_without_warnings sh -c '! grep -E "^(error|warning)" valid_*.out'
+
+# Written anew by each command that does so, in each form.
+again() { # NAME FILE COMMAND…: the command writes FILE; its rows are those of the trace
+  run_any "$1" 0 "${@:3}"
+  check "rows_of_$1" same_rows "$2" $trace
+}
+again to_json plain.json "$STAVE" convert -q $trace -o plain.json
+again to_text plain.txt "$STAVE" convert -q $trace -o plain.txt
+again from_json from_json.pftrace "$STAVE" convert -q $json -o from_json.pftrace
+again from_json_back from_json.json "$STAVE" convert -q from_json.pftrace -o from_json.json
+again from_csv from_csv.pftrace "$STAVE" convert -q $csv -o from_csv.pftrace
+again to_server_json again.json "$STAVE" convert -q $trace --dialect batching -o again.json
+again to_server_csv again.csv "$STAVE" convert -q $trace --dialect batching -o again.csv
+again to_newer_csv newer.csv "$STAVE" convert -q $trace --dialect batching-newer -o newer.csv
+again csv_to_server_json csv_again.json "$STAVE" convert -q from_csv.pftrace --dialect batching -o csv_again.json
+again merged merged.pftrace "$STAVE" merge -q --same-host $trace load.pftrace -o merged.pftrace
+again cut cut.pftrace "$STAVE" cut -q $trace -o cut.pftrace
+again cut_json cut.json "$STAVE" cut -q $json -o cut.json
+again cut_csv cut_csv.pftrace "$STAVE" cut -q $csv -o cut_csv.pftrace
+for file in $trace $json $csv; do
+  name=${file##*.}
+  run_any "sqlite_$name" 0 "$STAVE" export -q $file -o "$name.db"
+  equals "sqlite_rows_$name" "$("$python" -c 'import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+print(c.execute("SELECT count(*), sum(outcome = \"cancelled\"), count(DISTINCT batch_id) FROM request").fetchone(), c.execute("SELECT count(*), sum(size), sum(dur) FROM batch").fetchone())' "$name.db")" \
+    "$("$python" -c 'import sys; print(tuple(map(int, sys.argv[1].split(","))), tuple(map(int, sys.argv[2].split(","))))' \
+      "$(ask $trace "SELECT count(*), sum(outcome = 'cancelled'), count(DISTINCT batch_id) FROM request")" "$(ask $trace 'SELECT count(*), sum(size), sum(dur) FROM batch')")"
+  run_any "parquet_$name" 0 "$STAVE" export -q $file --to parquet -o "$name.lake"
+  check "parquet_has_$name" sh -c 'for t in request batch engine_step; do find "$0" -name $t.parquet -size +1k | grep -q . || exit 1; done' "$name.lake"
+done
+
+# To a collector: each request that a client called with a context is a span of the client's trace, below the client's span. Without --category, from each form that has the time of day.
+collect() { # FILE STATUS…
+  coproc COLLECTOR { exec "$python" "$SRC/tests/harness/otlp_collector.py" "$@" 2>&1; }
+  collector=$COLLECTOR_PID; read -r to <&"${COLLECTOR[0]}"
+}
+arg() { echo "extract_arg(arg_set_id, '$1')"; }
+"$STAVE" query load.pftrace --to csv "SELECT $(arg trace_id), $(arg span_id) FROM slice WHERE category = 'load' AND $(arg outcome) = 'ok' ORDER BY 1" | tail -n +2 >called
+outcome() { "$STAVE" query -q "$1" --to csv 'SELECT request_id, model, outcome, dur FROM request ORDER BY cast(request_id AS INTEGER)'; }
+outcome $trace >outcome.trace
+for file in $trace $json merged.pftrace; do
+  name=otlp_${file##*/}
+  collect "$name" 200
+  run_any "$name" 0 "$STAVE" export -q $file --to otlp -o "http://127.0.0.1:$to"
+  kill "$collector"; wait "$collector" 2>/dev/null
+  "$STAVE" query -q "$name" --to csv "SELECT $(arg trace_id), $(arg parent_span_id) FROM slice WHERE $(arg parent_span_id) IS NOT NULL ORDER BY 1" | tail -n +2 >"$name.called"
+  check "${name}_joins_the_callers" sh -c 'test -s called && cmp called "$0"' "$name.called"
+  outcome "$name" >"$name.rows"
+  check "${name}_rows" diff outcome.trace "$name.rows"
+done
+check context_is_not_mixed_up test "$(cut -d, -f1 called | sort -u | wc -l)" = "$(of load.json requests ok)"
+
+# Killed: what the last flush left in the JSON and the CSV, and what recover makes of the trace.
+sed -e "s|$TMP/out|$TMP/killed|" -e 's/max_queue_size: 8/max_queue_size: 64/' mlp.yml >killed.yml
+start killed.yml
+run_any load_killed 0 $load -u "$url" -n 200 -c 8
+flushed() { [ "$(grep -cs '"name":"request".*"ph":"e"' killed/batching_trace.json)" = 200 ] && [ "$(cut -d'"' -f6 killed/batching_trace_summary.csv | tail -n +2 | tr ';' '\n' | wc -l)" = 200 ]; }
+for _ in $(seq 600); do flushed && break; sleep 0.05; done
+check all_is_flushed flushed
+kill -KILL $pid; wait $pid 2>/dev/null
+run_any recover 0 "$STAVE" recover -q killed/batching_trace.pftrace
+forms rows "$STAVE" killed/batching_trace.pftrace >killed/batching_trace.pftrace.rows
+equals recovered "$(ask killed/batching_trace.pftrace "SELECT count(*) || ' ' || sum(outcome = 'responded') FROM request")" '200 200'
+check killed_json same_rows killed/batching_trace.json killed/batching_trace.pftrace
+check killed_csv same_rows killed/batching_trace_summary.csv killed/batching_trace.pftrace
+
+# Stopped in the middle of a load, with no time for what is queued: some fail.
+{ sed -e "s|$TMP/out|$TMP/stopped|" -e 's/max_queue_size: 8/max_queue_size: 200/' mlp.yml; echo 'drain_timeout_ms: 0'; } >stopped.yml
+start stopped.yml
+$load -u "$url" -n 100000000 -c 150 >stopped.out 2>&1 & loader=$!
+busy() { forms metrics "$port" | "$python" -c 'import json, sys; m = json.load(sys.stdin); sys.exit(not (m["inference_completed_total{model=\"mlp\"}"] > 100 and m["inference_queue_size{model=\"mlp\"}"] > 20))'; }
+for _ in $(seq 600); do busy && break; sleep 0.02; done
+stop stopped
+kill $loader 2>/dev/null; wait $loader 2>/dev/null
+forms rows "$STAVE" stopped/batching_trace.pftrace >stopped/batching_trace.pftrace.rows
+echo "  $(ask stopped/batching_trace.pftrace "SELECT sum(outcome = 'responded') || ' responded ' || sum(outcome = 'failed') || ' failed ' || sum(outcome = 'cancelled') || ' cancelled ' || sum(outcome = 'open') || ' open' FROM request")"
+equals stopped_none_is_open "$(ask stopped/batching_trace.pftrace "SELECT count(*) FROM request WHERE outcome = 'open'")" 0
+check stopped_json same_rows stopped/batching_trace.json stopped/batching_trace.pftrace
+check stopped_csv same_rows stopped/batching_trace_summary.csv stopped/batching_trace.pftrace
+run_any stopped_valid 0 "$STAVE" validate stopped/batching_trace.pftrace
