@@ -5,6 +5,7 @@
  * functools.update_wrapper. Switched off, a call costs one load and one more call. */
 #include "py_stave.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
@@ -133,8 +134,9 @@ static void add_arguments(struct stave_args *a, PyObject *function, PyObject *co
 
 /* ---- calls ---- */
 
-static uint64_t begin(struct func *f, uint32_t track, PyObject *const *args, Py_ssize_t n,
-                      PyObject *kwnames)
+static __attribute__((noinline)) uint64_t begin(struct func *f, uint32_t track,
+                                                PyObject *const *args, Py_ssize_t n,
+                                                PyObject *kwnames)
 {
     uint64_t owner = track ? py_owner(track != f->track, true) : 0;
     if (__builtin_expect(!f->with_args, 1))
@@ -146,7 +148,7 @@ static uint64_t begin(struct func *f, uint32_t track, PyObject *const *args, Py_
 }
 
 /* The pending exception is saved while it is recorded. */
-static void end_failed(struct func *f, uint64_t begun, uint32_t track)
+static __attribute__((noinline)) void end_failed(struct func *f, uint64_t begun, uint32_t track)
 {
     PyObject *type, *value, *trace;
     struct stave_args a;
@@ -159,15 +161,75 @@ static void end_failed(struct func *f, uint64_t begun, uint32_t track)
     PyErr_Restore(type, value, trace);
 }
 
-static PyObject *func_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+/* ---- recursion ----
+ *
+ * The interpreter calls a Python function from another one without any C stack, however deep sys.setrecursionlimit() allows it. This callable is in
+ * between and needs some, of which the interpreter knows nothing (3.11), or which it counts against a small limit of its own (3.12, 3.13). */
+
+enum { NEAR_BYTES = 32 << 10, MARGIN_BYTES = 512 << 10 };
+
+static _Thread_local struct {
+    uintptr_t first;     /* where the thread's first call was; further up there is space */
+    uintptr_t low, high; /* the stack; 0: not asked yet */
+    uintptr_t least;     /* what is below is for whoever is called */
+} stack __attribute__((tls_model("initial-exec")));
+
+static void measure_stack(void)
 {
-    struct func *f = (struct func *)self;
-    if (__builtin_expect(!py_is_on(f->site), 1))
-        return PyObject_Vectorcall(f->function, args, nargsf, kwnames);
+    pthread_attr_t attr;
+    void *low = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        pthread_attr_getstack(&attr, &low, &size);
+        pthread_attr_destroy(&attr);
+    }
+    size_t margin = size / 4 < MARGIN_BYTES ? size / 4 : MARGIN_BYTES;
+    stack.low = low ? (uintptr_t)low : 1;
+    stack.high = (uintptr_t)low + size;
+    stack.least = (uintptr_t)low + margin;
+}
+
+/* False: an exception is set. A stack that is not the thread's own (coroutines of C libraries) is not judged. */
+static bool has_stack(void)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (__builtin_expect(here > stack.first, 0))
+        stack.first = here;
+    if (__builtin_expect(stack.first - here < NEAR_BYTES, 1))
+        return true;
+    if (stack.low == 0)
+        measure_stack();
+    if (here >= stack.least || here < stack.low || here >= stack.high)
+        return true;
+    PyErr_SetString(PyExc_RecursionError,
+                    "maximum recursion depth exceeded: traced calls have used the C stack");
+    return false;
+}
+
+/* The call does not count against the limit of calls from C: has_stack() is exact, and the limit of Python's frames holds as it does without us. */
+static PyObject *call_function(const struct func *f, PyObject *const *args, size_t nargsf,
+                               PyObject *kwnames)
+{
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    enum { UNITS = 2 }; /* of an evaluation that C has called */
+    PyThreadState *t = PyThreadState_Get();
+    t->c_recursion_remaining += UNITS;
+    PyObject *result = PyObject_Vectorcall(f->function, args, nargsf, kwnames);
+    t->c_recursion_remaining -= UNITS;
+    return result;
+#else
+    return PyObject_Vectorcall(f->function, args, nargsf, kwnames);
+#endif
+}
+
+/* Apart: the frame of a call that is not recorded stays small. */
+static __attribute__((noinline)) PyObject *call_recorded(struct func *f, PyObject *const *args,
+                                                         size_t nargsf, PyObject *kwnames)
+{
     uint32_t track = f->track ? f->track : py_tasks_row(f->state);
     py_name_thread(f->state);
     uint64_t begun = begin(f, track, args, PyVectorcall_NARGS(nargsf), kwnames);
-    PyObject *result = PyObject_Vectorcall(f->function, args, nargsf, kwnames);
+    PyObject *result = call_function(f, args, nargsf, kwnames);
     if (__builtin_expect(!begun, 0))
         return result;
     if (__builtin_expect(result != NULL, 1))
@@ -175,6 +237,15 @@ static PyObject *func_call(PyObject *self, PyObject *const *args, size_t nargsf,
     else
         end_failed(f, begun, track);
     return result;
+}
+
+static PyObject *func_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    struct func *f = (struct func *)self;
+    if (__builtin_expect(!has_stack(), 0))
+        return NULL;
+    return __builtin_expect(!py_is_on(f->site), 1) ? call_function(f, args, nargsf, kwnames)
+                                                   : call_recorded(f, args, nargsf, kwnames);
 }
 
 static PyObject *func_get(PyObject *self, PyObject *obj, PyObject *type)
