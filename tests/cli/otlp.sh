@@ -23,6 +23,14 @@ send() {
 }
 slices() { "$STAVE" query -q "$1" "SELECT ts, dur, name, cat FROM slice ORDER BY ts, name" --to csv; }
 
+# ---- who does not say where it is runs here ----
+sed -n 1p "$good/otlp_lines.json" | sed 's/,{"key":"host.name","value":{"stringValue":"[a-z0-9]*"}}//' >here.json
+begin here.pftrace
+answers no_host 200 '{}$' --type application/json here.json
+send
+finish
+check the_listeners_machine [ "$("$STAVE" query -q here.pftrace 'SELECT host, boot_id FROM machine' --to csv | tail -n 1)" = "$(uname -n),$(cat /proc/sys/kernel/random/boot_id)" ]
+
 # ---- forms and framings ----
 printf '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00"},{"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"00000000000000ff","name":"kept","startTimeUnixNano":"1700000003000000000","endTimeUnixNano":"1700000003000000001"}]}]}]}' >partial.json
 printf '{"resourceSpans":[{' >broken.json

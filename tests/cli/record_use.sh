@@ -95,6 +95,10 @@ check log_point grep -q 'instant .*"accuracy" cat="log" {value=0.5' log.txt
 check log_valid "$STAVE" validate -q log.pftrace
 check log_older_left_out sh -c '! grep -q "\"older\"" log.txt'
 check log_older_reported grep -q "app.log: 1 entries from before the recording left out" log.err
+# Many entries are counted, not those of the last batch.
+older=$(grep older app.log) && for ((i = 0; i < 3000; i++)); do echo "$older"; done >many.log
+run_any log_many 0 "$STAVE" record --no-summary --no-io -o many.pftrace --log many.log -- true
+check log_many_counted grep -qE 'many.log: 3[., ]?000 entries from before the recording left out|many.log: 3.0 ?k' log_many.err
 # The phases lie within the recording: between the first and the last sample of the CPU, give or take its interval.
 check log_lined_up awk '/counter|begin|end|instant/ && $1 ~ /^[0-9.]+$/ { t = $1; if (!lo || t < lo) lo = t; if (t > hi) hi = t } /cat="phase"/ { p[++n] = $1 }
   END { for (i = 1; i <= n; i++) if (p[i] < hi - 60 || p[i] > hi + 0.001) exit 1; exit n != 2 }' log.txt

@@ -68,6 +68,8 @@ def only_loopback_listens():
 def token_and_names():
     for wrong in (None, "", token[:-1], token + "0", "0" * 32, token.upper() + "x"):
         refused(401, "GET", "/api/trace", secret=wrong)
+    for i, digit in enumerate(token):  # each of its characters counts
+        refused(401, "GET", "/api/trace", secret=token[:i] + ("1" if digit == "0" else "0") + token[i + 1:])
     refused(401, "POST", "/api/sql", {"sql": "select 1"}, secret=None)
     for name in ("evil.example", "evil.example:%d" % port, "127.0.0.1.evil.example:%d" % port, "127.0.0.1", "127.0.0.1:1", "localhost:%d0" % port):
         refused(403, "GET", "/api/trace", name=name)

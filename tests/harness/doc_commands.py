@@ -8,10 +8,11 @@ variables. What follows two blanks and a # is a comment. LIST has the commands t
     until :: COMMAND :: a command of the shell; it runs in the background until this one succeeds, then SIGINT ends it (OUT: the file with its output)
     during :: COMMAND :: the same, and SIGINT comes after the next command
     after :: COMMAND :: a command of the shell that has to run before it
+    beside :: COMMAND :: a server ;; a command of the shell that succeeds when it is ready; SIGINT ends the server after the command
     keys :: COMMAND :: it runs in a terminal in which these keys are pressed
 
 A COMMAND that ends in … stands for all that begin so. An entry that no command matches is a failure.
-Results are printed as tests/harness/cli.sh does."""
+Each file begins with the inputs of the folder ../inputs, if it is there. Results are printed as tests/harness/cli.sh does."""
 import os
 import pty
 import re
@@ -23,7 +24,7 @@ import time
 PROGRAMS = {"stave", "stave-server", "stave-load", "build/stave", "build/stave-server", "build/stave-load", "make", "cc", "c++", "python3", "pip", "sudo", "mpirun",
             "apt", "tools/build-starpu-fxt", "trace_processor", "duckdb", "./program", "./a.out", "./rank", "env", "git", "cmake", "gdb"}
 ALL = {"README.md"}  # each line of its blocks is a command
-LIMIT = 120 * int(os.environ.get("TEST_SCALE") or 1)
+LIMIT = int(os.environ.get("DOC_LIMIT") or 120) * int(os.environ.get("TEST_SCALE") or 1)
 
 
 def lines(path):
@@ -55,7 +56,7 @@ def commands(path):
     for line in lines(path):
         command = re.sub(r"\s+#\s.*", "", line).removeprefix("$ ").strip()
         words = [w for w in command.split() if not re.match(r"[A-Z_0-9]+=", w)]
-        if words and (words[0] in PROGRAMS or (os.path.basename(path) in ALL and command)):
+        if words and (words[0] in PROGRAMS and not (words[0] == "stave" and words[1:] and words[1].endswith(":")) or (os.path.basename(path) in ALL and command)):
             yield command
 
 
@@ -137,6 +138,11 @@ def run(command, entry):
         return press(command, entry.text)
     if kind == "after" and subprocess.run(["bash", "-c", entry.text], stdin=subprocess.DEVNULL, check=False).returncode:
         return f"`{entry.text}` failed"
+    if kind == "beside":
+        server, condition = entry.text.split(";;")
+        behind = start(server, "server.out")
+        wrong = wait_for(behind, condition, "server.out") or finish(start(command, "command.out"), (0,))
+        return wrong or interrupt(behind)
     process = start(command, "command.out")
     if kind == "until":
         return wait_for(process, entry.text, "command.out") or interrupt(process)
@@ -155,6 +161,8 @@ def report(name, wrong):
 
 def run_file(path, entries):
     behind, failed = None, 0  # behind: a server and its name
+    if os.path.isdir("../inputs"):
+        subprocess.run(["cp", "-a", "--remove-destination", "../inputs/.", "."], check=True)
     for command in commands(path):
         name = f"{os.path.basename(path)}: {' '.join(command.split())}"
         entry = next((e for e in entries if e.matches(command)), None)

@@ -20,7 +20,7 @@ sandbox_inputs() {
 # Recorded ones: run.pftrace with requests of the application, the ranks of a job.
 sandbox_recordings() {
   local i
-  STAVE_OUT=run.pftrace "$BUILD/examples/training" 5
+  STAVE_OUT=run.pftrace "$BUILD/examples/training" 9
   cp run.pftrace trace.pftrace
   (mkdir ranks && cd ranks && python3 "$SRC/tests/cli/report_comm/kineto.py") || return
   for i in 0 1 2; do "$STAVE" convert -q "ranks/new.own.rank$i.json" -o job.rank000$i.pftrace || return; done
@@ -32,8 +32,28 @@ sandbox_install() {
   export PREFIX=$TMP/prefix
   export PATH=$TMP/bin:$PREFIX/bin:$PATH PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib PYTHONPATH=$SRC/build/python
   export XDG_RUNTIME_DIR=$TMP/run STAVE_SESSION_DIR=$TMP/sessions
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   mkdir -p bin sessions && mkdir -m 700 run
   printf '#!/bin/sh\nexec "$@"\n' >bin/sudo && chmod +x bin/sudo # who runs this is root, or is nobody who could become it
+}
+
+# sandbox_more: what the pages of docs/ name beyond README.md.
+sandbox_more() {
+  local good=$SRC/tests/golden/good name
+  make install >/dev/null || return
+  STAVE_LONG='' "$BUILD/examples/serving" . && mkdir -p traces out/server && cp batching_trace* out/server/ && cp batching_trace.pftrace server.pftrace && cp batching_trace.pftrace traces/ || return
+  for name in new old; do cp batching_trace.pftrace $name.pftrace; done
+  cp batching_trace_summary.csv trace.csv
+  for name in a b app system kernel hot; do cp run.pftrace $name.pftrace; done
+  cp trace.json a.json; cp trace.json b.json; cp "$good/otlp_example.json" spans.json; cp "$good/vllm.log" vllm.log
+  cp "$good/flight_recorder_3.out" nccl_trace_rank_3; cp "$good/flight_recorder_rank1.json" nccl_trace_rank_1
+  cp -r exp_20260720 traces_4gpu
+  for name in 0 1 2; do cp job.rank000$name.pftrace rank$name.pftrace; done
+  echo '2026-11-17T08:00:00.5 17 4096 1500 /data/a.bin' >app.log; echo '1763366400.5,read,1.5,4096' >app.csv; echo '1000,10' >day.csv
+  printf '#!/bin/sh\nexec ./program\n' >train.sh && chmod +x train.sh
+  # shellcheck disable=SC2046 # words
+  cc program.c $(pkg-config --cflags --libs stave) -o program && cp program train && cp program rank && cp program a.out
+  head -c 100000 /dev/zero >data.bin
 }
 
 # sandbox: makes the folder $TMP/sandbox and goes there.
@@ -43,4 +63,7 @@ sandbox() {
   mkdir sandbox && cd sandbox || exit 2
   for entry in "$SRC"/*; do case ${entry##*/} in out | traces) ;; *) ln -s "$entry" . ;; esac; done
   sandbox_inputs && sandbox_recordings
+  alone=() # ports are not taken here
+  # shellcheck disable=SC2034 # for the scripts
+  if unshare -n ip link set lo up 2>/dev/null; then alone=(unshare -n sh -c 'ip link set lo up; exec "$@"' sh); fi
 }

@@ -123,6 +123,34 @@ TEST(a_commit_says_from_where_on_records_are_missing)
 }
 
 /* Whatever byte is wrong and wherever the file ends: an answer, and no read past the end. */
+TEST(the_newest_commit_of_a_size_counts)
+{
+    struct sv_kspool s, left;
+    struct sv_err err = {0};
+    struct kbench *k = kbench_new(NULL);
+    uint64_t done;
+    make(&s);
+    for (uint64_t i = 0; i < 4; i++) {
+        put_open(k, 0, 100 + 100 * i, "/a");
+        move(k, &s, NULL);
+    }
+    /* The growing file does not grow; commits take turns in two places. */
+    for (int i = 0; i < 4; i++) {
+        CONTEXT("commit %d", i);
+        CHECK_INT_EQ(sv_kspool_next(&s, &err), SV_KSPOOL_RECORDS);
+        sv_kspool_note(&s, 100);
+        REQUIRE(sv_kspool_open(&left, s.path, 100, &done, &err) == 0);
+        CHECK_UINT_EQ(done, s.at);
+        sv_kspool_close(&left);
+        /* Of neither: rather records twice than never. */
+        REQUIRE(sv_kspool_open(&left, s.path, 77, &done, &err) == 0);
+        CHECK(done < s.at);
+        sv_kspool_close(&left);
+    }
+    sv_kspool_remove(&s);
+    kbench_free(k);
+}
+
 TEST(cuts_and_wrong_bytes_are_noticed)
 {
     struct sv_kspool s, left;
