@@ -106,7 +106,7 @@ bool sv_say_elsewhere(const char *line, size_t len)
     if (!has_own || !p)
         return false;
     if (borrow_stderr()) {
-        ssize_t ignored = write(STDERR_FILENO, line, len);
+        ssize_t ignored = sv_say_may() ? write(STDERR_FILENO, line, len) : 0;
         (void)ignored;
         close(STDERR_FILENO);
         return true;
@@ -128,7 +128,7 @@ void sv_own_table_say(struct sv_process *p)
         return;
     struct sv_quiet quiet;
     sv_quiet_begin(&quiet);
-    ssize_t ignored = write(STDERR_FILENO, p->unsaid, n);
+    ssize_t ignored = sv_say_may() ? write(STDERR_FILENO, p->unsaid, n) : 0;
     (void)ignored;
     sv_quiet_end(&quiet);
 }
