@@ -95,3 +95,45 @@ for on in so a none; do
   copies $on plugin_a plugin "${orders[@]}"
   copies $on plugin plugin_b "${orders[@]}"
 done
+
+# ---- a program that ThreadSanitizer watches ----
+sanitized() {
+  cat >raced.c <<'END'
+#include <pthread.h>
+#include <stave/stave.h>
+#include <stdlib.h>
+static int shared;
+static void *run(void *races)
+{
+    for (int i = 0; i < 3000; i++) {
+        STAVE_SCOPE("host", "watched", "text", "a text that is long enough", "i", i);
+        if (races)
+            shared++;
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    pthread_t t[4];
+    (void)argv;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4; i++)
+            if (pthread_create(&t[i], NULL, run, argc > 1 ? &shared : NULL) != 0)
+                return 1;
+        for (int i = 0; i < 4; i++)
+            pthread_join(t[i], NULL);
+    }
+    return 0;
+}
+END
+  local still=() code races; setarch -R true 2>/dev/null && still=(setarch -R)
+  ${CC:-cc} -g -O1 -fsanitize=thread -I"$SRC/include" raced.c -o raced -L"$BUILD" -lstave -Wl,-rpath,"$BUILD" >cc.log 2>&1 &&
+    TSAN_OPTIONS='' "${still[@]}" ./raced >cc.log 2>&1 || { echo "skip hostile_host: sanitized: no ThreadSanitizer here: $(head -n 1 cc.log)"; return; }
+  export TSAN_OPTIONS=suppressions=$SRC/share/tsan.supp
+  rm -f s.pftrace
+  STAVE_BUFFER=64k STAVE_OUT=s.pftrace "${still[@]}" ./raced >t.out 2>t.err; code=$?
+  STAVE_BUFFER=64k STAVE_OUT=r.pftrace "${still[@]}" ./raced races >t.out 2>r.err; races=$?
+  [ $code = 0 ] && [ ! -s t.err ] && [ "$(counts s.pftrace)" = "36000 0" ] && [ $races = 66 ] && grep -q 'data race' r.err
+  if [ $? = 0 ]; then echo "ok hostile_host: sanitized"; else echo "not ok hostile_host: sanitized: exit $code and $races, $(counts s.pftrace), $(head -n 3 t.err)"; fi
+}
+case $BUILD in *asan | *tsan) ;; *) sanitized ;; esac
