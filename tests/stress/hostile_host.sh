@@ -2,6 +2,7 @@
 # The program that is traced may do what it likes (hostile_host.c, copies/): its own files, descriptors, output and exit code are as they are without tracing,
 # and every event is in the trace or counted as lost.
 set -uo pipefail
+case $BUILD in *asan | *tsan) echo "a sanitizer has descriptors, threads and output of its own"; exit 77 ;; esac
 cd "$TMP" || exit 2
 mkdir -m 700 sessions
 export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
@@ -136,4 +137,4 @@ END
   [ $code = 0 ] && [ ! -s t.err ] && [ "$(counts s.pftrace)" = "36000 0" ] && [ $races = 66 ] && grep -q 'data race' r.err
   if [ $? = 0 ]; then echo "ok hostile_host: sanitized"; else echo "not ok hostile_host: sanitized: exit $code and $races, $(counts s.pftrace), $(head -n 3 t.err)"; fi
 }
-case $BUILD in *asan | *tsan) ;; *) sanitized ;; esac
+sanitized
