@@ -38,6 +38,8 @@ struct sv_clients {
     struct sv_tick opened;
 };
 
+/* The collector's directory has another descriptor now. */
+void sv_clients_use_dir(struct sv_clients *g, int dir_fd);
 void sv_clients_init(struct sv_clients *g, int dir_fd, struct sv_dict *dict,
                      struct sv_report *report);
 void sv_clients_fini(struct sv_clients *g);

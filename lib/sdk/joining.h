@@ -12,7 +12,7 @@ enum sv_collector_state {
 };
 
 /* The process's files in the session directory `dir`, whose collector is running. The lock is held. False: errno says why. */
-/* Does the collector of this session read? A claim alone does not say so: the program may have replaced itself (exec), or its output may have failed. */
+/* Does a collector in this process read the session? A claim alone does not say so: the program may have replaced itself (exec), or its output may have failed. */
 bool sv_collector_reads(const char *dir);
 bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan);
 /* is_thorough: asks the system whether the collector's process runs; else only what is known in memory. */

@@ -2,12 +2,27 @@
 #include "sdk/say.h"
 
 #include "core/base/printable.h"
+#include "core/files/file_id.h"
 #include "sdk/quiet.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+static struct sv_file_id at_begin;
+static bool has_begun;
+
+void sv_say_begin(void)
+{
+    at_begin = sv_file_id_of(STDERR_FILENO);
+    has_begun = true;
+}
+
+bool sv_say_may(void)
+{
+    return !has_begun || sv_file_id_is(STDERR_FILENO, &at_begin);
+}
 
 __attribute__((weak)) void sv_said(const char *text, size_t len)
 {
@@ -37,7 +52,8 @@ void sv_say(const char *format, ...)
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);
-    ssize_t ignored = sv_say_elsewhere(line, len) ? 0 : write(STDERR_FILENO, line, len);
+    ssize_t ignored =
+        sv_say_elsewhere(line, len) || !sv_say_may() ? 0 : write(STDERR_FILENO, line, len);
     (void)ignored;
     sv_quiet_end(&quiet);
 }

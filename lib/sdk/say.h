@@ -7,6 +7,11 @@
 
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* When the library is loaded: standard error is what it is now. What the program opens later under its number is its own, and gets no line. */
+void sv_say_begin(void);
+/* Is it still that? Async-signal-safe. */
+bool sv_say_may(void);
+
 /* Called with each line, without its begin and end. Weak: libstave has its own. */
 void sv_said(const char *text, size_t len);
 /* The line with its begin and end, for a thread without standard error; true: it is printed, or will be. Weak, too. */

@@ -626,6 +626,7 @@ __attribute__((constructor)) static void begin_with_program(void)
 {
     prepare();
     const char *out = sv_trusted_getenv("STAVE_OUT"), *session = sv_trusted_getenv("STAVE_SESSION");
+    sv_say_begin();
     if (stave_i_obeys_environment && ((out && *out) || (session && *session)))
         stave_start(NULL);
 }

@@ -57,7 +57,7 @@ static void name_recovery(const struct sv_session_file *s)
     put(line, sizeof line, &n, "\n");
     struct sv_quiet quiet;
     sv_quiet_begin(&quiet);
-    ssize_t ignored = write(STDERR_FILENO, line, n);
+    ssize_t ignored = sv_say_may() ? write(STDERR_FILENO, line, n) : 0;
     (void)ignored;
     sv_quiet_end(&quiet);
 }

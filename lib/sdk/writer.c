@@ -149,7 +149,8 @@ static void name_threads(struct sv_session_writer *w, bool all)
         char path[64], text[SV_GIVEN_NAME];
         if (copy_name(r, text)) {
             snprintf(path, sizeof path, "/proc/self/task/%u/comm", atomic_load(&r->ring->tid));
-            bool is_live = atomic_load(&r->ring->state) == SV_RING_LIVE;
+            bool is_live = atomic_load(&r->ring->state) == SV_RING_LIVE &&
+                           (w->has_own_table || w->is_ending);
             int fd = is_live ? open(path, O_RDONLY | O_CLOEXEC) : -1;
             ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
             if (n > 0)
@@ -352,6 +353,8 @@ static uint64_t one_round(struct sv_session_writer *w, bool must_commit, bool is
     sv_session_writer_tick(w);
     int64_t now = sv_session_writer_now_ns();
     w->clients.with_source = w->plan.with_source;
+    if (!w->has_own_table)
+        sv_clients_use_dir(&w->clients, sv_files_dir(w->process));
     bytes += sv_clients_round(&w->clients, now, is_last);
     if (bytes)
         name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
@@ -592,6 +595,7 @@ static void report_losses(const struct sv_session_writer *w)
 static void finish(struct sv_session_writer *w)
 {
     struct sv_err err = {0};
+    w->is_ending = true;
     if (w->plan.full == STAVE_FULL_OVERWRITE) {
         sv_flight_round(w);
     } else if (!leaves_rings(w)) {
@@ -776,7 +780,7 @@ static void *run(void *arg)
     struct sv_process *p = w->process;
     jmp_buf jump;
     volatile bool ok = false;
-    sv_own_table_take(sv_files_dir(p));
+    w->has_own_table = sv_own_table_take(sv_files_dir(p));
     sv_no_memory = &jump;
     if (setjmp(jump) == 0)
         ok = prepare(w, w->start_err);

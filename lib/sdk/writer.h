@@ -65,6 +65,9 @@ struct sv_session_writer {
     uint64_t written, lost;                   /* handed to the sink; not in the output */
     struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
     uint64_t n_points;
+    bool
+        has_own_table; /* else it opens nothing for a moment while the program runs, which would take its numbers: own_table.h */
+    bool is_ending;
     bool cannot_lock;   /* the program ends, and a thread that will not continue has the lock */
     bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
     sv_str cause_full, cause_nested, cause_ring;

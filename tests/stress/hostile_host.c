@@ -309,6 +309,19 @@ static void scene_removed(void)
     record_after();
 }
 
+/* The number of standard error becomes a file of the program's: the line about what was removed does not go there. */
+static void scene_own_error(void)
+{
+    emit(1000);
+    stave_flush();
+    close(STDERR_FILENO);
+    int fd = open("own.error", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    printf("opened %d\n", fd);
+    remove_all("traces");
+    record_after();
+    put(fd, OWN_BYTES, 'e');
+}
+
 static void scene_setuid(void)
 {
     emit(1000);
@@ -333,6 +346,7 @@ static const struct {
     {"chroot_closed", scene_chroot_closed},
     {"moved", scene_moved},
     {"removed", scene_removed},
+    {"own_error", scene_own_error},
     {"setuid", scene_setuid},
 };
 

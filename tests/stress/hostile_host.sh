@@ -2,6 +2,7 @@
 # The program that is traced may do what it likes (hostile_host.c, copies/): its own files, descriptors, output and exit code are as they are without tracing,
 # and every event is in the trace or counted as lost.
 set -uo pipefail
+case $BUILD in *asan | *tsan) echo "a sanitizer has descriptors, threads and output of its own"; exit 77 ;; esac
 cd "$TMP" || exit 2
 mkdir -m 700 sessions
 export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
@@ -47,6 +48,7 @@ scene() {
     (cd t && STAVE_OUT=$out exec "$@" "$host" "$name" >../t.out 2>../t.err); traced=$?
   fi
   if [ $untraced = 77 ]; then echo "skip hostile_host: $name: $(cat u.out)"; return; fi
+  case $filter in *u*r*) sort -o u.out u.out; sort -o t.out t.out ;; esac # the numbers may differ in a shared table, and so their order
   [ $untraced = 7 ] || echo "not ok hostile_host: $name: untraced exit $untraced"
   case $name:$filter in # what cannot be: a ring in a folder that is out of reach, a name in a folder of another user
   setuid*) may=loses lines=2 ;; chroot_closed*) may=loses lines=2 ;; removed*) lines=1 ;; chroot:*u*) lines=1 ;; esac
@@ -61,10 +63,10 @@ end_of_output() {
   if [ $? = 0 ]; then echo "ok hostile_host: end of output"; else echo "not ok hostile_host: end of output: exit $(cat t.code), $(cat t.out)"; fi
 }
 end_of_output
-for name in plain closefrom close_range loop dup2 pipe fork moved removed; do scene $name; done
+for name in plain closefrom close_range loop dup2 pipe fork moved removed own_error; do scene $name; done
 # u: unshare; r: close_range with a table of one's own; g: pidfd_getfd
 for filter in r ur; do for name in plain closefrom dup2 pipe; do scene $name $filter; done; done
-scene removed urg; scene removed g; scene moved ur
+scene removed urg; scene removed g; scene own_error ur; scene moved ur; scene fork ur
 if [ -n "$is_root" ]; then
   for name in chroot chroot_closed setuid; do scene $name; done
   scene chroot ur; scene setuid ur
@@ -94,3 +96,45 @@ for on in so a none; do
   copies $on plugin_a plugin "${orders[@]}"
   copies $on plugin plugin_b "${orders[@]}"
 done
+
+# ---- a program that ThreadSanitizer watches ----
+sanitized() {
+  cat >raced.c <<'END'
+#include <pthread.h>
+#include <stave/stave.h>
+#include <stdlib.h>
+static int shared;
+static void *run(void *races)
+{
+    for (int i = 0; i < 3000; i++) {
+        STAVE_SCOPE("host", "watched", "text", "a text that is long enough", "i", i);
+        if (races)
+            shared++;
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    pthread_t t[4];
+    (void)argv;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4; i++)
+            if (pthread_create(&t[i], NULL, run, argc > 1 ? &shared : NULL) != 0)
+                return 1;
+        for (int i = 0; i < 4; i++)
+            pthread_join(t[i], NULL);
+    }
+    return 0;
+}
+END
+  local still=() code races; setarch -R true 2>/dev/null && still=(setarch -R)
+  ${CC:-cc} -g -O1 -fsanitize=thread -I"$SRC/include" raced.c -o raced -L"$BUILD" -lstave -Wl,-rpath,"$BUILD" >cc.log 2>&1 &&
+    TSAN_OPTIONS='' "${still[@]}" ./raced >cc.log 2>&1 || { echo "skip hostile_host: sanitized: no ThreadSanitizer here: $(head -n 1 cc.log)"; return; }
+  export TSAN_OPTIONS=suppressions=$SRC/share/tsan.supp
+  rm -f s.pftrace
+  STAVE_BUFFER=64k STAVE_OUT=s.pftrace "${still[@]}" ./raced >t.out 2>t.err; code=$?
+  STAVE_BUFFER=64k STAVE_OUT=r.pftrace "${still[@]}" ./raced races >t.out 2>r.err; races=$?
+  [ $code = 0 ] && [ ! -s t.err ] && [ "$(counts s.pftrace)" = "36000 0" ] && [ $races = 66 ] && grep -q 'data race' r.err
+  if [ $? = 0 ]; then echo "ok hostile_host: sanitized"; else echo "not ok hostile_host: sanitized: exit $code and $races, $(counts s.pftrace), $(head -n 3 t.err)"; fi
+}
+sanitized

@@ -49,6 +49,7 @@ endif()
 
 # Queries for other engines over what `stave export` writes.
 install(DIRECTORY share/sql DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/stave)
+install(FILES share/tsan.supp DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/stave)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 file(GLOB notes CONFIGURE_DEPENDS README.md CHANGELOG.md)
 install(FILES ${notes} DESTINATION ${CMAKE_INSTALL_DOCDIR})

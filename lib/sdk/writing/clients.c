@@ -31,6 +31,13 @@ void sv_clients_init(struct sv_clients *g, int dir_fd, struct sv_dict *dict,
         .opened = sv_ticks_read(sv_ticks_counter())};
 }
 
+void sv_clients_use_dir(struct sv_clients *g, int dir_fd)
+{
+    g->dir_fd = dir_fd;
+    for (size_t i = 0; i < g->n; i++)
+        g->all[i].files->base_fd = dir_fd;
+}
+
 static void forget(struct sv_clients *g, size_t i)
 {
     sv_client_close(&g->all[i]);
@@ -106,7 +113,8 @@ static int meet(void *ctx, const char *name)
 static void look_for_new(struct sv_clients *g, int64_t now_ns, bool look)
 {
     struct stat st;
-    if (fstat(g->dir_fd, &st) != 0)
+    /* Without a folder in it there is nobody, where the file system counts them: nothing is opened, which would take a number in a shared table. */
+    if (fstat(g->dir_fd, &st) != 0 || st.st_nlink == 2)
         return;
     int64_t changed = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     if (changed == g->dir_changed_ns && !g->has_unknown_dirs && !look &&

@@ -66,8 +66,20 @@ static void close_others(int keep)
             close(fd);
 }
 
+/* ThreadSanitizer, where the library is compiled with it, believes that a number is the same descriptor in all threads. */
+#ifdef __SANITIZE_THREAD__
+#define TABLE_IS_SHARED 1
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define TABLE_IS_SHARED 1
+#endif
+#endif
+
 bool sv_own_table_take(int keep)
 {
+#ifdef TABLE_IS_SHARED
+    return false;
+#endif
     has_own = take_by_range(keep);
     if (!has_own && unshare(CLONE_FILES) == 0) {
         has_own = true;
@@ -106,7 +118,7 @@ bool sv_say_elsewhere(const char *line, size_t len)
     if (!has_own || !p)
         return false;
     if (borrow_stderr()) {
-        ssize_t ignored = write(STDERR_FILENO, line, len);
+        ssize_t ignored = sv_say_may() ? write(STDERR_FILENO, line, len) : 0;
         (void)ignored;
         close(STDERR_FILENO);
         return true;
@@ -128,7 +140,7 @@ void sv_own_table_say(struct sv_process *p)
         return;
     struct sv_quiet quiet;
     sv_quiet_begin(&quiet);
-    ssize_t ignored = write(STDERR_FILENO, p->unsaid, n);
+    ssize_t ignored = sv_say_may() ? write(STDERR_FILENO, p->unsaid, n) : 0;
     (void)ignored;
     sv_quiet_end(&quiet);
 }
