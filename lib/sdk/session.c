@@ -336,15 +336,17 @@ static int join_collector(struct sv_process *p)
     return error;
 }
 
-static int start_collected(struct sv_process *p)
+static int start_collected(struct sv_process *p, bool is_child)
 {
+    char what[SV_PATH_MAX + 32];
     int error = p->collector ? 0 : join_collector(p);
     if (error == 0)
         return 0;
-    sv_say("STAVE_SESSION=%s: %s; tracing is off", collector_dir,
-           error == ESRCH || error == ENOENT ? "no collector runs there"
-           : error == EPERM                  ? "other users have access to the session"
-                                             : strerror(error));
+    snprintf(what, sizeof what, "STAVE_SESSION=%s", collector_dir);
+    say_off(is_child, what,
+            error == ESRCH || error == ENOENT ? "no collector runs there"
+            : error == EPERM                  ? "other users have access to the session"
+                                              : strerror(error));
     return -1;
 }
 
@@ -438,7 +440,7 @@ static bool leave_failed_collector(struct sv_process *p)
 static int start_locked(struct sv_process *p, bool is_child)
 {
     if (plan.is_collected)
-        return start_collected(p);
+        return start_collected(p, is_child);
     if (p->collector) /* a client that was stopped */
         return sv_collector_look(p, true) == SV_COLLECTOR_THERE ? 0 : continue_alone(p);
     if (is_child && collector_dir[0] && !p->session && join_collector(p) == 0)

@@ -92,6 +92,7 @@ enum { SV_MARK_SLICES = 48 };
 struct sv_mark {
     _Atomic uint64_t round, pos;
     _Atomic uint64_t lost_full, lost_nested;
+    uint64_t unused;
     int64_t until_ns;  /* no slice on a named track is later in the output */
     uint32_t n_lanes;  /* at most, of any track */
     uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are recorded */
@@ -185,6 +186,7 @@ struct sv_session_file {
     uint32_t full;    /* enum stave_full */
     _Atomic uint32_t n_rings;
     _Atomic uint64_t names_bytes; /* whole records in `names` */
+    uint64_t unused;
     _Atomic uint64_t lost_output, n_events;
     /* The journal. Round r: marks and bytes[r & 1] are prepared, the output is written, round = r makes it so. A reader
      * believes bytes[round & 1] of the output, and of each ring the newest mark whose round is not past it. */

@@ -116,12 +116,16 @@ static void put_session(struct folder *to, struct section s)
     take_text(&s, f.part, sizeof f.part);
     take_text(&s, f.command, sizeof f.command);
     take_text(&s, f.name, sizeof f.name);
+    take_text(&s, f.more, sizeof f.more);
     f.magic = SV_SESSION_MAGIC;
     f.version = SV_LAYOUT_VERSION;
     f.process.start_ticks = 0;
     f.process.pid_namespace = 0;
     f.n_rings &= 3; /* thousands that are missing take time and show nothing */
     memcpy(to->session, &f, sizeof f);
+    struct sv_ringless page = {0};
+    take(&s, &page, sizeof page);
+    memcpy(to->session + SV_RINGLESS_AT, &page, sizeof page);
 }
 
 static void put_ring(struct folder *to, struct section head, struct section records)

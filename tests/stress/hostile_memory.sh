@@ -57,6 +57,16 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
   inside "becoming another user" "" 7 setuid 1 5000
   # What it may no longer reach is completed by recovery.
   (umask 077; mode=700; inside "becoming another user who may not reach the file" "" 7 setuid 1 5000)
+  # Under a collector: who cannot even become a client counts in the collector's page.
+  rm -rf run ./*.err; mkdir run
+  # shellcheck disable=SC2016
+  unshare -m --propagation private bash -c 'mount -t tmpfs -o size=900K,mode=1777 tmpfs /dev/shm || exit 99
+    "$1" /dev/shm/c run/t.pftrace >col 2>&1 & collector=$!
+    until grep -qs ready col || ! kill -0 $collector; do sleep 0.01; done
+    TMPDIR=/proc/none STAVE_SESSION=/dev/shm/c "$0" workers 40 5000 >out 2>err; code=$?
+    wait $collector && exit $code' "$program" "$BUILD/tests/stress/collector" 2>shell; code=$?
+  law && [ $code = 7 ] && told "lost and counted" && grep -q '"no ring for the thread"' text
+  say $? "900 KB of /dev/shm under a collector" "$(cat law), exit $code, said $(wc -l <err): $(head -n 3 err) $(cat col shell)"
 else
   echo "skip hostile memory: small file systems and another user: needs root and mount namespaces"
 fi
