@@ -188,6 +188,7 @@ struct sv_plan {
     int trigger_signal;
     char trigger_name[128];
     bool with_source;
+    bool is_shared;    /* by STAVE_OUT: other processes have the same name */
     bool is_collected; /* STAVE_SESSION: no output of our own */
 };
 
