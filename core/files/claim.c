@@ -207,36 +207,17 @@ static int clear_part(struct sv_claim *c, struct sv_err *err)
 
 /* ---- taking ---- */
 
-static int64_t ns_of(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-/* Was it written since this process began? */
-static bool is_newer_than_us(const struct stat *st)
-{
-    struct timespec boot, real;
-    int64_t ticks = (int64_t)sv_process_start_ticks((uint32_t)getpid());
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    clock_gettime(CLOCK_REALTIME, &real);
-    int64_t age_ns = ns_of(&boot) - ticks * (1000000000 / sysconf(_SC_CLK_TCK));
-    return ticks == 0 || ns_of(&st->st_ctim) >= ns_of(&real) - age_ns;
-}
-
-static int check_out(struct sv_claim *c, const struct sv_claim_wish *wish, struct sv_err *err)
+static int check_out(const char *out, struct sv_claim_found *f, struct sv_err *err)
 {
     struct stat st;
-    struct sv_claim_found *f = &c->found;
     *f = (struct sv_claim_found){.is_known = true};
-    if (lstat(c->out, &st) != 0)
+    if (lstat(out, &st) != 0)
         return 0; /* what is wrong with its folder shows when the marker is made */
     if (S_ISDIR(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is not a regular file");
-    c->keeps = wish->keeps && S_ISREG(st.st_mode) && is_newer_than_us(&st);
-    if (!c->keeps)
-        *f = sv_claim_see(&st);
+    *f = sv_claim_see(&st);
     return 0;
 }
 
@@ -262,7 +243,10 @@ static int prepare(struct sv_claim *c, const char *out, const struct sv_claim_wi
     c->holder = id_of(wish->pid);
     c->whole_bytes = wish->journals ? 0 : SV_CLAIM_UNKNOWN;
     sv_claim_command_of(c->holder.pid, c->command, sizeof c->command);
-    return check_out(c, wish, err);
+    int code = check_out(out, &c->found, err);
+    int64_t found_ns = c->found.changed_s * 1000000000 + c->found.changed_ns;
+    c->keeps = wish->keep_since_ns && c->found.exists && found_ns >= wish->keep_since_ns;
+    return code;
 }
 
 static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv_err *err)
@@ -366,22 +350,38 @@ static bool is_as_found(const struct sv_claim *c)
     return is_same(&now, &c->found);
 }
 
-bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
+/* OUT with the first number before its suffix that no file has. */
+static bool numbered_name(const char *out, unsigned last, char *to, size_t size)
 {
     char text[16];
-    if (snprintf(to, size, "%s", c->out) >= (int)size)
-        return false;
-    if (!exists(c->out) || is_as_found(c))
-        return true;
-    for (unsigned n = 1; n <= SV_CLAIM_NUMBER_MAX; n++) {
-        snprintf(to, size, "%s", c->out);
+    for (unsigned n = 1; n <= last; n++) {
         snprintf(text, sizeof text, ".%u", n);
-        if (!sv_name_insert(to, size, text))
+        if (snprintf(to, size, "%s", out) >= (int)size || !sv_name_insert(to, size, text))
             return false;
         if (!exists(to))
             return true;
     }
     return false;
+}
+
+bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
+{
+    if (exists(c->out) && !is_as_found(c))
+        return numbered_name(c->out, SV_CLAIM_NUMBER_MAX, to, size);
+    return snprintf(to, size, "%s", c->out) < (int)size;
+}
+
+/* The newest trace has the plain name. Between this and the rename of ours nothing has it, and the marker leads to the growing file. */
+static void rename_found(struct sv_claim *c)
+{
+    while (c->keeps && is_as_found(c) &&
+           numbered_name(c->out, SV_CLAIM_KEPT_MAX, c->kept, sizeof c->kept)) {
+        if (rename_new(c->out, c->kept) == 0)
+            return;
+        if (errno != EEXIST)
+            break;
+    }
+    c->kept[0] = '\0';
 }
 
 static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
@@ -392,11 +392,13 @@ static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
         return sv_err_set(err, SV_EHELD, SV_NO_POS, "another process has claimed it meanwhile");
     if (lstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s has been replaced by another file", from);
+    rename_found(c);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");
         bool replaces = strcmp(to, c->out) == 0 && is_as_found(c);
         if ((replaces ? rename(from, to) : rename_new(from, to)) == 0) {
+            c->has_replaced = replaces && c->found.size > 0 && !c->is_own;
             memcpy(c->out, to, sizeof c->out);
             return 0;
         }

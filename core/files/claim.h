@@ -30,7 +30,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SV_CLAIM_PATH_MAX = 1024, SV_CLAIM_BYTES_MAX = 4096, SV_CLAIM_NUMBER_MAX = 9999 };
+enum {
+    SV_CLAIM_PATH_MAX = 1024,
+    SV_CLAIM_BYTES_MAX = 4096,
+    SV_CLAIM_NUMBER_MAX = 9999,
+    SV_CLAIM_KEPT_MAX =
+        99 /* so many are renamed, the next is replaced: a loop must not fill a disk */
+};
 #define SV_CLAIM_SUFFIX ".session"
 #define SV_PART_SUFFIX  ".part"
 
@@ -60,10 +66,13 @@ struct sv_claim {
     /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
     uint64_t whole_bytes;
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
-    bool
-        keeps; /* a file that this process may have written stays: `found` says that there was none */
     bool has_left; /* sv_claim_take: what a killed process left under this name was moved aside */
-    int fd;        /* the marker, while this process holds it and journals; else -1 */
+    bool keeps;    /* what was found is renamed when this is settled, not replaced */
+    bool is_own;   /* what was found is this process's own, and may go without a word */
+    /* sv_claim_settle: what was found was replaced, or has this name now ("": neither) */
+    bool has_replaced;
+    char kept[SV_CLAIM_PATH_MAX];
+    int fd; /* the marker, while this process holds it and journals; else -1 */
     /* which file the marker is: one that others made since then is not touched */
     struct sv_claim_found file;
 };
@@ -97,7 +106,8 @@ struct sv_claim_wish {
     uint32_t pid;        /* for another process of this machine; 0: this one */
     uint32_t segment;
     bool journals; /* sv_claim_whole() will be called */
-    bool keeps; /* what was written since this process began is not replaced: it may be its own */
+    /* What was finished under the name since then (CLOCK_REALTIME) is not replaced but renamed; 0: it is replaced. */
+    int64_t keep_since_ns;
 };
 
 /* 0; SV_EHELD: another process has it, `err` names it; others: it cannot be made. Messages are to be read after "OUT: ". What a dead

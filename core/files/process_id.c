@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool read_text(const char *path, char *to, size_t size)
@@ -81,6 +82,26 @@ uint64_t sv_process_start_ticks(uint32_t pid)
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t sv_process_job_start_ns(void)
+{
+    const pid_t candidates[] = {getpgrp(), getppid(), getpid()};
+    int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
+    uint64_t ticks = 0;
+    for (int i = 0; i < 3 && ticks == 0; i++)
+        if (candidates[i] > 1 || i == 2) /* whose parent has ended, the first process has adopted */
+            ticks = sv_process_start_ticks((uint32_t)candidates[i]);
+    if (ticks == 0) /* no /proc */
+        return clock_ns(CLOCK_REALTIME);
+    return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_BOOTTIME) - (int64_t)ticks * tick_ns);
 }
 
 static const char machine_id[] = "/etc/machine-id";

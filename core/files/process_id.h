@@ -45,6 +45,9 @@ enum { SV_TIMES_TEXT = 64 };
 bool sv_times_offsets(int64_t *mono_ns, int64_t *boot_ns); /* false: none, or not to be seen */
 bool sv_times_text(char to[static SV_TIMES_TEXT]);
 
+/* When the job of this process began, CLOCK_REALTIME: the leader of its process group, or where that has ended its parent, or itself. */
+int64_t sv_process_job_start_ns(void);
+
 /* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited for. */
 uint64_t sv_process_start_ticks(uint32_t pid);
 

@@ -98,11 +98,38 @@ const char *sv_destination_name(const char *pattern, uint32_t pid, bool is_child
 
 /* ---- the growing name ---- */
 
-bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
-                          struct sv_err *err)
+/* The file that this process finished last. Set by the writer and read before the next one starts. */
+static struct {
+    uint64_t device, inode;
+    bool is_known, has_events;
+} finished;
+
+static void remember_own(const char *path, bool has_events)
 {
-    struct sv_claim_wish wish = {
-        .kind = SV_CLAIM_PROGRAM, .session = dir, .pid = pid, .keeps = sv_is_in_plugin()};
+    struct stat st;
+    finished.is_known = lstat(path, &st) == 0;
+    finished.device = finished.is_known ? st.st_dev : 0;
+    finished.inode = finished.is_known ? st.st_ino : 0;
+    finished.has_events = has_events;
+}
+
+/* A program that starts again under its own name replaces its file; but where STAVE_OUT has chosen the name, only one without events. */
+static void meet_own(struct sv_claim *c)
+{
+    c->is_own = finished.is_known && c->found.exists && c->found.device == finished.device &&
+                c->found.inode == finished.inode;
+    c->keeps &= !c->is_own || finished.has_events;
+}
+
+bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
+                          bool is_shared, struct sv_err *err)
+{
+    enum { COARSE_NS = 20000000 }; /* times of files and of processes are that coarse */
+    struct sv_claim_wish wish = {.kind = SV_CLAIM_PROGRAM,
+                                 .session = dir,
+                                 .pid = pid,
+                                 .keep_since_ns = is_shared ? sv_process_job_start_ns() - COARSE_NS
+                                                            : 0};
     char own[SV_OUT_MAX];
     int code = sv_claim_take(c, out, &wish, err);
     if (code == SV_EHELD && snprintf(own, sizeof own, "%s", out) < (int)sizeof own &&
@@ -110,6 +137,8 @@ bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, con
         sv_err_clear(err);
         code = sv_claim_take(c, own, &wish, err);
     }
+    if (code >= 0)
+        meet_own(c);
     if (code >= 0 && c->has_left)
         sv_say(
             "%s: an earlier program was killed before its trace was complete; to complete it, run: "
@@ -118,15 +147,20 @@ bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, con
     return code >= 0;
 }
 
-int sv_destination_settle(struct sv_claim *c, struct sv_err *err)
+int sv_destination_settle(struct sv_claim *c, bool has_events, struct sv_err *err)
 {
     char wanted[SV_CLAIM_PATH_MAX];
     memcpy(wanted, c->out, sizeof wanted);
     int code = sv_claim_settle(c, err);
+    if (code >= 0)
+        remember_own(c->out, has_events);
     if (code >= 0 && strcmp(wanted, c->out) != 0)
-        sv_say(c->keeps ? "%s was written before by this process: the trace is %s"
-                        : "%s was written by another process meanwhile: the trace is %s",
-               wanted, c->out);
+        sv_say("%s was written by another process meanwhile: the trace is %s", wanted, c->out);
+    else if (code >= 0 && c->kept[0])
+        sv_say("%s: a process of this job has written it before: that trace is now %s", c->out,
+               c->kept);
+    else if (code >= 0 && c->has_replaced)
+        sv_say("%s: the trace of an earlier run was replaced", c->out);
     return code;
 }
 

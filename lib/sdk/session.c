@@ -284,6 +284,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
         return 0;
     if (!copy(&out, p->pattern, sizeof p->pattern))
         return -1;
+    p->is_shared = !o.out;
     struct wish all = {"STAVE_CATEGORIES", "*"};
     if (!copy(has(&cats) ? &cats : &all, p->categories, sizeof p->categories))
         return -1;

@@ -560,7 +560,11 @@ static void settle(struct sv_session_writer *w)
     bool is_whole = !w->failed || (is_file && has_name && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
+<<<<<<< HEAD
     } else if (is_file && is_whole && (!has_name || sv_destination_settle(&w->claim, &err) < 0)) {
+=======
+    } else if (is_file && is_whole && sv_destination_settle(&w->claim, w->written > 0, &err) < 0) {
+>>>>>>> recovery
         keep_unnamed(w, &err);
         return;
     }
@@ -718,7 +722,7 @@ static int open_sink(struct sv_session_writer *w, struct sv_err *err)
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
     /* The marker leads to the session from the first moment on, even if the program is killed now. */
-    if (!sv_destination_claim(&w->claim, w->out, p->pid, p->dir, err))
+    if (!sv_destination_claim(&w->claim, w->out, p->pid, p->dir, w->plan.is_shared, err))
         return SV_EIO;
     memcpy(s->out, w->claim.out, sizeof s->out);
     memcpy(s->part, w->claim.part, sizeof s->part);

@@ -1,7 +1,7 @@
 /* Names of a server's files, and what happens to those of the servers before it.
  *
  * A server that starts has the plain names. What is there already is renamed to the next free number, all files of a run to the
- * same one (batching_trace.3.json, batching_trace_summary.3.csv …). When a living server writes there, the new one puts its process
+ * same one (batching_trace.3.json, batching_trace_summary.3.csv …), those that stave-server makes of them at its end, too. When a living server writes there, the new one puts its process
  * number into its own names instead. */
 #include "serving/growing_file.h"
 #include "serving/tracer.h"
@@ -11,13 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_FILES = 4, NUMBER_MAX = 1000000 };
+enum {
+    N_FILES = 4,         /* that the tracer writes */
+    N_ALL = N_FILES + 2, /* of a run: its plots, and its trace joined with StarPU's */
+    NUMBER_MAX = 1000000
+};
 
-static const char *const names[2][N_FILES] = {
+static const char *const names[2][N_ALL] = {
     [STAVE_SERVING_NAMES_DEFAULT] = {"batching_trace.json", "batching_trace_summary.csv",
-                                     "batching_trace_metrics.csv", "batching_trace.pftrace"},
+                                     "batching_trace_metrics.csv", "batching_trace.pftrace",
+                                     "batching_trace_plots.png", "batching_trace_starpu.pftrace"},
     [STAVE_SERVING_NAMES_NEWER] = {"perfetto_trace.json", "trace.csv", "metrics.csv",
-                                   "trace.pftrace"},
+                                   "trace.pftrace", "trace_plots.png", "trace_starpu.pftrace"},
 };
 
 /* DIR/NAME, with ".NUMBER" before the suffix when it is not 0. */
@@ -37,7 +42,7 @@ static bool any_exists(const char *dir, const char *const *set, uint64_t number,
 {
     char path[SV_SERVING_PATH_MAX];
     *exists = false;
-    for (size_t i = 0; i < N_FILES; i++) {
+    for (size_t i = 0; i < N_ALL; i++) {
         if (!path_of(path, dir, set[i], number))
             return false;
         *exists |= access(path, F_OK) == 0;
@@ -57,7 +62,7 @@ static bool is_in_use(const char *dir, const char *const *set)
 static bool move_all(const char *dir, const char *const *set, uint64_t number)
 {
     char from[SV_SERVING_PATH_MAX], to[SV_SERVING_PATH_MAX];
-    for (size_t i = 0; i < N_FILES; i++) {
+    for (size_t i = 0; i < N_ALL; i++) {
         if (!path_of(from, dir, set[i], 0) || !path_of(to, dir, set[i], number))
             return false;
         if (rename(from, to) != 0 && errno != ENOENT)

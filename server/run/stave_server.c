@@ -8,6 +8,7 @@
 #include "server/run/grpc_front.h"
 
 #include "core/base/mem.h"
+#include "core/files/claim.h"
 #include "net/listen_socket.h"
 
 #include <assert.h>
@@ -99,13 +100,22 @@ static bool wait_child(pid_t pid, int64_t seconds)
     return false;
 }
 
-/* batching_trace_summary.csv → batching_trace_plots.png */
-static void name_plots(const char *csv, char *out, size_t size)
+/* batching_trace_summary.3.csv with "_plots" and ".png" → batching_trace_plots.3.png: the number of a run is in all its names. */
+static void name_beside(const char *path, const char *what, const char *suffix, char *out,
+                        size_t size)
 {
-    size_t n = strlen(csv);
-    n = n > 4 && strcmp(csv + n - 4, ".csv") == 0 ? n - 4 : n;
-    n = n > 8 && memcmp(csv + n - 8, "_summary", 8) == 0 ? n - 8 : n;
-    snprintf(out, size, "%.*s_plots.png", (int)n, csv);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    size_t end = dot ? (size_t)(dot - path) : strlen(path), n = end;
+    while (n > (size_t)(base - path) && path[n - 1] >= '0' && path[n - 1] <= '9')
+        n--;
+    bool has_number = n < end && n > (size_t)(base - path) && path[n - 1] == '.';
+    size_t stem = has_number ? n - 1 : end;
+    int number = (int)(end - stem);
+    const char *digits = path + stem;
+    if (stem > 8 && memcmp(path + stem - 8, "_summary", 8) == 0)
+        stem -= 8;
+    snprintf(out, size, "%.*s%s%.*s%s", (int)stem, path, what, number, digits, suffix);
 }
 
 /* Runs the program stave with these words; false: it failed, or took too long. */
@@ -131,7 +141,7 @@ static bool run_stave(const struct sv_config *c, const char *const *words)
 static void draw_plots(const struct sv_config *c, const char *csv)
 {
     char png[PATH_MAX];
-    name_plots(csv, png, sizeof png);
+    name_beside(csv, "_plots", ".png", png, sizeof png);
     const char *const words[] = {"plot", "batch", "-q", csv, "-o", png, NULL};
     if (run_stave(c, words))
         say("plots: %s\n", png);
@@ -145,13 +155,10 @@ static void draw_plots(const struct sv_config *c, const char *csv)
 static void join_fxt(const struct sv_config *c, const char *fxt, const char *pftrace)
 {
     char joined[PATH_MAX];
-    size_t n = strlen(pftrace);
-    const char *end = strstr(pftrace, ".pftrace");
-    snprintf(joined, sizeof joined, "%.*s_starpu.pftrace", (int)(end ? (size_t)(end - pftrace) : n),
-             pftrace);
+    name_beside(pftrace, "_starpu", ".pftrace", joined, sizeof joined);
     const char *const words[] = {"merge", "-q", "--same-host", "-o", joined, pftrace, fxt, NULL};
     say("fxt:   %s\n", fxt);
-    if (n == 0)
+    if (!pftrace[0])
         return;
     if (run_stave(c, words))
         say("       %s: both on one axis\n", joined);
@@ -187,9 +194,45 @@ static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_
     return 0;
 }
 
+/* A server that was killed has left its trace unfinished. It is completed before the files get their number: one number for a run, plots included. */
+static void complete_earlier(const struct sv_config *c)
+{
+    bool is_newer = strcmp(c->trace_names, "perfetto") == 0;
+    const char *dir = c->trace_output ? c->trace_output : ".";
+    char pftrace[PATH_MAX], csv[PATH_MAX], png[PATH_MAX];
+    struct sv_claim claim;
+    snprintf(pftrace, sizeof pftrace, "%s/%s.pftrace", dir, is_newer ? "trace" : "batching_trace");
+    snprintf(csv, sizeof csv, "%s/%s.csv", dir, is_newer ? "trace" : "batching_trace_summary");
+    if (!c->trace_enabled || sv_claim_read(pftrace, &claim) != SV_CLAIM_THERE ||
+        sv_process_id_state(&claim.holder) != SV_PROCESS_GONE)
+        return;
+    const char *const words[] = {"recover", "-q", pftrace, NULL};
+    if (!run_stave(c, words)) {
+        say("stave-server: the trace of a killed server is not complete: run 'stave recover %s'\n",
+            pftrace);
+        return;
+    }
+    say("recovered the trace of a server that was killed: %s\n", pftrace);
+    name_beside(csv, "_plots", ".png", png, sizeof png);
+    if (c->trace_plots && access(csv, F_OK) == 0 && access(png, F_OK) != 0)
+        draw_plots(c, csv);
+}
+
+/* The files of a run that are there. */
+static void list_files(const char *const *paths, size_t n)
+{
+    const char *head = "trace:";
+    for (size_t i = 0; i < n; i++) {
+        if (!paths[i][0] || access(paths[i], F_OK) != 0)
+            continue;
+        say("%-6s %s\n", head, paths[i]);
+        head = "";
+    }
+}
+
 static void close_trace(struct sv_engine *e)
 {
-    char message[512] = "", csv[PATH_MAX], pftrace[PATH_MAX] = "";
+    char message[512] = "", json[PATH_MAX], csv[PATH_MAX], pftrace[PATH_MAX] = "";
     sv_fxt_find(&e->fxt);
     if (e->trace)
         snprintf(pftrace, sizeof pftrace, "%s",
@@ -200,11 +243,10 @@ static void close_trace(struct sv_engine *e)
         return;
     }
     snprintf(csv, sizeof csv, "%s", stave_serving_file(e->trace, STAVE_SERVING_CSV));
-    say("trace: %s\n", stave_serving_file(e->trace, STAVE_SERVING_JSON));
-    say("       %s\n", csv);
-    say("       %s\n", stave_serving_file(e->trace, STAVE_SERVING_PFTRACE));
+    snprintf(json, sizeof json, "%s", stave_serving_file(e->trace, STAVE_SERVING_JSON));
     if (stave_serving_close(e->trace, message, sizeof message) < 0)
         sv_print(stderr, "stave-server: trace: %s\n", message);
+    list_files((const char *const[]){json, csv, pftrace}, 3); /* now they have their names */
     if (e->fxt.file[0])
         join_fxt(e->config, e->fxt.file, pftrace);
     if (e->config->trace_plots && csv[0])
@@ -271,9 +313,13 @@ static void wait_for_signal(const sigset_t *set)
     int number;
     while (sigwait(set, &number) != 0)
         ;
-    /* A second one ends the program at once. */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    /* A second one ends the program at once. Where it is traced, libstave's handler first ends the trace, or says how to recover it. */
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction now;
+        if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &now) == 0 &&
+            now.sa_handler == SIG_IGN)
+            signal(sig, SIG_DFL);
+    }
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
@@ -309,6 +355,7 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
                     struct sv_listeners *l, const sigset_t *set, struct sv_err *err)
 {
     struct sv_front *front = NULL;
+    complete_earlier(configs[0]);
     int code = open_trace(e, configs[0], err);
     if (code == 0)
         code = sv_engine_open(e, configs, n, err);

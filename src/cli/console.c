@@ -38,8 +38,19 @@ static bool wants_color(const char *choice, int fd)
     return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
 }
 
+/* Help and completions are printed without a check of each word: all of it fits, so that the flush at the end knows why it failed. */
+static void widen_stdout(void)
+{
+    static char buffer[64 << 10];
+    static bool is_done;
+    if (!is_done && !isatty(STDOUT_FILENO))
+        setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    is_done = true;
+}
+
 void sv_console_init(const char *verb, const char *color, bool quiet)
 {
+    widen_stdout();
     console.verb = verb;
     console.quiet = quiet;
     console.color_out = wants_color(color, STDOUT_FILENO);

@@ -416,6 +416,8 @@ int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsi
         close(fd);
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", c->out);
     }
+    struct stat st;
+    bool replaces = !to.path && lstat(free_name, &st) == 0 && st.st_size > 0;
     to.path = to.path ? to.path : free_name;
     int code = merge(fd, &to, how & SV_SPOOL_CHECK, &result, err);
     close(fd);
@@ -424,6 +426,8 @@ int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsi
     if (code < 0)
         return code;
     say(to.path, &result);
+    if (replaces)
+        sv_console_note("%s: the file of an earlier run was replaced", to.path);
     if (!(how & SV_SPOOL_KEEP))
         sv_claim_abandon(c);
     return 0;

@@ -369,6 +369,8 @@ static int settle(struct sv_recorder *r, struct sv_err *err)
     if (strcmp(o->claim.out, r->options->out.path) != 0)
         sv_console_note("%s was written by another process meanwhile: the trace is %s",
                         r->options->out.path, o->claim.out);
+    if (o->claim.has_replaced)
+        sv_console_note("%s: the file of an earlier run was replaced", o->claim.out);
     return 0;
 }
 

@@ -22,7 +22,7 @@ why=$(has 'name="last"' 'order=30' 'order=-5' 'order=7' 'name="level 11"' 'name=
 
 scene source; say $? "source runs"
 why=$(lacks features.c); say $? "no source location unless asked for" "$why"
-STAVE_SOURCE=1 scene source
+rm -f source.pftrace; STAVE_SOURCE=1 scene source
 why=$(has 'tests/stress/features.c' 'scene_source'); say $? "file, function and line" "$why"
 lines=$(grep -o 'line[^ ]*=[0-9]*' text | grep -o '[0-9]*$' | tr '\n' ' ')
 want=$(grep -nE 'STAVE_SCOPE\("c", "outer"|STAVE_INSTANT\("c", "inner"' "$SRC/tests/stress/features.c" | cut -d: -f1 | tr '\n' ' ')

@@ -40,17 +40,10 @@ run_any back_recovered 0 "$STAVE" recover back/a.pftrace
 check back_all test "$(count back/a.pftrace)" = 40000
 
 # ---- a program with libstave, its folder moved; and after chroot() ----
-# held NAME: a program in its folder that has recorded something and waits
-printf '%s\n' '#include <stave/stave.h>' '#include <stdio.h>' '#include <unistd.h>' '#include <string.h>' \
-  'int main(int n, char **a) { for (int i = 0; i < 20000; i++) STAVE_INSTANT("t", "x", "seq", i);' \
-  '  stave_flush(); puts("half"); fflush(stdout); getchar();' \
-  '  if (n > 1 && (chdir(a[1]) != 0 || chroot(".") != 0)) return 9;' \
-  '  for (int i = 0; i < 20000; i++) STAVE_INSTANT("t", "x", "seq", i); return 0; }' >held.c
-${CC:-cc} -I"$SRC/include" -o held held.c -L"$BUILD" -lstave -Wl,-rpath,"$BUILD" || not_ok "a program that is compiled"
 sdk() { # NAME ARG...: the folder NAME is moved in the middle, or the program changes its root
   local d=$1
   mkdir "$1"; mkfifo "$1.in"
-  STAVE_OUT=$1/a.pftrace ./held "${@:2}" <"$1.in" >"$1.out" 2>"$1.err" & pid=$!
+  STAVE_OUT=$1/a.pftrace "$BUILD/tests/stress/held" 20000 "${@:2}" <"$1.in" >"$1.out" 2>"$1.err" & pid=$!
   exec 7>"$1.in"
   until_true 'grep -q half "$d.out"'
   [ $# -gt 1 ] || mv "$1" "$1.moved"

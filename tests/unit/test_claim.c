@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct sv_claim_wish recorder = {.kind = SV_CLAIM_RECORDER, .journals = true};
@@ -577,6 +578,50 @@ TEST(only_what_was_there_is_replaced)
     REQUIRE(sv_claim_settle(&c, &err) == 0);
     CHECK_STR_EQ(test_read_file(out), "theirs");
     CHECK_STR_EQ(test_read_file(in_scratch("t.2.json.gz")), "again");
+}
+
+TEST(what_was_finished_since_is_kept_under_a_number)
+{
+    const char *out = in_scratch("k.json.gz"), *kept = in_scratch("k.1.json.gz");
+    struct sv_claim_wish wish = recorder;
+    struct sv_claim c;
+    struct sv_err err = {0};
+    wish.keep_since_ns = 1; /* anything */
+    test_write_file(out, "first");
+    REQUIRE(sv_claim_take(&c, out, &wish, &err) == 0);
+    CHECK(c.keeps);
+    test_write_file(c.part, "second");
+    REQUIRE(sv_claim_settle(&c, &err) == 0);
+    CHECK_STR_EQ(c.out, out);
+    CHECK_STR_EQ(c.kept, kept);
+    CHECK(!c.has_replaced);
+    CHECK_STR_EQ(test_read_file(out), "second");
+    CHECK_STR_EQ(test_read_file(kept), "first");
+
+    wish.keep_since_ns = INT64_MAX; /* nothing: it is from before */
+    REQUIRE(sv_claim_take(&c, out, &wish, &err) == 0);
+    CHECK(!c.keeps);
+    test_write_file(c.part, "third");
+    REQUIRE(sv_claim_settle(&c, &err) == 0);
+    CHECK(c.has_replaced && !c.kept[0]);
+    CHECK_STR_EQ(test_read_file(out), "third");
+    CHECK(!is_there(in_scratch("k.2.json.gz")));
+}
+
+TEST(a_job_begins_with_its_process_group)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+            job = sv_process_job_start_ns();
+    CHECK(job > 0 && job <= now_ns + 1000000000);
+    pid_t child = fork();
+    if (child == 0) { /* a job of its own, which began later */
+        setpgid(0, 0);
+        _exit(sv_process_job_start_ns() >= job ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* The C library's, but somebody makes a file just before: the moment that no look at the names before it can know of. */

@@ -39,7 +39,7 @@ bool sv_hand_over(void *writer, struct sv_client_files *files)
         return true; /* it stays where it is and finds that this process has exited */
     bool is_file = w->fd < 0;
     if (is_file && (!sv_destination_number(out, sizeof out, files->process.pid) ||
-                    !sv_destination_claim(&claim, out, files->process.pid, home, &err)))
+                    !sv_destination_claim(&claim, out, files->process.pid, home, false, &err)))
         claim.out[0] = claim.part[0] = '\0'; /* recovery finds it in its directory */
     memcpy(s->ticks, mine->ticks, sizeof s->ticks);
     atomic_store(&s->n_ticks, atomic_load(&mine->n_ticks));
