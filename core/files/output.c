@@ -12,6 +12,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/files/file_id.h"
+#include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 
 #include <assert.h>
@@ -279,9 +280,9 @@ static void free_output(struct sv_output *o)
     free(o);
 }
 
-/* A name beside `path` that nobody else has: a hidden file that names its purpose. Created with 0666, so that only the umask
- * decides about the mode. */
-static int open_temporary(struct sv_output *o, struct sv_err *err)
+/* A name beside `path` that nobody else has: a hidden file that names its purpose. Where there is nothing only the umask decides about the mode; a file that
+ * is replaced does not become readable for more than could read it. */
+static int open_temporary(struct sv_output *o, const struct stat *replaced, struct sv_err *err)
 {
     const char *slash = strrchr(o->path, '/');
     const char *base = slash != NULL ? slash + 1 : o->path;
@@ -290,12 +291,13 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
     o->tmp_path = sv_alloc(size);
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
+    mode_t mode = replaced ? 0600 | (replaced->st_mode & 0066) : 0666;
     uint64_t seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 30 ^ (uint64_t)getpid() << 48;
     for (int attempt = 0; attempt < 100; attempt++) {
         seed = sv_mix64(seed + (uint64_t)attempt);
         snprintf(o->tmp_path, size, "%.*s.%.200s.%08x.tmp", folder_len, o->path, base,
                  (unsigned)seed);
-        o->fd = open(o->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o->fd = open(o->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (o->fd >= 0)
             return SV_OK;
         if (errno != EEXIST)
@@ -310,23 +312,23 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
 /* What has the name of a growing file and is this user's is left from before: the holder of the claim has moved aside what counts. */
 static int open_growing(struct sv_output *o, const char *path, struct sv_err *err)
 {
-    enum {
-        FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-        MODE = 0644 /* whatever the umask: recovery believes what nobody else could have written */
-    };
+    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     struct stat st;
+    mode_t mode = sv_recording_mode();
     o->is_kept = o->is_regular = true;
     o->path = sv_strndup(path, strlen(path));
-    o->fd = open(path, FLAGS, MODE);
+    o->fd = open(path, FLAGS, 0600);
     if (o->fd < 0 && errno == EEXIST) {
         if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
             return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is not a file of yours",
                               path);
         unlink(path);
-        o->fd = open(path, FLAGS, MODE);
+        o->fd = open(path, FLAGS, 0600);
     }
     if (o->fd < 0)
         return sv_err_sys(err, "cannot create");
+    if (mode != 0600 && fchmod(o->fd, mode) != 0)
+        errno = 0; /* it stays private */
     o->fd = sv_file_id_move_up(o->fd); /* other people's programs have the low numbers */
     o->id = sv_file_id_of(o->fd);
     return SV_OK;
@@ -353,7 +355,7 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
     if (o->path == NULL)
         o->path = sv_strndup(path, strlen(path));
     if (mode == SV_OUTPUT_RENAME && o->is_regular)
-        return open_temporary(o, err);
+        return open_temporary(o, exists ? &st : NULL, err);
     o->fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
     return o->fd >= 0 ? SV_OK : sv_err_sys(err, "%.300s: cannot create", path);
 }

@@ -128,8 +128,9 @@ bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, con
     struct sv_claim_wish wish = {.kind = SV_CLAIM_PROGRAM,
                                  .session = dir,
                                  .pid = pid,
-                                 .keep_since_ns = is_shared ? sv_process_job_start_ns() - COARSE_NS
-                                                            : 0};
+                                 .keep_since_ns = is_shared || sv_is_in_plugin()
+                                                      ? sv_process_job_start_ns() - COARSE_NS
+                                                      : 0};
     char own[SV_OUT_MAX];
     int code = sv_claim_take(c, out, &wish, err);
     if (code == SV_EHELD && snprintf(own, sizeof own, "%s", out) < (int)sizeof own &&

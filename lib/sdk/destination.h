@@ -21,7 +21,7 @@ const char *sv_destination_name(const char *pattern, uint32_t pid, bool is_child
 bool sv_destination_number(char *path, size_t size, uint32_t value); /* before the suffix */
 
 /* Claims the name for the session `dir`: see core/files/claim.h. When another process has it, the pid is put before the suffix.
- * `is_shared`: other processes of this job may have the same name (STAVE_OUT); what they have finished is kept under a number. */
+ * `is_shared`: other processes of this job may have the same name (STAVE_OUT), as other copies of the library in this one do; what they have finished is kept under a number. */
 bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
                           bool is_shared, struct sv_err *err);
 int sv_destination_settle(

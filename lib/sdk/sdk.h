@@ -226,13 +226,8 @@ struct sv_plan {
     int trigger_signal;
     char trigger_name[128];
     bool with_source;
-<<<<<<< HEAD
-    bool is_collected;   /* STAVE_SESSION: no output of our own */
-    bool by_environment; /* STAVE_OUT: other copies of the library in this process have it, too */
-=======
-    bool is_shared;    /* by STAVE_OUT: other processes have the same name */
+    bool is_shared;    /* by STAVE_OUT: other processes and other copies of the library have it, too */
     bool is_collected; /* STAVE_SESSION: no output of our own */
->>>>>>> recovery
 };
 
 void sv_control_lock(struct sv_process *p);

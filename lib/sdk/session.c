@@ -273,7 +273,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
     struct wish out = wish(o.out, "STAVE_OUT"), cats = wish(o.categories, "STAVE_CATEGORIES");
     struct wish compress = wish(o.compress, "STAVE_COMPRESS");
     struct wish join = wish(NULL, "STAVE_SESSION");
-    p->by_environment = !o.out;
+    p->is_shared = !o.out;
     if (!o.out && has(&join)) { /* a collector writes, wherever it likes */
         p->is_collected = true;
         if (!copy(&join, collector_dir, sizeof collector_dir - 64))
@@ -284,7 +284,6 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
         return 0;
     if (!copy(&out, p->pattern, sizeof p->pattern))
         return -1;
-    p->is_shared = !o.out;
     struct wish all = {"STAVE_CATEGORIES", "*"};
     if (!copy(has(&cats) ? &cats : &all, p->categories, sizeof p->categories))
         return -1;
@@ -357,7 +356,7 @@ static bool join_copy(struct sv_process *p)
     char out[SV_OUT_MAX];
     struct sv_claim c;
     struct sv_process_id self = sv_process_id_self();
-    if (!plan.by_environment || p->session || !joins(&plan) || sv_stream_is(plan.pattern) ||
+    if (!plan.is_shared || p->session || !joins(&plan) || sv_stream_is(plan.pattern) ||
         sv_destination_name(plan.pattern, p->pid, false, out, sizeof out) != NULL ||
         sv_claim_read(out, &c) != SV_CLAIM_THERE || !sv_process_id_equal(&c.holder, &self) ||
         !c.session[0] || !sv_collector_reads(c.session))

@@ -560,11 +560,8 @@ static void settle(struct sv_session_writer *w)
     bool is_whole = !w->failed || (is_file && has_name && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-<<<<<<< HEAD
-    } else if (is_file && is_whole && (!has_name || sv_destination_settle(&w->claim, &err) < 0)) {
-=======
-    } else if (is_file && is_whole && sv_destination_settle(&w->claim, w->written > 0, &err) < 0) {
->>>>>>> recovery
+    } else if (is_file && is_whole &&
+               (!has_name || sv_destination_settle(&w->claim, w->written > 0, &err) < 0)) {
         keep_unnamed(w, &err);
         return;
     }

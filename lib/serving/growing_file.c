@@ -1,6 +1,7 @@
 /* Growing files: pwrite over the closing bytes. Used by the tracer's writing thread. */
 #include "serving/growing_file.h"
 
+#include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 bool sv_growing_open(struct sv_growing_file *f, const char *path, const char *closing)
 {
     *f = (struct sv_growing_file){.fd = -1, .closing = closing};
-    int fd = sv_trusted_target(path) ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
+    int fd = sv_trusted_target(path) ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, sv_recording_mode())
+                                     : -1;
     if (fd < 0)
         return false;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 || ftruncate(fd, 0) != 0) {

@@ -7,6 +7,7 @@
 #include "cmd/commands.h"
 #include "core/files/claim.h"
 #include "core/files/peer.h"
+#include "core/files/recording_mode.h"
 #include "files/open.h"
 #include "listen/address.h"
 #include "listen/otlp.h"
@@ -39,7 +40,7 @@ enum {
 
 struct listen_options {
     struct sv_output_choice out;
-    const char *token, *user;
+    const char *token, *user, *mode;
     uint64_t senders; /* end after so many; 0: until a signal */
     uint64_t spool_limit;
     bool otlp;
@@ -553,9 +554,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                           "--user: expected numbers of users with commas between them, or 'any', "
                           "not '%.100s'",
                           o->user);
-    code = sv_check_output(&o->out, err);
+    code = sv_recording_option(o->mode, err);
+    if (code >= 0)
+        code = sv_check_output(&o->out, err);
     if (code < 0)
         return code;
+    sv_recording_umask();
     struct listener l = {
         .token = o->token, .user = o->user, .greeted_max = count_places(), .address = {.fd = -1}};
     struct sigaction act = {.sa_handler = on_signal};
@@ -599,6 +603,7 @@ static const struct sv_option options[] = {
      "of "
      "every user); without it and without --token only those of this user and root",
      NULL},
+    SV_RECORDING_MODE_OPTION(struct listen_options, mode),
     {0, "spool-limit", "BYTES", SV_OPT_BYTES, offsetof(struct listen_options, spool_limit),
      "maximum size of OUT.part (default 16G); later events are counted as lost", NULL},
     {0},

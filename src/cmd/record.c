@@ -1,6 +1,9 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
 #include "cli/yaml.h"
 #include "cmd/commands.h"
+#include "core/files/recording_mode.h"
+#include "record/owner.h"
+#include "record/parts.h"
 #include "record/recorder.h"
 #include "record/sample/procfs.h"
 #include "record/spool/defer.h"
@@ -46,12 +49,41 @@ static int take_place(struct sv_recorder *r, struct sv_record_options *o,
     return code;
 }
 
+/* What is complete, to the user for whom root recorded. */
+static void give_files(const struct sv_record_owner *owner, const struct sv_record_options *o,
+                       const struct sv_recorder *r, const struct sv_record_place *place)
+{
+    char path[1400];
+    sv_record_owner_give(owner, place->trace);
+    for (uint32_t i = r->first_part; r->first_part && i <= r->n_parts; i++) {
+        sv_parts_name(place->trace, i, path, sizeof path);
+        sv_record_owner_give(owner, path);
+    }
+    if (o->detach) {
+        snprintf(path, sizeof path, "%s.log", o->out.path);
+        sv_record_owner_give(owner, path);
+    }
+    if (o->use.copy_output) {
+        sv_record_owner_give(owner, place->out_log);
+        sv_record_owner_give(owner, place->err_log);
+    }
+    if (o->use.archive)
+        sv_record_owner_give(owner, place->archive);
+    if (place->folder[0])
+        sv_record_owner_give_folder(owner, place->folder);
+}
+
 static int record_to_place(struct sv_record_options *o, const struct sv_words *operands,
                            struct sv_err *err)
 {
     char path[SV_CLAIM_PATH_MAX];
     struct sv_record_place place = {0};
-    struct sv_recorder r = {.options = o, .command = operands, .word = -1, .copies = {-1, -1}};
+    struct sv_recorder r = {.options = o,
+                            .command = operands,
+                            .word = -1,
+                            .copies = {-1, -1},
+                            .umask = sv_recording_umask()};
+    struct sv_record_owner owner = sv_record_owner_find(o);
     if (o->detach) {
         bool is_parent;
         int code = sv_record_detach(&r.word, &is_parent, err);
@@ -71,6 +103,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     int copied = sv_copy_close(&r, err);
     snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
     int packed = code < 0 ? code : sv_record_package(o, &place, r.first_part, r.n_parts, err);
+    give_files(&owner, o, &r, &place);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 
@@ -90,7 +123,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (operands->n > 0 && joins)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "a command cannot be combined with -p, --comm or --cgroup");
-    if (sv_record_sync_check(o, err) < 0)
+    if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
     if (!o->out.path && !o->use.out_dir)
         o->out.path = default_path(operands, path);
@@ -127,6 +160,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
 
 static const struct sv_option record_options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
+    SV_RECORDING_MODE_OPTION(struct sv_record_options, mode),
     {'p', "pid", "PID", SV_OPT_LIST, AT(pids),
      "record this running process, its threads and descendants; may be given several times", NULL},
     {0, "comm", "NAME", SV_OPT_TEXT, AT(comm),

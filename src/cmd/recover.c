@@ -4,6 +4,7 @@
 #include "cmd/recover_join.h"
 #include "core/base/mem.h"
 #include "core/files/out_name.h"
+#include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 #include "listen/spool.h"
 
@@ -586,6 +587,7 @@ static int recover(const struct recover *r, const struct sv_words *operands, str
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct recover *r = options;
+    sv_recording_umask();
     int code = recover(r, operands, err);
     sv_words_free(&r->discard);
     return code;

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "core/base/buf.h"
 #include "core/base/mem.h"
+#include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 #include "files/beside.h"
 #include "files/unpack.h"
@@ -39,9 +40,24 @@ int sv_err_in_file(struct sv_err *err, const char *path)
     return err->code;
 }
 
+int sv_recording_option(const char *mode, struct sv_err *err)
+{
+    mode_t ignored;
+    if (!mode)
+        return 0;
+    if (!sv_recording_mode_parse(mode, &ignored))
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "--mode: expected 0600, 0640 or 0644 (reading for others, never writing), "
+            "not '%.100s'",
+            mode);
+    return setenv("STAVE_MODE", mode, 1) == 0 ? 0 : sv_err_sys(err, "--mode");
+}
+
 int sv_open_log(const char *path, struct sv_err *err)
 {
-    int fd = sv_trusted_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, SV_TRUST_OWN, 0644);
+    int fd = sv_trusted_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, SV_TRUST_OWN,
+                             sv_recording_mode());
     if (fd >= 0)
         return fd;
     struct stat st;

@@ -78,6 +78,16 @@ extern const struct sv_word_list sv_format_lists[];
             "a variant of the format: {dialects}", "{dialects}"                            \
     }
 
+/* `--mode` of commands that record: who may read their files (core/files/recording_mode.h). */
+#define SV_RECORDING_MODE_OPTION(type, member)                                                     \
+    {                                                                                              \
+        0, "mode", "MODE", SV_OPT_TEXT, offsetof(type, member),                                    \
+            "who may read what is recorded: 0600 (default), 0640 or 0644; others can never write", \
+            "0600 0640 0644"                                                                       \
+    }
+/* Checks it (NULL: not given) and makes it hold for this process and what it starts. */
+int sv_recording_option(const char *mode, struct sv_err *err);
+
 /* `--from FORMAT`, or under another name where --from means something else. */
 #define SV_INPUT_OPTIONS_AS(type, name, field)                              \
     {0,                                                                     \

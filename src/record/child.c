@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int
 {
     char byte;
     sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+    umask(r->umask);
     if (read(go, &byte, 1) <= 0)
         _exit(EXIT_NOT_RUNNABLE); /* the recorder gave up */
     close(go);

@@ -27,7 +27,7 @@ struct sv_record_options {
     struct sv_words pids;
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
-        *stacks, *offcpu_min;
+        *stacks, *offcpu_min, *mode;
     uint64_t ring_bytes, max_bytes;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
@@ -54,6 +54,7 @@ struct sv_recorder {
     struct sv_parts *parts; /* --rotate, --last; NULL */
     uint32_t first_part,
         n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
+    mode_t umask;   /* of the command: the recorder has one that keeps its files private */
     int n_triggers; /* SIGUSR1 that were not answered yet */
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */

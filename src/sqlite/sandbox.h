@@ -13,9 +13,9 @@
 #ifndef SV_SQLITE_SANDBOX_H
 #define SV_SQLITE_SANDBOX_H
 
-#ifdef SV_HAVE_SQLITE
 #include "core/base/buf.h"
 
+#ifdef SV_HAVE_SQLITE
 #include <sqlite3.h>
 
 /* Views that statements of one connection may make: SQLite resolves a chain of views by recursion. */

@@ -50,7 +50,7 @@ static int take_end(struct sv_rows_sink *r, struct sv_err *err)
 
 static const struct sv_trace *make_trace(void)
 {
-    struct gen g;
+    static struct gen g; /* with its dictionary, until the program ends */
     struct sv_err err;
     sv_err_clear(&err);
     gen_make(&g,
@@ -61,7 +61,7 @@ static const struct sv_trace *make_trace(void)
     struct sv_trace *t = sv_trace_new(g.dict, NULL, 0);
     if (gen_push(&g, sv_trace_sink(t), &err) < 0)
         abort();
-    return t; /* with its dictionary, until the program ends */
+    return t;
 }
 
 static int run(struct sv_sql *q, const char *sql, struct sv_err *err)

@@ -138,6 +138,50 @@ for _ in $(seq 600); do grep -qs ready said && break; sleep 0.05; done
 "$hostile" session col/2-a lanes 10; chown -R 65534 col/2-a; STAVE_SESSION=$PWD/col "$BUILD/tests/stress/lossy" 10 exit >out 2>>err; wait $collector
 [ $? = 0 ] && grep -q '^1 processes' said && grep -q 'finding: a client is not read' said && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" = 10 ]; say $? "a collector refuses a client of another user"
 
+# ---- who may read what is recorded ----
+# private FILE…: all are there, and root's only
+private() { local f; for f in "$@"; do [ "$(stat -c %a "$f")" = 600 ] || { stat -c '%a %n' "$f" >>err; return 1; }; done; }
+until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
+umask 022; mkdir modes; cd modes || exit 2
+lossy=$BUILD/tests/stress/lossy
+STAVE_OUT=p.pftrace "$lossy" 10 exit >out 2>err; private p.pftrace; say $? "a trace of a program"
+STAVE_OUT=p.json "$lossy" 10 exit >out 2>err; private p.json; say $? "as JSON"
+STAVE_OUT=k.pftrace "$lossy" 100 kill >out 2>err; private k.pftrace.part k.pftrace.session; say $? "what a killed program leaves"
+recover k.pftrace; [ $? = 0 ] && private k.pftrace; say $? "and what is recovered of it"
+STAVE_OUT=e.pftrace STAVE_MODE=0644 "$lossy" 10 exit >out 2>err; [ "$(stat -c %a e.pftrace)" = 644 ]; say $? "STAVE_MODE opens it"
+STAVE_OUT=e2.pftrace STAVE_MODE=0666 "$lossy" 10 exit >out 2>err; private e2.pftrace; say $? "but not for writing"
+if "$BUILD/tests/stress/serving_calls" server golden >out 2>err; then private server/batching_trace*; say $? "files of a traced server"; fi
+# shellcheck disable=SC2086 # words
+stave record $light --copy-output --archive -o r.pftrace -- sh -c 'umask; touch made'; private r.pftrace r.stdout.log r.stderr.log r.tar.zst; say $? "a recording, its logs and its archive"
+[ "$(stat -c %a made)" = 644 ] && grep -qx 0022 r.stdout.log; say $? "the recorded command has its own umask"
+# shellcheck disable=SC2086 # words
+stave record $light --mode 0640 -o r2.pftrace -- true; [ $? = 0 ] && [ "$(stat -c %a r2.pftrace)" = 640 ]; say $? "--mode opens it"
+# shellcheck disable=SC2086 # words
+stave record $light --mode 0666 -o r3.pftrace -- true; [ $? = 2 ] && [ ! -e r3.pftrace ] && grep -q 'never writing' err; say $? "but not for writing"
+# shellcheck disable=SC2086 # words
+stave record $light -o r.json -- true; private r.json; say $? "a recording as JSON"
+# shellcheck disable=SC2086 # words
+stave record $light --out-dir runs -- true; [ $? = 0 ] && private runs/*/*.pftrace; say $? "a folder of a run"
+mkfifo go
+# shellcheck disable=SC2086 # words
+"$STAVE" record $light -o grow.pftrace -- cat go >out 2>err & recorder=$!
+until_true '[ -s grow.pftrace.part ]'; private grow.pftrace.part grow.pftrace.session; say $? "a recording while it grows"
+echo >go; wait $recorder
+"$STAVE" listen "unix:$PWD/l" -o l.pftrace 2>err & listener=$!
+until_true '[ -S l ]'; until_true '[ -e l.pftrace.part ]'; private l.pftrace.part l.pftrace.session l; say $? "what a listener has received"
+STAVE_OUT="unix:$PWD/l" "$lossy" 10 exit >out 2>>err; kill $listener; wait $listener; private l.pftrace; say $? "and its trace"
+STAVE_OUT="unix:$PWD/gone" STAVE_STREAM_FILE=unsent.pftrace "$lossy" 10 exit >out 2>err; [ ! -e unsent.pftrace ] || private unsent.pftrace; say $? "what no listener took"
+stave convert r.pftrace -o c.json; [ "$(stat -c %a c.json)" = 644 ]; say $? "what is made from a trace follows the umask"
+chmod 600 c.json; stave convert r.pftrace -o c.json; private c.json; say $? "but a private file that is replaced stays private"
+SUDO_UID=65534 SUDO_GID=65534 stave record $light --copy-output -o s.pftrace -- true; [ "$(stat -c '%u %a' s.pftrace s.stdout.log | sort -u)" = "65534 600" ]; say $? "with sudo the trace is the caller's"
+setpriv --reuid 65534 --regid 65534 --clear-groups sleep 300 & sleeper=$!
+until_true '[ "$(stat -c %u /proc/$sleeper)" = 65534 ]'
+# shellcheck disable=SC2086 # words
+"$STAVE" record $light -o q.pftrace -p $sleeper >out 2>err & recorder=$!
+until_true '"$STAVE" status | grep -q q.pftrace'; "$STAVE" stop $recorder >out 2>>err; wait $recorder; kill $sleeper
+[ "$(stat -c '%u %a' q.pftrace)" = "65534 600" ]; say $? "a recording of another user's process is his"
+cd "$here" || exit 2
+
 # ---- and what is one's own works ----
 cp "$STAVE" "$hostile" shared/; mkdir -m 777 shared/work
 nobody sh -c "cd shared/work && ../hostile session own lanes 10 && ../stave recover own -o own.pftrace" >out 2>err; [ $? = 0 ] && [ "$(stat -c %u shared/work/own.pftrace)" = 65534 ] && [ ! -e shared/work/own ]; say $? "another user recovers what is his"

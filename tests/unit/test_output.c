@@ -192,7 +192,7 @@ TEST(a_growing_file_is_new_and_stays)
     sv_output_discard(o);
     CHECK_STR_EQ(test_read_file(part), "one two");
     REQUIRE(stat(part, &st) == 0);
-    CHECK_UINT_EQ(st.st_mode & 0777, 0644);
+    CHECK_UINT_EQ(st.st_mode & 0777, 0600);
     CHECK_STR_EQ(test_read_file(victim), "precious");
 
     REQUIRE(sv_output_open_at(part, 4, &o, &err) == SV_OK);
@@ -205,6 +205,59 @@ TEST(a_growing_file_is_new_and_stays)
     CHECK_INT_EQ(sv_output_open_at(part, 0, &o, NULL), SV_EIO);
     CHECK_STR_EQ(test_read_file(victim), "precious");
     CHECK(stat(part, &st) == 0);
+}
+
+static unsigned grown_mode(const char *wanted)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    struct stat st = {0};
+    const char *part = test_scratch("mode.part");
+    setenv("STAVE_MODE", wanted, 1);
+    REQUIRE(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) == SV_OK);
+    sv_output_discard(o);
+    CHECK(stat(part, &st) == 0);
+    return st.st_mode & 0777;
+}
+
+TEST(modes_of_recordings)
+{
+    static const struct {
+        const char *text;
+        unsigned mode;
+    } rows[] = {{"0600", 0600}, {"0640", 0640}, {"644", 0644}, {"0666", 0600}, {"0664", 0600},
+                {"0400", 0600}, {"0755", 0600}, {"", 0600},    {"x", 0600},    {"0644 ", 0600}};
+    umask(077); /* what was asked for holds all the same */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CONTEXT("%s", rows[i].text);
+        CHECK_UINT_EQ(grown_mode(rows[i].text), rows[i].mode);
+    }
+}
+
+TEST(a_replaced_file_is_not_opened_to_others)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    struct stat st;
+    static const struct {
+        mode_t before, mask, after;
+    } rows[] = {{0600, 022, 0600},
+                {0640, 022, 0640},
+                {0644, 077, 0600},
+                {0666, 022, 0644},
+                {0400, 022, 0600}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = test_scratch("replaced");
+        umask(022);
+        test_write_file(path, "old");
+        REQUIRE(chmod(path, rows[i].before) == 0);
+        umask(rows[i].mask);
+        REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
+        REQUIRE(sv_output_close(o, &err) == SV_OK);
+        REQUIRE(stat(path, &st) == 0);
+        CHECK_UINT_EQ(st.st_mode & 0777, rows[i].after);
+        unlink(path);
+    }
 }
 
 static size_t fill(struct sv_output *o)

@@ -11,6 +11,7 @@
 #include "core/base/json_scan.h"
 #include "core/chrome/ferrum.h"
 #include "core/files/out_name.h"
+#include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 #include "sdk/say.h"
 
@@ -143,9 +144,10 @@ static int lock_tail(struct stave_trace_writer *w)
 /* A descriptor or -1 with errno. */
 static int open_file(const char *path, int flags, struct stat *st)
 {
-    int fd = sv_trusted_target(path)
-                 ? open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, 0666)
-                 : -1;
+    int fd =
+        sv_trusted_target(path)
+            ? open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, sv_recording_mode())
+            : -1;
     if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))) {
         close(fd);
         errno = ESPIPE;

@@ -93,10 +93,10 @@ static bool copy(int from, int to, uint64_t bytes)
 static bool write_again(const struct sv_session_writer *w, uint64_t bytes)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
-    int fd = open(w->part, FLAGS, 0644);
+    int fd = open(w->part, FLAGS, 0600);
     if (fd < 0 && errno == ENOENT) {
         make_folders(w->part);
-        fd = open(w->part, FLAGS, 0644);
+        fd = open(w->part, FLAGS, 0600);
     }
     if (fd < 0)
         return false;

@@ -9,6 +9,7 @@
 #include "sdk/writer.h"
 
 #include "core/files/peer.h"
+#include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 #include "core/stream/writer.h"
 #include "sdk/destination.h"
@@ -325,7 +326,7 @@ static void use(struct sv_session_writer *w, int fd)
 static int open_unsent(const struct sv_session_writer *w, bool is_new)
 {
     int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
-    return open(w->unsent, is_new ? flags | O_CREAT | O_EXCL : flags, 0600);
+    return open(w->unsent, is_new ? flags | O_CREAT | O_EXCL : flags, sv_recording_mode());
 }
 
 /* The program may have closed it: then by its name, if that is still the same file. */
