@@ -103,7 +103,7 @@ for verb in info validate cat; do
   run_any "xplane_$verb" 3 "$STAVE" $verb xplane.pb
   check "xplane_${verb}_says_what_converts" sh -c '[ "$(wc -l <"$0")" = 1 ] && grep -q "XSpace.*xprof" "$0"' "xplane_$verb.err"
 done
-for i in 1 2 3 4 5 6 7 8 9; do printf '\n\007\022\005hello'; done >no_trace.pb
+for _ in 1 2 3 4 5 6 7 8 9; do printf '\n\007\022\005hello'; done >no_trace.pb
 run_any no_trace 3 "$STAVE" convert no_trace.pb -o none.json
 check no_trace_says_where sh -c '[ "$(wc -l <no_trace.err)" = 1 ] && grep -q "byte 0: .*no trace" no_trace.err && ! test -e none.json'
 run_any no_trace_info 3 "$STAVE" info no_trace.pb
