@@ -8,6 +8,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/base/sort.h"
+#include "model/ranks.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -489,6 +490,20 @@ static void find_devices(struct sv_gpu_making *m)
     free_gathered(&g);
 }
 
+static void find_ranks(struct sv_gpu_report *r)
+{
+    bool *is_known = sv_alloc(r->n_devices + 1);
+    for (size_t i = 0; i < r->n_devices; i++)
+        r->devices[i].rank = -1;
+    for (size_t i = 0; i < r->n_streams; i++) {
+        struct sv_gpu_device *d = &r->devices[r->streams[i].device];
+        int64_t rank = sv_rank_of_track(r->trace, r->streams[i].track);
+        d->rank = !is_known[r->streams[i].device] || d->rank == rank ? rank : -1;
+        is_known[r->streams[i].device] = true;
+    }
+    free(is_known);
+}
+
 void sv_gpu_report_make(struct sv_gpu_report *r, const struct sv_trace *t, const char *steps)
 {
     struct sv_gpu_making m = {.r = r, .t = t};
@@ -501,6 +516,7 @@ void sv_gpu_report_make(struct sv_gpu_report *r, const struct sv_trace *t, const
     sv_launches_init(&m.launches, t);
     find_devices(&m);
     find_groups(&m);
+    find_ranks(r);
     sv_gpu_find_gaps(&m);
     sv_gpu_find_memory(&m);
     sv_gpu_divide_steps(&m, steps);

@@ -54,6 +54,7 @@ struct sv_gpu_device {
     uint32_t space;
     sv_track track; /* of its first work, or of the device itself */
     sv_str name;    /* 0: none */
+    int64_t rank;   /* of its streams; -1: not known, or of several */
     struct sv_spans sets[SV_N_GPU_KINDS], busy;
     uint64_t n_kernels, n_copies, n_sets;
     int64_t first_ns, last_ns, busy_ns, kinds_ns[SV_N_GPU_KINDS];

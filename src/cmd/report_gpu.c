@@ -8,7 +8,6 @@
 #include "cmd/subjects.h"
 #include "core/base/buf.h"
 #include "core/base/sat.h"
-#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -84,23 +83,6 @@ static void times(struct cells *c, const struct sv_gpu_times *t)
         "max_ns", "max", SV_UNIT_NS                                       \
     }
 
-/* Of the device's streams; -1: not known, or of several. */
-static int64_t device_rank(const struct sv_gpu_report *r, size_t device)
-{
-    int64_t rank = -1;
-    bool is_first = true;
-    for (size_t i = 0; i < r->n_streams; i++) {
-        if (r->streams[i].device != device)
-            continue;
-        int64_t of_stream = sv_rank_of_track(r->trace, r->streams[i].track);
-        if (!is_first && of_stream != rank)
-            return -1;
-        rank = of_stream;
-        is_first = false;
-    }
-    return rank;
-}
-
 /* "GPU 0 A100", with its rank, or with its machine when there are several. */
 static const char *device_name(const struct sv_gpu_report *r, size_t i)
 {
@@ -111,9 +93,8 @@ static const char *device_name(const struct sv_gpu_report *r, size_t i)
                                own.bytes)
             : d->number < 0 ? snprintf(name, sizeof name, "GPU")
                             : snprintf(name, sizeof name, "GPU %" PRId64, d->number);
-    int64_t rank = device_rank(r, i);
-    if (rank >= 0)
-        snprintf(name + n, sizeof name - (size_t)n, " (rank %" PRId64 ")", rank);
+    if (d->rank >= 0)
+        snprintf(name + n, sizeof name - (size_t)n, " (rank %" PRId64 ")", d->rank);
     else if (d->space)
         snprintf(name + n, sizeof name - (size_t)n, " (machine %u)", d->space);
     return name;

@@ -59,7 +59,7 @@ survives() { # every cut and every changed byte: an answer, never a crash
     { head -c "$i" seed.sbt; printf '\377'; tail -c +$((i + 2)) seed.sbt; } >changed.sbt
     for f in cut changed; do
       "$STAVE" convert -q --from sbt $f.sbt --to text -o - >/dev/null 2>&1; code=$?
-      [ $code -le 4 ] || { echo "$f at $i: exit $code"; return 1; }
+      [ $code -le 5 ] || { echo "$f at $i: exit $code"; return 1; }
     done
   done
 }

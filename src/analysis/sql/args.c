@@ -180,11 +180,14 @@ bool sv_sql_has_args(struct sv_sql *q, uint32_t handle)
 {
     size_t n;
     bool found = false;
+    if (handle == q->args_of) /* a join asks for each argument of a slice */
+        return q->has_args;
     const struct sv_arg *args = sv_trace_args(q->trace, handle, q->scratch, &n);
     for (const struct sv_arg *a = args, *end = args + n; a < end && !found; a = sv_arg_next(a))
         found = is_shown(a->type) && !(is_container(a->type) && a->size == 0);
     sv_batch_reset(q->scratch);
-    return found;
+    q->args_of = handle;
+    return q->has_args = found;
 }
 
 /* ---- facts about tracks as arguments ---- */

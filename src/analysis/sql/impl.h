@@ -54,8 +54,11 @@ struct sv_sql {
     struct sv_buf text;       /* a key or value under construction */
     /* Threads and processes. [0] is unused, [1] is the idle one, so the number that SQL shows (utid, upid) is one less. */
     struct sv_sql_task *threads, *processes;
-    uint32_t *thread_of, *process_of;       /* by track: what it belongs to; 0: none */
-    uint32_t n_threads, n_processes;        /* including [0] */
+    uint32_t *thread_of, *process_of; /* by track: what it belongs to; 0: none */
+    uint32_t n_threads, n_processes;  /* including [0] */
+    uint32_t *by_tid;                 /* threads, by tid and then by number, from [1] on */
+    uint32_t args_of;                 /* the last handle that sv_sql_has_args() looked at */
+    bool has_args;
     uint32_t *by_thread, *by_process;       /* tracks, grouped by thread and by process … */
     uint32_t *thread_first, *process_first; /* … and where each group begins; one more at the end */
     uint32_t *spaces, n_spaces;             /* machines */

@@ -205,6 +205,7 @@ void sv_sql_close(struct sv_sql *q)
     free(q->processes);
     free(q->thread_of);
     free(q->process_of);
+    free(q->by_tid);
     free(q->by_thread);
     free(q->by_process);
     free(q->thread_first);

@@ -8,6 +8,7 @@
 #ifdef SV_HAVE_SQLITE
 #include "analysis/sql/impl.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,15 @@ static uint32_t *main_threads(const struct sv_sql *q)
     return numbers;
 }
 
+static int compare_tids(const void *a, const void *b, void *ctx)
+{
+    const struct sv_sql *q = ctx;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (q->threads[x].id != q->threads[y].id)
+        return q->threads[x].id < q->threads[y].id ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
 static void number_processes(struct sv_sql *q, uint32_t n)
 {
     q->threads[1] = q->processes[1] = (struct sv_sql_task){.process = 1};
@@ -135,6 +145,11 @@ void sv_sql_number_tracks(struct sv_sql *q)
     }
     q->by_thread = group_tracks(q->thread_of, n, q->n_threads, &q->thread_first);
     q->by_process = group_tracks(q->process_of, n, q->n_processes, &q->process_first);
+    q->by_tid = sv_alloc(((size_t)q->n_threads + 1) * sizeof *q->by_tid);
+    for (uint32_t i = 1; i < q->n_threads; i++)
+        q->by_tid[i] = i;
+    if (q->n_threads > 1)
+        qsort_r(q->by_tid + 1, q->n_threads - 1, sizeof *q->by_tid, compare_tids, q);
 }
 
 void sv_sql_start_number(struct sv_sql_cursor *c, const struct sv_sql_cond *cond, int shift,
@@ -147,6 +162,18 @@ void sv_sql_start_number(struct sv_sql_cursor *c, const struct sv_sql_cond *cond
 }
 
 /* ---- thread ---- */
+
+static void start_tid(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
+{
+    const struct sv_sql *q = c->q;
+    int64_t tid;
+    uint64_t from, to;
+    if (!sv_sql_value_int(cond->value, SV_OP_EQ, &tid))
+        return;
+    SV_SEARCH(from, middle, 1, q->n_threads, q->threads[q->by_tid[middle]].id < tid);
+    SV_SEARCH(to, middle, from, q->n_threads, q->threads[q->by_tid[middle]].id <= tid);
+    sv_sql_list(c, q->by_tid, from, to);
+}
 
 enum {
     TH_UTID,
@@ -183,7 +210,13 @@ static int start_numbered(struct sv_sql_cursor *c, const struct sv_sql_cond *con
 static int thread_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
                         size_t n)
 {
+    const struct sv_sql_cond *tid = sv_sql_find_cond(conds, n, TH_TID, SV_OP_EQ);
     (void)order;
+    if (tid && !sv_sql_find_cond(conds, n, TH_UTID, SV_OP_EQ) &&
+        !sv_sql_find_cond(conds, n, TH_ID, SV_OP_EQ)) {
+        start_tid(c, tid);
+        return SQLITE_OK;
+    }
     return start_numbered(c, conds, n, (const int[]){TH_UTID, TH_ID}, c->q->n_threads);
 }
 
@@ -228,7 +261,9 @@ static void thread_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int col
     }
 }
 
-static const struct sv_sql_key thread_keys[] = {{TH_UTID, "e", 0}, {TH_ID, "e", 0}};
+/* A tid is that of several threads where there are several machines. */
+static const struct sv_sql_key thread_keys[] = {
+    {TH_UTID, "e", 0}, {TH_ID, "e", 0}, {TH_TID, "e", 0.001}};
 
 const struct sv_sql_table sv_sql_thread = {
     .name = "thread",
