@@ -360,6 +360,20 @@ void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, siz
     m->is_json = is_json;
 }
 
+void sv_dict_unset_meta(struct sv_dict *d, const char *key)
+{
+    const struct sv_meta *m = sv_dict_find_meta(d, key);
+    if (!m)
+        return;
+    size_t at = (size_t)(m - d->meta);
+    memmove(d->meta + at, d->meta + at + 1, (d->n_meta - at - 1) * sizeof *d->meta);
+    d->n_meta--;
+    sv_map_fini(&d->impl->meta_places);
+    d->impl->meta_places = (struct sv_map){0};
+    for (uint32_t i = 0; i < d->n_meta; i++)
+        *sv_map_add(&d->impl->meta_places, d->meta[i].key, NULL) = i + 1;
+}
+
 /* ---- all at once ---- */
 
 bool sv_dict_is_plain(const struct sv_dict *d)

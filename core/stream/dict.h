@@ -131,6 +131,7 @@ static inline void sv_dict_touch(struct sv_dict *d, sv_track t)
 
 void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, size_t len,
                       bool is_json);
+void sv_dict_unset_meta(struct sv_dict *d, const char *key); /* nothing if there is none */
 const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key);
 
 /* All of a dictionary at once, for one that was kept in a file: see sv_dict_is_plain(). The texts follow each other, each with a zero byte; the

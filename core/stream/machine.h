@@ -12,6 +12,9 @@
 #define SV_META_PIDS    "pid_namespace"
 #define SV_META_TIMES   "time_offsets"
 #define SV_META_MACHINE "machine"
+/* A part of a recording (files/rotation.h): the recording, the number of the part from 1 on, and when it began, as "ID NUMBER NS". */
+#define SV_META_ROTATION "stave.rotation"
+#define SV_ARG_PART      "stave.part" /* of what goes on in another part: its number */
 
 struct sv_dict;
 

@@ -194,31 +194,24 @@ int sv_ch_file_is_same(const struct sv_ch_file *f, struct sv_err *err)
                       "%.300s: changed while it was read; load it when it is complete", f->path);
 }
 
-int sv_ch_file_read(struct sv_ch_file *f, const char *path, struct sv_err *err)
+static int add_file(struct sv_ch_file *f, const char *path, struct sv_sha256 *h, struct sv_err *err)
 {
     uint8_t piece[1 << 15];
     struct stat st;
-    struct sv_sha256 h;
-    const char *slash = strrchr(path, '/');
     ssize_t n;
-    *f = (struct sv_ch_file){.path = path, .rank = -1};
-    if (snprintf(f->name, sizeof f->name, "%s", slash ? slash + 1 : path) >= (int)sizeof f->name)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the name is too long", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         sv_err_sys(err, "%.300s", path);
         return err->code = SV_EINPUT;
     }
-    if (fstat(fd, &st) == 0)
+    if (f->path == path && fstat(fd, &st) == 0)
         remember(f, &st);
-    sv_sha256_init(&h);
     while ((n = read(fd, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR)) {
         if (n < 0)
             continue;
-        sv_sha256_add(&h, piece, (size_t)n);
+        sv_sha256_add(h, piece, (size_t)n);
         f->size_bytes += (uint64_t)n;
     }
-    sv_sha256_end(&h, f->sha256);
     int error = errno;
     close(fd);
     if (n == 0)
@@ -226,4 +219,20 @@ int sv_ch_file_read(struct sv_ch_file *f, const char *path, struct sv_err *err)
     errno = error;
     sv_err_sys(err, "%.300s", path);
     return err->code = SV_EINPUT;
+}
+
+int sv_ch_file_read(struct sv_ch_file *f, const char *const *paths, size_t n, struct sv_err *err)
+{
+    struct sv_sha256 h;
+    const char *slash = strrchr(paths[0], '/');
+    int code = 0;
+    *f = (struct sv_ch_file){.path = paths[0], .rank = -1};
+    if (snprintf(f->name, sizeof f->name, "%s", slash ? slash + 1 : paths[0]) >=
+        (int)sizeof f->name)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the name is too long", paths[0]);
+    sv_sha256_init(&h);
+    for (size_t i = 0; i < n && code >= 0; i++)
+        code = add_file(f, paths[i], &h, err);
+    sv_sha256_end(&h, f->sha256);
+    return code;
 }

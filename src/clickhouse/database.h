@@ -40,7 +40,8 @@ struct sv_ch_file {
 };
 
 /* Its name and what it holds. */
-int sv_ch_file_read(struct sv_ch_file *f, const char *path, struct sv_err *err);
+/* `paths`: the file, or the parts of one recording, whose first one gives the name. */
+int sv_ch_file_read(struct sv_ch_file *f, const char *const *paths, size_t n, struct sv_err *err);
 /* Nobody wrote to it since. */
 int sv_ch_file_is_same(const struct sv_ch_file *f, struct sv_err *err);
 

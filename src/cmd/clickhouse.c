@@ -6,6 +6,7 @@
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
 #include "cmd/query_shell.h"
+#include "files/rotation.h"
 #include "model/ranks.h"
 
 #include <stdlib.h>
@@ -143,13 +144,16 @@ static int load_rows(const struct sv_to_database *o, struct sv_ch_db *db, struct
     return code;
 }
 
+/* `parts`: of the recording that begins with the file; NULL: it is alone. */
 static int export_one(const struct sv_to_database *o, struct sv_ch_db *db, const char *path,
-                      struct sv_err *err)
+                      const struct sv_rotation *parts, struct sv_err *err)
 {
     struct sv_ch_file f;
     struct sv_ch_found found;
     struct sv_loaded l = {0};
-    int code = sv_ch_file_read(&f, path, err);
+    struct sv_load_how how = o->how;
+    how.rotation = parts;
+    int code = sv_ch_file_read(&f, parts ? parts->paths : &path, parts ? parts->n : 1, err);
     if (code < 0)
         return code;
     /* Before it is read; without --run its content is enough: it says which run it belongs to. */
@@ -157,16 +161,18 @@ static int export_one(const struct sv_to_database *o, struct sv_ch_db *db, const
     code = is_there(o, db, &f, &found, err);
     if (code != 0)
         return code < 0 ? code : 0;
-    code = sv_load(path, &o->how, &l, err);
+    code = sv_load(path, &how, &l, err);
     if (code >= 0)
         code = load_rows(o, db, &f, &l, err);
     sv_loaded_free(&l);
     return code;
 }
 
-int sv_export_clickhouse(const struct sv_to_database *o, const char *const *paths, size_t n,
+int sv_export_clickhouse(const struct sv_to_database *o, const struct sv_rotations *traces,
                          struct sv_err *err)
 {
+    const char *const *paths = traces->inputs;
+    size_t n = traces->n;
     struct sv_ch *c = NULL;
     struct sv_ch_db db = {0};
     if (o->run && (!*o->run || strlen(o->run) > 200))
@@ -179,7 +185,7 @@ int sv_export_clickhouse(const struct sv_to_database *o, const char *const *path
     if (code >= 0)
         code = sv_ch_db_open(c, &db, err);
     for (size_t i = 0; i < n && code >= 0; i++)
-        code = export_one(o, &db, paths[i], err);
+        code = export_one(o, &db, paths[i], sv_rotation_of(traces, paths[i]), err);
     sv_ch_db_close(&db);
     sv_ch_close(c);
     return code;

@@ -14,7 +14,8 @@ struct sv_to_database {
 };
 
 /* Loads each trace by itself, those that are there are left out. Nothing of a trace that cannot be read is loaded. */
-int sv_export_clickhouse(const struct sv_to_database *o, const char *const *paths, size_t n,
+struct sv_rotations;
+int sv_export_clickhouse(const struct sv_to_database *o, const struct sv_rotations *traces,
                          struct sv_err *err);
 
 /* URL and credentials to a client. */

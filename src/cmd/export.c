@@ -15,6 +15,7 @@
 #include "core/base/printable.h"
 #include "core/files/output.h"
 #include "files/load.h"
+#include "files/rotation.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -260,9 +261,10 @@ static bool is_many(const char *form)
     return is_tree(form) || strcmp(form, "perfetto-tar") == 0;
 }
 
-static int export_many(const struct export *o, const char *form, const struct sv_words *traces,
+static int export_many(const struct export *o, const char *form, const struct sv_rotations *r,
                        struct sv_err *err)
 {
+    const struct sv_words traces = {.items = r->inputs, .n = r->n};
     struct sv_export_many many = {.from = o->from,
                                   .output = o->output,
                                   .run = o->run,
@@ -271,9 +273,10 @@ static int export_many(const struct export *o, const char *form, const struct sv
                                   .assume = o->assume,
                                   .force = o->force,
                                   .no_index = o->no_index,
-                                  .memory_limit = o->memory_limit};
-    return is_tree(form) ? sv_export_parquet(&many, traces, err)
-                         : sv_export_perfetto_tar(&many, traces, err);
+                                  .memory_limit = o->memory_limit,
+                                  .rotations = r};
+    return is_tree(form) ? sv_export_parquet(&many, &traces, err)
+                         : sv_export_perfetto_tar(&many, &traces, err);
 }
 
 static int check(const struct export *o, const char *form, struct sv_err *err)
@@ -316,8 +319,7 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
     return 0;
 }
 
-static int load_database(const struct export *o, const struct sv_words *operands,
-                         struct sv_err *err)
+static int load_database(const struct export *o, const struct sv_rotations *r, struct sv_err *err)
 {
     struct sv_to_database to = {.url = o->output,
                                 .run = o->run,
@@ -326,7 +328,7 @@ static int load_database(const struct export *o, const struct sv_words *operands
                                         .strict = o->strict,
                                         .memory_limit_bytes = o->memory_limit,
                                         .index = o->no_index}};
-    return sv_export_clickhouse(&to, operands->items, operands->n, err);
+    return sv_export_clickhouse(&to, r, err);
 }
 
 static int export(const struct export *o, const struct sv_words *operands, struct sv_err *err)
@@ -343,10 +345,13 @@ static int export(const struct export *o, const struct sv_words *operands, struc
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
-    if (is_database)
-        return load_database(o, operands, err);
-    if (is_many(form))
-        return export_many(o, form, operands, err);
+    if (is_database || is_many(form)) { /* each by itself, a recording with all its parts */
+        struct sv_rotations r;
+        sv_rotations_find(operands->items, operands->n, o->from, &r);
+        code = is_database ? load_database(o, &r, err) : export_many(o, form, &r, err);
+        sv_rotations_fini(&r);
+        return code;
+    }
     code =
         sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
     bool is_otlp = strcmp(form, "otlp") == 0;

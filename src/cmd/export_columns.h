@@ -12,6 +12,7 @@ struct sv_export_many {
     const char *run, *rank; /* NULL: as the traces say */
     bool strict, assume, force, no_index;
     uint64_t memory_limit;
+    const struct sv_rotations *rotations; /* of the traces: files/rotation.h */
 };
 
 int sv_export_parquet(const struct sv_export_many *o, const struct sv_words *traces,

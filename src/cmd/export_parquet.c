@@ -6,6 +6,7 @@
 #include "cmd/export_columns.h"
 #include "cmd/query_shell.h"
 #include "files/load.h"
+#include "files/rotation.h"
 #include "model/ranks.h"
 
 #include <dirent.h>
@@ -229,7 +230,8 @@ static int export_trace(const struct sv_export_many *o, const char *trace, struc
                        &(struct sv_load_how){.from = o->from,
                                              .strict = o->strict,
                                              .memory_limit_bytes = o->memory_limit,
-                                             .index = o->no_index},
+                                             .index = o->no_index,
+                                             .rotation = sv_rotation_of(o->rotations, trace)},
                        &l, err);
     if (code >= 0 && (code = export_loaded(o, &l, trace, err)) < 0)
         sv_err_in_file(err, trace);

@@ -11,6 +11,7 @@
 #include "core/base/mem.h"
 #include "core/files/output.h"
 #include "files/open.h"
+#include "files/rotation.h"
 #include "model/hosts.h"
 #include "model/merge_axis.h"
 #include "model/ranks.h"
@@ -291,7 +292,8 @@ static int add_trace(struct archive *a, const char *path, struct sv_err *err)
     struct to_clock to;
     struct sv_opened in;
     struct sv_sink *sink;
-    int code = sv_open_input(path, a->o->from, 0, dict, &in, err);
+    struct sv_read_options read = {.rotation = sv_rotation_of(a->o->rotations, path)};
+    int code = sv_open_input_as(path, a->o->from, &read, dict, &in, err);
     if (code >= 0)
         code = sv_open_output(&choice, dict, &in.report, &sink, err);
     if (code >= 0)

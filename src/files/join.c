@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "core/base/mem.h"
 #include "files/found.h"
+#include "files/rotation.h"
 #include "model/merge.h"
 
 #include <stdio.h>
@@ -77,7 +78,9 @@ int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *
         sv_dict_free(input.dict);
         return code;
     }
-    code = sv_open_input_as(path, join->from, &join->read, input.dict, &in, err);
+    struct sv_read_options read = join->read;
+    read.rotation = sv_rotation_of(join->rotations, path);
+    code = sv_open_input_as(path, join->from, &read, input.dict, &in, err);
     if (code < 0) {
         sv_opened_close(&in);
         sv_dict_free(input.dict);
@@ -226,13 +229,14 @@ static int forgive(const struct sv_join *join, const struct sv_found *f, int cod
     return join->skip_bad && is_bad_input(code) ? leave_out(err) : code;
 }
 
+/* The parts of a recording are read with the first of them. */
 static int read_inputs(const struct sv_join *join, const struct sv_files *files,
                        struct sv_merge *merge, struct sv_err *err)
 {
-    const struct sv_found *f = files->items; /* the inputs are some of them, in their order */
     size_t n = 0;
-    for (size_t i = 0; i < join->inputs->n; i++, f++) {
-        while (f->path != join->inputs->items[i])
+    for (size_t i = 0; i < join->rotations->n; i++) {
+        const struct sv_found *f = files->items; /* the inputs are some of them */
+        while (f->path != join->rotations->inputs[i])
             f++;
         int code = sv_join_add(join, merge, f->path, NULL, err);
         n += code >= 0;
@@ -269,6 +273,7 @@ int sv_join_run(const struct sv_join *join, struct sv_err *err)
 {
     struct sv_files files = {.output = join->out.path};
     struct sv_words names = {0};
+    struct sv_rotations rotations = {0};
     struct sv_join found = *join;
     int code = sv_check_reader(join->from, err);
     if (code >= 0)
@@ -276,8 +281,12 @@ int sv_join_run(const struct sv_join *join, struct sv_err *err)
     if (code >= 0)
         code = find_inputs(join, &files, &names, err);
     found.inputs = &names;
-    if (code >= 0)
+    found.rotations = &rotations;
+    if (code >= 0) {
+        sv_rotations_find(names.items, names.n, join->from, &rotations);
         code = join_files(&found, &files, err);
+    }
+    sv_rotations_fini(&rotations);
     sv_words_free(&names);
     sv_files_free(&files);
     return code;

@@ -7,6 +7,7 @@
 #define SV_JOIN_NOTED_MAX 16 /* of more inputs only the problems are printed */
 
 struct sv_relation;
+struct sv_rotations;
 
 struct sv_join {
     struct sv_output_choice out;
@@ -16,8 +17,9 @@ struct sv_join {
     bool repeat_ranks; /* see model/merge.h */
     const struct sv_words
         *inputs; /* sv_join_run(): files, and folders of which all traces are meant */
-    const struct sv_words *offsets;      /* FILE=±TIME; NULL: none */
-    const struct sv_relation *relations; /* of `stave sync` */
+    const struct sv_rotations *rotations; /* of the inputs; found by sv_join_run() */
+    const struct sv_words *offsets;       /* FILE=±TIME; NULL: none */
+    const struct sv_relation *relations;  /* of `stave sync` */
     size_t n_relations;
     bool align_collectives;
     struct sv_read_options read; /* zone and date of files that need them */

@@ -3,6 +3,7 @@
 
 #include "cli/console.h"
 #include "files/beside.h"
+#include "files/rotation.h"
 #include "files/tail.h"
 #include "model/merge.h"
 #include "threads/workers.h"
@@ -68,10 +69,11 @@ int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l
             struct sv_err *err)
 {
     *l = (struct sv_loaded){.dict = sv_dict_new()};
-    if (how->index != SV_INDEX_NOT_USED && load_kept(path, how, l))
+    bool has_index = how->index != SV_INDEX_NOT_USED && !how->rotation; /* it is one file's */
+    if (has_index && load_kept(path, how, l))
         return 0;
     struct sv_workers *workers = sv_workers_new(how->threads);
-    struct sv_read_options read = {.workers = workers};
+    struct sv_read_options read = {.workers = workers, .rotation = how->rotation};
     int code = how->tail_bytes ? sv_open_tail(path, how->tail_bytes, l->dict, &l->in, err)
                                : sv_open_input_as(path, how->from, &read, l->dict, &l->in, err);
     if (code >= 0)
@@ -79,21 +81,22 @@ int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l
     if (l->in.in)
         sv_input_unpack_end(l->in.in);
     sv_workers_free(workers);
-    if (code >= 0 && how->index == SV_INDEX_USED)
+    if (code >= 0 && has_index && how->index == SV_INDEX_USED)
         keep(path, how, l);
     return code;
 }
 
 /* Reads one of several inputs into the merge. The first one's path and format are used for all. */
-static int add_input(struct sv_merge *merge, const char *path, const char *from, bool strict,
-                     struct sv_loaded *l, struct sv_err *err)
+static int add_input(struct sv_merge *merge, const char *path, const struct sv_rotation *rotation,
+                     const struct sv_load_how *how, struct sv_loaded *l, struct sv_err *err)
 {
     struct sv_opened in;
     struct sv_progress progress;
     struct sv_merge_input input = {.name = path, .dict = sv_dict_new()};
     struct sv_pump_options pump = {
-        .strict = strict, .progress = sv_progress_tick, .progress_ctx = &progress};
-    int code = sv_open_input(path, from, 0, input.dict, &in, err);
+        .strict = how->strict, .progress = sv_progress_tick, .progress_ctx = &progress};
+    struct sv_read_options read = {.rotation = rotation};
+    int code = sv_open_input_as(path, how->from, &read, input.dict, &in, err);
     if (code < 0) {
         sv_dict_free(input.dict);
     } else {
@@ -127,21 +130,14 @@ static int not_related(int code, struct sv_err *err)
     return sv_err_set(err, code, first.pos, "%.440s (%s: of stave merge)", first.msg, option);
 }
 
-int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
-                   struct sv_loaded *l, struct sv_err *err)
+static int load_merged(const struct sv_rotations *r, const struct sv_load_how *how,
+                       struct sv_loaded *l, struct sv_err *err)
 {
-    if (n == 1)
-        return sv_load(paths[0], how, l, err);
-    *l = (struct sv_loaded){.dict = sv_dict_new()};
-    sv_report_init(&l->in.report);
-    int checked = sv_check_inputs(paths, n, NULL, err);
-    if (checked < 0)
-        return checked;
     struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){
         .assume = how->assume, .compare = how->compare, .anchor = how->anchor});
     int code = 0;
-    for (size_t i = 0; i < n && code >= 0; i++)
-        code = add_input(merge, paths[i], how->from, how->strict, l, err);
+    for (size_t i = 0; i < r->n && code >= 0; i++)
+        code = add_input(merge, r->inputs[i], sv_rotation_of(r, r->inputs[i]), how, l, err);
     if (code >= 0) {
         code = sv_merge_relate(merge, l->dict, &l->in.report, err);
         code = code < 0 ? not_related(code, err) : code;
@@ -156,6 +152,30 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
     sv_trace_use(l->trace, workers);
     code = sv_merge_pump(merge, sv_trace_sink(l->trace), err);
     sv_workers_free(workers);
+    return code;
+}
+
+int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
+                   struct sv_loaded *l, struct sv_err *err)
+{
+    struct sv_load_how with = *how;
+    struct sv_rotations r;
+    if (n == 1)
+        return sv_load(paths[0], how, l, err);
+    *l = (struct sv_loaded){.dict = sv_dict_new()};
+    sv_report_init(&l->in.report);
+    int code = sv_check_inputs(paths, n, NULL, err);
+    if (code < 0)
+        return code;
+    sv_rotations_find(paths, n, how->from, &r);
+    if (r.n == 1) {
+        sv_loaded_free(l);
+        with.rotation = &r.items[0];
+        code = sv_load(r.inputs[0], &with, l, err);
+    } else {
+        code = load_merged(&r, how, l, err);
+    }
+    sv_rotations_fini(&r);
     return code;
 }
 

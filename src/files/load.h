@@ -33,10 +33,12 @@ struct sv_load_how {
     unsigned index;      /* enum sv_index_use */
     bool is_live;        /* the file is being written: its findings are not printed */
     uint64_t tail_bytes; /* only about so much of its end; 0: all */
+    const struct sv_rotation *
+        rotation; /* sv_load(): the trace is the first of these parts (files/rotation.h); NULL: alone */
 };
 int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
             struct sv_err *err);
-/* Several traces in one store, as `merge` puts them together: refused when their clocks cannot be related, unless `assume` says
+/* Several traces in one store, as `merge` puts them together, parts of one recording as one trace: refused when their clocks cannot be related, unless `assume` says
  * to take their times as they are. */
 int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
                    struct sv_loaded *l, struct sv_err *err);

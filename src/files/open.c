@@ -9,6 +9,7 @@
 #include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
 #include "files/beside.h"
+#include "files/rotation.h"
 #include "files/unpack.h"
 #include "formats/foreign.h"
 #include "threads/workers.h"
@@ -120,7 +121,11 @@ static int open_source(struct sv_opened *o, const char *from, const struct sv_re
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
-    return sv_format_open(o->format, o->in, options, dict, &o->report, &o->source, err);
+    bool is_part = options->rotation || sv_is_part(o);
+    int code = sv_format_open(o->format, o->in, options, dict, &o->report, &o->source, err);
+    if (code >= 0 && is_part)
+        sv_rotation_wrap(o, options->rotation, options, dict);
+    return code;
 }
 
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,

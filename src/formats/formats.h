@@ -10,6 +10,7 @@
 
 struct sv_workers;
 
+struct sv_rotation;
 struct sv_read_options {
     struct sv_workers *workers; /* threads that may help (threads/workers.h); NULL: none */
     size_t
@@ -23,6 +24,8 @@ struct sv_read_options {
     const struct sv_zone *log_zone; /* of application logs, which mostly are in UTC; NULL: that */
     bool has_date;
     int64_t date_days; /* since 1970: the day on which a file without dates begins */
+    const struct sv_rotation *
+        rotation; /* the file is the first of these parts, which are read with it (files/rotation.h); NULL: alone */
     const char *
         columns; /* of a line-oriented log (formats/logs/columns.h), borrowed; NULL: the reader finds them */
 };

@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "core/files/out_name.h"
 #include "core/files/output.h"
+#include "core/stream/machine.h"
 #include "record/recorder.h"
 #include "record/ring_files.h"
 #include "record/still_open.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
@@ -42,8 +44,9 @@ struct sv_parts {
     struct segment kept[SEGMENTS_MAX]; /* closed ones, oldest first */
     size_t n_kept;
     uint64_t kept_bytes;
-    uint32_t first;  /* --rotate: of this recording; what has lower numbers was there before */
-    uint32_t number; /* of the file that grows */
+    uint32_t first;     /* --rotate: of this recording; what has lower numbers was there before */
+    uint32_t number;    /* of the file that grows */
+    char recording[48]; /* the same in all parts, and in no other recording */
     int64_t start_ns;
     int n_saved;
     pid_t saver;
@@ -84,6 +87,25 @@ static int parts_close(struct sv_sink *s, bool failed, struct sv_err *err)
     int code = p->file ? p->file->close(p->file, failed, err) : 0;
     p->file = NULL;
     return code;
+}
+
+/* ---- which part ---- */
+
+/* Parts of one recording are one trace for whoever reads several of them: files/rotation.h. */
+static uint32_t part_of(const struct sv_parts *p)
+{
+    return p->is_ring ? 0 : p->number - p->first + 1;
+}
+
+static void label(struct sv_recorder *r)
+{
+    const struct sv_parts *p = r->parts;
+    char text[128];
+    if (p->is_ring)
+        return;
+    int n =
+        snprintf(text, sizeof text, "%s %u %lld", p->recording, part_of(p), (long long)p->start_ns);
+    sv_dict_set_meta(r->dict, SV_META_ROTATION, text, (size_t)n, false);
 }
 
 /* ---- options ---- */
@@ -218,7 +240,13 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     p->start_ns = sv_recorder_now_ns();
     r->parts = p;
     r->sink = &p->sink;
-    return parse(r->options, p, err);
+    int code = parse(r->options, p, err);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    snprintf(p->recording, sizeof p->recording, "%llx-%lx-%lx", (unsigned long long)t.tv_sec,
+             (unsigned long)t.tv_nsec, (unsigned long)getpid());
+    label(r);
+    return code;
 }
 
 /* ---- names ---- */
@@ -332,7 +360,7 @@ static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
     int code = sv_open_growing(&r->options->out, path, r->dict, &r->report, &sink, err);
     if (code < 0)
         return code;
-    code = sv_still_begin(&r->parts->still, now - LATE_NS, r->dict, sink, err);
+    code = sv_still_begin(&r->parts->still, now - LATE_NS, 0, r->dict, sink, err);
     int closed = sink->close(sink, code < 0, err);
     return code < 0 ? code : closed;
 }
@@ -344,7 +372,9 @@ static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
     sv_record_commit(r, now, true, err);
     if (r->output.why.code != 0) /* that has ended it */
         return sv_err_set(err, r->output.why.code, SV_NO_POS, "%s", r->output.why.msg);
-    int code = p->is_ring ? 0 : sv_still_end(&p->still, now - LATE_NS, p->file, err);
+    int code = p->is_ring
+                   ? 0
+                   : sv_still_end(&p->still, now - LATE_NS, part_of(p) + 1, r->dict, p->file, err);
     int closed = code < 0 ? p->file->close(p->file, true, err)
                           : sv_record_output_end(r, p->file, err);
     p->file = NULL;
@@ -368,11 +398,13 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     p->number++;
     p->start_ns = now;
     struct sv_sink *file;
+    label(r);
     code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &file, err);
     if (code >= 0) {
         begin_file(p, file);
-        code = p->is_ring ? write_open(r, now, err)
-                          : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+        code = p->is_ring
+                   ? write_open(r, now, err)
+                   : sv_still_begin(&p->still, now - LATE_NS, part_of(p), r->dict, p->file, err);
     }
     if (code >= 0)
         sv_record_commit(r, now, true, err);

@@ -1,5 +1,6 @@
 /* The table of open slices and last values for recordings in several files. Called by record/parts.c for each batch that is written. */
 #include "record/still_open.h"
+#include "core/stream/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ struct sv_still_row {
     /* The latest begin or end: an open slice ends no earlier. Instants say nothing of it: they may be another thread's, whose events came sooner. */
     int64_t edge_ns;
     int64_t value_ns;
-    struct sv_arg value; /* type 0: no counter, or none yet */
+    struct sv_arg value;     /* type 0: no counter, or none yet */
+    struct sv_arg marked[2]; /* while it is written */
 };
 
 static const struct sv_still_row empty_row = {.edge_ns = INT64_MIN, .value_ns = INT64_MIN};
@@ -95,28 +97,39 @@ static void add(struct writing *w, struct sv_event e, struct sv_err *err)
     w->events[w->n++] = e;
 }
 
-int sv_still_end(struct sv_still *s, int64_t not_before_ns, struct sv_sink *to, struct sv_err *err)
+static struct sv_arg part_arg(struct sv_dict *dict, uint32_t part)
+{
+    return (struct sv_arg){
+        .key = part ? sv_dict_cstr(dict, SV_ARG_PART) : 0, .type = SV_ARG_INT, .i = part};
+}
+
+int sv_still_end(struct sv_still *s, int64_t not_before_ns, uint32_t part, struct sv_dict *dict,
+                 struct sv_sink *to, struct sv_err *err)
 {
     struct writing w = {.to = to};
+    const struct sv_arg mark = part_arg(dict, part);
     for (size_t i = 0; i < s->n; i++) {
         struct sv_still_row *row = &s->rows[i];
         for (size_t k = row->n; k-- > 0;)
             add(&w,
                 (struct sv_event){.kind = SV_END,
                                   .track = (sv_track)i,
-                                  .ts_ns = later(row->edge_ns, not_before_ns)},
+                                  .ts_ns = later(row->edge_ns, not_before_ns),
+                                  .n_args = part != 0,
+                                  .args = &mark},
                 err);
     }
     send(&w, err);
     return w.code;
 }
 
-int sv_still_begin(struct sv_still *s, int64_t not_before_ns, struct sv_dict *dict,
+int sv_still_begin(struct sv_still *s, int64_t not_before_ns, uint32_t part, struct sv_dict *dict,
                    struct sv_sink *to, struct sv_err *err)
 {
     struct writing w = {.to = to};
-    const struct sv_arg continued = {
-        .key = sv_dict_cstr(dict, "continued"), .type = SV_ARG_BOOL, .i = 1};
+    const struct sv_arg mark = part_arg(dict, part);
+    const struct sv_arg continued[] = {
+        {.key = sv_dict_cstr(dict, "continued"), .type = SV_ARG_BOOL, .i = 1}, mark};
     for (size_t i = 0; i < s->n; i++) {
         struct sv_still_row *row = &s->rows[i];
         if (row->n > 0)
@@ -130,17 +143,19 @@ int sv_still_begin(struct sv_still *s, int64_t not_before_ns, struct sv_dict *di
                                   .ts_ns = row->edge_ns,
                                   .name = row->open[k].name,
                                   .cat = row->open[k].cat,
-                                  .n_args = 1,
-                                  .args = &continued},
+                                  .n_args = part ? 2 : 1,
+                                  .args = continued},
                 err);
+        row->marked[0] = row->value;
+        row->marked[1] = mark;
         if (row->value.type)
             add(&w,
                 (struct sv_event){.kind = SV_COUNTER,
                                   .track = (sv_track)i,
                                   .ts_ns = row->value_ns,
                                   .name = dict->tracks[i].name,
-                                  .n_args = 1,
-                                  .args = &row->value},
+                                  .n_args = part ? 2 : 1,
+                                  .args = row->marked},
                 err);
     }
     send(&w, err);

@@ -74,6 +74,8 @@ for path in files:
             zero = s["ts"]
         elif s.get("cat") == "law":
             n = s["args"].get("n")
+            if len(files) > 1:
+                s["args"].pop("stave.part", None)
             if len(files) > 1 and s["args"].pop("continued", None): # it began in an earlier part, which has the arguments of its begin
                 if "e" in s["args"]:
                     ends[s["args"]["e"]] = s["args"]

@@ -29,7 +29,8 @@ killed_json() { { STAVE_OUT=t.json "$law" "$1" 900 truth kill; } 2>/dev/null; "$
 record() { "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 -o t.pftrace "${@:2}" -- "$law" "$1" "$events" truth; }
 recorded() { local events=900; record "$1" && judge t.pftrace; }
 # Small rings: the recorder comes often, however late it is, and looks each time whether a part is full.
-rotated() { local events=6000; STAVE_BUFFER=64k record "$1" --rotate 256K && [ "$(find . -name 't-*.pftrace' | wc -l)" -gt 1 ] && judge t-*.pftrace t.pftrace; }
+rotated() { local events=6000; STAVE_BUFFER=64k record "$1" --rotate 256K && [ "$(find . -name 't-*.pftrace' | wc -l)" -gt 1 ] && judge t-*.pftrace t.pftrace &&
+  "$STAVE" merge -q t-*.pftrace t.pftrace -o joined.pftrace && judge joined.pftrace; } # and all of them are one trace
 by_verbs() {
   STAVE_OUT=t.pftrace "$law" "$1" 900 truth && "$STAVE" convert -q t.pftrace -o t.txt && "$STAVE" cut -q t.txt -o cut.json &&
     echo '[]' >none.json && "$STAVE" merge -q cut.json none.json --assume -o merged.pftrace && judge merged.pftrace

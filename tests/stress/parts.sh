@@ -19,13 +19,48 @@ check rotate_every_step test "$(total 'begin .*"step".*i=' "${parts[@]}")" = 400
 epochs_seen=$(total 'begin .*"epoch"' "${parts[@]}")
 check rotate_epoch_in_each test "$epochs_seen" -ge $((${#parts[@]} - 1)) -a "$epochs_seen" -le ${#parts[@]}
 check rotate_epoch_continued test "$(total '"epoch".*continued=true' "${parts[@]}")" = $((epochs_seen - 1))
-check rotate_counter_in_each test "$(for p in "${parts[@]}"; do "$STAVE" cat -q "$p" | grep -c 'counter .* 7$\|counter .*{7}' | grep -v '^0'; done | wc -l)" = ${#parts[@]}
+check rotate_counter_in_each test "$(for p in "${parts[@]}"; do "$STAVE" cat -q "$p" | grep -c 'counter .* 7$\|counter .*{7[ }]' | grep -v '^0'; done | wc -l)" = ${#parts[@]}
 check rotate_no_part_left test ! -e r.pftrace.part
 run_any rotate_count 0 "$STAVE" record "${options[@]}" -o c.pftrace --rotate 256K,2 -- "$epochs" 400
 check rotate_two_are_left test "$(find . -name 'c*.pftrace' | wc -l)" = 2
 check rotate_last_valid "$STAVE" validate -q c.pftrace
 run_any rotate_one 0 "$STAVE" record "${options[@]}" -o o.pftrace --rotate 256K,1 -- "$epochs" 200
 check rotate_one_is_left test "$(find . -name 'o*.pftrace' | wc -l)" = 1
+
+# All parts are one trace for every verb: the rows are those of a recording that was not rotated, also of a rank, of which two files of the same time are refused.
+RANK=0 WORLD_SIZE=1 run_any rotate_rank 0 "$STAVE" record "${options[@]}" -o k.pftrace --rotate 256K -- "$epochs" 400
+RANK=0 WORLD_SIZE=1 run_any rotate_packed 0 "$STAVE" record "${options[@]}" -o z.pftrace --compress zstd --rotate 256K -- "$epochs" 1600
+rows='SELECT name, count(*), sum(dur > 0), sum(depth * (dur > 0)) FROM slice WHERE name IN ("epoch", "step", "sample") GROUP BY name UNION ALL SELECT "counters", count(*), max(value), 0 FROM counter
+  UNION ALL SELECT "marks", count(*), 0, 0 FROM args WHERE key IN ("continued", "stave.part") UNION ALL SELECT "metadata", count(*), 0, 0 FROM metadata WHERE name LIKE "%rotation%"'
+whole() { "$STAVE" query -q "$@" "$rows" | tail -n +2 | sort | xargs; }
+wanted="counters,1,7.0,0 epoch,1,1,0 marks,0,0,0 metadata,0,0,0 sample,200000,0,0 step,400,400,400"
+k=(k-????.pftrace k.pftrace)
+check parts_are_several test ${#k[@]} -gt 2
+check parts_query test "$(whole "${k[@]}")" = "$wanted"
+mapfile -t reversed < <(printf '%s\n' k-????.pftrace | sort -r)
+check parts_any_order test "$(whole k.pftrace "${reversed[@]}")" = "$wanted"
+check parts_packed test "$(whole z-????.pftrace z.pftrace)" = "$(echo "$wanted" | sed 's/400/1600/g; s/200000/800000/')"
+run_any parts_merge 0 "$STAVE" merge -q "${k[@]}" -o merged.pftrace
+check parts_merged test "$(whole merged.pftrace)" = "$wanted"
+run_any parts_convert 0 "$STAVE" convert -q "${k[@]}" -o converted.json
+check parts_converted test "$(whole converted.json)" = "$wanted"
+run_any parts_parquet 0 "$STAVE" export -q "${k[@]}" --to parquet -o lake
+check parts_one_rank test "$(find lake -name slice.parquet | wc -l)" = 1
+run_any parts_tar 0 "$STAVE" export -q "${k[@]}" --to perfetto-tar -o k.tar
+check parts_one_member sh -c '[ "$(tar -tf k.tar | xargs)" = "rank0000.pftrace perfetto_manifest.json" ] && tar -xf k.tar rank0000.pftrace'
+check parts_member test "$(whole rank0000.pftrace)" = "$wanted"
+run_any parts_stats 0 "$STAVE" stats -q "${k[@]}" --to csv
+check parts_stats_count grep -q '^step,.*\b400\b' parts_stats.out
+run_any parts_report 0 "$STAVE" report wait -q "${k[@]}"
+# Without a part in the middle what goes on through the gap ends before it and begins after it.
+check parts_with_gap test "$("$STAVE" query -q "${k[0]}" "${k[@]:2}" 'SELECT count(*) FROM slice WHERE name = "epoch"' | tail -n 1)" = 2
+# Each part has bounds of its own: what goes on in it begins with it, not with the part before.
+own=0
+for p in "${k[@]:1}"; do
+  own=$((own + $("$STAVE" query -q "$p" "SELECT count(*) FROM trace_bounds WHERE start_ts >= (SELECT substr(str_value, instr(str_value, ' ') + 2 + length(CAST(substr(str_value, instr(str_value, ' ') + 1) AS INT)))
+    + 0 FROM metadata WHERE name LIKE '%rotation%') - 1000" | tail -n 1)))
+done
+check parts_own_bounds test $own = $((${#k[@]} - 1))
 
 # Parts of a recording before stay as they are, and are not in the archive of the next one.
 for n in 0001 0002 0007; do echo "before $n" >"b-$n.pftrace"; done; echo other >b-0009.json; echo other >bb-0011.pftrace

@@ -44,8 +44,8 @@ TEST(an_instant_of_another_thread_does_not_delay_what_is_continued)
     note(&s, SV_BEGIN, track, 130);
     note(&s, SV_INSTANT, track, 500); /* the end of the slice, at 140, is still to come */
     note(&s, SV_COUNTER, counter, 600);
-    CHECK_INT_EQ(sv_still_end(&s, 10, &old.sink, &err), 0);
-    CHECK_INT_EQ(sv_still_begin(&s, 10, dict, &next.sink, &err), 0);
+    CHECK_INT_EQ(sv_still_end(&s, 10, 0, dict, &old.sink, &err), 0);
+    CHECK_INT_EQ(sv_still_begin(&s, 10, 0, dict, &next.sink, &err), 0);
     CHECK_INT_EQ(old.n, 2);
     CHECK_INT_EQ(next.n, 3);
     for (size_t i = 0; i < 2; i++) {
@@ -57,7 +57,7 @@ TEST(an_instant_of_another_thread_does_not_delay_what_is_continued)
     CHECK_INT_EQ(next.events[2].kind, SV_COUNTER);
     CHECK_INT_EQ(next.events[2].ts_ns, 600);
     next.n = 0;
-    CHECK_INT_EQ(sv_still_begin(&s, 1000, dict, &next.sink, &err), 0);
+    CHECK_INT_EQ(sv_still_begin(&s, 1000, 0, dict, &next.sink, &err), 0);
     CHECK_INT_EQ(next.events[0].ts_ns, 1000);
     sv_still_fini(&s);
     sv_dict_free(dict);

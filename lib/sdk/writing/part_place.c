@@ -90,7 +90,7 @@ static bool copy(int from, int to, uint64_t bytes)
     return true;
 }
 
-static bool write_again(const struct sv_session_writer *w, uint64_t bytes)
+static bool write_again(const struct sv_session_writer *w, const struct stat *removed)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     int fd = open(w->part, FLAGS, 0600);
@@ -100,7 +100,8 @@ static bool write_again(const struct sv_session_writer *w, uint64_t bytes)
     }
     if (fd < 0)
         return false;
-    bool ok = copy(w->part_fd, fd, bytes);
+    bool ok = fchmod(fd, removed->st_mode & 0777) == 0 &&
+              copy(w->part_fd, fd, (uint64_t)removed->st_size);
     ok = close(fd) == 0 && ok;
     if (!ok)
         unlink(w->part);
@@ -119,7 +120,7 @@ bool sv_part_settle(struct sv_session_writer *w)
         return true; /* the sink has put another file in its place */
     if (st.st_nlink > 0)
         return find(w);
-    if (!write_again(w, (uint64_t)st.st_size))
+    if (!write_again(w, &st))
         return false;
     w->was_removed = true;
     return true;
