@@ -109,6 +109,7 @@ static void arrive(struct sv_llm_making *m, const struct sv_llm_call *c)
     r->row = c->row;
     r->model = c->model;
     r->is_warmup = c->flags & SV_LIFE_WARMUP;
+    r->is_untimed = c->flags & SV_LIFE_UNTIMED;
     r->load = ++m->n_open;
     change_phase(m, n, SV_ENGINE_ARRIVES, c->ts_ns);
 }

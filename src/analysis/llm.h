@@ -36,7 +36,8 @@ struct sv_llm_request {
     uint32_t row;                     /* of the instant of its arrival; SV_NO_ROW: none */
     uint8_t fate;                     /* enum sv_life_fate */
     bool is_warmup;
-    bool is_whole; /* known as one slice: what it did between is not */
+    bool is_untimed; /* how long is known, when is not */
+    bool is_whole;   /* known as one slice: what it did between is not */
 };
 
 struct sv_llm_step {

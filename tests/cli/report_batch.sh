@@ -92,3 +92,49 @@ run columns 3 "$STAVE" report batch columns.csv
 sed '2s/false$/true/' seed.csv >warm.csv
 run_any warm 0 "$STAVE" report batch warm.csv --json --by summary
 check warm_up_does_not_count python3 -c 'import json; s = json.load(open("warm.out"))["summary"]; assert s["requests"] == 5 and s["batches"] == 2, s'
+
+# SQL has a row for each request and each batch of such files, without warm-up; what a file does not say is NULL.
+if "$STAVE" query --help >/dev/null 2>&1; then
+  ask() { "$STAVE" query -q "$1" --to csv "$2" | tail -n +2; }
+  request='SELECT request_id, batch_id, model, outcome, ts, dur, queue_ns FROM request ORDER BY request_id' batch='SELECT batch_id, model, size, worker, ts, dur FROM batch ORDER BY batch_id'
+  check sql_foreign_json diff - <(ask foreign.json "$request"; ask foreign.json "$batch") <<'END'
+7,0,demo,responded,100000,1400000,200000
+8,0,demo,responded,200000,1300000,100000
+0,demo,2,0,300000,1200000
+END
+  check sql_seed_csv diff - <(ask seed.csv "$request" | head -n 3; ask seed.csv "$batch") <<'END'
+1,0,m,responded,1000000000,10000000,2000000
+2,0,m,responded,1001000000,9000000,1000000
+3,1,"m, ""big""",responded,1010000000,4000000,1000000
+0,m,2,0,1002000000,8000000
+1,"m, ""big""",1,1,1011000000,3000000
+2,m,4,0,1023000000,17000000
+END
+  check sql_untimed diff - <(ask untimed.csv "$request" | head -n 2; ask untimed.csv "$batch" | head -n 1; ask untimed.csv 'SELECT count(load) + count(scheduled_ts) + count(first_token_ts) FROM request') <<'END'
+1,0,m,responded,,10000000,2000000
+2,0,m,responded,,10000000,2000000
+0,m,2,0,,8000000
+0
+END
+  check sql_warm diff - <(ask warm.csv 'SELECT count(*) FROM request'; ask warm.csv 'SELECT count(*) FROM batch'; ask warm.csv 'SELECT count(*), sum(is_warmup) FROM engine_request') <<'END'
+5
+2
+7,2
+END
+  # Lists that do not fit: the row is damage, not a guess.
+  { sed '1s/$/,failed,request_arrival_ns,request_queue_ns,request_total_ns,request_outcome/; 2,$d' seed.csv
+    tail='2.000,1.000,1.500,0.500,5.000,5.500,1.000,10.000,false,false'
+    echo "0,\"m\",0,\"cpu\",-1,2,\"1;2\",\"1000000;1001000\",$tail,\"1000000001;1001000002\",\"5;-1\",\"10000000;-1\",\"responded;open\""
+    echo "-1,\"m\",-1,\"unknown\",-1,0,\"3\",\"1002000\",$tail,\"1002000000\",\"-1\",\"0\",\"rejected\""
+    echo "1,\"m\",0,\"cpu\",-1,1,\"4\",\"1003000\",$tail,\"x\",\"5\",\"10\",\"\""
+    echo "2,\"m\",0,\"cpu\",-1,1,\"5\",\"1003000\",$tail,\"9223372036854775807\",\"5\",\"10\",\"\""
+    echo "3,\"m\",0,\"cpu\",-1,1,\"6\",\"1003000\",$tail,\"1003000000\",\"5\",\"10\",\"vanished\""; } >lists.csv
+  check sql_lists diff - <({ ask lists.csv "SELECT request_id, batch_id, outcome, ts, dur FROM request ORDER BY request_id"; ask lists.csv "SELECT count(*) FROM batch"; } 2>/dev/null) <<'END'
+1,0,responded,1000000001,10000000
+2,,open,1001000002,
+3,,rejected,1002000000,0
+1
+END
+  run_any lists 0 "$STAVE" info lists.csv
+  check lists_are_reported grep -q 'row of a batch not understood' lists.err lists.out
+else skip sql "no stave query in this build"; fi

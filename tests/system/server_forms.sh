@@ -13,14 +13,15 @@ equals() { check "$1" test "$2" = "$3"; }
 of() { "$python" -c 'import json, sys; d = json.load(open(sys.argv[1]))
 for k in sys.argv[2:]: d = d[k]
 print(int(d))' "$@"; }
+said=server.err
 start() { # CONFIG…
   local args=() config
   for config in "$@"; do args+=(--config "$config"); done
-  : >server.err
-  "$server" "${args[@]}" --address 127.0.0.1:0 --grpc off 2>server.err & pid=$!
-  for _ in $(seq 600); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
-  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err) url=http://127.0.0.1:$port
-  if [ -z "$port" ]; then sed 's/^/  /' server.err; not_ok "start of $*"; exit 1; fi
+  : >$said
+  "$server" "${args[@]}" --address 127.0.0.1:0 --grpc off 2>$said & pid=$!
+  for _ in $(seq 600); do grep -q '^listening' $said && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' $said) url=http://127.0.0.1:$port
+  if [ -z "$port" ]; then sed 's/^/  /' $said; not_ok "start of $*"; exit 1; fi
 }
 stop() { kill -TERM $pid; wait $pid; equals "$1_exit" $? 0; }
 ask() { "$STAVE" query "$1" --to csv "$2" | tail -n 1; }
@@ -141,3 +142,30 @@ equals stopped_none_is_open "$(ask stopped/batching_trace.pftrace "SELECT count(
 check stopped_json same_rows stopped/batching_trace.json stopped/batching_trace.pftrace
 check stopped_csv same_rows stopped/batching_trace_summary.csv stopped/batching_trace.pftrace
 run_any stopped_valid 0 "$STAVE" validate stopped/batching_trace.pftrace
+
+# Servers beside each other in one folder, each on a port of its own choice: each has its own files, with its own requests only, while both run and when another follows.
+sed -e "s|$TMP/out|$TMP/shared|" -e 's/max_queue_size: 8/max_queue_size: 64/' mlp.yml >shared.yml
+said=first.err; start shared.yml; first=$pid first_url=$url
+said=second.err; start shared.yml; second=$pid second_url=$url
+$load -u "$first_url" -n 60 -c 4 >first.out 2>&1 & loader=$!
+run_any shared_load 0 $load -u "$second_url" -n 90 -c 4
+wait $loader; equals shared_first_load $? 0
+pid=$first; stop shared_first
+said=third.err; start shared.yml; third=$pid
+run_any shared_third_load 0 $load -u "$url" -n 30 -c 4
+pid=$second; stop shared_second
+pid=$third; stop shared_third
+has_own_files() { # WHO REQUESTS: the three files that it named when it stopped
+  local file n=0
+  while read -r file; do
+    file=$(find shared -name "${file##*/}")
+    [ "$file" ] && [ "$(ask "$file" "SELECT count(*) || ' ' || count(DISTINCT request_id) || ' ' || sum(outcome = 'responded') FROM request")" = "$2 $2 $2" ] || { echo "$file"; return 1; }
+    n=$((n + 1))
+  done < <(grep -oE "[^ ]*/batching_trace[^ ]*\.(json|csv|pftrace)$" "$1.err")
+  [ $n = 3 ]
+}
+check shared_files_second has_own_files second 90
+check shared_files_third has_own_files third 30
+check shared_files_all sh -c 'test "$(ls shared/*.pftrace | wc -l) $(ls shared/*.json | wc -l) $(ls shared/*.csv | wc -l)" = "3 3 3"'
+all_counts() { for file in shared/*."$1"; do ask "$file" 'SELECT count(*) FROM request'; done | sort -n | tr '\n' ' '; }
+for form in pftrace json csv; do equals "shared_requests_$form" "$(all_counts $form)" '30 60 90 '; done

@@ -126,6 +126,9 @@ static void request_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int co
 {
     const struct sv_llm *l = c->q->llm;
     const struct sv_llm_request *r = &l->requests[c->row];
+    if (r->is_untimed &&
+        (column == R_TS || column == R_LOAD || (column >= R_SCHEDULED && column <= R_LAST_TOKEN)))
+        return; /* made up: the file has no arrivals */
     switch (column) {
     case R_ID: sqlite3_result_int64(ctx, (sqlite3_int64)c->row); break;
     case R_REQUEST: request_id(l, ctx, (uint32_t)c->row); break;
