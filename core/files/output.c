@@ -328,7 +328,7 @@ static int open_growing(struct sv_output *o, const char *path, struct sv_err *er
     if (o->fd < 0)
         return sv_err_sys(err, "cannot create");
     if (mode != 0600 && fchmod(o->fd, mode) != 0)
-        errno = 0; /* it stays private */
+        errno = 0;                     /* it stays private */
     o->fd = sv_file_id_move_up(o->fd); /* other people's programs have the low numbers */
     o->id = sv_file_id_of(o->fd);
     return SV_OK;

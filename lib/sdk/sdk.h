@@ -226,7 +226,7 @@ struct sv_plan {
     int trigger_signal;
     char trigger_name[128];
     bool with_source;
-    bool is_shared;    /* by STAVE_OUT: other processes and other copies of the library have it, too */
+    bool is_shared; /* by STAVE_OUT: other processes and other copies of the library have it, too */
     bool is_collected; /* STAVE_SESSION: no output of our own */
 };
 
