@@ -181,7 +181,7 @@ class Map:
     def reach(self, path, number):
         """Suites that reach the line (the file, where it has changed since), the quickest first."""
         is_current = self.digests.get(path) == digest(self.root, path)
-        found = [w for w, s in self.suites.items() if path in s["lines"] and (not is_current or number in s["lines"][path])]
+        found = [w for w, s in self.suites.items() if s["lines"].get(path) and (not is_current or number in s["lines"][path])]
         return sorted(found, key=lambda w: self.suites[w]["seconds"])
 
 
