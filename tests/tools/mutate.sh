@@ -21,3 +21,95 @@ entry sv_put_begin 'sv_buf_byte(b, 0);' stress/none.sh
 refuses no_such_suite "no suite stress/none.sh"
 printf 'name: one\nfile: core/base/wire.c\n' >list/a.txt
 refuses half_an_entry "without find"
+
+# Random faults: what is changed, what is not, and that a seed gives the same ones again.
+cat >random.py <<'PY'
+import os, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1] + "/tools")
+import mutants
+
+def texts(line): return {c.strip() for c, _ in mutants.changes_of(line)}
+assert texts("    if (a < b && !c)") == {"if (a <= b && !c)", "if (a >= b && !c)", "if (a < b || !c)", "if (a < b && c)", "if (false && (a < b && !c))", "if (true || (a < b && !c))"}
+assert texts("    total += n;") == {"total = n;", "total -= n;", ";"}
+assert texts("    return sv_err_sys(err, \"a < b\");") == {"return 0;"}
+assert texts("    return true;") == {"return false;"}
+assert texts("    close(fd);") == {";"}
+assert texts("    x = 12; /* 13 */") == {"x = 13; /* 13 */", "x = 0; /* 13 */"}
+for kept in ("    assert(a < b);", "#if A < B", "    /* a < b */", "    case 3:", "    puts"): assert texts(kept) == set(), kept
+first = mutants.draw(sys.argv[1], 30, 7, ["listen", "files"])
+assert first == mutants.draw(sys.argv[1], 30, 7, ["listen", "files"]) != mutants.draw(sys.argv[1], 30, 8, ["listen", "files"])
+assert len({m[:2] for m in first}) == len(first) == 150 and all(m[0].startswith(("src/listen/", "core/files/")) for m in first)
+for path, number, change, _ in first:
+    text = open(os.path.join(sys.argv[1], path), encoding="utf-8").read()
+    assert mutants.with_line(text, number, change) != text
+low, high = mutants.wilson(96, 120)
+assert abs(low - 0.7196) < 0.001 and abs(high - 0.8617) < 0.001, (low, high)
+PY
+check random_faults python3 random.py "$SRC"
+
+# A whole run over a tree of one file, with a test that reaches all of it but one function: judged, kept, and not judged again.
+mkdir -p tiny/core/files tiny/tools tiny/build
+printf '#!/bin/sh\necho core/files/a.c\n' >tiny/tools/list-files; chmod +x tiny/tools/list-files
+cat >tiny/core/files/a.c <<'C'
+/* Two functions; the second is tested by nobody. */
+int clamp(int x);
+int spare(int x);
+int clamp(int x)
+{
+    if (x > 7)
+        return 7;
+    return x;
+}
+
+int spare(int x)
+{
+    return x + 5;
+}
+
+int main(void)
+{
+    return clamp(9) == 7 && clamp(8) == 7 && clamp(7) == 7 && clamp(3) == 3 ? 0 : 1;
+}
+C
+cat >tiny/build/build.ninja <<'N'
+rule cc
+  command = cc -g -O1 -MD -MT $out -MF $out.d -o $out -c $in
+rule link
+  command = cc -o $out $in
+build a.c.o: cc ../core/files/a.c
+build prog: link a.c.o
+N
+cat >whole.py <<'PY'
+import os, subprocess, sys, types
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1] + "/tools")
+import mutants
+judged = 0
+
+class Suite:
+    targets = ["prog"]
+    def __init__(self, word): pass
+    def build(self):
+        out = subprocess.run(["ninja", "-C", "tiny/build", "prog"], capture_output=True, text=True)
+        return out.returncode == 0, out.stdout
+    def passes(self, limit):
+        global judged
+        judged += 1
+        return subprocess.run(["tiny/build/prog"]).returncode == 0, "not ok clamp"
+
+reach = types.SimpleNamespace(reach=lambda path, number: ["unit:clamp"] if number < 10 or number > 15 else [])
+runner = types.SimpleNamespace(is_healthy=lambda suite: True, limit=lambda suite: 60)
+options = types.SimpleNamespace(random=6, seed=3, area="files", without=[], most=9)
+tree = os.path.abspath("tiny")
+before = open("tiny/core/files/a.c").read()
+for _ in range(2):
+    mutants.run(tree, options, mutants.Judge(tree, reach, {}, runner, Suite), lambda out: out)
+    assert open("tiny/core/files/a.c").read() == before
+    print("judged", judged)
+PY
+whole() { python3 whole.py "$SRC" >whole.out 2>&1; }
+check random_run whole
+check random_results sh -c 'grep -q "^killed *core/files/a.c:7: .* by unit:clamp$" whole.out && grep -q "^UNREACHED core/files/a.c:13: " whole.out'
+check random_summary grep -qE '^[0-9]+ of [0-9]+ noticed \([0-9]+ %, 95 % interval [0-9]+ to [0-9]+ %\); 1 reached by no suite$' whole.out
+check random_resumes [ "$(grep -c '^judged' whole.out)" = 2 ] && check random_judges_once [ "$(grep '^judged' whole.out | sort -u | wc -l)" = 1 ]
