@@ -178,11 +178,12 @@ static void describe_result(const struct sv_leftover *o, const char *wanted, con
                         path, o->claim.session, o->problem[0] ? o->problem : "gone");
 }
 
-/* Nothing in the inputs, and all of them could be read. */
-static bool is_empty(const struct sv_leftover *o, const struct sv_recovered *found)
+/* Nothing in the inputs, and all of them could be read: no file is made, unless one was asked for by name. */
+static bool is_empty(const struct recover *r, const struct sv_leftover *o,
+                     const struct sv_recovered *found)
 {
-    return sv_tally_held(&found->inputs) == 0 && sv_tally_held(&found->plain) == 0 &&
-           !found->is_damaged && !o->problem[0];
+    return !r->out.path && sv_tally_held(&found->inputs) == 0 &&
+           sv_tally_held(&found->plain) == 0 && !found->is_damaged && !o->problem[0];
 }
 
 static bool can_be_read_back(const char *path)
@@ -208,7 +209,7 @@ static int join_new(const struct recover *r, struct sv_leftover *o, enum verdict
     int code = join_taken(o, &out, fd, &found, err);
     if (code < 0)
         return code;
-    if (is_empty(o, &found)) {
+    if (is_empty(r, o, &found)) {
         unlink(path);
         *verdict = IS_EMPTY;
         return 0;
@@ -247,7 +248,7 @@ static int describe(const struct recover *r, struct sv_leftover *o, struct sv_er
     print_input("growing file", o->part, &found.part);
     print_input("spool", o->spool_bytes ? o->spool : "", &found.spool);
     print_input("rings in", o->has_session ? o->dead.dir : "", &found.rings);
-    if (is_empty(o, &found)) {
+    if (is_empty(r, o, &found)) {
         sv_print(stdout, "  would be removed: nothing was recorded\n");
         return 0;
     }
