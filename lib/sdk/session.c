@@ -327,7 +327,7 @@ static int start_own(struct sv_process *p, bool is_child)
     int error = errno;
     sv_unlock();
     if (!ok) {
-        sv_say("cannot make a session directory: %s; tracing is off", sv_folder_why(error));
+        sv_say("cannot make a session directory: %s; tracing is off", strerror(error));
         return -1;
     }
     use_plan(p);
