@@ -13,8 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TRIES = 4 };
-
 /* As the kernel gives them; readdir() would allocate memory. */
 struct entry {
     uint64_t inode;
@@ -57,41 +55,24 @@ size_t sv_own_others(const char *base, const char *name,
     return found;
 }
 
-static int in_base(const char *base, const char *name, bool makes)
-{
-    int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    int made =
-        !makes || mkdirat(fd, name, 0700) == 0 ? sv_trusted_folder(fd, name, SV_TRUST_PRIVATE) : -1;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return made;
-}
-
 int sv_own_other(const char *base, const char *name, char made[static SV_OWN_NAME_MAX])
 {
     char others[SV_OWN_OTHERS_MAX][SV_OWN_NAME_MAX];
-    size_t n = sv_own_others(base, name, others);
-    for (size_t i = 0; i < n; i++) {
-        int fd = in_base(base, others[i], false);
-        memcpy(made, others[i], SV_OWN_NAME_MAX);
-        if (fd >= 0)
-            return fd;
-    }
-    for (int i = 0; i < TRIES; i++) {
-        uint64_t random;
-        if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-            return -1;
-        if (snprintf(made, SV_OWN_NAME_MAX, "%s.%016llx", name, (unsigned long long)random) >=
-            SV_OWN_NAME_MAX) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = in_base(base, made, true);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
+    uint64_t random;
+    bool is_made = sv_own_others(base, name, others) > 0;
+    if (is_made)
+        memcpy(made, others[0], SV_OWN_NAME_MAX);
+    else if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random ||
+             snprintf(made, SV_OWN_NAME_MAX, "%s.%016llx", name, (unsigned long long)random) >=
+                 SV_OWN_NAME_MAX)
+        return -1;
+    int in = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (in < 0)
+        return -1;
+    int fd = is_made || mkdirat(in, made, 0700) == 0 ? sv_trusted_folder(in, made, SV_TRUST_PRIVATE)
+                                                     : -1;
+    int error = errno;
+    close(in);
+    errno = error;
+    return fd;
 }

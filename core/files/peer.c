@@ -236,6 +236,13 @@ uid_t sv_peer_listener(const struct sockaddr *address)
     return find(&t, true);
 }
 
+uid_t sv_peer_uid_unix(int fd)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 ? who.uid : SV_PEER_UNKNOWN;
+}
+
 uid_t sv_peer_uid(int fd)
 {
     union {
@@ -245,11 +252,8 @@ uid_t sv_peer_uid(int fd)
     socklen_t own_len = sizeof own, peer_len = sizeof peer;
     if (getsockname(fd, &own.any, &own_len) != 0)
         return SV_PEER_UNKNOWN;
-    if (own.any.sa_family == AF_UNIX) {
-        struct ucred who;
-        socklen_t len = sizeof who;
-        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 ? who.uid : SV_PEER_UNKNOWN;
-    }
+    if (own.any.sa_family == AF_UNIX)
+        return sv_peer_uid_unix(fd);
     if (getpeername(fd, &peer.any, &peer_len) != 0)
         return SV_PEER_UNKNOWN;
     return sv_peer_uid_of(&own.any, &peer.any);

@@ -13,6 +13,8 @@
 
 /* Another machine's address, or the kernel does not say: SV_PEER_UNKNOWN. So is a socket that its owner has closed already. */
 uid_t sv_peer_uid(int fd);
+/* The same of a Unix socket only. */
+uid_t sv_peer_uid_unix(int fd);
 /* The same by the two addresses of a TCP connection: ours and the peer's. */
 uid_t sv_peer_uid_of(const struct sockaddr *own, const struct sockaddr *peer);
 /* The owner of the socket that listens on this loopback address: who will get what is sent there, also while the connection waits to be accepted. */

@@ -106,14 +106,6 @@ int sv_folder_in(int base, const char *base_path, const char *name, char *path, 
     return -1;
 }
 
-const char *sv_folder_why(int error)
-{
-    return error == EPERM ? "other users have access to all directories for sessions ('stave "
-                            "recover' lists them): "
-                            "set STAVE_SESSION_DIR to a directory of your own"
-                          : strerror(error);
-}
-
 /* Is the path below the place that holds this folder, whatever it is called there? */
 static bool is_beside(const char *path, const struct sv_folder *f)
 {

@@ -25,8 +25,6 @@ int sv_folder_open(const struct sv_folder *f, bool makes);
 /* Makes the folder of a new session, NAME or NAME and a number, in the first folder that can be used and that does not hold the path `not_in`
  * (NULL: any). Its path goes to `path`. Returns its descriptor or -1. */
 int sv_folder_for_session(const char *name, const char *not_in, char *path, size_t size);
-/* Why there is none, for errno as the function left it. */
-const char *sv_folder_why(int error);
 /* The same in the folder `base`, whose path is `base_path`. */
 int sv_folder_in(int base, const char *base_path, const char *name, char *path, size_t size);
 

@@ -380,7 +380,7 @@ static int start_own(struct sv_process *p, bool is_child)
     int error = errno;
     sv_unlock();
     if (!ok) {
-        say_off(is_child, "cannot make a session directory", sv_folder_why(error));
+        say_off(is_child, "cannot make a session directory", strerror(error));
         return -1;
     }
     use_plan(p);

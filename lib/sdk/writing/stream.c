@@ -173,7 +173,7 @@ static bool is_for(int fd, const union sv_stream_address *a, struct sv_err *err)
     const char *list = sv_trusted_getenv("STAVE_STREAM_USER");
     if (!sv_peer_is_loopback(&a->any))
         return true;
-    uid_t uid = a->any.sa_family == AF_UNIX ? sv_peer_uid(fd) : sv_peer_listener(&a->any);
+    uid_t uid = a->any.sa_family == AF_UNIX ? sv_peer_uid_unix(fd) : sv_peer_listener(&a->any);
     if (sv_peer_may(uid, list))
         return true;
     if (uid == SV_PEER_UNKNOWN)
