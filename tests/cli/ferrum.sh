@@ -61,5 +61,5 @@ end = lambda e: e["ts"] + e["dur"]
 assert end(t["first"]) <= t["next"]["ts"] and t["first"]["ts"] <= t["inside"]["ts"] and end(t["inside"]) <= end(t["first"]), t
 END
 echo '[]' >none.json
-run_any none 0 "$STAVE" convert -q none.json --dialect ferrum -o none_ferrum.json
+run_any none 5 "$STAVE" convert -q none.json --dialect ferrum -o none_ferrum.json
 check no_events test "$(cat none_ferrum.json)" = '[]'

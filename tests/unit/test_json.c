@@ -166,3 +166,35 @@ TEST(raw_json_does_not_act)
     CHECK_STR_EQ(sv_buf_cstr(&b), "{ \n \"a\\u007f\\u009b\\u202e\": \"\xc3\xa9\"}");
     sv_buf_fini(&b);
 }
+
+/* What has no place in UTF-8 can be read off the result, and the rest stays. */
+TEST(bytes_that_are_no_utf8_are_escaped_alike)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", ""},
+        {"plain", "plain"},
+        {"gr\xc3\xbc\xc3\x9f \\x41", "gr\xc3\xbc\xc3\x9f \\x41"},
+        {"0123456\xff", "0123456\\xff"},
+        {"\xff"
+         "0123456789",
+         "\\xff0123456789"},
+        {"01234567\xc3", "01234567\\xc3"},
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+    };
+    for (size_t i = 0; i < TEST_COUNT(cases); i++) {
+        struct sv_buf b;
+        size_t len = strlen(cases[i].text);
+        sv_buf_init(&b, 1000);
+        sv_buf_utf8(&b, cases[i].text, len);
+        CHECK_STR_EQ(sv_buf_cstr(&b), cases[i].want);
+        CHECK_UINT_EQ(sv_utf8_escaped(cases[i].text, len), strlen(cases[i].want));
+        CHECK(sv_utf8_valid(sv_buf_cstr(&b), b.len) == b.len);
+        bool is_ascii = true;
+        for (size_t k = 0; k < len; k++)
+            is_ascii = is_ascii && (uint8_t)cases[i].text[k] < 0x80;
+        CHECK(sv_is_ascii(cases[i].text, len) == is_ascii);
+        sv_buf_fini(&b);
+    }
+}
