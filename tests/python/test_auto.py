@@ -66,6 +66,22 @@ def test_record_with_auto_modules_and_logging(py):
     assert py.read("m.pftrace").one("module")["args"] == {"argv[0]": "a"}
 
 
+def test_record_with_lost_events_exits_with_4(py):
+    """As `stave record` does; a program's own code is passed on unless it is 0."""
+    full = """
+        import resource, stave, sys
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+        for i in range(100000):
+            stave.instant("i", i=i)
+        if sys.argv[1] != "end":
+            sys.exit(int(sys.argv[1]))
+    """
+    for word, code in (("end", 4), ("0", 4), ("7", 7)):
+        py.run(full, command=["-m", "stave", "record", "-o", f"{word}.pftrace", "prog.py", word], code=code)
+        assert " lost" in py.stderr
+    py.run("import sys; sys.exit(0)", command=["-m", "stave", "record", "-o", "whole.pftrace", "prog.py"])
+
+
 def test_record_keeps_the_trace_of_a_program_that_fails(py):
     py.run('''
         import stave

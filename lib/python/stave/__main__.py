@@ -12,6 +12,8 @@ Runs a Python program and writes a trace of it. Without options only what the pr
   --categories GLOBS   record only these categories
   -q              say nothing at the end
 
+The exit code is the program's; where that is 0 and events were lost or the trace is not complete it is 4.
+
 Examples:
   python3 -m stave record -- train.py --epochs 3
   python3 -m stave record --torch -- train.py
@@ -102,6 +104,9 @@ def record(options, program):
         torch.install(torch.DEPTH if options["torch_depth"] is None else int(options["torch_depth"]))
     try:
         _run(program)
+    except SystemExit as end:  # sys.exit(0) is an end like any other
+        if end.code not in (None, 0):
+            raise
     finally:
         if running:
             running.stop()
@@ -116,7 +121,7 @@ def record(options, program):
         if not options["quiet"]:
             print(f"stave: {out}: {counts['events']:,} events" + (f", {lost:,} lost" if lost else "")
                   + ("" if ok else ", not complete"), file=sys.stderr)
-    return 0
+    return 0 if ok and not lost else 4  # as `stave record`
 
 
 def main(words):
