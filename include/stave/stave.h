@@ -24,7 +24,7 @@
 #define STAVE_VERSION_MINOR 1
 #define STAVE_VERSION_PATCH 0
 
-/* Marks what the library exports; everything else in it is hidden. In libstave.a (STAVE_I_COPY) nothing is exported: each program or plugin that it is
+/* Marks what the library exports; everything else in it is hidden. In libstave.a nothing is exported: each program or plugin that it is
  * linked into has a copy of its own, which no other can replace. */
 #ifdef STAVE_I_COPY
 #define STAVE_API __attribute__((visibility("hidden")))

@@ -14,6 +14,7 @@ struct sv_process;
 
 /* For the writer thread, as its first step. Of the program's descriptors only `keep` stays. False: the table is shared, as before. */
 bool sv_own_table_take(int keep);
+bool sv_own_table_is(void); /* of the calling thread: does it have one? */
 /* In a thread of the program: prints the line that the writer could not print, if there is one. Async-signal-safe. */
 void sv_own_table_say(struct sv_process *p);
 

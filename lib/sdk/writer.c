@@ -448,13 +448,14 @@ static void answer_restricted(struct sv_process *p)
     syscall(SYS_futex, &p->restricted, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Have all threads of the program exited, the first one by pthread_exit() or the system call? Then this one alone would keep the process. */
+/* Have all threads of the program exited, the first one by pthread_exit() or the system call? Then this one alone would keep the process. Not asked
+ * in the program's table: what is opened there for a moment, the program may close and use again. */
 static bool is_alone(struct sv_session_writer *w)
 {
     struct stat st;
     char text[1024];
     int64_t now = sv_session_writer_now_ns();
-    if (now - w->alone_ns < ALONE_MS * 1000000ll)
+    if (!sv_own_table_is() || now - w->alone_ns < ALONE_MS * 1000000ll)
         return false;
     w->alone_ns = now;
     if (stat("/proc/self/task", &st) != 0 || st.st_nlink > 4) /* two more than there are threads */

@@ -184,8 +184,11 @@ static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state st
     o->has_claim = true;
     o->claim = *c;
     look_at_part(l, o, c->part);
-    if (c->session[0] && look_at_session(o, c->session, &err) == SV_EIO)
+    int code = c->session[0] ? look_at_session(o, c->session, &err) : 0;
+    if (code == SV_EIO)
         add_failure(l, c->session, err.msg);
+    else if (code < 0 && access(c->session, F_OK) == 0) /* it is there, and not to be believed */
+        snprintf(o->problem, sizeof o->problem, "another user could have written its session");
     keep(l, o);
     return 0;
 }

@@ -6,13 +6,14 @@ mkdir -p "$STAVE_SESSION_DIR"
 cd "$TMP" || exit 2
 say() { if [ "$1" = 0 ]; then echo "ok examples: $2"; else echo "not ok examples: $2: ${3:-}"; fi; }
 # run NAME: its text form in NAME.txt
-run() { STAVE_OUT=$1.pftrace "$BUILD/examples/$1" >"$1.out" 2>"$1.err" && [ ! -s "$1.err" ] && "$STAVE" cat -q "$1.pftrace" >"$1.txt"; }
+run() { rm -f "$1.pftrace"; STAVE_OUT=$1.pftrace "$BUILD/examples/$1" >"$1.out" 2>"$1.err" && [ ! -s "$1.err" ] && "$STAVE" cat -q "$1.pftrace" >"$1.txt"; }
 # has NAME TEXT…: each text is in a line of the trace
 has() { local name=$1 text; shift; for text; do grep -qF -- "$text" "$name.txt" || { echo "$text"; return 1; }; done; }
 
 run gpu_events; say $? "gpu_events runs"
 # Whole files, field by field, as JSON and through the Perfetto format.
 for suffix in json pftrace; do
+  rm -f gpu_events.*
   STAVE_OUT=gpu_events.$suffix "$BUILD/examples/gpu_events" && "$STAVE" convert -q gpu_events.$suffix --dialect tracesmith -o gpu_events.2.json && python3 "$SRC/tests/stress/seeds.py" gpu_events gpu_events.2.json >why 2>&1
   say $? "gpu_events: every field, as .$suffix" "$(tail -n 3 why)"
 done
@@ -60,6 +61,7 @@ case $BUILD in *asan) sanitize=-fsanitize=address,undefined ;; *tsan) sanitize=-
 LD_LIBRARY_PATH=$BUILD docs
 
 mkdir empty; (cd empty && "$BUILD/examples/layers" >../out 2>&1); [ ! -s out ] && [ -z "$(ls empty)" ]; say $? "without STAVE_OUT nothing happens"
+rm -f layers.json
 STAVE_OUT=layers.json "$BUILD/examples/layers" && python3 -c '
 import json
 e = [x for x in json.load(open("layers.json"))["traceEvents"] if x.get("cat") in ("norm", "attn")]

@@ -15,6 +15,7 @@ END
 say() { if [ "$1" = 0 ]; then echo "ok functions: $2"; else echo "not ok functions: $2"; fi; }
 for pie in -pie -no-pie; do
   ${CC:-cc} -O0 -finstrument-functions $pie fn.c -o fn -L"$BUILD" -lstave-functions -lstave || { say 1 "link $pie"; continue; }
+  rm -f f.pftrace
   STAVE_OUT=f.pftrace ./fn; "$STAVE" cat -q f.pftrace >f.txt
   [ "$(grep -c '"leaf"' f.txt)" = 101 ] && [ "$(grep -c ' end ' f.txt)" = 104 ] && [ "$(grep -c '"main"' f.txt)" = 1 ]
   say $? "names and counts, $pie"

@@ -5,7 +5,7 @@ export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR"
 cd "$TMP" || exit 2
 code=0
-scene() { STAVE_OUT=$1.pftrace "$BUILD/tests/stress/gpu_feed" "$1" >out 2>err; code=$?; [ $code = 0 ] && [ ! -s err ]; }
+scene() { rm -f "$1.pftrace"; STAVE_OUT=$1.pftrace "$BUILD/tests/stress/gpu_feed" "$1" >out 2>err; code=$?; [ $code = 0 ] && [ ! -s err ]; }
 text() { "$STAVE" cat -q "$1.pftrace" >text; }
 say() { if [ "$1" = 0 ]; then echo "ok gpu: $2"; else echo "not ok gpu: $2: ${3:-} exit $code $(head -n 3 err)"; fi; }
 has() { local t; for t; do grep -qF -- "$t" text || { echo "lacks $t"; return 1; }; done; }

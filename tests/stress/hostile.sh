@@ -43,7 +43,7 @@ say $? "a recorder ends in order, and says which client it closed"
 
 # ---- a program and its children ----
 for file in ring.0 session; do
-  rm -f go; touch go
+  rm -f go p.pftrace; touch go
   STAVE_OUT=p.pftrace "$hostile" parent cut $file go >out 2>err
   [ $? = 0 ] && [ "$(count p.pftrace 'who="parent"')" = 2000 ] && [ ! -s err ]; say $? "a child that cuts its $file does not end its parent"
 done

@@ -66,7 +66,7 @@ end_of_output
 for name in plain closefrom close_range loop dup2 pipe fork moved removed own_error; do scene $name; done
 # u: unshare; r: close_range with a table of one's own; g: pidfd_getfd
 for filter in r ur; do for name in plain closefrom dup2 pipe; do scene $name $filter; done; done
-scene removed urg; scene removed g; scene own_error ur; scene moved ur; scene fork ur
+scene removed urg; scene removed g; scene own_error ur; scene moved ur
 if [ -n "$is_root" ]; then
   for name in chroot chroot_closed setuid; do scene $name; done
   scene chroot ur; scene setuid ur

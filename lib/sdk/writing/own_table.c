@@ -91,6 +91,11 @@ bool sv_own_table_take(int keep)
     return has_own;
 }
 
+bool sv_own_table_is(void)
+{
+    return has_own;
+}
+
 /* ---- lines ---- */
 
 /* The program's standard error under its usual number, to be closed again. */
