@@ -20,7 +20,7 @@ sandbox_inputs() {
 # Recorded ones: run.pftrace with requests of the application, the ranks of a job.
 sandbox_recordings() {
   local i
-  STAVE_OUT=run.pftrace "$BUILD/examples/training" 500 # longer than 1.3 s: a step has a pause
+  STAVE_OUT=run.pftrace "$BUILD/examples/training" 9
   cp run.pftrace trace.pftrace
   (mkdir ranks && cd ranks && python3 "$SRC/tests/cli/report_comm/kineto.py") || return
   for i in 0 1 2; do "$STAVE" convert -q "ranks/new.own.rank$i.json" -o job.rank000$i.pftrace || return; done
