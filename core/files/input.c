@@ -645,6 +645,13 @@ void sv_input_open_pieces(int fd, const struct sv_piece *pieces, size_t n, const
     *out = in;
 }
 
+void sv_input_open_part(int fd, const struct sv_piece *part, const char *name,
+                        struct sv_input **out)
+{
+    sv_input_open_pieces(fd, part, 1, name, out);
+    (*out)->impl->form = FORM_UNKNOWN;
+}
+
 void sv_input_close(struct sv_input *in)
 {
     if (in == NULL)

@@ -1,11 +1,21 @@
-/* Temporary files without a name. Called by the sorter, the recorder's segments and the backlog of a server's tracer. */
+/* Temporary files without a name. Called by the sorter, the import of archives, the recorder's segments and the backlog of a server's tracer. */
 #include "core/files/unlinked.h"
+
+#include "core/files/trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const char *sv_temporary_dir(void)
+{
+    const char *dir = sv_trusted_getenv("TMPDIR");
+    if (dir && *dir)
+        return dir;
+    return access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
+}
 
 int sv_open_unlinked(const char *dir)
 {

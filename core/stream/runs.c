@@ -116,27 +116,19 @@ size_t sv_runs_count(const struct sv_runs *r)
 
 /* ---- the file ---- */
 
-static const char *temporary_dir(void)
-{
-    const char *dir = sv_trusted_getenv("TMPDIR");
-    if (dir && *dir)
-        return dir;
-    return access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
-}
-
 static int file_failed(struct sv_err *err, const char *what)
 {
     return sv_err_set(err, SV_EIO, SV_NO_POS,
                       "sorting needs a temporary file, and %s in %s failed: %s; set TMPDIR to a "
                       "directory with more space",
-                      what, temporary_dir(), strerror(errno));
+                      what, sv_temporary_dir(), strerror(errno));
 }
 
 static int flush(struct sv_runs *r, struct sv_err *err)
 {
     struct sv_runs_file *f = r->file;
     if (f->fd < 0)
-        f->fd = sv_open_unlinked(temporary_dir());
+        f->fd = sv_open_unlinked(sv_temporary_dir());
     if (f->fd < 0)
         return file_failed(err, "creating it");
     assert(!f->writer || f->writer == r);
@@ -321,7 +313,8 @@ static void read_arg(struct sv_wire *w, struct sv_arg *a)
 static int damaged(struct sv_err *err)
 {
     return sv_err_set(err, SV_EIO, SV_NO_POS,
-                      "the temporary file in %s was changed while it was in use", temporary_dir());
+                      "the temporary file in %s was changed while it was in use",
+                      sv_temporary_dir());
 }
 
 /* Decodes the next event but for its arguments. 1: there is one; 0: the buffer ends within it; negative: damage. */

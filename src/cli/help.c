@@ -195,7 +195,8 @@ static void man_program(void)
     printf(".SH \"EXIT STATUS\"\n");
     print_troff(exit_codes);
     printf(".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nIf set, no colours are used.\n"
-           ".TP\n\\fBTMPDIR\\fR\nFolder for temporary files of sorting (default /var/tmp).\n");
+           ".TP\n\\fBTMPDIR\\fR\nFolder for temporary files of sorting and of unpacked archives "
+           "(default /var/tmp).\n");
 }
 
 void sv_help_man(const struct sv_command *c)

@@ -5,8 +5,10 @@
  * their clocks or refuses, as for merge. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "files/archive.h"
 #include "files/covered.h"
 #include "files/join.h"
+#include "formats/tar.h"
 #include "model/merge.h"
 
 #include "core/base/mem.h"
@@ -45,6 +47,12 @@ static bool yields(const struct sv_found *file, const struct sv_input *in)
 static void recognise_file(struct sv_found *file, const struct import *o, struct sv_input *in)
 {
     struct sv_err ignored = {0};
+    if (sv_input_need(in, SV_TAR_BLOCK, &ignored) > 0 && sv_tar_is(in->data, in->len)) {
+        sv_console_note("%s: skipped, it is an archive: give it to import by its name", file->path);
+        file->is_reported = true;
+        file->format = NULL;
+        return;
+    }
     if (!o->from)
         file->format = sv_format_probe(in, &ignored);
     if (o->columns && !o->from && yields(file, in) && sv_columns_fit(o->columns, in))
@@ -64,7 +72,7 @@ static void recognise(struct sv_files *f, const struct import *o)
         struct sv_input *in;
         struct sv_found *file = &f->items[i];
         file->format = o->from ? sv_format_named(o->from) : NULL;
-        if (sv_input_open(file->path, &in, &err) < 0) {
+        if (sv_found_open(file, &in, &err) < 0) {
             sv_console_note("%s: skipped, it cannot be read: %s", file->path, err.msg);
             file->is_reported = true;
             file->format = NULL;
@@ -174,6 +182,7 @@ static int read_file(const struct import *o, const struct sv_join *join, struct 
 {
     struct sv_join one = *join;
     one.from = file->format->name;
+    one.file = file;
     one.read.columns = file->has_columns ? o->columns : NULL;
     one.read.skip_subjects = file->covered_subjects;
     *dict = NULL;
@@ -189,7 +198,14 @@ static int read_roles(const struct import *o, const struct sv_join *join, struct
     struct sv_batch *batch = sv_alloc(sizeof *batch);
     struct sv_read_options read = join->read;
     read.roles = NULL;
-    int code = sv_open_input_as(file->path, file->format->name, &read, roles, &in, err);
+    struct sv_input *given = NULL;
+    int code = sv_found_open(file, &given, err);
+    if (code < 0) {
+        sv_err_in_file(err, file->path);
+        free(batch);
+        return forgive(o, file, err->code = SV_EINPUT, err);
+    }
+    code = sv_open_input_in(file->path, given, file->format->name, &read, roles, &in, err);
     sv_batch_init(batch);
     while (code >= 0 && (code = in.source->next(in.source, batch, err)) > 0)
         sv_batch_reset(batch);
@@ -263,11 +279,21 @@ static void report_skipped(const struct sv_files *f)
     }
     if (skipped > NAMED_MAX)
         sv_console_note("%zu more files were skipped", skipped - NAMED_MAX);
-    if (f->too_many || f->too_deep)
-        sv_console_note(
-            "%zu files after the first %u and %zu folders deeper than %d levels were not read",
-            f->too_many, SV_FILES_MAX, f->too_deep, SV_FOLDERS_MAX);
     sv_console_note("%zu files read, %zu skipped", f->n - skipped, skipped);
+}
+
+/* What the input holds and the result does not: SV_EXIT_LESS, or 0. */
+static int report_missing(const struct sv_files *f)
+{
+    char line[240];
+    if (f->too_many || f->too_deep) {
+        snprintf(line, sizeof line,
+                 "%zu files after the first %u and %zu folders deeper than %d levels were not "
+                 "read: import them in groups, then merge the results",
+                 f->too_many, SV_FILES_MAX, f->too_deep, SV_FOLDERS_MAX);
+        sv_console_error(NULL, SV_NO_POS, line);
+    }
+    return f->too_many || f->too_deep || f->refused ? SV_EXIT_LESS : 0;
 }
 
 static int import_files(struct import *o, struct sv_join *join, struct sv_files *f,
@@ -329,8 +355,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = read_zones(o, &zone, &log_zone, err);
     join.read.zone = zone;
     join.read.log_zone = log_zone;
-    for (size_t i = 0; i < operands->n && code >= 0; i++)
-        code = sv_files_walk(&files, operands->items[i], 0, err);
+    if (code >= 0) /* archives, too: their files have no names that could be compared later */
+        code = sv_check_inputs(operands->items, operands->n, o->out.path, err);
+    for (size_t i = 0; i < operands->n && code >= 0; i++) {
+        code = sv_files_archive(&files, operands->items[i], o->strict, err);
+        if (code == 0)
+            code = sv_files_walk(&files, operands->items[i], 0, err);
+    }
     if (code >= 0) {
         recognise(&files, o);
         sv_files_leave_out(&files);
@@ -339,6 +370,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0) {
         report_assumed(o);
         report_skipped(&files);
+        code = report_missing(&files);
     }
     sv_files_free(&files);
     sv_zone_free(zone);
@@ -375,6 +407,8 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave import exp_20260720153000 --tz America/Montreal -o run.pftrace",
      "everything that was recorded about a run"},
+    {"stave import exp_20260720153000.tar.gz --tz America/Montreal -o run.pftrace",
+     "the same from an archive"},
     {"stave import trace_read.out trace_time_align.out cpu.out --tz UTC -o run.pftrace",
      "some of its files"},
     {"stave import app.log --columns 'ts:utc pid bytes latency:ns path' -o app.pftrace",
@@ -386,7 +420,7 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_import = {
     .name = "import",
-    .operands = "FOLDER|FILE… -o OUT",
+    .operands = "FOLDER|ARCHIVE|FILE… -o OUT",
     .summary = "import the recordings of other tools onto one time axis",
     .description =
         "Reads all files of a folder whose format is known, recognised by content: outputs of the "
@@ -402,6 +436,14 @@ const struct sv_command sv_command_import = {
         "the pair and a timer tick are the uncertainty, and several pairs give the drift. If a "
         "clock cannot be related, the import is refused, unless --offset gives the relation or "
         "--assume uses times unchanged.\n\n"
+        "An archive (tar, also compressed by gzip or zstd; recognised by content) is read like the "
+        "folder that it was made of. No file of it is written: a compressed one is unpacked to a "
+        "temporary file without a name in TMPDIR, to at most 250 times its size (at least 1 GiB, "
+        "at most 64 GiB). Files in it whose names lead out of it, sparse files and what "
+        "is damaged are named and not read, links and devices are skipped. An archive in a folder "
+        "or in an archive is skipped.\n\n"
+        "If something was not read that way, or there are more than 10,000 files or 8 levels of "
+        "folders, the rest is imported and the exit code is 5.\n\n"
         "Files that are skipped, lines that are damaged (with the byte position of the first) and "
         "unrecognised lines are reported and counted; a file that cannot be read does not stop the "
         "others; --strict makes both an error.\n\n"

@@ -1,5 +1,6 @@
 /* stave merge: several traces on one time axis. */
 #include "cmd/commands.h"
+#include "files/archive.h"
 #include "files/found.h"
 #include "files/join.h"
 #include "files/relations.h"
@@ -26,8 +27,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                            .inputs = operands,
                            .offsets = &o->offsets};
     struct sv_relation *relations = NULL;
-    bool is_folder = operands->n == 1 && sv_is_folder(operands->items[0]);
-    int code = sv_expect_operands(operands, is_folder ? 1 : 2, SIZE_MAX, "second input file", err);
+    bool is_many = operands->n == 1 && /* an archive: what it is, is said when it is opened */
+                   (sv_is_folder(operands->items[0]) || sv_is_archive(operands->items[0]));
+    int code = sv_expect_operands(operands, is_many ? 1 : 2, SIZE_MAX, "second input file", err);
     join.align_collectives = o->align && strcmp(o->align, "collectives") == 0;
     if (code >= 0 && o->align && !join.align_collectives)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--align: '%s' is not collectives", o->align);

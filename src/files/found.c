@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void sv_files_add(struct sv_files *f, const char *path, bool was_found)
 {
@@ -27,6 +28,17 @@ void sv_files_free(struct sv_files *f)
     for (size_t i = 0; i < f->n; i++)
         free(f->items[i].path);
     free(f->items);
+    for (size_t i = 0; i < f->n_stores; i++)
+        close(f->stores[i]);
+    free(f->stores);
+}
+
+int sv_found_open(const struct sv_found *file, struct sv_input **in, struct sv_err *err)
+{
+    if (!file->is_member)
+        return sv_input_open(file->path, in, err);
+    sv_input_open_part(file->fd, &file->part, file->path, in);
+    return 0;
 }
 
 bool sv_is_folder(const char *path)

@@ -80,7 +80,10 @@ int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *
     }
     struct sv_read_options read = join->read;
     read.rotation = sv_rotation_of(join->rotations, path);
-    code = sv_open_input_as(path, join->from, &read, input.dict, &in, err);
+    struct sv_input *given = NULL;
+    if (join->file && join->file->is_member)
+        (void)sv_found_open(join->file, &given, err); /* a member is open already */
+    code = sv_open_input_in(path, given, join->from, &read, input.dict, &in, err);
     if (code < 0) {
         sv_opened_close(&in);
         sv_dict_free(input.dict);

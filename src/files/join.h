@@ -6,6 +6,7 @@
 
 #define SV_JOIN_NOTED_MAX 16 /* of more inputs only the problems are printed */
 
+struct sv_found;
 struct sv_relation;
 struct sv_rotations;
 
@@ -23,6 +24,7 @@ struct sv_join {
     size_t n_relations;
     bool align_collectives;
     struct sv_read_options read; /* zone and date of files that need them */
+    const struct sv_found *file; /* sv_join_add(): what `path` means; NULL: a file */
 };
 
 int sv_join_run(const struct sv_join *join, struct sv_err *err);

@@ -12,6 +12,7 @@
 #include "files/rotation.h"
 #include "files/unpack.h"
 #include "formats/foreign.h"
+#include "formats/tar.h"
 #include "threads/workers.h"
 
 #include <assert.h>
@@ -112,7 +113,15 @@ static const struct sv_format *choose_format(struct sv_opened *o, const char *fr
             sv_err_set(err, SV_EINPUT, 0, "%s", explain(o->in));
         return f;
     }
-    return sv_check_reader(from, err) < 0 ? NULL : sv_format_named(from);
+    if (sv_check_reader(from, err) < 0)
+        return NULL;
+    if (o->in->size_bytes && sv_input_need(o->in, SV_TAR_BLOCK, err) < 0)
+        return NULL;
+    if (sv_tar_is(o->in->data, o->in->len)) { /* no format is: its bytes would be misread */
+        sv_err_set(err, SV_EINPUT, 0, "%s", explain(o->in));
+        return NULL;
+    }
+    return sv_format_named(from);
 }
 
 static int open_source(struct sv_opened *o, const char *from, const struct sv_read_options *options,
@@ -178,7 +187,14 @@ static int open_named(struct sv_opened *o, const char *from, const struct sv_rea
 int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
                      struct sv_dict *dict, struct sv_opened *o, struct sv_err *err)
 {
-    *o = (struct sv_opened){.path = path, .fd = -1};
+    return sv_open_input_in(path, NULL, from, options, dict, o, err);
+}
+
+int sv_open_input_in(const char *path, struct sv_input *in, const char *from,
+                     const struct sv_read_options *options, struct sv_dict *dict,
+                     struct sv_opened *o, struct sv_err *err)
+{
+    *o = (struct sv_opened){.path = path, .fd = -1, .in = in};
     return open_named(o, from, options, dict, err);
 }
 

@@ -33,6 +33,10 @@ int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_
 /* The same with all options of a reader. */
 int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
                      struct sv_dict *dict, struct sv_opened *o, struct sv_err *err);
+/* The same for an input that was opened already (NULL: by its path) and that `o` closes. */
+int sv_open_input_in(const char *path, struct sv_input *in, const char *from,
+                     const struct sv_read_options *options, struct sv_dict *dict,
+                     struct sv_opened *o, struct sv_err *err);
 /* A part of a file, which `o` closes. */
 int sv_open_piece(const char *path, int fd, const struct sv_piece *piece, struct sv_dict *dict,
                   struct sv_opened *o, struct sv_err *err);

@@ -2,6 +2,7 @@
 #include "formats/foreign.h"
 
 #include "core/base/wire.h"
+#include "formats/tar.h"
 
 #include <string.h>
 
@@ -44,6 +45,16 @@ static bool is_xspace(const uint8_t *head, size_t n)
     return false;
 }
 
+/* Archives and compressions that are not unpacked here. */
+static bool is_packed(const uint8_t *head, size_t n)
+{
+    return begins(head, n,
+                  "\xfd"
+                  "7zXZ") ||
+           begins(head, n, "PK\x03\x04") ||
+           (begins(head, n, "BZh") && n >= 10 && memcmp(head + 4, "1AY&SY", 6) == 0);
+}
+
 static const struct {
     bool (*is)(const uint8_t *head, size_t n);
     const char *what;
@@ -53,6 +64,8 @@ static const struct {
                 "(xprof.convert.raw_to_tool_data, tool trace_viewer)"},
     {is_graph, "a Graphviz graph, but not dag.dot as StarPU's starpu_fxt_tool writes it: that is "
                "the only kind that Stave reads"},
+    {sv_tar_is, "an archive (tar), not a trace: 'stave import' reads the files in it"},
+    {is_packed, "packed by xz, bzip2 or zip, which Stave does not unpack: unpack it first"},
 };
 
 const char *sv_foreign_file(const uint8_t *head, size_t n)

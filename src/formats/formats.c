@@ -8,6 +8,7 @@
 #include "core/files/out_name.h"
 #include "formats/foreign.h"
 #include "formats/lines.h"
+#include "formats/tar.h"
 
 #include <assert.h>
 #include <string.h>
@@ -89,6 +90,8 @@ const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err)
     const struct sv_format *best = NULL;
     int best_score = 0;
     if (sv_input_need(in, PROBE_BYTES, err) < 0)
+        return NULL;
+    if (sv_tar_is(in->data, in->len)) /* its text files are not one text */
         return NULL;
     for (const struct sv_format *const *f = sv_formats; *f; f++) {
         int score = (*f)->probe ? (*f)->probe(in->data, in->len) : 0;

@@ -288,6 +288,9 @@ class Store {
   }
 }
 
+/** As the server writes them: JSON would have null for all three, and null is shown as 0. */
+const odd = (key, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
+
 /** Unpacks the trace and answers the page's requests from now on. */
 export async function start(packed) {
   const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
@@ -295,6 +298,6 @@ export async function start(packed) {
   const store = new Store(file);
   window.fetch = async (path, options = {}) => {
     const answer = store.answer(new URL(path, 'http://file'), options.body ? JSON.parse(options.body) : null);
-    return answer instanceof Uint8Array ? new Response(answer) : new Response(JSON.stringify(answer), { status: answer.error && path.startsWith('/api/slice') ? 404 : 200 });
+    return answer instanceof Uint8Array ? new Response(answer) : new Response(JSON.stringify(answer, odd), { status: answer.error && path.startsWith('/api/slice') ? 404 : 200 });
   };
 }
