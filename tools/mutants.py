@@ -237,30 +237,47 @@ class Judge:
     def one(self, mutant, without, limit, tried=()):
         """'same', 'no code', or (the suite that noticed or None, its complaint, the suites that were tried). `tried`: those that missed it before."""
         path, number, change, _ = mutant
-        words = [w for w in self.suites(path, number, without)[:limit] if w not in tried and self.runner.is_healthy(self.suite_of(w))]
+        words = [w for w in self.suites(path, number, without)[:limit] if w not in tried]
         if tried and not words:
             return None, "", []
         source = os.path.join(self.tree, path)
         with open(source, encoding="utf-8") as file:
             text = file.read()
+
+        def put(fault):
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(with_line(text, number, change) if fault else text)
+
         before = object_code(self.tree, path, self.commands)
         try:
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(with_line(text, number, change))
+            put(True)
             after = object_code(self.tree, path, self.commands)
             if after is None or before is None:
                 return "no code"
             if after == before:
                 return "same"
-            return self.judge(words)
+            return self.judge(words, put)
         finally:
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(text)
+            put(False)
 
-    def judge(self, words):
+    def is_healthy(self, suite, put):
+        """A suite is tried without any fault when it is needed for the first time: most faults are noticed by the first one."""
+        if suite.word in self.runner.healthy:
+            return self.runner.healthy[suite.word], False
+        put(False)
+        healthy = self.runner.is_healthy(suite)
+        put(True)
+        return healthy, True
+
+    def judge(self, words, put):
         tried, built = [], set()
         for word in words:
             suite = self.suite_of(word)
+            healthy, has_changed = self.is_healthy(suite, put)
+            if has_changed:
+                built.clear()
+            if not healthy:
+                continue
             if not built.issuperset(suite.targets):
                 ok, out = suite.build()
                 if not ok:
