@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import random
 import re
 import subprocess
 import sys
@@ -235,37 +234,56 @@ class Judge:
         words += [w for w in self.named.get(path, []) if w not in words]
         return [w for w in words if not any(w.startswith(p) for p in without)]
 
-    def one(self, mutant, without, limit):
-        """'same', 'no code', or (the suite that noticed or None, its complaint, how many suites there were)."""
+    def one(self, mutant, without, limit, tried=()):
+        """'same', 'no code', or (the suite that noticed or None, its complaint, the suites that were tried). `tried`: those that missed it before."""
         path, number, change, _ = mutant
-        words = [w for w in self.suites(path, number, without)[:limit] if self.runner.is_healthy(self.suite_of(w))]
+        words = [w for w in self.suites(path, number, without)[:limit] if w not in tried]
+        if tried and not words:
+            return None, "", []
         source = os.path.join(self.tree, path)
         with open(source, encoding="utf-8") as file:
             text = file.read()
+
+        def put(fault):
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(with_line(text, number, change) if fault else text)
+
         before = object_code(self.tree, path, self.commands)
         try:
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(with_line(text, number, change))
+            put(True)
             after = object_code(self.tree, path, self.commands)
             if after is None or before is None:
                 return "no code"
             if after == before:
                 return "same"
-            return self.judge(words)
+            return self.judge(words, put)
         finally:
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(text)
+            put(False)
 
-    def judge(self, words):
-        tried, built = 0, set()
+    def is_healthy(self, suite, put):
+        """A suite is tried without any fault when it is needed for the first time: most faults are noticed by the first one."""
+        if suite.word in self.runner.healthy:
+            return self.runner.healthy[suite.word], False
+        put(False)
+        healthy = self.runner.is_healthy(suite)
+        put(True)
+        return healthy, True
+
+    def judge(self, words, put):
+        tried, built = [], set()
         for word in words:
             suite = self.suite_of(word)
+            healthy, has_changed = self.is_healthy(suite, put)
+            if has_changed:
+                built.clear()
+            if not healthy:
+                continue
             if not built.issuperset(suite.targets):
                 ok, out = suite.build()
                 if not ok:
                     return None, "does not link: " + out[-200:], tried
                 built.update(suite.targets)
-            tried += 1
+            tried.append(word)
             ok, out = suite.passes(self.runner.limit(suite))
             if not ok:
                 return word, out, tried
@@ -273,11 +291,19 @@ class Judge:
 
 
 def draw(root, count, seed, areas):
-    """Mutants in the order in which they are tried: more than enough, since some do not count."""
-    pool = all_mutants(root, areas)
-    random.Random(seed).shuffle(pool)
+    """Mutants in the order in which they are tried: more than enough, since some do not count. The place in this order comes from the seed and the text
+    of the line, so that a change elsewhere in the tree leaves the order of the others as it is."""
+    pool, times, lines = [], {}, {}
+    for mutant in all_mutants(root, areas):
+        path, number, change, _ = mutant
+        if path not in lines:
+            with open(os.path.join(root, path), encoding="utf-8") as source:
+                lines[path] = source.read().split("\n")
+        what = (path, lines[path][number - 1], change)
+        times[what] = times.get(what, 0) + 1
+        pool.append((hashlib.sha256(repr((seed, what, times[what])).encode()).digest(), mutant))
     seen, chosen = set(), []
-    for mutant in pool:  # at most one on a line
+    for _, mutant in sorted(pool):  # at most one on a line
         if mutant[:2] not in seen:
             seen.add(mutant[:2])
             chosen.append(mutant)
@@ -297,8 +323,20 @@ def show(result):
     print(f"{word} {result['file']}:{result['line']}: {result['kind']}: {result['put'].strip()}" + (f"  by {result['by']}" if result["by"] else ""), flush=True)
 
 
+def judge_again(judge, mutant, options, before, complaint):
+    """(result, whether there is anything new). One that survived is judged again by the suites that were not tried: the map may know more of them."""
+    tried = before["suites"] if before else []
+    said = judge.one(mutant, options.without, options.most, tried)
+    if before and (isinstance(said, str) or not said[2]):
+        return before, False
+    result = {"file": mutant[0], "digest": digest(judge.tree, mutant[0]), "line": mutant[1], "put": mutant[2], "kind": mutant[3], "redrawn": said if isinstance(said, str) else None}
+    if not isinstance(said, str):
+        result.update(by=said[0], said=complaint(said[1]) if said[0] else said[1], suites=tried + said[2])
+    return result, True
+
+
 def run(root, options, judge, complaint):
-    """Resumes where the state of the same seed and areas ended."""
+    """Resumes where the state of the same seed and areas ended; the last line on a fault counts."""
     areas = [options.area] if options.area else sorted(AREAS)
     path = os.path.join(judge.tree, f".random-{options.seed}-{'-'.join(areas)}")
     try:
@@ -306,22 +344,21 @@ def run(root, options, judge, complaint):
             state = [json.loads(line) for line in kept]
     except OSError:
         state = []
-    done = {(r["file"], r["line"], r["put"]): r for r in state}
+    digests = {p: digest(root, p) for p in {r["file"] for r in state} if os.path.exists(os.path.join(root, p))}
+    done = {(r["file"], r["line"], r["put"]): r for r in state if r["digest"] == digests.get(r["file"])}  # a file that has changed is judged again
     results = []
     with open(path, "a", encoding="utf-8") as kept:
         for mutant in draw(root, options.random, options.seed, areas):
             if len(results) >= options.random:
                 break
             result = done.get(mutant[:3])
-            if result is None:
-                said = judge.one(mutant, options.without, options.most)
-                result = {"file": mutant[0], "line": mutant[1], "put": mutant[2], "kind": mutant[3], "redrawn": said if isinstance(said, str) else None}
-                if not isinstance(said, str):
-                    result.update(by=said[0], said=complaint(said[1]) if said[0] else said[1], suites=said[2])
-                kept.write(json.dumps(result) + "\n")
-                kept.flush()
-                if not result["redrawn"]:
-                    show(result)
+            if result is None or (not result["redrawn"] and not result["by"]):
+                result, is_new = judge_again(judge, mutant, options, result, complaint)
+                if is_new:
+                    kept.write(json.dumps(result) + "\n")
+                    kept.flush()
+                    if not result["redrawn"]:
+                        show(result)
             if not result["redrawn"]:
                 results.append(result)
     for result in results:

@@ -12,13 +12,23 @@
 
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_RUNNABLE = 126 };
 
+/* A signal in between is not the end of the pipe. */
+static ssize_t read_pipe(int fd, void *to, size_t size)
+{
+    ssize_t n;
+    do
+        n = read(fd, to, size);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* In the child: waits for the word to begin (the end of the pipe), then becomes the command. The error, if any, goes back by the other pipe. */
 static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int go, int back)
 {
     char byte;
     sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
     umask(r->umask);
-    if (read(go, &byte, 1) <= 0)
+    if (read_pipe(go, &byte, 1) <= 0)
         _exit(EXIT_NOT_RUNNABLE); /* the recorder gave up */
     close(go);
     for (int i = 0; i < 2; i++)
@@ -61,7 +71,7 @@ int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
     ssize_t n = write(r->go, "g", 1);
     close(r->go);
     if (n == 1)
-        n = read(r->back, &error, sizeof error); /* ends when the command has begun */
+        n = read_pipe(r->back, &error, sizeof error); /* ends when the command has begun */
     close(r->back);
     r->go = r->back = -1;
     if (n > 0) {

@@ -102,6 +102,11 @@ TEST(order_is_looked_at_as_events_come)
         {"X 5 1 t a\nX 2 1 t b\nX 3 1 t c\nX 1 1 t d", "slice-order 2 @2 b"},
         {"I 5 t a\nI 1 t b", "file-order 1 @1 b"},
         {"B 2 t a\nI 5 t i\nE 4 t", ""},
+        /* One nanosecond is enough, and the same moment is not. */
+        {"B 5 t a\nE 9 t\nB 8 t b\nE 9 t", "edge-order 1 @8 b"},
+        {"X 5 1 t a\nX 4 1 t b", "slice-order 1 @4 b"},
+        {"I 5 t a\nI 4 t b", "file-order 1 @4 b"},
+        {"B 5 t a\nE 9 t\nB 9 t b\nE 9 t\nX 5 1 u a\nX 5 1 u b\nI 5 u a\nI 5 u b", ""},
     };
     check_rows(rows, TEST_COUNT(rows), SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER);
 }

@@ -125,6 +125,16 @@ TEST(times_at_the_edges_of_int64)
     check_names(events, TEST_COUNT(events), "cfdbae");
 }
 
+TEST(one_nanosecond_is_disorder)
+{
+    const struct sv_event events[] = {
+        at(10, SV_INSTANT, 0, 0), at(9, SV_INSTANT, 0, 1),  at(11, SV_INSTANT, 0, 2),
+        at(10, SV_INSTANT, 0, 3), at(11, SV_INSTANT, 0, 4),
+    };
+    for (size_t n = 2; n <= TEST_COUNT(events); n++)
+        check_names(events, n, (const char *const[]){"ba", "bac", "badc", "badce"}[n - 2]);
+}
+
 TEST(many_slices_at_one_moment)
 {
     enum { N = 5000 };

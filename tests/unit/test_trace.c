@@ -89,6 +89,8 @@ TEST(edges_that_go_back_in_time_are_paired_in_time_order)
          "t 8+1 c 0\nt 10+6 a 0\nt 12+2 b 1 <a\n"},
         {"B 10 t a\nE 12 t\nE 13 t\nB 11 t b", "t 10+3 a 0\nt 11+1 b 1 <a\n"},
         {"B 10 t a\nE 8 t", "t 10+? a 0\n"},
+        {"B 10 t a\nE 9 t", "t 10+? a 0\n"},
+        {"B 10 t a\nE 20 t\nB 19 t b\nE 19 t", "t 10+10 a 0\nt 19+0 b 1 <a\n"},
         {"B 10 t a\nI 11 t i\nE 12 t\nI 5 t j\nI 20 t k\nB 11 t b\nE 11 t",
          "t 5+i j 0\nt 10+2 a 0\nt 11+i i 1 <a\nt 11+0 b 1 <a\nt 20+i k 0\n"},
         {"B 10 t a\nE 20 t\nB 5 t c\nB 20 t b\nE 20 t\nE 30 t",

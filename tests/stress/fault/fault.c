@@ -1,23 +1,27 @@
 /* fault.so: preloaded, makes system calls and allocations of libstave fail. FAULT=CALL:ERRNO:N lets the first N of these calls pass, then
- * all fail (CALL:ERRNO:N:M: the next M). Calls of the program itself and of other libraries are left alone. FAULT_IN=NAME means another
- * library or program, FAULT_FILE=TEXT only calls on files with that in their names. FAULT_HIT=FILE is made when a call fails. */
+ * all fail (CALL:ERRNO:N:M: the next M; M -2: every second one). ERRNO 0: reads and writes do half of what is asked. Calls of the program itself and of other libraries
+ * are left alone. FAULT_IN=NAME means another library or program, FAULT_FILE=TEXT only calls on files with that in their names. FAULT_HIT=FILE is
+ * made when a call fails. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static char call[32];
 static int error_number;
-static long passes = -1, failures = -1; /* -1: none passes; all fail */
+static long passes = -1, failures = -1; /* -1: none passes; all fail; -2: every second one fails */
 static _Atomic long n_seen;
 
 /* Not as a constructor: those of the library may come first. */
@@ -60,7 +64,8 @@ static int fails(const char *name, const void *caller)
     if (passes < 0 || strcmp(name, call) != 0 || !is_ours(caller))
         return 0;
     long n = n_seen++;
-    if (n < passes || (failures >= 0 && n >= passes + failures))
+    if (n < passes || (failures >= 0 && n >= passes + failures) ||
+        (failures == -2 && (n - passes) % 2 != 0))
         return 0;
     const char *hit = getenv("FAULT_HIT");
     if (hit) {
@@ -75,21 +80,70 @@ static int fails(const char *name, const void *caller)
 #define REAL(name)  (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 #define FAILS(name) fails(#name, __builtin_return_address(0))
 
+/* How many bytes a call may take: all, or half of them; negative: it fails. */
+static ssize_t share(const char *name, const void *caller, size_t n)
+{
+    if (!fails(name, caller))
+        return (ssize_t)n;
+    return error_number ? -1 : (ssize_t)(n - n / 2);
+}
+#define SHARE(name, n) share(#name, __builtin_return_address(0), n)
+
 ssize_t write(int fd, const void *bytes, size_t n)
 {
-    if (fd != STDERR_FILENO && is_file(fd) && FAILS(write))
-        return -1;
-    return (REAL(write))(fd, bytes, n);
+    ssize_t some = fd != STDERR_FILENO && is_file(fd) ? SHARE(write, n) : (ssize_t)n;
+    return some < 0 ? -1 : (REAL(write))(fd, bytes, (size_t)some);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
 {
-    return FAILS(pwrite) ? -1 : (REAL(pwrite))(fd, bytes, n, at);
+    ssize_t some = SHARE(pwrite, n);
+    return some < 0 ? -1 : (REAL(pwrite))(fd, bytes, (size_t)some, at);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at)
 {
-    return FAILS(pwrite) ? -1 : (REAL(pwrite64))(fd, bytes, n, at);
+    ssize_t some = SHARE(pwrite, n);
+    return some < 0 ? -1 : (REAL(pwrite64))(fd, bytes, (size_t)some, at);
+}
+
+/* Half of the first part. */
+ssize_t pwritev64(int fd, const struct iovec *parts, int n, off64_t at)
+{
+    ssize_t some = n > 0 && is_file(fd) ? SHARE(pwritev, parts->iov_len) : 0;
+    if (some < 0)
+        return -1;
+    return n > 0 && (size_t)some < parts->iov_len && some > 0
+               ? (REAL(pwrite64))(fd, parts->iov_base, (size_t)some, at)
+               : (REAL(pwritev64))(fd, parts, n, at);
+}
+
+ssize_t pread64(int fd, void *bytes, size_t n, off64_t at)
+{
+    ssize_t some = is_file(fd) ? SHARE(pread, n) : (ssize_t)n;
+    return some < 0 ? -1 : (REAL(pread64))(fd, bytes, (size_t)some, at);
+}
+
+ssize_t send(int fd, const void *bytes, size_t n, int flags)
+{
+    ssize_t some = SHARE(send, n);
+    return some < 0 ? -1 : (REAL(send))(fd, bytes, (size_t)some, flags);
+}
+
+ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+    ssize_t some = SHARE(recv, n);
+    return some < 0 ? -1 : (REAL(recv))(fd, bytes, (size_t)some, flags);
+}
+
+int poll(struct pollfd *fds, nfds_t n, int limit_ms)
+{
+    return FAILS(poll) ? -1 : (REAL(poll))(fds, n, limit_ms);
+}
+
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask)
+{
+    return FAILS(ppoll) ? -1 : (REAL(ppoll))(fds, n, limit, mask);
 }
 
 int posix_fallocate64(int fd, off64_t at, off64_t n)
@@ -151,7 +205,8 @@ int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *
 
 ssize_t read(int fd, void *bytes, size_t n)
 {
-    return is_file(fd) && FAILS(read) ? -1 : (REAL(read))(fd, bytes, n);
+    ssize_t some = is_file(fd) ? SHARE(read, n) : (ssize_t)n;
+    return some < 0 ? -1 : (REAL(read))(fd, bytes, (size_t)some);
 }
 
 int fsync(int fd)
