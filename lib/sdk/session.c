@@ -437,14 +437,27 @@ static bool leave_failed_collector(struct sv_process *p)
     return false;
 }
 
+/* A forked child for which there is no space beside its parent, which reads on and counts for it. A session of its own would find none either, or take
+ * what the others need. */
+static bool is_counted_only(int error)
+{
+    return sv_ringless_are_used() &&
+           (error == ENOSPC || error == EDQUOT || error == ENOMEM || error == EFBIG);
+}
+
 static int start_locked(struct sv_process *p, bool is_child)
 {
     if (plan.is_collected)
         return start_collected(p, is_child);
     if (p->collector) /* a client that was stopped */
         return sv_collector_look(p, true) == SV_COLLECTOR_THERE ? 0 : continue_alone(p);
-    if (is_child && collector_dir[0] && !p->session && join_collector(p) == 0)
+    int error = is_child && collector_dir[0] && !p->session ? join_collector(p) : ESRCH;
+    if (error == 0)
         return 0;
+    if (is_counted_only(error)) {
+        say_off(is_child, collector_dir, strerror(error));
+        return -1;
+    }
     if (!is_child && join_copy(p))
         return 0;
     return start_own(p, is_child);
