@@ -72,10 +72,25 @@ bool sv_destination_number(char *path, size_t size, uint32_t value)
     return sv_name_insert(path, size, number);
 }
 
+/* A socket, too, is looked for later, from another directory. */
+static const char *expand_address(const char *pattern, uint32_t pid,
+                                  const struct sv_launcher *launcher, char *to, size_t size)
+{
+    static const char local[] = "unix:";
+    size_t n = strncmp(pattern, local, sizeof local - 1) == 0 ? sizeof local - 1 : 0;
+    memcpy(to, pattern, n);
+    const char *why = sv_name_expand(pattern + n, pid, n == 0, launcher, to + n, size - n);
+    return why                           ? why
+           : sv_stream_check(to) == NULL ? NULL
+           : n                           ? "the path of the socket, from / on, is too long"
+                                         : sv_stream_check(to);
+}
+
 const char *sv_destination_expand(const char *pattern, uint32_t pid, char *to, size_t size)
 {
     struct sv_launcher launcher = sv_launcher_find();
-    return sv_name_expand(pattern, pid, sv_stream_is(pattern), &launcher, to, size);
+    return sv_stream_is(pattern) ? expand_address(pattern, pid, &launcher, to, size)
+                                 : sv_name_expand(pattern, pid, false, &launcher, to, size);
 }
 
 const char *sv_destination_name(const char *pattern, uint32_t pid, bool is_child, char *to,

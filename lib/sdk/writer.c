@@ -859,6 +859,8 @@ bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, c
     w->start_err = err;
     w->fd = w->claim.fd = w->part_fd = -1;
     snprintf(w->out, sizeof w->out, "%s", out);
+    if (sv_stream_is(out))
+        sv_stream_name(w);
     if (!start_thread(p, w, err)) {
         free_writer(w);
         return false;

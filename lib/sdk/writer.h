@@ -80,7 +80,7 @@ struct sv_session_writer {
     uint64_t sent_bytes, sent_events;
     int64_t patience_ns;        /* with a listener that does not answer */
     char unsent[SV_PATH_MAX];   /* the file for what the listener did not take; "": none */
-    bool is_away;               /* the listener has gone: what comes goes there */
+    bool is_away;               /* no listener is there: what comes goes there */
     int64_t retry_ns, pause_ns; /* when it is looked for again, and how long after that */
     uint64_t earlier_events;    /* of connections before this one, and in the file */
     /* flight recorder */
@@ -117,8 +117,9 @@ bool sv_hand_over(void *writer, struct sv_client_files *out); /* of sv_clients_p
 
 /* ---- stream.c ---- */
 
-int sv_stream_open(struct sv_session_writer *w,
-                   struct sv_err *err); /* connects; the sink then fills w->bytes */
+void sv_stream_name(struct sv_session_writer *w); /* the file for what is not sent */
+/* Connects, or begins with the file; the sink then fills w->bytes. */
+int sv_stream_open(struct sv_session_writer *w, struct sv_err *err);
 void sv_stream_close(struct sv_session_writer *w);
 /* What has gathered; true: the listener has it, or the file has. */
 bool sv_stream_send(struct sv_session_writer *w, struct sv_err *err);

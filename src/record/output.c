@@ -424,12 +424,25 @@ static int close_failed(struct sv_recorder *r, struct sv_err *err)
     return err->code;
 }
 
+/* As it would be after a SIGKILL, but that all is written which the sink has. */
+static int close_aborted(struct sv_recorder *r, struct sv_err *err)
+{
+    struct sv_err ignored = {0};
+    sv_record_commit(r, sv_recorder_now_ns(), true, &ignored);
+    r->sink->close(r->sink, true, &ignored);
+    r->sink = NULL;
+    r->output.is_held = false;
+    return keep(r, err);
+}
+
 int sv_record_output_close(struct sv_recorder *r, int code, struct sv_err *err)
 {
     struct sv_record_output *o = &r->output;
     if (!o->is_held)
         return code;
-    if (!r->has_begun || r->is_aborted || !r->sink) {
+    if (r->has_begun && r->is_aborted && r->sink)
+        return close_aborted(r, err);
+    if (!r->has_begun || !r->sink) {
         if (r->sink)
             r->sink->close(r->sink, true, err);
         r->sink = NULL;

@@ -616,10 +616,12 @@ static void show_status(struct sv_recorder *r)
     r->is_shown = true;
 }
 
+/* At once: what was written until the last commit stays, for `stave recover`. */
 static int abort_recording(struct sv_recorder *r, struct sv_err *err)
 {
     r->is_aborted = true;
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "%.200s: aborted by a second signal",
+                      r->options->out.path);
 }
 
 static int run_loop(struct sv_recorder *r, struct sv_err *err)

@@ -76,7 +76,7 @@ struct sv_recorder {
     int status;
     bool has_ended;
     bool has_begun;  /* something may have been recorded */
-    bool is_aborted; /* nothing of it is wanted */
+    bool is_aborted; /* by a second signal: the growing file stays */
     int signal_fd;
     sigset_t old_mask;
     int n_signals;

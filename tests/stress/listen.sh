@@ -123,6 +123,49 @@ text little.pftrace
 check "a spool that has its size" '[ $code = 0 ] && [ "$(lost little.pftrace)" -gt 0 ] && [ $(($(kept little.pftrace) + $(lost little.pftrace))) = $total ] && no_gap little.pftrace'
 check "says so" 'grep -q "spool-limit" err.l && grep -q "spool limit" little.pftrace.txt'
 
+# Without a listener at the start: the events are in the file, of forked children, too; or in the file and with the listener that came later.
+# late DIRECTORY ADDRESS PROGRAM ARGUMENT…: in a directory of its own, with the file's usual name; and once more without tracing
+late() {
+  rm -rf "$1" "${STAVE_SESSION_DIR:?}"/*; mkdir "$1" "$1/plain"
+  (cd "$1/plain" && "${@:3}") >"$1/plain.out" 2>"$1/plain.err"; plain=$?
+  (cd "$1" && STAVE_OUT=$2 exec "${@:3}") >"$1/out" 2>err; code=$?
+  mv "$1"/stave-unsent.*.pftrace unsent.pftrace && text unsent.pftrace
+}
+as_untraced() { [ $code = $plain ] && cmp "$1/plain.out" "$1/out"; }
+said() { [ "$(wc -l <err)" = 1 ] && grep -q "^stave: $1: cannot reach the listener: .*; until a listener is there events go to $TMP/$2/stave-unsent\.[^/]*\.[0-9]*\.pftrace " err; }
+left() { find "$STAVE_SESSION_DIR" -mindepth 1; find "$1" -mindepth 1 -name "*.pftrace*"; }
+of_family() { od -A n -v -t u8 -w8 -N 4088 "$1" | awk '{ n += $1 } END { print n }'; }
+late never "unix:$TMP/nobody" "$numbers" 2 16000 progress
+check "no listener, ever: all events are in the file" '[ "$(kept unsent.pftrace)" = $total ] && [ "$(lost unsent.pftrace)" = 0 ] && no_gap unsent.pftrace'
+check "the program is as untraced, but for one line" 'as_untraced never && said "unix:$TMP/nobody" never && [ -z "$(left never)" ]'
+late port tcp:127.0.0.1:1 "$numbers" 2 16000 progress
+check "the same for a port" '[ "$(kept unsent.pftrace)" = $total ] && as_untraced port && said tcp:127.0.0.1:1 port'
+for scene in workers generations threads; do
+  late "$scene" unix:nobody "$BUILD/tests/stress/family" "$scene" progress
+  check "children, $scene: all events are in the file" 'as_untraced $scene && [ "$(kept unsent.pftrace)" = "$(of_family $scene/progress)" ] && no_gap unsent.pftrace && said "unix:$TMP/$scene/nobody" $scene && [ -z "$(left $scene)" ]'
+done
+mkdir taken; echo mine >taken/x.pftrace
+(cd taken && STAVE_STREAM_FILE=x.pftrace STAVE_OUT=unix:nobody "$numbers" 1 8 progress) >out 2>err; text taken/x.2.pftrace
+check "a file that is there is not touched" '[ "$(cat taken/x.pftrace)" = mine ] && [ "$(kept taken/x.2.pftrace)" = 9 ]'
+STAVE_STREAM_FILE=$TMP/nowhere/x.pftrace STAVE_OUT=unix:$TMP/nobody "$numbers" 1 8 progress >out 2>err; code=$?
+check "without a place for the file tracing is off" '[ $code = 0 ] && [ "$(cat out)" = "0 lost" ] && grep -qx "stave: unix:$TMP/nobody: cannot reach the listener: .*; $TMP/nowhere/x.pftrace: No such file or directory; tracing is off" err'
+for wrong in tcp:127.0.0.1 unix: tcp:nobody:1 "unix:$TMP/$(printf '%0107d' 0)"; do
+  (cd taken && STAVE_OUT=$wrong "$numbers" 1 8 progress) >out 2>err; code=$?
+  check "a wrong address is an error: ${wrong:0:16}" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "expected unix:PATH or tcp:ADDRESS:PORT; tracing is off" err && [ -z "$(ls taken/stave-unsent* 2>/dev/null)" ]'
+done
+
+rm -rf later "${STAVE_SESSION_DIR:?}"/*; mkdir later
+(cd later && STAVE_STREAM_MS=30000 STAVE_STREAM_FILE=unsent.pftrace STAVE_OUT=unix:../s exec "$BUILD/tests/stress/family" paced progress) >out 2>err & sender=$!
+until_true '[ -s later/unsent.pftrace ]'
+listen later.pftrace --senders 1
+until_true '[ "$(stat -c %s later.pftrace.part)" -gt 20000 ]'; found=$?
+: >later/end; wait $sender; code=$?
+[ $found = 0 ] || kill $listener
+wait $listener
+text later.pftrace later/unsent.pftrace
+check "a listener that comes later is found" '[ $found = 0 ] && [ $code = 0 ] && [ "$(wc -l <err)" = 1 ] && [ "$(kept later.pftrace)" -gt 100 ]'
+check "each event is in one of two files, none is counted as lost" '[ $(($(kept later.pftrace) + $(kept later/unsent.pftrace))) = "$(of_family later/progress)" ] && [ $(($(lost later.pftrace) + $(lost later/unsent.pftrace))) = 0 ] && no_gap later.pftrace later/unsent.pftrace && [ -z "$(find "$STAVE_SESSION_DIR" -mindepth 1)" ]'
+
 # A listener that ends, by request or by a kill: what was answered is in the trace, the rest still in the sender's rings. sender NAME SIGNAL
 interrupted() {
   rm -rf "${STAVE_SESSION_DIR:?}"/*

@@ -20,8 +20,8 @@ check "senders end well" '[ "$(cat out.1 out.2 out.3 | sort -u)" = "0 lost" ] &&
 "$STAVE" listen -q "tcp:127.0.0.1:0" -o x.pftrace >out.p 2>err.p; check "a port is asked for" '[ $? != 0 ] || [ -s err.p ]'
 "$STAVE" listen -q "tcp:0.0.0.0:7791" -o x.pftrace >out.p 2>err.p; check "other machines need a token" 'grep -q token err.p'
 
-STAVE_OUT=unix:$TMP/nobody timeout 120 "$BUILD/tests/stress/numbers" 1 1000 progress.4 >out 2>err
-check "without a listener the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1 ]'
+STAVE_STREAM_FILE='' STAVE_OUT=unix:$TMP/nobody timeout 120 "$BUILD/tests/stress/numbers" 1 1000 progress.4 >out 2>err
+check "without a listener and a file the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "tracing is off" err'
 
 # sending NAME PROGRESS: a listener to NAME.pftrace, and a program that sends to it for long; both are under way when this returns.
 sending() {

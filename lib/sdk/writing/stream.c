@@ -1,8 +1,8 @@
 /* Streaming: packets to `stave listen` over a socket instead of to a file (stream_wire.h).
  *
- * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that has gone, or
- * does not answer within a time (STAVE_STREAM_MS, default 5000), is given up: from that frame on everything goes to a file (STAVE_STREAM_FILE), until
- * the listener is there again. No frame refers to an earlier one, so that the file is a trace, and so is what a listener gets. Where there
+ * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that is not there
+ * when the program starts, has gone, or does not answer within a time (STAVE_STREAM_MS, default 5000), is given up: from that frame on everything goes to
+ * a file (STAVE_STREAM_FILE), until a listener is there. No frame refers to an earlier one, so that the file is a trace, and so is what a listener gets. Where there
  * is no file tracing ends with one line, threads that waited for a place in their ring continue, and what was not taken stays in the
  * rings. Only addresses, no names: no resolver in other people's processes. Used by the writer thread, and by the thread that starts
  * the session. */
@@ -126,16 +126,24 @@ static bool read_reply(int fd, int64_t limit, struct sv_err *err)
     return false;
 }
 
-static bool greet(int fd, int64_t limit, struct sv_err *err)
+/* NULL: no listener would take it. */
+static const char *token_of_user(struct sv_err *err)
 {
     const char *token = sv_trusted_getenv("STAVE_TOKEN");
-    char hello[sizeof SV_GREETING + SV_TOKEN_MAX + 1];
     token = token ? token : "";
-    if (strlen(token) > SV_TOKEN_MAX || strchr(token, '\n')) {
-        sv_err_set(err, SV_EUSAGE, SV_NO_POS, "STAVE_TOKEN is one line of at most %d bytes",
-                   SV_TOKEN_MAX);
+    if (strlen(token) <= SV_TOKEN_MAX && !strchr(token, '\n'))
+        return token;
+    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "STAVE_TOKEN is one line of at most %d bytes",
+               SV_TOKEN_MAX);
+    return NULL;
+}
+
+static bool greet(int fd, int64_t limit, struct sv_err *err)
+{
+    const char *token = token_of_user(err);
+    char hello[sizeof SV_GREETING + SV_TOKEN_MAX + 1];
+    if (!token)
         return false;
-    }
     int n = snprintf(hello, sizeof hello, SV_GREETING "%s\n", token);
     return send_all(fd, hello, (size_t)n, limit - sv_session_writer_now_ns(), err) &&
            read_reply(fd, limit, err);
@@ -240,36 +248,6 @@ void sv_stream_close(struct sv_session_writer *w)
     w->fd = -1;
 }
 
-/* The name is made now: the program may change its directory. */
-static void name_unsent(struct sv_session_writer *w)
-{
-    const char *pattern = sv_trusted_getenv("STAVE_STREAM_FILE");
-    if (sv_destination_expand(pattern ? pattern : UNSENT_DEFAULT, w->process->pid, w->unsent,
-                              sizeof w->unsent) != NULL ||
-        (pattern && !*pattern))
-        w->unsent[0] = '\0';
-}
-
-int sv_stream_open(struct sv_session_writer *w, struct sv_err *err)
-{
-    w->patience_ns = patience_ns();
-    w->fd = connect_to(w->out, w->patience_ns, err);
-    if (w->fd < 0)
-        return SV_EIO;
-    hold(w, w->fd);
-    name_unsent(w);
-    sv_buf_init(&w->bytes, SV_FRAME_BYTES_MAX);
-    struct sv_output *o;
-    int status = sv_output_open_buf(&w->bytes, SV_PLAIN, &o, err);
-    if (status < 0)
-        return status;
-    struct sv_write_options options = {.resyncs_at_flush = true};
-    status = sv_perfetto_writer.open(o, &options, w->dict, &w->report, &w->sink, err);
-    if (status < 0)
-        sv_output_discard(o);
-    return status;
-}
-
 /* ---- frames ---- */
 
 uint64_t sv_stream_count(const struct sv_event *events, size_t n)
@@ -322,11 +300,29 @@ static void use(struct sv_session_writer *w, int fd)
     hold(w, fd);
 }
 
-/* Nobody else's file: it is made here, and made once. */
-static int open_unsent(const struct sv_session_writer *w, bool is_new)
+enum { UNSENT_FLAGS = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC };
+
+/* Nobody else's file: it is made here, and made once. Where one has the name, of an earlier program or another process, a number makes it a new one. */
+static int make_unsent(struct sv_session_writer *w)
 {
-    int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
-    return open(w->unsent, is_new ? flags | O_CREAT | O_EXCL : flags, sv_recording_mode());
+    enum { NUMBERS = 1000 };
+    char name[sizeof w->unsent];
+    memcpy(name, w->unsent, sizeof name);
+    int fd = -1;
+    for (uint32_t i = 1; i <= NUMBERS && fd < 0; i++) {
+        memcpy(w->unsent, name, sizeof name);
+        if (i > 1 && !sv_destination_number(w->unsent, sizeof w->unsent, i))
+            break;
+        fd = open(w->unsent, UNSENT_FLAGS | O_CREAT | O_EXCL, sv_recording_mode());
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return sv_file_id_move_up(fd);
+}
+
+static int open_unsent(const struct sv_session_writer *w)
+{
+    return sv_file_id_move_up(open(w->unsent, UNSENT_FLAGS));
 }
 
 /* The program may have closed it: then by its name, if that is still the same file. */
@@ -334,7 +330,7 @@ static bool has_unsent(struct sv_session_writer *w)
 {
     if (is_ours(w))
         return true;
-    int fd = open_unsent(w, false);
+    int fd = open_unsent(w);
     bool is_same = sv_file_id_is(fd, &w->fd_id);
     if (is_same)
         hold(w, fd);
@@ -367,25 +363,31 @@ static bool write_unsent(struct sv_session_writer *w, struct sv_err *err)
     return true;
 }
 
-/* The listener did not take the frame: it is the first one of the file, or follows those of the last time. */
+/* There is no listener, or it did not take the frame: that is the first one of the file, or follows those of the last time. */
 static bool go_away(struct sv_session_writer *w, struct sv_err *err)
 {
     bool is_new = w->retry_ns == 0;
-    int fd = w->unsent[0] ? open_unsent(w, is_new) : -1;
-    if (fd < 0)
-        return false; /* err says what became of the listener */
+    int fd = !w->unsent[0] ? -1 : is_new ? make_unsent(w) : open_unsent(w);
+    if (fd < 0) {
+        struct sv_err why = *err; /* what became of the listener */
+        if (w->unsent[0]) {
+            sv_err_clear(err);
+            sv_err_sys(err, "%.200s; %.200s", why.msg, w->unsent);
+        }
+        return false;
+    }
     use(w, fd);
     w->is_away = true;
     w->pause_ns = RETRY_MS * 1000000ll;
     w->retry_ns = sv_session_writer_now_ns() + w->pause_ns;
     if (is_new)
-        sv_say("%s: %s; until it is back events go to %s ('stave merge' joins both)", w->out,
-               err->msg, w->unsent);
+        sv_say("%s: %s; until a listener is there events go to %s ('stave merge' joins the parts)",
+               w->out, err->msg, w->unsent);
     sv_err_clear(err);
     return write_unsent(w, err);
 }
 
-/* Is it there again? It gets a new stream, which begins with what has not been written yet. */
+/* Is one there now? It gets a new stream, which begins with what has not been written yet. */
 static void look_for_listener(struct sv_session_writer *w)
 {
     struct sv_err ignored = {0};
@@ -423,4 +425,38 @@ bool sv_stream_send(struct sv_session_writer *w, struct sv_err *err)
 bool sv_stream_end(struct sv_session_writer *w, struct sv_err *err)
 {
     return deliver(w, SV_FRAME_LAST, err);
+}
+
+/* ---- start ---- */
+
+/* In the thread that starts the session: the writer has another directory, and the program may change its own. */
+void sv_stream_name(struct sv_session_writer *w)
+{
+    const char *pattern = sv_trusted_getenv("STAVE_STREAM_FILE");
+    if (sv_destination_expand(pattern ? pattern : UNSENT_DEFAULT, w->process->pid, w->unsent,
+                              sizeof w->unsent) != NULL ||
+        (pattern && !*pattern))
+        w->unsent[0] = '\0';
+}
+
+int sv_stream_open(struct sv_session_writer *w, struct sv_err *err)
+{
+    if (!token_of_user(err))
+        return SV_EUSAGE;
+    w->patience_ns = patience_ns();
+    sv_buf_init(&w->bytes, SV_FRAME_BYTES_MAX);
+    int fd = connect_to(w->out, w->patience_ns, err);
+    if (fd >= 0)
+        hold(w, fd);
+    else if (!go_away(w, err))
+        return SV_EIO;
+    struct sv_output *o;
+    int status = sv_output_open_buf(&w->bytes, SV_PLAIN, &o, err);
+    if (status < 0)
+        return status;
+    struct sv_write_options options = {.resyncs_at_flush = true};
+    status = sv_perfetto_writer.open(o, &options, w->dict, &w->report, &w->sink, err);
+    if (status < 0)
+        sv_output_discard(o);
+    return status;
 }
