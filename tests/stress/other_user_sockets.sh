@@ -20,7 +20,9 @@ export LD_LIBRARY_PATH=$here/bin
 mkdir -m 777 theirs mine
 nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
 user() { setpriv --reuid "$1" --regid "$1" --clear-groups -- "${@:2}"; }
-strangers() { nobody timeout 60 python3 "$here/bin/strangers.py" "$@"; }
+strangers() { timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups -- python3 "$here/bin/strangers.py" "$@"; }
+nobody python3 -c pass 2>/dev/null || PATH=/usr/bin:/bin:$PATH # the first one is in a folder of root's
+nobody python3 -c pass 2>/dev/null || { echo "no python3 that another user can run"; exit 77; }
 until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 check() { if eval "$2"; then echo "ok other user: $1"; else echo "not ok other user: $1: $(head -n 8 out err log listen.log 2>/dev/null)"; fi; }
 # sends [VARIABLE…]: a program of root's, or of $as, with ten events
@@ -38,6 +40,8 @@ sends STAVE_OUT="unix:$here/s" STAVE_TOKEN=secret
 check "a program does not speak to another user's Unix socket" 'grep -q "belongs to another user (STAVE_STREAM_USER=65534" err && grep -q "emitted 10" out && [ ! -s theirs/unix.log ]'
 sends_as 1234 STAVE_OUT="unix:$here/s" STAVE_TOKEN=secret
 check "nor does one of a third user" 'grep -q "belongs to another user" err && [ ! -s theirs/unix.log ]'
+sends STAVE_OUT="unix:$here/s" STAVE_TOKEN=secret STAVE_STREAM_FILE=kept.pftrace
+check "the events go to a file instead" 'grep -q "belongs to another user .* events go to $here/mine/kept.pftrace" err && [ ! -s theirs/unix.log ] && [ "$("$STAVE" cat -q mine/kept.pftrace | grep -c seq=)" = 10 ]'
 sends STAVE_OUT="unix:$here/s" STAVE_TOKEN=secret STAVE_STREAM_USER=7,65534 STAVE_STREAM_MS=300
 check "unless it is told to" 'grep -q secret theirs/unix.log'
 kill $trap_pid; wait $trap_pid 2>/dev/null
