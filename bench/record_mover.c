@@ -29,7 +29,7 @@ static struct sv_kernel *open_kernel(void)
 {
     struct sv_kernel_options k = {.groups = SV_CALLS_DEFAULT};
     struct sv_probe_setting none[SV_N_PROBES] = {0};
-    struct sv_kernel *kernel;
+    struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     sv_probes_choose(none, k.groups, k.probes);
     if (sv_procfs_open(&err) < 0 || sv_kernel_open(&k, &kernel, &err) < 0)

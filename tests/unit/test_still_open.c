@@ -22,7 +22,7 @@ static int keep(struct sv_sink *s, const struct sv_event *events, size_t n, stru
 static void note(struct sv_still *s, enum sv_kind kind, sv_track track, int64_t ts_ns)
 {
     struct sv_arg value = {.type = SV_ARG_INT, .i = 7};
-    struct sv_event e = {.kind = kind, .track = track, .ts_ns = ts_ns};
+    struct sv_event e = {.kind = (uint8_t)kind, .track = track, .ts_ns = ts_ns};
     if (kind == SV_COUNTER) {
         e.args = &value;
         e.n_args = 1;

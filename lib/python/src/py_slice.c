@@ -406,7 +406,7 @@ static struct slice *make_slice(struct py_state *st, PyTypeObject *type)
 /* ---- pairs ---- */
 
 /* Each holds the other, and nobody else has one of them. */
-static inline bool is_free(const struct slice *s)
+static inline bool is_free(struct slice *s)
 {
     return Py_REFCNT(s) == 1 && Py_REFCNT(s->exit) == 1;
 }
