@@ -25,6 +25,9 @@ recover; [ $? = 0 ] && grep -q "pid $pid (exited)" out && grep -q 'a.pftrace: .*
 recover a.pftrace --keep -o kept.pftrace && numbers kept.pftrace a.pftrace && [ -e a.pftrace.part ] && [ ! -e a.pftrace ]; say $? "--keep leaves everything where it is"
 recover a.pftrace -o other.json && numbers other.json a.pftrace && [ ! -e a.pftrace.part ] && [ ! -e a.pftrace.session ]; say $? "again, in another format"
 recover a.pftrace; [ $? != 0 ] && grep -q 'nothing to recover' err; say $? "a second time there is nothing"
+start one.pftrace; stop; start two.pftrace; stop
+recover one.pftrace && numbers one.pftrace one.pftrace && [ ! -e two.pftrace ] && [ -e two.pftrace.session ] && [ -e two.pftrace.part ] && [ "$("$STAVE" cat -q one.pftrace | grep -c '^track .* process ')" = 1 ]; say $? "another trace that was left is not touched"
+recover two.pftrace && numbers two.pftrace two.pftrace; say $? "and recovered by its own name"
 start b.pftrace; stop
 recover b.pftrace & first=$!; "$STAVE" recover -q b.pftrace >out2 2>err2; wait $first
 numbers b.pftrace b.pftrace && { [ ! -s err2 ] || grep -qE "another process is recovering it|no session directory|nothing to recover|session file is damaged" err2; }; say $? "two recoveries at once leave a whole file"
