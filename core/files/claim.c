@@ -6,6 +6,7 @@
 
 #include "core/files/out_name.h"
 #include "core/files/trusted.h"
+#include "core/files/write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,20 +49,6 @@ static bool exists(const char *path)
 
 /* ---- the marker ---- */
 
-static bool write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        text += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
 static int new_file(const char *path)
 {
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -89,7 +76,7 @@ static int make_marker(struct sv_claim *c, int (*move)(const char *from, const c
     int fd = new_file(draft);
     if (fd < 0)
         return errno;
-    int error = write_all(fd, text, (size_t)n) ? 0 : errno;
+    int error = sv_write_all(fd, text, (size_t)n) ? 0 : errno;
     if (error == 0 && move(draft, c->marker) != 0)
         error = errno;
     if (error == 0) {

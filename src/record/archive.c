@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "core/base/buf.h"
 #include "core/files/output.h"
+#include "core/files/write_all.h"
 #include "record/parts.h"
 #include "record/recorder.h"
 
@@ -238,21 +239,6 @@ static void make_all(struct package *p, const struct sv_record_place *place)
 
 /* ---- logs ---- */
 
-/* The disk may take less than it is given, and a signal may come in between. */
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
 static bool copy_file(const char *from, const char *to)
 {
     char chunk[CHUNK];
@@ -261,7 +247,7 @@ static bool copy_file(const char *from, const char *to)
     int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     bool is_whole = out >= 0;
     while (is_whole && ((n = read(in, chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR)))
-        is_whole = n < 0 || write_all(out, chunk, (size_t)n);
+        is_whole = n < 0 || sv_write_all(out, chunk, (size_t)n);
     is_whole &= n == 0 && (out < 0 || close(out) == 0);
     if (in >= 0)
         close(in);

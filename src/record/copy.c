@@ -3,6 +3,7 @@
  * Called by `stave record` around the recording. A process of its own reads the command's pipes, so that neither a slow terminal stops the
  * recorder nor the exit of the recorder the command; it ends when the last writer has closed the pipes. */
 #include "cli/console.h"
+#include "core/files/write_all.h"
 #include "files/open.h"
 #include "record/recorder.h"
 
@@ -23,20 +24,6 @@ struct stream {
     bool has_failed; /* the file is not whole */
 };
 
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
 /* Once: false when nothing more comes, or the output is closed. */
 static bool pass_on(struct stream *s)
 {
@@ -46,10 +33,10 @@ static bool pass_on(struct stream *s)
         return true;
     if (n <= 0)
         return false;
-    if (!s->has_failed && !write_all(s->file, chunk, (size_t)n))
+    if (!s->has_failed && !sv_write_all(s->file, chunk, (size_t)n))
         s->has_failed = true;
     /* The reader is gone: closing our end gives the command the error that it would have had without us. */
-    return write_all(s->through, chunk, (size_t)n);
+    return sv_write_all(s->through, chunk, (size_t)n);
 }
 
 static _Noreturn void be_copier(struct stream *streams)
