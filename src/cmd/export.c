@@ -290,7 +290,8 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
     if (!o->output || !*o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
     const char *schemes = is_otlp ? "http" : "clickhouse clickhouses";
-    bool is_https = is_otlp && strncasecmp(o->output, "https://", 8) == 0; /* told apart later */
+    bool is_https = is_otlp &&
+                    strncasecmp(o->output, "https://", 8) == 0; /* refused with its own message */
     if (!is_https && sv_refuse_url("output", o->output, schemes, err) < 0)
         return SV_EUSAGE;
     if (!is_form(form))

@@ -121,7 +121,7 @@ static void other_user(void)
     workers(1, true, false);
 }
 
-/* Nothing but these, and death for who tries. */
+/* Only these are allowed; any other call kills. */
 static void only_few_calls(bool is_strict)
 {
     struct sock_filter code[] = {

@@ -11,7 +11,7 @@
  *   slice_is_ancestor(a, b)             whether slice a encloses slice b
  *   extract_metadata(name)              the value in `metadata`
  *   has_gpu_slices()                    whether gpu_slice can have rows: else its view need not look at every slice
- *   is_served()                         whether the trace tells of a server's requests, whatever the form: then its slices are no second source of them
+ *   is_served()                         whether the trace has a server's requests, whatever the form: then its slices are no second source of them
  *   frame_function(text), frame_file(text), frame_line(text)   the parts of a frame of a stack
  *
  * Registered once per connection; none of them can reach a file. */

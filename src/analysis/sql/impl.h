@@ -276,7 +276,7 @@ void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_forget_comm(struct sv_sql *q);
 void sv_sql_forget_llm(struct sv_sql *q);
 void sv_sql_forget_served(struct sv_sql *q);
-bool sv_sql_is_served(struct sv_sql *q); /* the trace tells of a server's requests or batches */
+bool sv_sql_is_served(struct sv_sql *q); /* the trace has a server's requests or batches */
 void sv_sql_number_tracks(struct sv_sql *q);
 uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
 
