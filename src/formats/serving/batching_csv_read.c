@@ -217,8 +217,8 @@ static int check_head(struct sv_input *in, struct sv_err *err)
 
 /* ---- a row ---- */
 
-/* "7;8;9": the next number, *p after it and its semicolon. */
-static bool list_next(const char **p, const char *end, int64_t *out)
+/* "7;8;9": the next part, *p after it and its semicolon. */
+static struct sv_text list_part(const char **p, const char *end)
 {
     const char *start = *p;
     while (*p < end && **p != ';')
@@ -226,18 +226,18 @@ static bool list_next(const char **p, const char *end, int64_t *out)
     struct sv_text t = {start, (uint32_t)(*p - start)};
     if (*p < end)
         ++*p;
-    return sv_text_i64(t, out);
+    return t;
+}
+
+static bool list_next(const char **p, const char *end, int64_t *out)
+{
+    return sv_text_i64(list_part(p, end), out);
 }
 
 /* "responded;cancelled": the next word. */
 static bool fate_next(const char **p, const char *end, enum sv_life_fate *out)
 {
-    const char *start = *p;
-    while (*p < end && **p != ';')
-        ++*p;
-    struct sv_text t = {start, (uint32_t)(*p - start)};
-    if (*p < end)
-        ++*p;
+    struct sv_text t = list_part(p, end);
     for (int i = 0; i < SV_N_FATES; i++)
         if (sv_text_is(t, sv_life_fate_names[i])) {
             *out = (enum sv_life_fate)i;
