@@ -124,7 +124,7 @@ class Map:
         flags = "--coverage -fprofile-update=atomic -O0"
         subprocess.run(["cmake", "--preset", "release", "-B", self.cover, "-DCMAKE_BUILD_TYPE=Debug", "-DSV_WERROR=OFF", f"-DCMAKE_C_FLAGS={flags}",
                         "-DCMAKE_EXE_LINKER_FLAGS=--coverage", "-DCMAKE_SHARED_LINKER_FLAGS=--coverage"], cwd=self.root, stdout=subprocess.DEVNULL, check=True)
-        subprocess.run(["cmake", "--build", self.cover, "--target", "stave_program", "stave", "unit", "stress_programs", "--", "--quiet"], check=True)
+        subprocess.run(["cmake", "--build", self.cover, "--target", "stave_program", "stave", "unit", "stress_programs", "system_programs", "--", "--quiet"], check=True)
 
     def lines(self):
         """Path → lines that the processes of a suite reached, of the files of AREAS."""
@@ -165,7 +165,7 @@ class Map:
     def words(self):
         groups = subprocess.run([f"{self.cover}/tests/unit", "-l"], stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
         found = [f"unit:{g}." for g in sorted({g.partition(".")[0] for g in groups if "." in g})]
-        for folder in ("stress", "cli"):
+        for folder in ("stress", "cli", "system"):
             found += [p.removeprefix("tests/") for p in sorted(glob.glob(f"tests/{folder}/*.sh", root_dir=self.root)) if os.access(os.path.join(self.root, p), os.X_OK)]
         return found
 
