@@ -10,7 +10,7 @@
 #include "core/files/output.h"
 #include "formats/formats.h"
 #include "record/bpf/syscalls.h"
-#include "record/totals.h"
+#include "record/session/totals.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "files/beside.h"
 #include "files/unpack.h"
 #include "formats/formats.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "threads/workers.h"
 
 #include <fcntl.h>

@@ -5,10 +5,10 @@
  *
  * Loading is a figure of its own. Indexes that a question makes at its first use are part of the first run only; `first` is that
  * run. CPU time, since the machine may be shared. */
-#include "analysis/self.h"
-#include "analysis/sql/sql.h"
-#include "analysis/stats.h"
 #include "files/load.h"
+#include "sql/sql.h"
+#include "stats/self.h"
+#include "stats/stats.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "core/stream/stages.h"
 #include "core/stream/sorter.h"
 #include "measure.h"
-#include "model/filter.h"
+#include "store/filter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * each run is a child process, so that peak memory is its own; the best of three counts. Times are CPU times of the process.
  * Virtual machines that hand out memory for the first time spend more on that than on everything else, so linearity is
  * judged by what the program itself computes (user time). */
-#include "model/trace.h"
+#include "store/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

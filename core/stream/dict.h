@@ -61,7 +61,7 @@ struct sv_track_info {
     /* whose pids these are: 0 unless files of several machines or containers were merged */
     uint32_t space;
     /* PROCESS, and tracks without a parent: the label of the metadata that are about it ("rank 3" of "rank 3/hostname"); 0: those
-     * without a label are. See model/ranks.h. */
+     * without a label are. See store/ranks.h. */
     sv_str origin;
     uint32_t unused_end;
 };

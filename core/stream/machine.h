@@ -3,7 +3,7 @@
  *
  * Host names repeat: cloned machines, containers, "localhost". The boot id does not, and is new after each start of the machine, so that files
  * with the same one share clocks, and processes if their pids are of the same namespace: in each container the first process is number 1. Merge compares
- * both (model/hosts.h). */
+ * both (clocks/hosts.h). */
 #ifndef SV_CORE_STREAM_MACHINE_H
 #define SV_CORE_STREAM_MACHINE_H
 

@@ -34,10 +34,11 @@ def has_header(name):
 
 # The same files as in CMakeLists.txt: what each library has besides the core, and its list of exported names.
 BY_NAME = "lib/sdk/standalone/compress_by_name.c"
+SDK = [f"lib/sdk/{folder}/*.c" for folder in ("emit", "ring", "drain", "write", "collect", "session", "recover")]
 LIBRARIES = {
-    "libstave": (("lib/sdk/*.c", "lib/sdk/hot/*.c", "lib/sdk/writing/*.c", BY_NAME), "lib/sdk/libstave.map"),
-    "libstave-file": (("lib/sdk/standalone/trace_writer.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/say.c", "lib/sdk/quiet.c",
-                       "lib/sdk/destination.c", "lib/sdk/stream_address.c", "lib/sdk/writing/drain_items.c", BY_NAME),
+    "libstave": ((*SDK, BY_NAME), "lib/sdk/libstave.map"),
+    "libstave-file": (("lib/compat/*.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/session/say.c", "lib/sdk/session/quiet.c",
+                       "lib/sdk/session/destination.c", "lib/sdk/session/stream_address.c", "lib/sdk/drain/drain_items.c", BY_NAME),
                       "lib/sdk/standalone/libstave-file.map"),
 }
 FLAGS = ["-std=gnu17", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections",

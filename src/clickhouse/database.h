@@ -8,9 +8,9 @@
 #ifndef SV_CLICKHOUSE_DATABASE_H
 #define SV_CLICKHOUSE_DATABASE_H
 
-#include "analysis/sql/sql.h"
 #include "clickhouse/client.h"
 #include "core/base/sha256.h"
+#include "sql/sql.h"
 
 struct sv_ch_shard {
     char host[SV_CH_HOST_MAX];

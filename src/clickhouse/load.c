@@ -1,13 +1,13 @@
 /* One file into the database: its tables as RowBinary, in compressed pieces, several of them under way while the next one is made.
  *
  * Called by the export command with an open SQL connection, whose rows are what `stave query` would give. */
-#include "analysis/sql/direct.h"
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
 #include "clickhouse/pack.h"
 #include "clickhouse/schema.h"
 #include "core/base/mem.h"
-#include "model/ranks.h"
+#include "sql/direct.h"
+#include "store/ranks.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -1,14 +1,14 @@
 /* The tables in ClickHouse: how they are stored, and the names under which they are seen.
  *
- * Each table of analysis/sql/typed.h is stored as NAME_rows, one partition per load of a file: (run, load_id). It is seen as NAME, a view of the loads that
+ * Each table of sql/typed.h is stored as NAME_rows, one partition per load of a file: (run, load_id). It is seen as NAME, a view of the loads that
  * are complete and current by the ledger `load_rows`; in a cluster that view is NAME_local on each shard and NAME is a Distributed table over it. A file is always on one
  * shard, so that the views with joins join on their shard. All of it is SQL that ClickHouse 18.16 and
  * 26.5 understand alike; both are tested. */
 #ifndef SV_CLICKHOUSE_SCHEMA_H
 #define SV_CLICKHOUSE_SCHEMA_H
 
-#include "analysis/sql/typed.h"
 #include "clickhouse/target.h"
+#include "sql/typed.h"
 
 /* A column as it is stored. Those before it are always the same: run, file, load_id, host, rank. */
 struct sv_ch_column {

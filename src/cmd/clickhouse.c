@@ -1,13 +1,13 @@
 /* Databases of ClickHouse for the commands: `stave export --to clickhouse` and `stave query clickhouse://…`. */
 #include "cmd/clickhouse.h"
 
-#include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
 #include "cmd/query_shell.h"
 #include "files/rotation.h"
-#include "model/ranks.h"
+#include "sql/sql.h"
+#include "store/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>

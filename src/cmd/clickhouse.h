@@ -2,10 +2,10 @@
 #ifndef SV_CMD_CLICKHOUSE_H
 #define SV_CMD_CLICKHOUSE_H
 
-#include "analysis/steps.h"
 #include "cli/rows.h"
 #include "clickhouse/client.h"
 #include "files/load.h"
+#include "why/steps.h"
 
 struct sv_to_database {
     const char *url, *run; /* run NULL: what the traces say */

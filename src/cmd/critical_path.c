@@ -1,7 +1,6 @@
 /* stave critical-path: what a slice had to wait for, segment by segment. */
-#include "analysis/critical_path.h"
+#include "why/critical_path.h"
 
-#include "analysis/index.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
@@ -9,8 +8,9 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "files/load.h"
-#include "model/kernel_words.h"
-#include "model/ranks.h"
+#include "store/index.h"
+#include "store/ranks.h"
+#include "subjects/io/words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "core/base/sat.h"
 #include "core/stream/stages.h"
 #include "files/open.h"
-#include "model/filter.h"
+#include "store/filter.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,13 +2,13 @@
  *
  * Both are loaded with dictionaries of their own; slices are matched by track path, parents and name. Exit code 1 when --fail-over is given
  * and something that counts became slower by more. */
-#include "analysis/diff.h"
+#include "stats/diff.h"
 
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
 #include "files/load.h"
-#include "model/ranks.h"
+#include "store/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -10,10 +10,10 @@
 #include "record/kernel/tracepoints.h"
 #include "record/sample/gpus.h"
 #include "record/sample/procfs.h"
+#include "record/session/use.h"
 #include "record/stacks/cfi.h"
 #include "record/stacks/demangle.h"
-#include "record/use.h"
-#include "sdk/folders.h"
+#include "sdk/session/folders.h"
 
 #include <errno.h>
 #include <inttypes.h>

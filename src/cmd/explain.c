@@ -1,12 +1,12 @@
 /* stave explain: the most important findings of a trace, in plain sentences. */
-#include "analysis/explain.h"
+#include "explain/explain.h"
 
 #include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/subjects.h"
 #include "core/base/buf.h"
 #include "core/base/json.h"
 #include "files/load.h"
+#include "subjects/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>

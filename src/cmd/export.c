@@ -2,9 +2,6 @@
  *
  * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
  * target and renamed when complete: a failure leaves nothing that looks finished. */
-#include "analysis/calltree.h"
-#include "analysis/sql/direct.h"
-#include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/clickhouse.h"
@@ -16,6 +13,9 @@
 #include "core/files/output.h"
 #include "files/load.h"
 #include "files/rotation.h"
+#include "sql/direct.h"
+#include "sql/sql.h"
+#include "stats/calltree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 #ifndef SV_CMD_EXPORT_COLUMNS_H
 #define SV_CMD_EXPORT_COLUMNS_H
 
-#include "analysis/sql/sql.h"
-#include "analysis/sql/typed.h"
 #include "cli/command.h"
 #include "core/stream/dict.h"
+#include "sql/sql.h"
+#include "sql/typed.h"
 
 struct sv_export_many {
     const char *from, *output;

@@ -12,7 +12,7 @@
 #include "formats/otlp/encode.h"
 #include "formats/otlp/json.h"
 #include "formats/otlp/reader.h"
-#include "model/ranks.h"
+#include "store/ranks.h"
 
 #include <inttypes.h>
 #include <stave/stave.h>

@@ -7,12 +7,12 @@
 #ifndef SV_CMD_EXPORT_OTLP_H
 #define SV_CMD_EXPORT_OTLP_H
 
-#include "analysis/llm.h"
 #include "cli/command.h"
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/stream/trace_context.h"
-#include "model/trace.h"
+#include "store/trace.h"
+#include "subjects/engine/llm.h"
 
 struct sv_to_otlp {
     const char *output; /* a file, "-" or http://HOST:PORT */

@@ -1,6 +1,6 @@
 /* Requests that a trace knows by their life (instants of category serving.life) as spans: see export_otlp.h.
  *
- * As report llm finds them (analysis/llm.h), from "enqueued" to their end; warm-up and what has no end are left out. Where a slice says the same about a request, that
+ * As report llm finds them (subjects/engine/llm.h), from "enqueued" to their end; warm-up and what has no end are left out. Where a slice says the same about a request, that
  * is its span. Where a server's slice of a request has the trace context of its caller, its span has these ids: the caller's trace goes on in it. */
 #include "cmd/export_otlp.h"
 #include "core/serving/engine_words.h"

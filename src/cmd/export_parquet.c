@@ -7,7 +7,7 @@
 #include "cmd/query_shell.h"
 #include "files/load.h"
 #include "files/rotation.h"
-#include "model/ranks.h"
+#include "store/ranks.h"
 
 #include <dirent.h>
 #include <errno.h>

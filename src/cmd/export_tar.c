@@ -6,15 +6,15 @@
  *
  * A manifest can only name the kernel's clocks. Times that count from the file's own zero (Kineto's, whose base comes after the events) are therefore converted to the
  * wall clock: Perfetto drops all events of a file that nothing relates to the first one, and says nothing. */
+#include "clocks/hosts.h"
+#include "clocks/merge_axis.h"
 #include "cmd/export_columns.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/files/output.h"
 #include "files/open.h"
 #include "files/rotation.h"
-#include "model/hosts.h"
-#include "model/merge_axis.h"
-#include "model/ranks.h"
+#include "store/ranks.h"
 
 #include <assert.h>
 #include <errno.h>

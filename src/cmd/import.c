@@ -4,12 +4,12 @@
  * read first; those with only a time of day get the earliest of these dates. All come from one machine; the model relates
  * their clocks or refuses, as for merge. */
 #include "cli/console.h"
+#include "clocks/merge.h"
 #include "cmd/commands.h"
 #include "files/archive.h"
 #include "files/covered.h"
 #include "files/join.h"
 #include "formats/tar.h"
-#include "model/merge.h"
 
 #include "core/base/mem.h"
 #include "core/stream/batch.h"

@@ -10,7 +10,7 @@
 #include "core/base/sat.h"
 #include "files/open.h"
 #include "files/sample.h"
-#include "model/ranks.h"
+#include "store/ranks.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "listen/address.h"
 #include "listen/otlp.h"
 #include "listen/sender.h"
-#include "record/leftovers.h"
+#include "record/output/leftovers.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* Tables of a trace as Parquet files: slice, counter, flow and args from the store's columns, the others by a query.
  *
- * Called by stave export for each table of analysis/sql/typed.h. The columns that are written here by hand have the order that they have there. */
-#include "analysis/sql/direct.h"
+ * Called by stave export for each table of sql/typed.h. The columns that are written here by hand have the order that they have there. */
 #include "cmd/export_columns.h"
 #include "core/base/mem.h"
 #include "parquet/parquet.h"
 #include "parquet/rows.h"
+#include "sql/direct.h"
 
 #include <assert.h>
 #include <stdlib.h>

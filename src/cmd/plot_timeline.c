@@ -3,6 +3,7 @@
 
 #include "core/base/glob.h"
 #include "plot/timeline.h"
+#include "subjects/io/bands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -213,6 +214,7 @@ int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
     const struct sv_plot_options *o = p->o;
     bool has_window = p->is_zoomed || o->around;
     struct sv_plot_timeline timeline = {.frame = p->frame,
+                                        .io = &sv_io_bands,
                                         .from_ns = has_window ? p->from_ns : 0,
                                         .to_ns = has_window ? p->to_ns : 0,
                                         .processes_max = o->top < 200 ? (size_t)o->top : 200,

@@ -2,7 +2,6 @@
  *
  * Loads the inputs into the store, opens the SQL connection over it, runs what the operand, the file, standard input or the
  * shell gives. Ctrl-C ends the running statement; the handler only sets SQLite's own flag. */
-#include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/clickhouse.h"
@@ -10,6 +9,7 @@
 #include "cmd/query_shell.h"
 #include "core/base/mem.h"
 #include "files/load.h"
+#include "sql/sql.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 #ifndef SV_CMD_QUERY_SHELL_H
 #define SV_CMD_QUERY_SHELL_H
 
-#include "analysis/sql/sql.h"
 #include "cli/rows.h"
 #include "files/load.h"
+#include "sql/sql.h"
 
 /* Runs statements with Ctrl-C bound to their interruption (SV_EAGAIN). */
 int sv_query_run(struct sv_sql *q, const char *sql, struct sv_printer *p, bool is_timed,

@@ -2,10 +2,10 @@
 #include "cli/yaml.h"
 #include "cmd/commands.h"
 #include "core/files/recording_mode.h"
-#include "record/owner.h"
-#include "record/parts.h"
-#include "record/recorder.h"
+#include "record/output/owner.h"
+#include "record/output/parts.h"
 #include "record/sample/procfs.h"
+#include "record/session/recorder.h"
 #include "record/spool/defer.h"
 
 #include <stdio.h>

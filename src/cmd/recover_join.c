@@ -6,9 +6,9 @@
 
 #include "cli/console.h"
 #include "core/files/trusted.h"
-#include "record/ring_files.h"
+#include "record/output/ring_files.h"
 #include "record/spool/left.h"
-#include "sdk/guard.h"
+#include "sdk/ring/guard.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "files/held.h"
 #include "files/open.h"
-#include "record/leftovers.h"
+#include "record/output/leftovers.h"
 
 struct sv_recovered {
     struct sv_tally part, spool, rings; /* what each input gave */

@@ -1,7 +1,7 @@
 /* stave report: what a trace says about one subject, for people and for programs.
  *
- * The table of subjects, the options that they share, and the loading of the trace; the rest is in cmd/report_SUBJECT.c. */
-#include "cmd/subjects.h"
+ * The table of subjects, the options that they share, and the loading of the trace; the rest is in subjects/. */
+#include "subjects/subject.h"
 
 #include "cmd/commands.h"
 #include "files/load.h"
@@ -12,8 +12,8 @@
 
 #define TOP_OF_TEXT 10
 
-#define ADDRESS(name) &sv_report_##name,
-static const struct sv_report_subject *const subjects[] = {SV_REPORT_SUBJECTS(ADDRESS)};
+#define ADDRESS(name, report, tables) SV_IF_##report(&sv_##name##_report, )
+static const struct sv_report_subject *const subjects[] = {SV_SUBJECTS(ADDRESS)};
 #undef ADDRESS
 #define N_SUBJECTS (sizeof subjects / sizeof *subjects)
 
@@ -46,17 +46,6 @@ static int parse(struct sv_report_options *o, const struct sv_report_subject *s,
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--by: '%s' is not one of: %s", o->by,
                           s->sections);
     return 0;
-}
-
-int sv_report_check(const char *const *of_baseline, size_t n_of_baseline,
-                    const char *const (*apart)[2], size_t n_apart, struct sv_err *err)
-{
-    int code = 0;
-    for (size_t i = 0; i < n_of_baseline && code >= 0; i++)
-        code = sv_options_need(of_baseline[i], "baseline", err);
-    for (size_t i = 0; i < n_apart && code >= 0; i++)
-        code = sv_options_either(apart[i][0], apart[i][1], err);
-    return code;
 }
 
 /* "io, gpu or batch" */

@@ -7,10 +7,10 @@
 #include "core/base/mem.h"
 #include "core/base/utf8.h"
 #include "core/chrome/args_json.h"
-#include "model/ranks.h"
 #include "plot/axis.h"
 #include "plot/frame.h"
 #include "plot/picture.h"
+#include "store/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>

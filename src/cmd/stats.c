@@ -2,16 +2,16 @@
  *
  * Loads the trace, computes self times once, then groups. Loss and damage come first, on standard error where they do not
  * disturb a table that is read by a program. */
-#include "analysis/stats.h"
+#include "stats/stats.h"
 
-#include "analysis/self.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/subjects.h"
 #include "core/base/mem.h"
 #include "files/load.h"
-#include "model/ranks.h"
+#include "stats/self.h"
+#include "store/ranks.h"
+#include "subjects/subject.h"
 
 #include <inttypes.h>
 #include <math.h>

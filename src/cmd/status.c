@@ -2,7 +2,7 @@
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"
-#include "record/running.h"
+#include "record/session/running.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* stave steps: the iterations of a training run, each taken apart by kind of work.
  *
  * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among ranks) is reported on standard error. */
-#include "analysis/steps.h"
+#include "why/steps.h"
 
 #include "cli/console.h"
 #include "cli/rows.h"
@@ -10,7 +10,7 @@
 #include "core/base/buf.h"
 #include "core/base/sat.h"
 #include "files/load.h"
-#include "model/ranks.h"
+#include "store/ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

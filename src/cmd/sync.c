@@ -4,7 +4,7 @@
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
 #include "files/open.h"
-#include "record/ping.h"
+#include "record/sync/ping.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"
-#include "record/parts.h"
-#include "record/running.h"
+#include "record/output/parts.h"
+#include "record/session/running.h"
 
 #include <signal.h>
 #include <stdio.h>

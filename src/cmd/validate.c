@@ -4,7 +4,7 @@
 #include "core/base/buf.h"
 #include "core/base/json.h"
 #include "files/open.h"
-#include "model/check.h"
+#include "store/check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

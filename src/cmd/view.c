@@ -6,10 +6,10 @@
 
 #include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/subjects.h"
 #include "core/base/mem.h"
 #include "files/load.h"
 #include "net/web.h"
+#include "subjects/subject.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #ifndef SV_FILES_BESIDE_H
 #define SV_FILES_BESIDE_H
 
-#include "model/trace.h"
+#include "store/trace.h"
 #include "threads/workers.h"
 
 /* Can the source's events wait for the store while it reads on? Not where there is one thread, or a limit of memory: that counts the dictionary,

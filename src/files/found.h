@@ -17,7 +17,7 @@ struct sv_found {
     bool has_columns;               /* --columns describes it */
     unsigned needs;                 /* enum sv_needs */
     struct sv_holds holds;
-    unsigned covered_subjects; /* of enum sv_subject: other files hold them */
+    unsigned covered_subjects; /* of enum sv_covers: other files hold them */
     bool is_member;            /* of an archive: `part` of `fd`, and `path` is no file */
     int fd;
     struct sv_piece part;

@@ -3,10 +3,10 @@
  * Must not decide anything about clocks or identities: the model does, and says what it did. */
 #include "files/join.h"
 #include "cli/console.h"
+#include "clocks/merge.h"
 #include "core/base/mem.h"
 #include "files/found.h"
 #include "files/rotation.h"
-#include "model/merge.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@ struct sv_join {
     const char *from;
     bool strict, assume, same_host;
     bool skip_bad;     /* inputs that cannot be read are named and left out */
-    bool repeat_ranks; /* see model/merge.h */
+    bool repeat_ranks; /* see clocks/merge.h */
     const struct sv_words
         *inputs; /* sv_join_run(): files, and folders of which all traces are meant */
     const struct sv_rotations *rotations; /* of the inputs; found by sv_join_run() */

@@ -6,7 +6,7 @@
 #define SV_FILES_KEPT_H
 
 #include "files/open.h"
-#include "model/image.h"
+#include "store/image.h"
 
 /* Of the sources that this was built from: others may read the same file differently. Made by tools/cmake/sources_hash.cmake. */
 extern const uint64_t sv_kept_build;

@@ -2,10 +2,10 @@
 #include "files/load.h"
 
 #include "cli/console.h"
+#include "clocks/merge.h"
 #include "files/beside.h"
 #include "files/rotation.h"
 #include "files/tail.h"
-#include "model/merge.h"
 #include "threads/workers.h"
 
 #include <string.h>

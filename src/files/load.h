@@ -3,7 +3,7 @@
 #define SV_FILES_LOAD_H
 
 #include "files/kept.h"
-#include "model/trace.h"
+#include "store/trace.h"
 
 struct sv_loaded {
     struct sv_dict *dict;
@@ -24,7 +24,7 @@ struct sv_load_how {
     bool strict, assume;
     size_t memory_limit_bytes;
     unsigned threads; /* 0: as --threads says, see threads/workers.h */
-    /* Several traces above each other instead of on one axis, and the event that is at 0 in each: see model/merge.h */
+    /* Several traces above each other instead of on one axis, and the event that is at 0 in each: see clocks/merge.h */
     bool compare;
     const char *anchor;
     /* A sink that shall see the events of a single trace on their way into the store; NULL: none. */

@@ -3,7 +3,7 @@
 #define SV_FILES_RELATIONS_H
 
 #include "cli/command.h"
-#include "model/relation.h"
+#include "clocks/relation.h"
 
 /* All of them, or the first that cannot be read. */
 int sv_relations_load(const struct sv_words *paths, struct sv_relation **out, size_t *n,

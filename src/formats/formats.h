@@ -19,7 +19,7 @@ struct sv_read_options {
     bool strict;     /* the caller will refuse damage; readers still recover and report */
     /* For files with times of day: */
     const struct sv_zone *zone;     /* of local times, borrowed; NULL: not known */
-    unsigned skip_subjects;         /* enum sv_subject: other files hold them; for derived files */
+    unsigned skip_subjects;         /* enum sv_covers: other files hold them; for derived files */
     const struct sv_dict *roles;    /* its processes name those of line-oriented logs; NULL: none */
     const struct sv_zone *log_zone; /* of application logs, which mostly are in UTC; NULL: that */
     bool has_date;
@@ -34,7 +34,7 @@ struct sv_read_options {
 enum sv_needs { SV_NEEDS_DATE = 1, SV_NEEDS_ZONE = 2 };
 
 /* What a file of a run is about, and how far from the tool that measured it: of two files about the same the nearer one counts. */
-enum sv_subject {
+enum sv_covers {
     SV_ABOUT_READS = 1,
     SV_ABOUT_WRITES = 2,
     SV_ABOUT_OPENS = 4,
@@ -51,7 +51,7 @@ enum sv_distance {
     SV_DERIVED  /* intervals or averages of them */
 };
 struct sv_holds {
-    unsigned subjects; /* enum sv_subject; 0: not known */
+    unsigned subjects; /* enum sv_covers; 0: not known */
     enum sv_distance distance;
     int64_t pid; /* the only process in it; -1: any */
 };

@@ -1,10 +1,10 @@
-/* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into the spool (sdk/stream_wire.h says what is on
+/* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into the spool (sdk/write/stream_wire.h says what is on
  * the wire). Every byte is untrusted. Used by listen.c and fed directly by tests. */
 #ifndef SV_LISTEN_SENDER_H
 #define SV_LISTEN_SENDER_H
 
 #include "listen/spool.h"
-#include "sdk/stream_wire.h"
+#include "sdk/write/stream_wire.h"
 
 /* ---- the greeting ---- */
 

@@ -3,7 +3,7 @@
  *   header    SV_SPOOL_HEADER bytes: struct sv_spool_header
  *   records   struct sv_spool_record, then its `bytes`
  *     SENDER  struct sv_spool_slot: one for each sender, before its data; changed in its place later on
- *     DATA    what came from a sender, as it came: frames with their heads (sdk/stream_wire.h), cut anywhere. `prev` is where the sender's
+ *     DATA    what came from a sender, as it came: frames with their heads (sdk/write/stream_wire.h), cut anywhere. `prev` is where the sender's
  *             record before it begins
  *
  * Records are only appended, a slot is changed by one write: a reader after the listener was killed finds everything that write() had

@@ -4,13 +4,13 @@
  *
  * Streams are untrusted bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
 #include "cli/console.h"
+#include "clocks/merge.h"
 #include "core/files/out_name.h"
 #include "core/files/trusted.h"
 #include "core/stream/machine.h"
 #include "files/held.h"
 #include "files/open.h"
 #include "listen/spool.h"
-#include "model/merge.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef SV_PLOT_ACTIVITY_H
 #define SV_PLOT_ACTIVITY_H
 
-#include "model/trace.h"
+#include "store/trace.h"
 
 struct sv_activity {
     int64_t from_ns, to_ns;

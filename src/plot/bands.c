@@ -437,10 +437,10 @@ void sv_bands_find(struct sv_bands *b, const struct sv_trace *t, const struct sv
         find_disks(b, &f);
     family_fini(&f);
     if (w->what & SV_BANDS_IO)
-        sv_bands_find_io(b, t, w);
+        w->io->find(b, t, w);
 }
 
-unsigned sv_bands_there(const struct sv_trace *t)
+unsigned sv_bands_there(const struct sv_trace *t, const struct sv_bands_io *io)
 {
     sv_track gpus[GPUS_MAX];
     struct family family, *f = &family;
@@ -452,5 +452,5 @@ unsigned sv_bands_there(const struct sv_trace *t)
         what |= is_disk(t, k) && traffic_of(f, k) > 0 ? SV_BANDS_DISK : 0;
     family_fini(f);
     free(groups);
-    return what | (sv_bands_has_io(t) ? SV_BANDS_IO : 0);
+    return what | (io->has(t) ? SV_BANDS_IO : 0);
 }

@@ -50,8 +50,18 @@ enum sv_bands_what {
 
 enum sv_io_grouping { SV_GROUP_PROCESS, SV_GROUP_ROLE, SV_GROUP_ALL };
 
+struct sv_bands;
+struct sv_bands_wanted;
+
+/* Who finds the bands of I/O: subjects/io/, which lies above this folder. */
+struct sv_bands_io {
+    bool (*has)(const struct sv_trace *t);
+    void (*find)(struct sv_bands *b, const struct sv_trace *t, const struct sv_bands_wanted *w);
+};
+
 struct sv_bands_wanted {
     unsigned what; /* enum sv_bands_what */
+    const struct sv_bands_io *io;
     struct sv_bins bins;
     enum sv_io_grouping grouping;
     size_t processes_max; /* further ones are put together; 0: 10 */
@@ -66,7 +76,7 @@ struct sv_bands {
 void sv_bands_find(struct sv_bands *b, const struct sv_trace *t, const struct sv_bands_wanted *w);
 void sv_bands_fini(struct sv_bands *b);
 /* Which of them the trace has anything for, at any time. */
-unsigned sv_bands_there(const struct sv_trace *t);
+unsigned sv_bands_there(const struct sv_trace *t, const struct sv_bands_io *io);
 
 /* ---- painting ---- */
 
@@ -81,8 +91,5 @@ struct sv_band *sv_bands_add(struct sv_bands *b, enum sv_band_kind kind);
 /* All bins NaN (series) or 0 (lanes). */
 struct sv_band_part *sv_band_part_add(struct sv_bands *all, struct sv_band *b, const char *name,
                                       uint32_t color);
-void sv_bands_find_io(struct sv_bands *b, const struct sv_trace *t,
-                      const struct sv_bands_wanted *w);
-bool sv_bands_has_io(const struct sv_trace *t);
 
 #endif

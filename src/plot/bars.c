@@ -153,3 +153,41 @@ void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b)
     sv_picture_label(p, LEFT + d.pitch * (double)slots / 2, p->height - 12, 11, SV_ANCHOR_MIDDLE, 0,
                      SV_COLOR_DIM, 0, title);
 }
+
+/* ---- the longest ---- */
+
+struct bar_rank {
+    size_t at;
+    int64_t ns;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct bar_rank *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+size_t sv_bars_keep_top(struct sv_bar *bars, size_t n, size_t n_kinds, uint64_t top)
+{
+    if (top == 0 || top >= n)
+        return n;
+    struct bar_rank *ranks = sv_alloc((n + 1) * sizeof *ranks);
+    bool *is_kept = sv_alloc(n + 1);
+    for (size_t i = 0; i < n; i++) {
+        ranks[i].at = i;
+        for (size_t k = 0; k < n_kinds; k++)
+            ranks[i].ns += bars[i].ns[k];
+    }
+    qsort(ranks, n, sizeof *ranks, by_time);
+    for (size_t i = 0; i < top; i++)
+        is_kept[ranks[i].at] = true;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_kept[i])
+            bars[kept++] = bars[i];
+    free(ranks);
+    free(is_kept);
+    return kept;
+}

@@ -32,4 +32,7 @@ struct sv_bars {
 /* Bars that would be narrower than two pixels are drawn as the mean of several. */
 void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b);
 
+/* Keeps the `top` bars with most time (0: all), in their order; says how many are left. */
+size_t sv_bars_keep_top(struct sv_bar *bars, size_t n, size_t n_kinds, uint64_t top);
+
 #endif

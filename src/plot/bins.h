@@ -4,7 +4,7 @@
 #ifndef SV_PLOT_BINS_H
 #define SV_PLOT_BINS_H
 
-#include "model/trace.h"
+#include "store/trace.h"
 
 struct sv_bins {
     int64_t from_ns, to_ns; /* [from, to) */

@@ -5,7 +5,7 @@
 #ifndef SV_PLOT_COLORS_H
 #define SV_PLOT_COLORS_H
 
-#include "model/image.h"
+#include "store/image.h"
 
 #define SV_N_COLORS   7u /* of the palette without its grey */
 #define SV_COLOR_GREY 0x999999u

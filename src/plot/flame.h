@@ -2,8 +2,8 @@
 #ifndef SV_PLOT_FLAME_H
 #define SV_PLOT_FLAME_H
 
-#include "analysis/calltree.h"
 #include "plot/frame.h"
+#include "stats/calltree.h"
 
 struct sv_flame {
     struct sv_plot_frame frame;

@@ -3,7 +3,7 @@
  * Bars are counts. On a logarithmic axis a bucket is a constant factor wide, on a linear one a round number of nanoseconds. */
 #include "plot/hist.h"
 
-#include "analysis/stats.h"
+#include "core/base/percentile.h"
 #include "plot/colors.h"
 
 #include <inttypes.h>

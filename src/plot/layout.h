@@ -9,12 +9,12 @@
  * within one pixel share a rectangle, which knows how many they are, how much of it they cover and which is longest: so the number of
  * rectangles and the time it takes depend on the width of the picture, not on the size of the trace (strips.h).
  *
- * Rows and lines are those of analysis/track_rows.h. */
+ * Rows and lines are those of store/track_rows.h. */
 #ifndef SV_PLOT_LAYOUT_H
 #define SV_PLOT_LAYOUT_H
 
-#include "analysis/track_rows.h"
 #include "plot/strips.h"
+#include "store/track_rows.h"
 
 #define SV_LINES_MAX 64u /* what would be on further lines is drawn on the last one */
 

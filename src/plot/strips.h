@@ -12,7 +12,7 @@
 #ifndef SV_PLOT_STRIPS_H
 #define SV_PLOT_STRIPS_H
 
-#include "analysis/track_rows.h"
+#include "store/track_rows.h"
 
 struct sv_strips;
 

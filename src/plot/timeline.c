@@ -6,12 +6,12 @@
 #include "plot/timeline.h"
 
 #include "core/base/mem.h"
-#include "model/kernel_words.h"
 #include "plot/activity.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
 #include "plot/counter_line.h"
 #include "plot/crowds.h"
+#include "subjects/io/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -612,7 +612,7 @@ static void choose_what(struct drawing *d, const struct sv_trace *t)
 {
     d->rows = d->o->rows;
     if (d->rows == SV_ROWS_AUTO) {
-        d->rows = sv_bands_there(t);
+        d->rows = sv_bands_there(t, d->o->io);
         d->rows |= d->rows ? SV_ROWS_APP : SV_ROWS_TRACKS;
     }
     find_machine_categories(d, t->dict);
@@ -624,6 +624,7 @@ static void find_bands(struct drawing *d, const struct sv_layout *l)
     struct sv_bands_wanted w = {
         .what = d->rows & SV_BANDS_ALL,
         .bins = {.from_ns = l->from_ns, .to_ns = l->to_ns, .n = (size_t)l->width},
+        .io = d->o->io,
         .grouping = d->o->grouping,
         .processes_max = d->o->processes_max};
     sv_bands_find(&d->bands, l->trace, &w);
@@ -665,7 +666,7 @@ size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
     struct drawing d = {.p = p, .l = &l, .o = o, .left = SV_MARGIN + LABEL_WIDTH};
     double right = p->width - SV_MARGIN;
     choose_what(&d, t);
-    if (d.rows & SV_BANDS_GPU & sv_bands_there(t))
+    if (d.rows & SV_BANDS_GPU & sv_bands_there(t, o->io))
         right -= RIGHT_AXIS;
     sv_colors_init(&d.colors, t, d.rows & SV_ROWS_TRACKS ? NULL : d.is_machine);
     d.activity = (struct sv_activity){.from_ns = o->from_ns, .to_ns = o->to_ns};

@@ -18,6 +18,7 @@ struct sv_plot_timeline {
     struct sv_plot_frame frame;
     int64_t from_ns, to_ns; /* equal: where something happens, see activity.h */
     unsigned rows;          /* enum sv_bands_what, enum sv_timeline_rows */
+    const struct sv_bands_io *io;
     enum sv_io_grouping grouping;
     size_t processes_max; /* bands of I/O; 0: some */
     size_t rows_max;      /* further rows of tracks are counted, not drawn; 0: some */

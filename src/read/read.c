@@ -7,9 +7,9 @@
 #include "cli/console.h"
 #include "cmd/plot.h"
 #include "cmd/query_shell.h"
-#include "cmd/subjects.h"
 #include "core/base/mem.h"
 #include "read/table.h"
+#include "subjects/subject.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
  * Two passes over the slices that touch it: the first counts by name and builds the tree, the second collects durations for the percentiles. */
 #include "view/answers.h"
 
-#include "analysis/calltree.h"
-#include "analysis/stats.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/percentile.h"
 #include "core/stream/frame_text.h"
-#include "model/wait_words.h"
+#include "stats/calltree.h"
+#include "why/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "view/answers.h"
 
 #include "core/stream/writer.h"
-#include "model/filter.h"
+#include "store/filter.h"
 
 static int write_window(struct sv_shown *s, const struct sv_filter *window, struct sv_buf *to,
                         struct sv_err *err)

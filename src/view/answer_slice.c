@@ -1,10 +1,10 @@
 /* /api/slice and /api/near: one slice with all that belongs to it, and its neighbours. */
 #include "view/answers.h"
 
-#include "analysis/index.h"
-#include "analysis/self.h"
 #include "core/base/mem.h"
 #include "core/chrome/args_json.h"
+#include "stats/self.h"
+#include "store/index.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
  * an integer may be larger than JavaScript's numbers. */
 #include "view/sql_desk.h"
 
-#include "analysis/sql/sql.h"
 #include "core/base/mem.h"
 #include "core/stream/json_members.h"
+#include "sql/sql.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* /api/steps: the training steps and their work by kind, as `stave steps` has them. */
 #include "view/answers.h"
 
-#include "analysis/steps.h"
+#include "why/steps.h"
 
 #define STEPS_MAX 20000u
 

@@ -1,5 +1,5 @@
 /* /api/trace: what is in the trace, and the rows of the time line. */
-#include "model/ranks.h"
+#include "store/ranks.h"
 #include "view/answers.h"
 
 #include <math.h>

@@ -2,11 +2,11 @@
 #ifndef SV_VIEW_ANSWERS_H
 #define SV_VIEW_ANSWERS_H
 
-#include "analysis/index.h"
 #include "core/base/json.h"
 #include "net/web.h"
 #include "plot/colors.h"
 #include "plot/strips.h"
+#include "store/index.h"
 #include "view/pages.h"
 #include "view/viewer.h"
 

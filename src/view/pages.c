@@ -1,15 +1,15 @@
 /* Pages of the viewer that a trace has data for: by the categories of its slices and by its steps. See pages.h. */
 #include "view/pages.h"
 
-#include "analysis/report_io.h"
-#include "analysis/steps.h"
 #include "core/base/mem.h"
 #include "core/serving/engine_words.h"
 #include "core/serving/life.h"
 #include "core/stream/gpu_words.h"
-#include "model/comm_words.h"
-#include "model/kernel_words.h"
-#include "model/wait_words.h"
+#include "subjects/comm/words.h"
+#include "subjects/io/figures.h"
+#include "subjects/io/words.h"
+#include "why/steps.h"
+#include "why/words.h"
 
 #include <stdlib.h>
 #include <string.h>

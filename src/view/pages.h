@@ -3,8 +3,8 @@
 #define SV_VIEW_PAGES_H
 
 #include "core/base/json.h"
-#include "model/image.h"
-#include "model/trace.h"
+#include "store/image.h"
+#include "store/trace.h"
 
 /* Bits of a number that is kept: new ones come last. */
 enum {

@@ -1,8 +1,8 @@
 /* The viewer's front: addresses, the state of loading, and which requests are old. See viewer.h. */
 #include "view/viewer.h"
 
-#include "analysis/index.h"
 #include "core/base/mem.h"
+#include "store/index.h"
 #include "view/answers.h"
 #include "view/notes.h"
 #include "view/page.h"

@@ -12,7 +12,7 @@
 
 #include "core/base/buf.h"
 #include "core/base/report.h"
-#include "model/image.h"
+#include "store/image.h"
 
 struct sv_viewer;
 
@@ -43,7 +43,7 @@ struct sv_viewer_trace {
     const char *format;             /* of the file, may be NULL */
     uint64_t bytes;                 /* its size */
     bool is_live;                   /* it grows: sv_viewer_show() will come again */
-    bool is_compared;               /* traces of two runs: see model/merge.h */
+    bool is_compared;               /* traces of two runs: see clocks/merge.h */
     bool is_tail;                   /* the end of a recording that began at began_ns */
     int64_t began_ns;
 };

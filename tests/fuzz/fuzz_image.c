@@ -2,11 +2,11 @@
  *
  * An input is a list of changes to a good image: which of a few, then for each change its section, its place, what is done there and with which
  * number. All checksums are put right afterwards. An input that begins with 255 is an image itself. */
-#include "analysis/index.h"
-#include "analysis/track_rows.h"
-#include "model/image.h"
 #include "plot/colors.h"
 #include "plot/strips.h"
+#include "store/image.h"
+#include "store/index.h"
+#include "store/track_rows.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/images.h"
 

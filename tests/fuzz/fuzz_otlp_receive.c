@@ -3,7 +3,7 @@
 #include "formats/formats.h"
 #include "formats/otlp/check.h"
 #include "formats/otlp/json.h"
-#include "model/trace.h"
+#include "store/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * Files are larger than what is interesting in them: of a session the words, TICKS ticks and the begins of its texts are given, of a ring its
  * words and SLICES slices of each mark. */
 #include "core/base/report.h"
-#include "sdk/abandoned.h"
+#include "sdk/recover/abandoned.h"
 #include "tests/fuzz/mutate_sections.h"
 #include "tests/fuzz/session_fuzz.h"
 

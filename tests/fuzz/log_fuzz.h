@@ -4,7 +4,7 @@
 #define TESTS_FUZZ_LOG_FUZZ_H
 
 #include "formats/formats.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/shape_check.h"
 
 #include <assert.h>

@@ -124,7 +124,7 @@ static inline size_t mutate_records_cross(struct mutate *m, const struct mutate_
 
 /* ---- shapes that several targets know ---- */
 
-/* Rings: the upper 16 bits of the first word are the size in words (sdk/session_layout.h). */
+/* Rings: the upper 16 bits of the first word are the size in words (sdk/ring/session_layout.h). */
 static inline size_t mutate_ring_size(const uint8_t *at, size_t left)
 {
     (void)left;

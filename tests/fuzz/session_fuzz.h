@@ -5,7 +5,7 @@
 #define TESTS_FUZZ_SESSION_FUZZ_H
 
 #include "core/stream/stream.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/shape_check.h"
 
 #include <assert.h>

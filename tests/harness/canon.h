@@ -11,7 +11,7 @@
 #define TESTS_HARNESS_CANON_H
 
 #include "core/base/buf.h"
-#include "model/trace.h"
+#include "store/trace.h"
 
 enum canon_flag {
     CANON_NO_ARROWS = 1,

@@ -2,7 +2,7 @@
 #ifndef TESTS_HARNESS_IMAGES_H
 #define TESTS_HARNESS_IMAGES_H
 
-#include "model/image.h"
+#include "store/image.h"
 
 /* A file's bytes as they were written; free() frees them. `more` (may be NULL) adds sections. NULL: it could not be written. */
 uint8_t *image_bytes(const struct sv_trace *t, const struct sv_report *report,

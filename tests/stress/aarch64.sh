@@ -11,7 +11,7 @@ mkdir "$TMP/include"
 for h in zlib.h zconf.h; do cp "$(find /usr/include -name $h | head -n 1)" "$TMP/include/" || { echo "needs zlib.h"; exit 77; }; done
 flags="-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DSV_HAVE_ZLIB=1 -I. -Ilib -Iinclude -I$TMP/include -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -fno-strict-aliasing -ffunction-sections"
 objects=()
-for source in lib/sdk/*.c lib/sdk/hot/*.c lib/sdk/writing/*.c lib/sdk/standalone/compress_by_name.c core/*/*.c; do
+for source in lib/sdk/{emit,ring,drain,write,collect,session,recover}/*.c lib/sdk/standalone/compress_by_name.c core/*/*.c; do
   object=$TMP/${source//\//_}.o
   # shellcheck disable=SC2086
   $cc $flags -c "$source" -o "$object" || { echo "not ok aarch64: $source"; exit 1; }

@@ -5,7 +5,7 @@
  *   parent SCENE    records 1,000 instants, forks a child that does `SCENE`, waits for it, records 1,000 more
  *   session DIR KIND N   makes a session directory of a process that is gone, with a log of names of N records: far (numbers far apart),
  *                   wide (as many arguments as fit), deep (each track below the one before), lanes (a slice on each track) */
-#include "sdk/session_layout.h"
+#include "sdk/ring/session_layout.h"
 
 #include <dirent.h>
 #include <fcntl.h>

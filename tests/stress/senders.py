@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""senders.py ADDRESS SCENE[:ARGUMENT,…]…: senders that `stave listen` did not ask for, and some that it did, by lib/sdk/stream_wire.h.
+"""senders.py ADDRESS SCENE[:ARGUMENT,…]…: senders that `stave listen` did not ask for, and some that it did, by lib/sdk/write/stream_wire.h.
 
 Prints the name of each scene in which every connection was treated as it should be. No scene waits for a time of its own: recv() waits."""
 import ctypes, os, signal, socket, struct, sys

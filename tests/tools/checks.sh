@@ -4,10 +4,10 @@
 
 # fresh_tree: a small tree of its own with our tools and two clean files.
 fresh_tree() {
-  rm -rf tree && mkdir -p tree/{core/base,src/model,src/cmd,include/stave} && cp -r "$SRC/tools" tree/ && cd tree || exit 2
+  rm -rf tree && mkdir -p tree/{core/base,src/store,src/cmd,include/stave} && cp -r "$SRC/tools" tree/ && cd tree || exit 2
   grep '^#' "$SRC/tools/style-exceptions" >tools/style-exceptions
   printf '/* What a clean header looks like. */\nstruct sv_twice {\n    int x;\n};\nint sv_clean(void);\n' >core/base/clean.h
-  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "core/base/clean.h"\nstruct sv_twice;\n' >src/model/tidy.c
+  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "core/base/clean.h"\nstruct sv_twice;\n' >src/store/tidy.c
   cd ..
 }
 
@@ -26,12 +26,12 @@ fresh_tree
 check layers_clean tree/tools/check-layers
 check style_clean tree/tools/check-style
 
-finds arrow check-layers core/base/up.c 'core/base/ must not include model/tidy.h' <<<'#include "model/tidy.h"'
+finds arrow check-layers core/base/up.c 'core/base/ must not include store/tidy.h' <<<'#include "store/tidy.h"'
 finds arrow_spaced check-layers core/base/up.c 'core/base/ must not include' <<<'  #  include "cmd/x.h"'
 finds api_stands_alone check-layers include/stave/x.h 'api/ must not include' <<<'#include "core/base/clean.h"'
 finds base_knows_no_api check-layers core/base/up.c 'must not include stave' <<<'#include <stave/stave.h>'
-finds parent check-layers src/model/up.c 'no \.\./' <<<'#include "../core/base/clean.h"'
-finds threads check-layers src/model/t.c 'threads' <<<'#include <pthread.h>'
+finds parent check-layers src/store/up.c 'no \.\./' <<<'#include "../core/base/clean.h"'
+finds threads check-layers src/store/t.c 'threads' <<<'#include <pthread.h>'
 
 finds long_file check-style core/base/x.c 'file-length' < <(lines 1000)
 finds long_header check-style core/base/x.h 'header-length' < <(lines 300)
@@ -43,7 +43,7 @@ finds exits check-style core/base/x.c 'prints.*exit' < <(printf '/* X. */\nvoid 
 finds tab check-style core/base/x.c 'tab' < <(printf '/* X. */\n\tint x;\n')
 finds trailing check-style core/base/x.c 'trailing' < <(printf '/* X. */\nint x; \n')
 finds machine_path check-style core/base/x.c 'path' < <(printf '/* X. */\nchar *x = "%sjoe/x";\n' /home/)
-finds tag_twice check-style src/model/x.h 'tag. sv_twice is defined in core/base/clean.h' < <(printf '/* X. */\nstruct sv_other;\nstruct sv_twice {\n    int x;\n};\n')
+finds tag_twice check-style src/store/x.h 'tag. sv_twice is defined in core/base/clean.h' < <(printf '/* X. */\nstruct sv_other;\nstruct sv_twice {\n    int x;\n};\n')
 finds stale_excuse check-style tools/style-exceptions 'excuses nothing' <<<'prints core/base/x.c no such file'
 finds no_reason check-style tools/style-exceptions 'needs its reason' <<<'prints core/base/x.c'
 

@@ -24,25 +24,25 @@ checks() { tools/check-style && tools/check-layers; }
 example probe
 check probe_line line_after src/record/probes/list.h 'SV_PROBE(page_fault,' 'SV_PROBE(signal, FLAG, SV_WIRE_SIGNAL)'
 touches probe_touches "src/record/bpf/signal.h src/record/probes/list.h src/record/probes/signal.c"
-check probe_compiles compiles src/record/probes/{signal,probes}.c src/record/decode/decode.c src/record/{totals,summary}.c src/cmd/record.c
+check probe_compiles compiles src/record/probes/{signal,probes}.c src/record/decode/decode.c src/record/session/{totals,summary}.c src/cmd/record.c
 check probe_checks checks
 
 example report
-check report_line line_after src/cmd/subjects.h 'SUBJECT(gpu) ' '    SUBJECT(toy)                    \'
-touches report_touches "src/cmd/report_toy.c src/cmd/subjects.h"
-check report_compiles compiles src/cmd/report{_toy,}.c
+check report_line line_after src/subjects/list.h 'SUBJECT(gpu,' '    SUBJECT(toy, HAS, NONE)     \'
+touches report_touches "src/subjects/list.h src/subjects/toy/sections.c"
+check report_compiles compiles src/subjects/toy/sections.c src/cmd/report.c
 check report_checks checks
 
 example plot
-check plot_line line_after src/cmd/plot.h 'KIND(layers,' '    KIND(toy, 0, 0, NULL, SV_PLOT_WINDOW) \'
-touches plot_touches "src/cmd/plot.h src/cmd/plot_toy.c"
+check plot_line line_after src/plot/kinds.h 'KIND(layers,' '    KIND(toy, 0, 0, NULL, SV_PLOT_WINDOW) \'
+touches plot_touches "src/cmd/plot_toy.c src/plot/kinds.h"
 check plot_compiles compiles src/cmd/plot{_toy,}.c
 check plot_checks checks
 
 example inject
-check inject_line line_after src/record/injections.h 'INJECTION(itt,' '    INJECTION(toy, "TOY_LIBRARY", false) \'
-touches inject_touches "lib/inject/toy/build.cmake lib/inject/toy/toy_entry.c src/record/injections.h"
-check inject_compiles compiles lib/inject/toy/toy_entry.c src/record/inject.c src/cmd/record.c
+check inject_line line_after src/record/session/injections.h 'INJECTION(itt,' '    INJECTION(toy, "TOY_LIBRARY", false) \'
+touches inject_touches "lib/inject/toy/build.cmake lib/inject/toy/toy_entry.c src/record/session/injections.h"
+check inject_compiles compiles lib/inject/toy/toy_entry.c src/record/session/inject.c src/cmd/record.c
 check inject_checks checks
 
 [ -n "${STAVE_LONG:-}" ] || { skip built "only with STAVE_LONG=1"; exit; }

@@ -2,7 +2,6 @@
 #ifndef TESTS_UNIT_KBENCH_H
 #define TESTS_UNIT_KBENCH_H
 
-#include "model/once_paths.h"
 #include "record/bpf/block.h"
 #include "record/bpf/io_uring.h"
 #include "record/bpf/network.h"
@@ -13,7 +12,8 @@
 #include "record/bpf/sched.h"
 #include "record/bpf/syscalls.h"
 #include "record/decode/decode.h"
-#include "record/totals.h"
+#include "record/session/totals.h"
+#include "store/once_paths.h"
 #include "tests/harness/shape_check.h"
 
 enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };

@@ -2,8 +2,8 @@
 #ifndef SV_TESTS_UNIT_SQL_WORLD_H
 #define SV_TESTS_UNIT_SQL_WORLD_H
 
-#include "analysis/sql/sql.h"
 #include "core/base/buf.h"
+#include "sql/sql.h"
 #include "tests/harness/gen_events.h"
 
 /* Collects results as text: cells separated by '|', rows by newline, results by an empty line. */

@@ -1,5 +1,5 @@
 /* Alignment by collectives against simulated ranks whose clocks are apart. */
-#include "model/align.h"
+#include "clocks/align.h"
 
 #include "core/base/map.h"
 #include "core/base/mem.h"

@@ -1,9 +1,9 @@
 /* Diff, steps and the critical path on traces whose answers are known. */
-#include "analysis/critical_path.h"
-#include "analysis/diff.h"
-#include "analysis/steps.h"
+#include "stats/diff.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
+#include "why/critical_path.h"
+#include "why/steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>

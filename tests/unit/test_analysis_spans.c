@@ -1,7 +1,7 @@
 /* Sets of time. */
-#include "analysis/spans.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
+#include "why/spans.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SQL over the store: whatever is pushed down must give the rows that a full scan with the same conditions gives. */
-#include "analysis/sql/sql.h"
+#include "sql/sql.h"
 
 #include "core/base/mem.h"
 #include "tests/harness/gen_events.h"

@@ -1,8 +1,9 @@
 /* Self time, percentiles and statistics against plain references. */
-#include "analysis/index.h"
-#include "analysis/self.h"
-#include "analysis/stats.h"
 #include "core/base/mem.h"
+#include "core/base/percentile.h"
+#include "stats/self.h"
+#include "stats/stats.h"
+#include "store/index.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

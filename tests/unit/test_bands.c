@@ -3,6 +3,7 @@
 
 #include "formats/formats.h"
 #include "plot/layout.h"
+#include "subjects/io/bands.h"
 #include "tests/harness/test.h"
 #include "tests/unit/text_trace.h"
 #include "trace_text.h"
@@ -74,8 +75,10 @@ static void unmake(struct made *m)
 static struct sv_bands find(const struct made *m, unsigned what, enum sv_io_grouping grouping)
 {
     struct sv_bands b;
-    struct sv_bands_wanted w = {
-        .what = what, .grouping = grouping, .bins = {.from_ns = 0, .to_ns = 1000000000, .n = 20}};
+    struct sv_bands_wanted w = {.what = what,
+                                .io = &sv_io_bands,
+                                .grouping = grouping,
+                                .bins = {.from_ns = 0, .to_ns = 1000000000, .n = 20}};
     sv_bands_find(&b, m->trace, &w);
     return b;
 }
@@ -162,7 +165,7 @@ TEST(a_run_becomes_bands)
                  "write; python (pid 10) (trainer): read/write/write, sync; python (pid 20) "
                  "(loader): block/block read read/write/read open/open; no known process (the "
                  "kernel or other processes): block/block write");
-    CHECK_UINT_EQ(sv_bands_there(m.trace), SV_BANDS_ALL);
+    CHECK_UINT_EQ(sv_bands_there(m.trace, &sv_io_bands), SV_BANDS_ALL);
     REQUIRE(b.n == 6);
     CHECK(b.bands[0].parts[0].value[2] == 40 && b.bands[0].parts[0].value[7] == 80);
     CHECK(b.bands[1].right.to > 0);
@@ -193,6 +196,7 @@ TEST(processes_are_grouped_as_asked)
                                      "write read/write/read read/write/write, sync open/open");
     sv_bands_fini(&b);
     struct sv_bands_wanted w = {.what = SV_BANDS_IO,
+                                .io = &sv_io_bands,
                                 .processes_max = 2,
                                 .bins = {.from_ns = 0, .to_ns = 1000000000, .n = 20}};
     sv_bands_find(&b, m.trace, &w);
@@ -208,6 +212,7 @@ TEST(a_window_without_anything_has_no_bands)
     struct made m = make(run_text);
     struct sv_bands b;
     struct sv_bands_wanted w = {.what = SV_BANDS_IO | SV_BANDS_DISK,
+                                .io = &sv_io_bands,
                                 .bins = {.from_ns = 720000000, .to_ns = 740000000, .n = 5}};
     sv_bands_find(&b, m.trace, &w);
     CHECK_UINT_EQ(b.n, 0);

@@ -1,5 +1,5 @@
 /* Rows of batches: from the seed's CSV, with all that may be wrong with one, and from traces. */
-#include "analysis/batch_rows.h"
+#include "subjects/serving/rows.h"
 
 #include "formats/formats.h"
 #include "tests/harness/test.h"

@@ -1,7 +1,7 @@
 /* Call paths for flame graphs, and layers for the layer-wise plot: sums that can be checked by hand. */
-#include "analysis/calltree.h"
-#include "analysis/model_layers.h"
 #include "core/base/buf.h"
+#include "stats/calltree.h"
+#include "subjects/steps/layers.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"
 

@@ -1,5 +1,5 @@
 /* The check: each rule is met by a trace that breaks it, once, and by none that does not. */
-#include "model/check.h"
+#include "store/check.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"

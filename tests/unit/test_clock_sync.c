@@ -1,5 +1,5 @@
 /* The estimator of clock offsets against a simulated pair of clocks and a simulated network between them. */
-#include "model/clock_sync.h"
+#include "clocks/clock_sync.h"
 
 #include "core/base/map.h"
 #include "tests/harness/test.h"

@@ -1,6 +1,6 @@
 /* The filter: windows over edges and slices, predicates, counters and flows; and that an open one is the identity. */
-#include "model/filter.h"
 #include "stage_fixture.h"
+#include "store/filter.h"
 
 static void setup(struct fixture *f)
 {

@@ -1,6 +1,6 @@
 /* The list of formats and the writers that the library shares with it. */
 #include "formats/formats.h"
-#include "sdk/destination.h"
+#include "sdk/session/destination.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Which inputs of a merge share a machine: boot ids first, host names where there is none; and the metadata that says it. */
+#include "clocks/hosts.h"
 #include "core/stream/machine.h"
-#include "model/hosts.h"
 
 #include "core/files/process_id.h"
 #include "core/stream/dict.h"

@@ -1,10 +1,10 @@
 /* Images of traces: what comes back is what was put, and nothing that is damaged is taken for it. */
-#include "model/image.h"
+#include "store/image.h"
 
-#include "analysis/track_rows.h"
 #include "core/base/buf.h"
 #include "plot/colors.h"
 #include "plot/strips.h"
+#include "store/track_rows.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/images.h"
 #include "tests/harness/test.h"

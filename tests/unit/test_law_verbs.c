@@ -3,10 +3,10 @@
  * Random traces over the whole model (gen_events.h with everything odd), small on purpose and many; what they say is compared as text
  * (canon.h). Formats that cannot hold something (docs/formats.md) do not get it here; what they then report is tested apart. A failure names
  * its seed: STAVE_SEED=N runs that one alone, and STAVE_KEEP=FILE keeps its trace as text. STAVE_LONG=1 runs more. */
+#include "clocks/merge.h"
 #include "core/stream/stages.h"
 #include "formats/formats.h"
-#include "model/filter.h"
-#include "model/merge.h"
+#include "store/filter.h"
 #include "tests/harness/canon.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

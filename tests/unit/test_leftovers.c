@@ -1,5 +1,5 @@
 /* What killed programs have left: which files of a folder count, that each is listed once, and what may be removed as done. */
-#include "record/leftovers.h"
+#include "record/output/leftovers.h"
 
 #include "tests/harness/test.h"
 

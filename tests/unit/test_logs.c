@@ -1,7 +1,7 @@
 /* Readers of other tools' logs: the mistakes that are easy to make with them, each as a test; golden files show the rest. */
 #include "formats/decimal.h"
 #include "formats/formats.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Merge and rebase: identities that join and those that must not, times on one axis, independence of the order. */
+#include "clocks/merge.h"
 #include "core/stream/stages.h"
-#include "model/merge.h"
-#include "model/rebase.h"
+#include "store/rebase.h"
 
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

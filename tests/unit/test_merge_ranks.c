@@ -1,6 +1,6 @@
 /* Who takes part in a merge of many ranks, and how they are read: machine by machine, through one temporary file. */
-#include "model/merge.h"
-#include "model/merge_ranks.h"
+#include "clocks/merge.h"
+#include "clocks/merge_ranks.h"
 
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

@@ -1,6 +1,6 @@
 /* Nsight Systems' SQLite exports: databases made here, of older and newer schemas, with tables missing and with bad content. */
 #include "formats/formats.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/test.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What is open on a track: the lists of changes against the definition, which climbs from the last slice that began. */
-#include "analysis/open_slices.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
+#include "why/open_slices.h"
 
 static uint32_t last_before(const struct sv_trace *t, sv_track track, int64_t ts_ns)
 {

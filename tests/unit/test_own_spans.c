@@ -1,5 +1,5 @@
 /* A slice that was measured elsewhere against the thread's own: what nests, what crosses, and what is forgotten. */
-#include "sdk/own_spans.h"
+#include "sdk/drain/own_spans.h"
 #include "tests/harness/test.h"
 
 TEST(slices_measured_elsewhere_cross_or_nest)

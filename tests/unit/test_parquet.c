@@ -1,12 +1,12 @@
 /* The Parquet writer: its encodings come back, and the types of exported tables. Whole files are judged by other programs' readers in
  * tests/cli/parquet.sh; these run without them. */
-#include "analysis/sql/sql.h"
-#include "analysis/sql/typed.h"
 #include "core/base/buf.h"
 #include "parquet/encode.h"
 #include "parquet/parquet.h"
 #include "parquet/rows.h"
 #include "parquet/thrift.h"
+#include "sql/sql.h"
+#include "sql/typed.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The list of probes: every kind of record belongs to one, options choose them, and docs/record.md has their table. */
-#include "model/kernel_words.h"
 #include "record/decode/calls.h"
 #include "record/probes/probe.h"
+#include "subjects/io/words.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

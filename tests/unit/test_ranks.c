@@ -1,6 +1,6 @@
 /* Ranks and machines of tracks: in one file, in merged ones, in those merged again; through the formats. */
-#include "model/merge.h"
-#include "model/ranks.h"
+#include "clocks/merge.h"
+#include "store/ranks.h"
 
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"

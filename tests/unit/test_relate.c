@@ -1,5 +1,5 @@
 /* Relating clocks: which common clock is chosen, how times are converted, when it is refused. */
-#include "model/relate.h"
+#include "store/relate.h"
 
 #include "tests/harness/test.h"
 

@@ -1,5 +1,5 @@
 /* Relations as JSON: what was written is read back, and what is none is refused. */
-#include "model/relation.h"
+#include "clocks/relation.h"
 
 #include "tests/harness/test.h"
 

@@ -1,5 +1,5 @@
 /* The communication report: simulated jobs whose slow rank is known, and small traces whose answers can be counted by hand. */
-#include "analysis/report_comm.h"
+#include "subjects/comm/figures.h"
 
 #include "tests/harness/test.h"
 #include "tests/unit/text_trace.h"

@@ -1,5 +1,5 @@
 /* The I/O report on small traces whose answers can be counted by hand. */
-#include "analysis/report_io.h"
+#include "subjects/io/figures.h"
 
 #include "formats/formats.h"
 #include "tests/harness/test.h"

@@ -1,8 +1,8 @@
 /* The report on waits, on traces that can be counted by hand. */
-#include "analysis/report_wait.h"
 #include "formats/formats.h"
 #include "tests/harness/test.h"
 #include "tests/unit/text_trace.h"
+#include "why/wait.h"
 
 #include <stdio.h>
 #include <string.h>

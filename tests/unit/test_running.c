@@ -1,5 +1,5 @@
 /* Files of recordings that run: written, found, believed only as far as they can be. */
-#include "record/running.h"
+#include "record/session/running.h"
 #include "tests/harness/test.h"
 
 #include <fcntl.h>

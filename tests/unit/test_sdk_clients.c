@@ -1,9 +1,9 @@
 /* Clients of a collector: what they may cost, what closes them, and what the journal says of their losses. */
 #include "core/base/buf.h"
 #include "core/base/report.h"
-#include "sdk/clients.h"
-#include "sdk/drain.h"
-#include "sdk/drain_names.h"
+#include "sdk/collect/clients.h"
+#include "sdk/drain/drain.h"
+#include "sdk/drain/drain_names.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>

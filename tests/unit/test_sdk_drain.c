@@ -1,7 +1,7 @@
 /* The ring source over rings made by hand: good records, and everything that can be wrong with them. */
 #include "core/base/buf.h"
-#include "sdk/drain.h"
-#include "sdk/session_layout.h"
+#include "sdk/drain/drain.h"
+#include "sdk/ring/session_layout.h"
 #include "tests/harness/shape_check.h"
 #include "tests/harness/test.h"
 

@@ -1,7 +1,7 @@
 /* Guarded mappings: what another process cuts away reads as zeros, and nobody else's faults are touched. */
-#include "sdk/guard.h"
+#include "sdk/ring/guard.h"
 
-#include "sdk/session_layout.h"
+#include "sdk/ring/session_layout.h"
 #include "tests/harness/test.h"
 
 #include <fcntl.h>

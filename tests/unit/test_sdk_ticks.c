@@ -1,5 +1,5 @@
 /* Lines between clock pairs: exact at the pairs, continuous, rising, sane outside. */
-#include "sdk/ticks.h"
+#include "sdk/emit/ticks.h"
 #include "tests/harness/test.h"
 
 static struct sv_tick pair(uint64_t raw, int64_t ns)

@@ -2,7 +2,7 @@
  * events of exactly its shape; and what a sink does not take, the pump changes before it gets there. */
 #include "core/stream/stages.h"
 #include "formats/formats.h"
-#include "model/filter.h"
+#include "store/filter.h"
 #include "tests/harness/canon.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/shape_check.h"

@@ -1,7 +1,7 @@
 /* What any sender may send to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
 #include "files/open.h"
 #include "listen/sender.h"
-#include "sdk/writer.h"
+#include "sdk/write/writer.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>

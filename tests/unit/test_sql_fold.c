@@ -1,8 +1,8 @@
 /* Statements that are rewritten over groups of slices must answer as over a plain copy of the slices in an ordinary table, which
  * nothing is rewritten for. */
-#include "analysis/sql/fold.h"
-#include "analysis/sql/sql.h"
 #include "core/base/mem.h"
+#include "sql/fold.h"
+#include "sql/sql.h"
 #include "tests/harness/test.h"
 #include "tests/unit/sql_world.h"
 

@@ -1,10 +1,10 @@
 /* States of threads, and what the critical path and the division of steps make of them, on a trace that can be counted by hand. */
-#include "analysis/critical_path.h"
-#include "analysis/steps.h"
-#include "analysis/thread_states.h"
 #include "formats/formats.h"
 #include "tests/harness/test.h"
 #include "tests/unit/text_trace.h"
+#include "why/critical_path.h"
+#include "why/steps.h"
+#include "why/thread_states.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The axis of a merge: what relates hosts, and how far off each of them may be. */
-#include "model/time_axis.h"
+#include "clocks/time_axis.h"
 
 #include "core/base/mem.h"
 #include "tests/harness/test.h"

@@ -1,5 +1,5 @@
 /* The store: what rows come out of which events, and that leaving and entering it again changes nothing. */
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"
 

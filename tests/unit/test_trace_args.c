@@ -1,6 +1,6 @@
 /* Arguments in the store: every list comes back as it went in, in few bytes, and single arguments are found without decoding. */
 #include "core/stream/args.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

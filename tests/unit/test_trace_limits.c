@@ -1,5 +1,5 @@
 /* The store at its limits: what it may cost, the memory limit, hostile shapes. */
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"

@@ -1,6 +1,6 @@
 /* Pages written past SQLite must be what SQLite would have written: its own check finds nothing, and every entry is found through tables and indexes.
  * Sizes around those at which a page or a level is full, where the last page could be left empty. */
-#include "analysis/sql/tree_file.h"
+#include "sql/tree_file.h"
 #include "tests/harness/test.h"
 
 #ifdef SV_HAVE_SQLITE

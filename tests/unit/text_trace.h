@@ -3,7 +3,7 @@
 #define TESTS_UNIT_TEXT_TRACE_H
 
 #include "formats/formats.h"
-#include "model/trace.h"
+#include "store/trace.h"
 #include "tests/harness/test.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 #define TESTS_UNIT_TRACE_TEXT_H
 
 #include "core/base/buf.h"
-#include "model/trace.h"
+#include "store/trace.h"
 
 /* Pushes the events of `text` into the sink in batches of `batch` events; returns the first error. */
 int trace_text_write(const char *text, size_t batch, struct sv_dict *dict, struct sv_sink *sink,

@@ -56,7 +56,7 @@ function(sv_inject_program kind folder name dependency)
 endfunction()
 
 # Each interface has a line in the list, and its folder has a build.cmake.
-set(list ${PROJECT_SOURCE_DIR}/src/record/injections.h)
+set(list ${PROJECT_SOURCE_DIR}/src/record/session/injections.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
 file(READ ${list} text)
 string(REGEX MATCHALL " INJECTION\\([a-z]+," lines "${text}")

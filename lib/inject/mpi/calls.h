@@ -2,7 +2,7 @@
  *
  * Declared by Open MPI's mpi.h. The lists have a line per call, or per family: CALL(name, parameters, arguments). A collective's line is for the blocking and the
  * nonblocking one, and says what is recorded: COLLECTIVE(name, nonblocking name, op, bytes, root or -1, parameters, arguments). The words of `op` are those of
- * src/model/comm_words.h. Neighbourhood collectives, one-sided calls and files are not taken. */
+ * src/subjects/comm/words.h. Neighbourhood collectives, one-sided calls and files are not taken. */
 #ifndef STAVE_INJECT_MPI_CALLS_H
 #define STAVE_INJECT_MPI_CALLS_H
 

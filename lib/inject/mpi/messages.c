@@ -4,12 +4,12 @@
  * A receive is counted in the order in which receives are posted, which is the order in which they are matched. One from any source, or with any tag, is known when it is complete; until then
  * a later receive that it might have preceded has no number. Such receives wait in a list, and their flow is recorded as soon as it is known, at the time at which they were complete.
  *
- * The number of a flow is a hash with FLOW_TAG on top: `stave merge` leaves such numbers of MPI's events as they are (src/model/rebase.h). */
+ * The number of a flow is a hash with FLOW_TAG on top: `stave merge` leaves such numbers of MPI's events as they are (src/store/rebase.h). */
 #include "mpi_inject.h"
 
 #include <stdlib.h>
 
-#define FLOW_TAG 0xd5ull /* SV_FLOW_SHARED of src/model/rebase.h */
+#define FLOW_TAG 0xd5ull /* SV_FLOW_SHARED of src/store/rebase.h */
 enum { LOOK_AT = 128, SENT = 1, RECEIVED = 2, COLLECTIVE_FLOW = 3 };
 
 static struct mpi_counts counts;

@@ -16,7 +16,7 @@
 
 #include "calls.h"
 
-/* Words of src/model/comm_words.h. */
+/* Words of src/subjects/comm/words.h. */
 #define CAT_MPI        "mpi"
 #define CAT_COLLECTIVE "collective"
 

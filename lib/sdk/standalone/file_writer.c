@@ -6,10 +6,10 @@
 #include "core/files/out_name.h"
 #include "core/stream/stages.h"
 #include "core/stream/writer.h"
-#include "sdk/destination.h"
-#include "sdk/drain_items.h"
-#include "sdk/quiet.h"
-#include "sdk/writer.h"
+#include "sdk/drain/drain_items.h"
+#include "sdk/session/destination.h"
+#include "sdk/session/quiet.h"
+#include "sdk/write/writer.h"
 
 #include <errno.h>
 #include <stave/file.h>

@@ -4,8 +4,8 @@
  * overlap, because its readers add them up. Times are whole microseconds, cut at both ends, so that neighbours do not overlap and children
  * stay inside of their parents. Readers take unsigned numbers only: a trace that begins before 0 is moved to begin there, which needs events
  * in time order. What the format has no place for is counted in the report. */
+#include "compat/ferrum.h"
 #include "core/chrome/args_json.h"
-#include "core/chrome/ferrum.h"
 #include "formats/writers.h"
 
 #include <ctype.h>

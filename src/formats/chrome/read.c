@@ -6,7 +6,7 @@
  * event. Texts of a batch point into the window, hence a batch ends before the window is refilled. */
 #include "formats/chrome/reader.h"
 #include "formats/writers.h"
-#include "model/once_paths.h"
+#include "store/once_paths.h"
 
 #include <assert.h>
 #include <stdlib.h>

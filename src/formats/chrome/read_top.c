@@ -7,7 +7,7 @@
 #include "core/chrome/keys.h"
 #include "core/stream/machine.h"
 #include "formats/chrome/reader.h"
-#include "model/once_paths.h"
+#include "store/once_paths.h"
 
 #include <stdio.h>
 

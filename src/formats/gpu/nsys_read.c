@@ -42,7 +42,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
 
 #else
 
-#include "sqlite/sandbox.h"
+#include "sql/sandbox.h"
 
 /* ---- columns ---- */
 

@@ -159,7 +159,7 @@ bool sv_log_fits(struct sv_fields head, const struct sv_columns *c);
 const char *sv_log_op_of_path(const char *path);
 /* The same by the columns, and by the path where they do not say it. */
 const char *sv_log_op_of_columns(const struct sv_columns *c, const char *path);
-/* enum sv_subject of such an op, 0: none. */
+/* enum sv_covers of such an op, 0: none. */
 unsigned sv_log_subject(const char *op);
 /* The number after the last '_' of the name of the file; -1: there is none. */
 int64_t sv_log_pid_of_path(const char *path);

@@ -2,7 +2,7 @@
 #include "formats/logs/columns.h"
 #include "formats/logs/meters.h"
 #include "formats/logs/phases.h"
-#include "model/kernel_words.h"
+#include "subjects/io/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Columns of utilisation logs; see meters.h. Called by the readers of these logs and of files that were made of them. */
 #include "formats/logs/meters.h"
-#include "model/kernel_words.h"
+#include "subjects/io/words.h"
 
 #include <string.h>
 

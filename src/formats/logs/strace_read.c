@@ -9,7 +9,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/decimal.h"
-#include "model/kernel_words.h"
+#include "subjects/io/words.h"
 
 #include <stdlib.h>
 #include <string.h>

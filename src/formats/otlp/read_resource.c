@@ -54,7 +54,7 @@ static struct otlp_text shorter(struct otlp_text t, size_t max)
     return t;
 }
 
-/* The first host is that of the file; the others are named as in a merged trace (model/ranks.h). */
+/* The first host is that of the file; the others are named as in a merged trace (store/ranks.h). */
 static void name_host(struct otlp_reader *r, struct otlp_text host, bool is_another)
 {
     char key[256] = SV_META_HOST;

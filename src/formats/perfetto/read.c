@@ -13,7 +13,7 @@
 #include "core/perfetto/stave.h"
 #include "formats/formats.h"
 #include "formats/writers.h"
-#include "model/once_paths.h"
+#include "store/once_paths.h"
 
 #include <assert.h>
 #include <stdio.h>

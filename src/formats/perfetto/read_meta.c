@@ -6,7 +6,7 @@
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
-#include "model/once_paths.h"
+#include "store/once_paths.h"
 
 #include <stdio.h>
 

@@ -1,14 +1,14 @@
 /* Dumps of PyTorch's flight recorder: what each rank had enqueued, started and finished when it was dumped. Pickle or JSON, versions 2.x.
  *
  * Opened through the table of formats. The file is read as a whole and becomes plain values (py_values.h), then each entry a slice from the time at which it was enqueued: of
- * category collective, or p2p, with the words of model/comm_words.h; one that was not seen completed has no end. The dump does not say whose it is: the rank is the last
+ * category collective, or p2p, with the words of subjects/comm/words.h; one that was not seen completed has no end. The dump does not say whose it is: the rank is the last
  * number in the file's name, as PyTorch writes it, or the only rank that is in all of its groups. */
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/stream/launched.h"
 #include "formats/formats.h"
 #include "formats/torch/py_values.h"
-#include "model/comm_words.h"
+#include "subjects/comm/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,12 +2,12 @@
 #ifndef SV_RECORD_DECODE_STATE_H
 #define SV_RECORD_DECODE_STATE_H
 
-#include "model/kernel_words.h"
 #include "record/decode/decode.h"
 #include "record/decode/inodes.h"
 #include "record/probes/probe.h"
 #include "record/spool/notes.h"
 #include "record/stacks/stacks.h"
+#include "subjects/io/words.h"
 
 enum { SV_DECODE_LOSSES = 256 };
 

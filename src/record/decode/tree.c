@@ -2,7 +2,7 @@
  *
  * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
 #include "record/decode/tree.h"
-#include "model/kernel_words.h"
+#include "subjects/io/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -44,7 +44,7 @@ struct sv_probe_option {
     bool turns_off; /* recorded unless given */
 };
 
-/* A sum that the summary shows, over the events of a category (record/totals.h). */
+/* A sum that the summary shows, over the events of a category (record/session/totals.h). */
 enum sv_probe_sum_of {
     SV_SUM_NONE,
     SV_SUM_EVENTS,

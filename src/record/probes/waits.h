@@ -2,8 +2,8 @@
 #ifndef SV_RECORD_PROBES_WAITS_H
 #define SV_RECORD_PROBES_WAITS_H
 
-#include "model/wait_words.h"
 #include "record/decode/state.h"
+#include "why/words.h"
 
 /* The words of a wait as strings of the decoder's dictionary. */
 struct sv_waits {

@@ -1,6 +1,6 @@
 /* Names and tracks of disks. Called by the probe of block requests and by the sampler of /proc/diskstats. */
 #include "record/sample/disks.h"
-#include "model/kernel_words.h"
+#include "subjects/io/words.h"
 
 #include <stdio.h>
 #include <string.h>

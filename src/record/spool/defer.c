@@ -6,8 +6,8 @@
 
 #include "cli/console.h"
 #include "core/base/buf.h"
-#include "record/recorder.h"
 #include "record/sample/procfs.h"
+#include "record/session/recorder.h"
 #include "record/spool/kspool.h"
 #include "record/spool/notes.h"
 #include "record/spool/processes.h"

@@ -1,5 +1,5 @@
 /* stave plot toy: an empty picture. */
-#include "cmd/plot.h"
+#include "plot/kinds.h"
 
 int sv_plot_toy(struct sv_plot *p, struct sv_err *err)
 {

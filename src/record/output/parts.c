@@ -1,0 +1,602 @@
+/* Parts and rings of long recordings; see record/output/parts.h. Called by the recorder only.
+ *
+ * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
+ * byte, which Perfetto's format allows, after a small file with what was open when the oldest of them began. Joining on a trigger
+ * happens in a process of its own, so that the recording continues meanwhile. */
+#include "record/output/parts.h"
+#include "cli/console.h"
+#include "core/files/out_name.h"
+#include "core/files/output.h"
+#include "core/stream/machine.h"
+#include "record/output/ring_files.h"
+#include "record/output/still_open.h"
+#include "record/session/recorder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
+#define SMALLEST_BYTES ((uint64_t)256 << 10)
+#define LATE_NS        ((int64_t)1000000000) /* events reach us at most so late */
+
+struct segment {
+    uint32_t number;
+    uint64_t bytes;
+    int64_t start_ns;
+};
+
+struct sv_parts {
+    struct sv_sink sink; /* what the recorder writes to */
+    struct sv_sink *file;
+    struct sv_still still;
+    struct sv_clocks old; /* snapshots of the files before */
+    bool is_ring;
+    uint64_t limit_bytes, count;
+    int64_t limit_ns;
+    struct segment kept[SEGMENTS_MAX]; /* closed ones, oldest first */
+    size_t n_kept;
+    uint64_t kept_bytes;
+    uint32_t first;     /* --rotate: of this recording; what has lower numbers was there before */
+    uint32_t number;    /* of the file that grows */
+    char recording[48]; /* the same in all parts, and in no other recording */
+    int64_t start_ns;
+    int n_saved;
+    pid_t saver;
+    char saving[PATH_SIZE];
+};
+
+/* ---- the sink ---- */
+
+static struct sv_parts *of(struct sv_sink *s)
+{
+    return (struct sv_parts *)(void *)s;
+}
+
+static int parts_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct sv_parts *p = of(s);
+    sv_still_note(&p->still, events, n);
+    return p->file->write(p->file, events, n, err);
+}
+
+static int parts_flush(struct sv_sink *s, struct sv_err *err)
+{
+    return of(s)->file->flush(of(s)->file, err);
+}
+
+static void parts_forget(struct sv_sink *s, sv_track track)
+{
+    struct sv_parts *p = of(s);
+    sv_still_forget(&p->still, track);
+    p->file->forget(p->file, track);
+}
+
+/* The parts themselves live on until sv_parts_free(). */
+static int parts_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    struct sv_parts *p = of(s);
+    int code = p->file ? p->file->close(p->file, failed, err) : 0;
+    p->file = NULL;
+    return code;
+}
+
+/* ---- which part ---- */
+
+/* Parts of one recording are one trace for whoever reads several of them: files/rotation.h. */
+static uint32_t part_of(const struct sv_parts *p)
+{
+    return p->is_ring ? 0 : p->number - p->first + 1;
+}
+
+static void label(struct sv_recorder *r)
+{
+    const struct sv_parts *p = r->parts;
+    char text[128];
+    if (p->is_ring)
+        return;
+    int n =
+        snprintf(text, sizeof text, "%s %u %lld", p->recording, part_of(p), (long long)p->start_ns);
+    sv_dict_set_meta(r->dict, SV_META_ROTATION, text, (size_t)n, false);
+}
+
+/* ---- options ---- */
+
+/* SIZE[,COUNT] */
+static int parse_rotate(const char *text, uint64_t *bytes, uint64_t *count)
+{
+    char size[64], *end;
+    const char *comma = strchr(text, ',');
+    size_t len = comma ? (size_t)(comma - text) : strlen(text);
+    *count = 0;
+    if (len >= sizeof size)
+        return SV_EUSAGE;
+    memcpy(size, text, len);
+    size[len] = 0;
+    if (comma) {
+        *count = strtoull(comma + 1, &end, 10);
+        if (comma[1] < '0' || comma[1] > '9' || *end || *count == 0 || *count > 1000000)
+            return SV_EUSAGE;
+    }
+    return sv_parse_bytes(size, bytes);
+}
+
+/* 30s, 2min or 256M. */
+static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
+{
+    size_t len = strlen(text);
+    struct sv_moment m = {0};
+    *bytes = 0;
+    *ns = 0;
+    if (len > 0 && (text[len - 1] == 's' || text[len - 1] == 'n')) {
+        if (sv_parse_moment(text, len, &m) < 0 || m.is_absolute)
+            return SV_EUSAGE;
+        *ns = m.ns;
+        return m.ns >= 1000000000 ? 0 : SV_EUSAGE;
+    }
+    if (len == 0 || (text[len - 1] >= '0' && text[len - 1] <= '9'))
+        return SV_EUSAGE;
+    return sv_parse_bytes(text, bytes);
+}
+
+static int parse(const struct sv_record_options *o, struct sv_parts *p, struct sv_err *err)
+{
+    const struct sv_record_use *u = &o->use;
+    if (u->rotate && (parse_rotate(u->rotate, &p->limit_bytes, &p->count) < 0 ||
+                      p->limit_bytes < SMALLEST_BYTES))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--rotate: '%s' is not a size of at least 256K, such as 512M, or 512M,4 "
+                          "to keep four parts",
+                          u->rotate);
+    if (u->last && (parse_last(u->last, &p->limit_bytes, &p->limit_ns) < 0 ||
+                    (p->limit_bytes && p->limit_bytes < SMALLEST_BYTES * SEGMENTS)))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--last: '%s' is neither a time of at least a second, such as 30s, nor a "
+                          "size of at least 2M, such as 256M",
+                          u->last);
+    p->is_ring = u->last != NULL;
+    return 0;
+}
+
+int sv_parts_check(const struct sv_record_options *o, struct sv_err *err)
+{
+    struct sv_parts ignored = {0};
+    enum sv_compression around = SV_PLAIN;
+    if (!o->use.rotate && !o->use.last)
+        return 0;
+    if (o->use.rotate && o->use.last)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rotate and --last exclude each other");
+    const struct sv_format *f = o->out.to     ? sv_format_named(o->out.to)
+                                : o->out.path ? sv_format_for_path(o->out.path, &around)
+                                              : sv_format_named("perfetto");
+    if (!f || strcmp(f->name, "perfetto") != 0 || around != SV_PLAIN)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--rotate and --last write Perfetto files: give -o a name that ends in "
+                          ".pftrace");
+    return parse(o, &ignored, err);
+}
+
+/* Of NAME-0012.SUFFIX: 12; 0: it is no part of `out`, whose suffix begins at `dot`. */
+static uint32_t number_in(const char *entry, const char *out, size_t dot)
+{
+    char *end;
+    if (strncmp(entry, out, dot) != 0 || entry[dot] != '-' || entry[dot + 1] < '0' ||
+        entry[dot + 1] > '9')
+        return 0;
+    unsigned long n = strtoul(entry + dot + 1, &end, 10);
+    return strcmp(end, out + dot) == 0 && n < UINT32_MAX ? (uint32_t)n : 0;
+}
+
+uint32_t sv_parts_free_number(const char *out)
+{
+    char folder[PATH_SIZE] = ".", one[PATH_SIZE];
+    const char *slash = strrchr(out, '/'), *base = slash ? slash + 1 : out;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == out ? 1 : (int)(slash - out), out);
+    sv_parts_name(base, 1, one, sizeof one);
+    size_t dot = strlen(base);
+    while (dot > 0 && (strncmp(one, base, dot) != 0 || strncmp(one + dot, "-0001", 5) != 0))
+        dot--;
+    uint32_t next = 1;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        uint32_t n = number_in(e->d_name, base, dot);
+        next = n >= next ? n + 1 : next;
+    }
+    if (d)
+        closedir(d);
+    return next;
+}
+
+/* The file that grows now. */
+static void begin_file(struct sv_parts *p, struct sv_sink *file)
+{
+    p->file = file;
+    p->sink.file = file->file;
+}
+
+int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
+{
+    if (!r->options->use.rotate && !r->options->use.last)
+        return 0;
+    struct sv_parts *p = sv_alloc(sizeof *p);
+    p->sink = (struct sv_sink){.write = parts_write,
+                               .close = parts_close,
+                               .flush = parts_flush,
+                               .forget = r->sink->forget ? parts_forget : NULL};
+    sv_sink_takes_as(&p->sink, r->sink, SV_IN_NO_ORDER);
+    begin_file(p, r->sink);
+    p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
+                                      : r->output.claim.segment;
+    p->number = p->first;
+    p->start_ns = sv_recorder_now_ns();
+    r->parts = p;
+    r->sink = &p->sink;
+    int code = parse(r->options, p, err);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    snprintf(p->recording, sizeof p->recording, "%llx-%lx-%lx", (unsigned long long)t.tv_sec,
+             (unsigned long)t.tv_nsec, (unsigned long)getpid());
+    label(r);
+    return code;
+}
+
+/* ---- names ---- */
+
+void sv_parts_name(const char *out, uint32_t number, char *path, size_t size)
+{
+    char text[16];
+    snprintf(text, sizeof text, "-%04u", number);
+    if (snprintf(path, size, "%s", out) < (int)size)
+        sv_name_insert(path, size, text);
+}
+
+void sv_parts_next_name(const char *out, char *path, size_t size)
+{
+    for (uint32_t n = 1; n < 1000000; n++) {
+        sv_parts_name(out, n, path, size);
+        if (access(path, F_OK) != 0)
+            return;
+    }
+}
+
+static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_open,
+                         char path[static SV_RING_PATH_MAX])
+{
+    sv_ring_segment_name(r->options->out.path, number, is_open, path);
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* ---- the next file ---- */
+
+static void remove_segment(const struct sv_recorder *r, uint32_t number)
+{
+    char path[PATH_SIZE];
+    for (int is_open = 0; is_open < 2; is_open++) {
+        segment_name(r, number, is_open, path);
+        unlink(path);
+    }
+}
+
+static void drop_oldest(struct sv_recorder *r)
+{
+    struct sv_parts *p = r->parts;
+    remove_segment(r, p->kept[0].number);
+    p->kept_bytes -= p->kept[0].bytes;
+    memmove(p->kept, p->kept + 1, --p->n_kept * sizeof *p->kept);
+}
+
+/* What the ring may forget: never more than was asked for is kept on the disk, never less than the time. */
+static void forget(struct sv_recorder *r, int64_t now)
+{
+    struct sv_parts *p = r->parts;
+    while (p->n_kept == SEGMENTS_MAX ||
+           (p->limit_bytes && p->n_kept &&
+            p->kept_bytes > p->limit_bytes / SEGMENTS * (SEGMENTS - 1)) ||
+           (p->limit_ns && p->n_kept > 1 && p->kept[1].start_ns <= now - p->limit_ns))
+        drop_oldest(r);
+}
+
+/* The file that has ended gets its name: a part that stays, or a segment. */
+static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    char path[PATH_SIZE], gone[PATH_SIZE];
+    if (p->is_ring) {
+        segment_name(r, p->number, false, path);
+    } else {
+        sv_parts_name(r->options->out.path, p->number, path, sizeof path);
+        if (p->count > 0 && p->number - p->first + 1 >= p->count) { /* the newest one counts */
+            sv_parts_name(r->options->out.path, p->number - (uint32_t)p->count + 1, gone,
+                          sizeof gone);
+            if (p->count > 1) {
+                p->kept_bytes -= size_of(gone);
+                unlink(gone);
+            }
+        }
+    }
+    if (p->count == 1 ? unlink(r->part) != 0 : rename(r->part, path) != 0)
+        return sv_err_sys(err, "cannot rename %s", r->part);
+    uint64_t bytes = size_of(path);
+    p->kept_bytes += bytes;
+    if (p->is_ring) {
+        p->kept[p->n_kept++] = (struct segment){p->number, bytes, p->start_ns};
+        forget(r, now);
+    }
+    return 0;
+}
+
+/* Only the newest snapshot goes into the next file; the others are kept for the logs. */
+static void turn_clocks(struct sv_recorder *r)
+{
+    struct sv_clocks *c = &r->dict->clocks;
+    for (size_t i = 0; i + 1 < c->n; i++)
+        sv_clocks_add(&r->parts->old, &c->snapshots[i]);
+    if (c->n > 1) {
+        c->snapshots[0] = c->snapshots[c->n - 1];
+        c->n = 1;
+    }
+}
+
+/* Ring: what is open now, as a file of its own, for the day when this segment is the oldest one. */
+static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    char path[PATH_SIZE];
+    struct sv_sink *sink;
+    segment_name(r, r->parts->number, true, path);
+    int code = sv_open_growing(&r->options->out, path, r->dict, &r->report, &sink, err);
+    if (code < 0)
+        return code;
+    code = sv_still_begin(&r->parts->still, now - LATE_NS, 0, r->dict, sink, err);
+    int closed = sink->close(sink, code < 0, err);
+    return code < 0 ? code : closed;
+}
+
+static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    sv_recorder_snapshot(r);
+    sv_record_commit(r, now, true, err);
+    if (r->output.why.code != 0) /* that has ended it */
+        return sv_err_set(err, r->output.why.code, SV_NO_POS, "%s", r->output.why.msg);
+    int code = p->is_ring
+                   ? 0
+                   : sv_still_end(&p->still, now - LATE_NS, part_of(p) + 1, r->dict, p->file, err);
+    int closed = code < 0 ? p->file->close(p->file, true, err)
+                          : sv_record_output_end(r, p->file, err);
+    p->file = NULL;
+    if (code >= 0)
+        code = closed;
+    if (code >= 0)
+        code = put_away(r, now, err);
+    if (code >= 0)
+        sv_record_output_turned(r);
+    return code;
+}
+
+static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    int code = end_file(r, now, err);
+    if (code < 0)
+        return code;
+    turn_clocks(r);
+    sv_recorder_new_file(r);
+    p->number++;
+    p->start_ns = now;
+    struct sv_sink *file;
+    label(r);
+    code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &file, err);
+    if (code >= 0) {
+        begin_file(p, file);
+        code = p->is_ring
+                   ? write_open(r, now, err)
+                   : sv_still_begin(&p->still, now - LATE_NS, part_of(p), r->dict, p->file, err);
+    }
+    if (code >= 0)
+        sv_record_commit(r, now, true, err);
+    return code;
+}
+
+/* ---- saving a ring ---- */
+
+static int copy_into(struct sv_output *out, int fd, struct sv_err *err)
+{
+    static char chunk[CHUNK];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sv_err_sys(err, "cannot read a segment");
+        sv_output_write(out, chunk, (size_t)n);
+        if (sv_output_failure(out, err) < 0)
+            return err->code;
+    }
+    return 0;
+}
+
+struct join_list {
+    int fds[SEGMENTS_MAX + 2];
+    size_t n;
+};
+
+/* Opened before anything can be forgotten; the first one says what was open before the second. */
+static int open_segments(const struct sv_recorder *r, struct join_list *list, bool with_newest,
+                         struct sv_err *err)
+{
+    const struct sv_parts *p = r->parts;
+    char path[PATH_SIZE];
+    uint32_t oldest = p->n_kept ? p->kept[0].number : p->number;
+    list->n = 0;
+    segment_name(r, oldest, true, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) /* the very first segment has none */
+        list->fds[list->n++] = fd;
+    for (size_t i = 0; i < p->n_kept + with_newest; i++) {
+        if (i < p->n_kept)
+            segment_name(r, p->kept[i].number, false, path);
+        fd = open(i < p->n_kept ? path : r->part, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return sv_err_sys(err, "%s", i < p->n_kept ? path : r->part);
+        list->fds[list->n++] = fd;
+    }
+    return 0;
+}
+
+static void close_segments(struct join_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        close(list->fds[i]);
+    list->n = 0;
+}
+
+static int join_segments(const struct join_list *list, const char *to, struct sv_err *err)
+{
+    struct sv_output *out;
+    int code = sv_output_open(to, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    for (size_t i = 0; code >= 0 && i < list->n; i++) {
+        code = copy_into(out, list->fds[i], err);
+        if (code < 0)
+            sv_output_discard(out);
+    }
+    return code < 0 ? code : sv_output_close(out, err);
+}
+
+/* On a trigger: the segments up to now, in the background. */
+static int save(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    struct join_list list = {0};
+    int code = turn(r, now, err);
+    if (code < 0)
+        return code;
+    sv_parts_next_name(r->options->out.path, p->saving, sizeof p->saving);
+    struct sv_err why = {0};
+    if (open_segments(r, &list, false, &why) >= 0) {
+        fflush(NULL);
+        p->saver = fork();
+        if (p->saver == 0)
+            _exit(join_segments(&list, p->saving, &why) < 0 ? 1 : 0);
+    }
+    if (p->saver < 0 || why.code != SV_OK)
+        sv_console_note("could not save %s", p->saving);
+    close_segments(&list);
+    r->n_triggers = 0;
+    return 0;
+}
+
+static void look_after_saver(struct sv_recorder *r, bool waits)
+{
+    struct sv_parts *p = r->parts;
+    int status = 0;
+    if (p->saver <= 0 || waitpid(p->saver, &status, waits ? 0 : WNOHANG) != p->saver)
+        return;
+    p->saver = 0;
+    if (status != 0)
+        sv_console_note("could not save %s: is the disk full?", p->saving);
+    else
+        sv_console_note("saved %s", p->saving);
+    p->n_saved += status == 0;
+}
+
+/* ---- the recorder's calls ---- */
+
+static bool is_time(const struct sv_recorder *r, int64_t now)
+{
+    const struct sv_parts *p = r->parts;
+    uint64_t limit = p->is_ring ? p->limit_bytes / SEGMENTS : p->limit_bytes;
+    if (p->limit_ns)
+        return now - p->start_ns >= p->limit_ns / SEGMENTS;
+    return sv_output_position(p->sink.file) >= limit;
+}
+
+int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    if (!p || r->output.why.code != 0)
+        return 0;
+    look_after_saver(r, false);
+    if (r->n_triggers > 0 && p->saver <= 0)
+        return save(r, now, err);
+    return is_time(r, now) ? turn(r, now, err) : 0;
+}
+
+/* Beside the growing file until it is whole. */
+static int finish_ring(struct sv_recorder *r, struct sv_err *err)
+{
+    struct join_list list = {0};
+    char made[PATH_SIZE];
+    snprintf(made, sizeof made, "%.1100s.new", r->part);
+    look_after_saver(r, true);
+    int code = open_segments(r, &list, access(r->part, F_OK) == 0, err);
+    if (code >= 0)
+        code = join_segments(&list, made, err);
+    close_segments(&list);
+    if (code >= 0)
+        code = sv_claim_settle_as(&r->output.claim, made, err);
+    if (code < 0)
+        unlink(made);
+    return code;
+}
+
+int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_parts *p = r->parts;
+    const char *out = r->options->out.path;
+    char newest[PATH_SIZE];
+    if (p->is_ring)
+        return finish_ring(r, err);
+    r->first_part = p->first;
+    r->n_parts = p->number;
+    if (access(r->part, F_OK) != 0 && p->number > p->first) { /* a full disk: no other was begun */
+        sv_parts_name(out, --r->n_parts, newest, sizeof newest);
+        return sv_claim_settle_as(&r->output.claim, newest, err);
+    }
+    if (p->number > p->first)
+        sv_console_note("%u parts; the newest is %s", p->number - p->first + 1, out);
+    return sv_claim_settle(&r->output.claim, err);
+}
+
+void sv_parts_free(struct sv_recorder *r)
+{
+    struct sv_parts *p = r->parts;
+    if (!p)
+        return;
+    look_after_saver(r, true);
+    while (p->n_kept > 0 && !r->output.is_kept)
+        drop_oldest(r);
+    if (p->is_ring && !r->output.is_kept)
+        remove_segment(r, p->number);
+    sv_still_fini(&p->still);
+    sv_clocks_fini(&p->old);
+    free(p);
+    r->parts = NULL;
+}
+
+uint64_t sv_parts_bytes(const struct sv_recorder *r)
+{
+    return r->parts ? r->parts->kept_bytes : 0;
+}
+
+void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all)
+{
+    const struct sv_clocks *halves[] = {r->parts ? &r->parts->old : NULL, &r->dict->clocks};
+    *all = (struct sv_clocks){.trace_clock = r->dict->clocks.trace_clock};
+    for (int h = 0; h < 2; h++)
+        for (size_t i = 0; halves[h] && i < halves[h]->n; i++)
+            sv_clocks_add(all, &halves[h]->snapshots[i]);
+}

@@ -1,0 +1,96 @@
+/* The recorded command: started, held until it is followed, watched, its exit code kept. Called by the recorder only. */
+#include "cli/dispositions.h"
+#include "record/session/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_NOT_FOUND = 127, EXIT_NOT_RUNNABLE = 126 };
+
+/* A signal in between is not the end of the pipe. */
+static ssize_t read_pipe(int fd, void *to, size_t size)
+{
+    ssize_t n;
+    do
+        n = read(fd, to, size);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* In the child: waits for the word to begin (the end of the pipe), then becomes the command. The error, if any, goes back by the other pipe. */
+static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int go, int back)
+{
+    char byte;
+    sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+    umask(r->umask);
+    if (read_pipe(go, &byte, 1) <= 0)
+        _exit(EXIT_NOT_RUNNABLE); /* the recorder gave up */
+    close(go);
+    for (int i = 0; i < 2; i++)
+        if (r->copies[i] >= 0 && dup2(r->copies[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0)
+            _exit(EXIT_NOT_RUNNABLE);
+    sv_dispositions_restore();
+    execvp(argv[0], argv);
+    int saved = errno;
+    if (write(back, &saved, sizeof saved) < 0)
+        _exit(EXIT_NOT_RUNNABLE);
+    _exit(saved == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
+}
+
+int sv_child_start(struct sv_recorder *r, struct sv_err *err)
+{
+    int go[2], back[2];
+    const char **argv = sv_alloc((r->command->n + 1) * sizeof *argv);
+    memcpy(argv, r->command->items, r->command->n * sizeof *argv);
+    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0) {
+        free(argv);
+        return sv_err_sys(err, "cannot make a pipe");
+    }
+    r->child = fork();
+    if (r->child == 0) {
+        close(go[1]);
+        become(r, (char *const *)(const void *)argv, go[0], back[1]);
+    }
+    free(argv);
+    sv_copy_started(r);
+    close(go[0]);
+    close(back[1]);
+    r->go = go[1];
+    r->back = back[0];
+    return r->child > 0 ? 0 : sv_err_sys(err, "cannot start a process");
+}
+
+int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
+{
+    int error = 0;
+    ssize_t n = write(r->go, "g", 1);
+    close(r->go);
+    if (n == 1)
+        n = read_pipe(r->back, &error, sizeof error); /* ends when the command has begun */
+    close(r->back);
+    r->go = r->back = -1;
+    if (n > 0) {
+        errno = error;
+        return sv_err_sys(err, "cannot run '%s'", r->command->items[0]);
+    }
+    return 0;
+}
+
+bool sv_child_look(struct sv_recorder *r)
+{
+    if (r->child > 0 && !r->has_ended && waitpid(r->child, &r->status, WNOHANG) == r->child)
+        r->has_ended = true;
+    return r->has_ended;
+}
+
+int sv_child_exit_code(const struct sv_recorder *r)
+{
+    if (!r->has_ended)
+        return 0;
+    return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
+}

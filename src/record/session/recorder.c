@@ -1,0 +1,833 @@
+/* The recorder's loop: rounds of all sources into one sink, clocks, losses, signals, the end.
+ *
+ * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the output is in record/output/output.c. */
+#include "record/session/recorder.h"
+#include "cli/console.h"
+#include "core/stream/launched.h"
+#include "core/stream/machine.h"
+#include "record/sample/procfs.h"
+#include "record/session/running.h"
+#include "record/spool/defer.h"
+#include "record/stacks/cfi.h"
+#include "sdk/emit/ticks.h"
+#include "store/once_paths.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUND_MS = 20, GRACE_MS = 5000, SAMPLE_HZ_MAX = 10000 };
+#define SNAPSHOT_EVERY_NS    ((int64_t)2000000000)
+#define INTERVAL_SHORTEST_NS ((int64_t)10000000)
+#define SHOW_EVERY_NS        ((int64_t)500000000)
+
+int64_t sv_recorder_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- opening ---- */
+
+void sv_recorder_snapshot(struct sv_recorder *r)
+{
+    struct sv_snapshot s;
+    struct sv_tick tick = sv_ticks_read(sv_ticks_counter());
+    sv_ticks_snapshot(&s, &tick);
+    sv_clocks_add(&r->dict->clocks, &s);
+    r->snapshot_ns = sv_recorder_now_ns();
+}
+
+static void set_text(struct sv_dict *d, const char *key, const char *value)
+{
+    sv_dict_set_meta(d, key, value, strlen(value), false);
+}
+
+static bool has_paths_once(const struct sv_record_options *o)
+{
+    return o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
+}
+
+static void describe(struct sv_recorder *r)
+{
+    struct utsname u;
+    char text[1024] = "";
+    for (size_t i = 0, n = 0; i < r->command->n && n < sizeof text - 1; i++)
+        n +=
+            (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", r->command->items[i]);
+    r->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    if (text[0] && !r->options->redact)
+        set_text(r->dict, "command", text);
+    sv_machine_describe(r->dict);
+    if (uname(&u) == 0)
+        set_text(r->dict, "kernel", u.release);
+    if (r->options->probes[SV_PROBE_sample].number) {
+        snprintf(text, sizeof text, "%u", (unsigned)r->options->probes[SV_PROBE_sample].number);
+        set_text(r->dict, "sample_hz", text);
+    }
+    if (has_paths_once(r->options))
+        set_text(r->dict, SV_PATHS_KEY, SV_PATHS_ONCE);
+    sv_dict_describe_launcher(r->dict);
+    set_text(r->dict, "writer", "stave record");
+}
+
+static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv_err *err)
+{
+    struct sv_moment m = {0};
+    if (text && (sv_parse_moment(text, strlen(text), &m) < 0 || m.is_absolute || m.ns < 0))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--%s: '%s' is not a time such as 10s, 500ms or 20us", option, text);
+    *ns = m.ns;
+    return 0;
+}
+
+static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
+                   size_t *out_len)
+{
+    const struct sv_recorder *r = ctx;
+    char text[1 << 14];
+    *out_len = sv_redact_path(&r->redact, path, len, text, sizeof text);
+    *out = sv_batch_text(b, text, *out_len);
+}
+
+/* Size and bytes, as tests/unit/test_capture_replay.c reads them. A test of the program, not a format: no order of bytes, no version. */
+static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
+{
+    const struct sv_recorder *r = ctx;
+    fwrite(&size, sizeof size, 1, r->records);
+    fwrite(record, size, 1, r->records);
+}
+
+static void found_python(void *ctx, uint32_t pid, const struct sv_wire_python *offsets)
+{
+    const struct sv_recorder *r = ctx;
+    if (r->kernel)
+        sv_kernel_python(r->kernel, pid, offsets);
+}
+
+static bool has_stacks(const struct sv_record_options *o)
+{
+    return o->probes[SV_PROBE_sample].number || o->probes[SV_PROBE_offcpu].is_given;
+}
+
+static int open_decoder(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    struct sv_decode_options d = {.prefix = o->prefix,
+                                  .asks_procfs = true,
+                                  .found_python = has_stacks(o) ? found_python : NULL,
+                                  .python_ctx = r};
+    if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
+    if (o->redact) {
+        if (strcmp(o->redact, "paths") != 0)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
+        if (!sv_redact_init(&r->redact))
+            return sv_err_sys(err, "--redact: no random key");
+        d.redact = redact;
+        d.redact_ctx = r;
+    }
+    const char *records = getenv("STAVE_RECORDS");
+    if (records && *records) {
+        r->records = fopen(records, "wbe");
+        if (!r->records)
+            return sv_err_sys(err, "STAVE_RECORDS: %s", records);
+        d.keep = keep_record;
+        d.keep_ctx = r;
+    }
+    r->decode = sv_decode_new(r->dict, &r->report, &d);
+    sv_totals_init(&r->totals, sv_decode_source(r->decode));
+    sv_decode_tree(r->decode)->hides_commands = o->redact != NULL;
+    return 0;
+}
+
+static int parse_hooks(const char *text, enum sv_hooks *hooks, struct sv_err *err)
+{
+    for (unsigned i = 0; text && sv_hooks_names[i]; i++) {
+        *hooks = (enum sv_hooks)i;
+        if (strcmp(sv_hooks_names[i], text) == 0)
+            return 0;
+    }
+    *hooks = SV_HOOKS_BEST;
+    return !text ? 0
+                 : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "--hooks: '%s' is none of best, btf, raw and tracepoints", text);
+}
+
+/* Raw tracepoints give the same, slower; plain ones give less. */
+static int report_hooks(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_kernel *k = r->kernel;
+    const char *why = sv_kernel_why_hooks(k);
+    if (why[0] && sv_kernel_hooks(k) == SV_HOOKS_PLAIN) {
+        r->is_partial = true;
+        if (r->options->strict)
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)", why);
+        sv_console_note("system calls and processes only, by plain tracepoints: %s", why);
+    } else if (why[0]) {
+        sv_console_note("by %s tracepoints: %s", sv_hooks_names[sv_kernel_hooks(k)], why);
+    } else if (sv_kernel_missing(k)[0]) {
+        sv_console_note(sv_kernel_hooks(k) == SV_HOOKS_PLAIN ? "by plain tracepoints, without %s"
+                                                             : "this kernel has no tracepoint %s",
+                        sv_kernel_missing(k));
+    }
+    return 0;
+}
+
+/* Frame pointers are what is left where the copy of a stack, or the means to unwind it, are not there. */
+static int parse_stacks(const char *text, enum sv_stack_way *way, struct sv_err *err)
+{
+    *way = sv_cfi_is_built() ? SV_STACK_COPY : SV_STACK_FP;
+    if (text && !sv_stacks_way(text, way))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--stacks: '%s' is none of dwarf, fp and none",
+                          text);
+    if (*way == SV_STACK_COPY && !sv_cfi_is_built())
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--stacks dwarf: this stave was built without libdw (libdw-dev at build "
+                          "time); use --stacks fp");
+    return 0;
+}
+
+static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *o,
+                         struct sv_err *err)
+{
+    enum sv_stack_way way = sv_kernel_stacks(r->kernel);
+    bool is_asked = r->options->stacks && strcmp(r->options->stacks, "dwarf") == 0;
+    if (!o->probes[SV_PROBE_stack] || way != SV_STACK_FP || o->stacks == SV_STACK_NONE)
+        return 0;
+    if (is_asked && r->options->strict)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "--stacks dwarf needs x86-64, Linux 5.15 and typed tracepoints");
+    if (o->stacks == SV_STACK_COPY)
+        sv_console_note("stacks by frame pointers: unwinding needs x86-64, Linux 5.15 and typed "
+                        "tracepoints ('stave doctor' shows which work)");
+    else if (!r->options->stacks)
+        sv_console_note("stacks by frame pointers: this stave was built without libdw");
+    return 0;
+}
+
+static int report_offcpu(struct sv_recorder *r, struct sv_err *err)
+{
+    if (!r->options->probes[SV_PROBE_offcpu].is_given || sv_kernel_knows_calls(r->kernel))
+        return 0;
+    r->is_partial = true;
+    if (r->options->strict)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "--offcpu needs x86-64, Linux 5.15 and typed tracepoints");
+    sv_console_note("without waits: --offcpu needs x86-64, Linux 5.15 and typed tracepoints "
+                    "('stave doctor' shows which work)");
+    return 0;
+}
+
+static int parse_offcpu(const struct sv_record_options *o, uint64_t *shortest, struct sv_err *err)
+{
+    int64_t ns = 0;
+    if (o->offcpu_min && !o->probes[SV_PROBE_offcpu].is_given)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--offcpu-min needs --offcpu");
+    int code = parse_ns(o->offcpu_min ? o->offcpu_min : "1ms", "offcpu-min", &ns, err);
+    *shortest = (uint64_t)ns;
+    return code;
+}
+
+static int open_kernel(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    bool has_calls = !o->probes[SV_PROBE_syscalls].is_given; /* --no-io */
+    struct sv_kernel_options k = {.groups = has_calls ? SV_CALLS_DEFAULT : 0,
+                                  .follows_all = o->all,
+                                  .prefix = o->prefix,
+                                  .comm = o->comm,
+                                  .cgroup = o->cgroup ? sv_procfs_cgroup_number(o->cgroup) : 0,
+                                  .ring_bytes = o->ring_bytes};
+    int64_t shortest = 0;
+    char bad[32];
+    if (o->probes[SV_PROBE_sample].number > SAMPLE_HZ_MAX)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sample: at most %d times a second",
+                          SAMPLE_HZ_MAX);
+    if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--calls: unknown group '%s'; available: files, maps, sync, names, stat, "
+                          "sockets, uring, all",
+                          bad);
+    int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
+    if (code >= 0)
+        code = parse_hooks(o->hooks, &k.hooks, err);
+    if (code >= 0)
+        code = parse_stacks(o->stacks, &k.stacks, err);
+    if (code >= 0)
+        code = parse_offcpu(o, &k.offcpu_min_ns, err);
+    if (code < 0)
+        return code;
+    k.min_latency_ns = (uint64_t)shortest;
+    sv_probes_choose(o->probes, k.groups, k.probes);
+    struct sv_err why = {0};
+    if (sv_kernel_open(&k, &r->kernel, &why) < 0) {
+        r->is_partial = true;
+        if (o->strict)
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)",
+                              why.msg);
+        sv_console_note("without system calls and block I/O: %s (run 'stave doctor' for details)",
+                        why.msg);
+        return 0;
+    }
+    sv_kernel_rings(r->kernel, sv_decode_rings(r->decode));
+    code = report_hooks(r, err);
+    if (code >= 0)
+        code = report_stacks(r, &k, err);
+    return code < 0 ? code : report_offcpu(r, err);
+}
+
+static int open_signals(struct sv_recorder *r, struct sv_err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    if (r->options->use.last)
+        sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return r->signal_fd >= 0 ? 0 : sv_err_sys(err, "cannot wait for signals");
+}
+
+static int drop_caches(struct sv_err *err)
+{
+    sync();
+    FILE *f = fopen("/proc/sys/vm/drop_caches", "we");
+    bool is_done = f && fputs("3\n", f) >= 0;
+    if (f && fclose(f) != 0)
+        is_done = false;
+    return is_done ? 0 : sv_err_sys(err, "--drop-caches: /proc/sys/vm/drop_caches");
+}
+
+/* ---- processes to record ---- */
+
+/* Takes the list. */
+static int join(struct sv_recorder *r, uint32_t *pids, size_t n, struct sv_err *err)
+{
+    for (size_t k = 0; k < n; k++)
+        sv_procfs_complete(sv_decode_tree(r->decode), pids[k]);
+    int code = r->kernel && n > 0 ? sv_kernel_enroll(r->kernel, pids, n, err) : 0;
+    free(pids);
+    return code;
+}
+
+static int join_matching(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    uint32_t *pids = NULL;
+    int code = 0;
+    if (o->comm) {
+        size_t n = sv_procfs_named(o->comm, &pids);
+        if (n == 0 && !r->kernel)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'",
+                              o->comm);
+        if (n == 0)
+            sv_console_note(
+                "no process is called '%s' yet; processes that start later are recorded", o->comm);
+        code = join(r, pids, n, err);
+    }
+    if (code >= 0 && o->cgroup) {
+        size_t n = sv_procfs_in_cgroup(o->cgroup, &pids);
+        if (n == 0 && !r->kernel)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--cgroup: no process in '%s'", o->cgroup);
+        if (n == 0)
+            sv_console_note(
+                "no process is in cgroup '%s' yet; processes that enter later are recorded",
+                o->cgroup);
+        code = join(r, pids, n, err);
+    }
+    return code;
+}
+
+static int attach(struct sv_recorder *r, struct sv_err *err)
+{
+    int code = join_matching(r, err);
+    for (size_t i = 0; code >= 0 && i < r->options->pids.n; i++) {
+        const char *text = r->options->pids.items[i];
+        char *end;
+        unsigned long pid = strtoul(text, &end, 10);
+        uint32_t *family = NULL;
+        if (*end || pid == 0 || pid > INT32_MAX)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-p: '%s' is not the pid of a process",
+                              text);
+        size_t n = sv_procfs_family((uint32_t)pid, &family);
+        if (n == 0)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "-p: there is no process %s here ('ps -e' lists them)", text);
+        code = join(r, family, n, err);
+    }
+    return code;
+}
+
+static int start_command(struct sv_recorder *r, struct sv_err *err)
+{
+    if (r->command->n == 0)
+        return 0;
+    int code = sv_child_start(r, err);
+    if (code < 0)
+        return code;
+    sv_procfs_complete(sv_decode_tree(r->decode), (uint32_t)r->child);
+    sv_decode_hide_until_exec(r->decode, (uint32_t)r->child);
+    if (r->kernel)
+        code = sv_kernel_follow(r->kernel, (uint32_t)r->child, err);
+    return code < 0 ? code : sv_child_begin(r, err);
+}
+
+/* ---- rounds ---- */
+
+static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
+{
+    struct sv_recorder *r = ctx;
+    struct sv_err err = {0};
+    if (sv_defer_catch_up(r, &err) < 0) /* what waits is older than the loss */
+        sv_console_note("%s", err.msg);
+    r->lost += n;
+    size_t i = 0;
+    while (i < r->n_losses && (r->losses[i].cpu != cpu || strcmp(r->losses[i].what, what) != 0))
+        i++;
+    if (i == r->n_losses && i < SV_RECORDER_LOSSES)
+        r->losses[r->n_losses++] = (struct sv_recorder_loss){.what = what, .cpu = cpu};
+    if (i < r->n_losses)
+        r->losses[i].n += n;
+    sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
+}
+
+static uint64_t losses_in(const struct sv_event *events, size_t n)
+{
+    uint64_t n_lost = 0;
+    for (size_t i = 0; i < n; i++)
+        if (events[i].kind == SV_LOSS && events[i].n_args > 0 && events[i].args[0].i > 0)
+            n_lost += (uint64_t)events[i].args[0].i - 1;
+    return n_lost;
+}
+
+static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->events += n;
+    r->lost_in_events += losses_in(events, n);
+    if (r->sink->write(r->sink, events, n, err) < 0)
+        sv_record_output_fail(r, err);
+    if (!sv_defer_is_replaying(r))
+        sv_record_commit_many(r, err);
+    return 0;
+}
+
+static void meter_forget(struct sv_sink *s, sv_track track)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->sink->forget(r->sink, track);
+}
+
+static void open_input(struct sv_recorder *r)
+{
+    r->meter =
+        (struct sv_sink){.write = meter_write, .forget = r->sink->forget ? meter_forget : NULL};
+    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
+    r->input = has_paths_once(r->options) ? sv_once_paths_sink(r->dict, &r->meter) : &r->meter;
+}
+
+static void close_input(struct sv_recorder *r)
+{
+    if (r->input && r->input != &r->meter)
+        r->input->close(r->input, false, NULL);
+    r->input = NULL;
+}
+
+void sv_recorder_new_file(struct sv_recorder *r)
+{
+    if (r->input != &r->meter)
+        sv_once_paths_sink_new_file(r->input);
+}
+
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
+{
+    return sv_pump_round(source, r->input, r->batch, err);
+}
+
+/* Without the kernel programs, children are found in /proc. */
+static void look_for_children(struct sv_recorder *r)
+{
+    uint32_t *family = NULL;
+    size_t n = r->child > 0 ? sv_procfs_family((uint32_t)r->child, &family) : 0;
+    struct sv_tree *t = sv_decode_tree(r->decode);
+    for (size_t i = 0; i < n; i++)
+        if (!sv_tree_find(t, family[i]))
+            sv_procfs_complete(t, family[i]);
+    free(family);
+}
+
+static int sample(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    if (!r->kernel)
+        look_for_children(r);
+    sv_usage_sample(r->usage, now);
+    r->sampled_ns = now;
+    return sv_recorder_pull(r, sv_usage_source(r->usage), err);
+}
+
+/* The records that the kernel has for us: decoded, or moved aside for later. */
+static int kernel_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    int code = 0;
+    sv_kernel_losses(r->kernel, report_loss, r);
+    if (sv_defer_round(r, now, &code, err) || code < 0)
+        return code;
+    now = sv_recorder_now_ns(); /* it may have decoded for a while */
+    sv_defer_saw(r, now, sv_decode_round(r->decode, (uint64_t)now));
+    code = sv_recorder_pull(r, &r->totals.source, err);
+    sv_decode_release(r->decode);
+    return code;
+}
+
+static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
+{
+    int64_t now = sv_recorder_now_ns();
+    int code = r->kernel ? kernel_round(r, now, err) : 0;
+    if (code >= 0)
+        code = sv_record_sdk_round(r, is_last, err);
+    if (code >= 0 && r->usage && now - r->sampled_ns >= r->interval_ns)
+        code = sample(r, now, err);
+    if (code >= 0)
+        code = sv_record_gpus_round(r, now, err);
+    r->round_ns = now;
+    if (code >= 0 && sv_defer_waiting(r) == 0) /* what waits may be of those that are gone */
+        sv_record_forget(r, now);
+    if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS)
+        sv_recorder_snapshot(r);
+    if (code >= 0)
+        sv_record_sync_round(r);
+    if (code >= 0)
+        sv_record_commit(r, now, is_last, err);
+    if (code >= 0 && !is_last && sv_parts_round(r, now, err) < 0)
+        sv_record_output_fail(r, err);
+    return code;
+}
+
+/* ---- the loop ---- */
+
+static void on_signal(struct sv_recorder *r, const struct signalfd_siginfo *s)
+{
+    if (s->ssi_signo == SIGCHLD)
+        return;
+    if (s->ssi_signo == SIGUSR1) {
+        r->n_triggers++;
+        return;
+    }
+    r->n_signals++;
+    if (r->asked_ns == 0)
+        r->asked_ns = sv_recorder_now_ns();
+    /* The terminal signals the whole process group; any other sender signalled only us. */
+    if (r->child > 0 && !r->has_ended && s->ssi_code != SI_KERNEL)
+        kill(r->child, (int)s->ssi_signo);
+}
+
+static void take_signals(struct sv_recorder *r)
+{
+    struct signalfd_siginfo s;
+    while (read(r->signal_fd, &s, sizeof s) == (ssize_t)sizeof s)
+        on_signal(r, &s);
+}
+
+/* A zombie counts as gone. */
+static bool is_alive(const char *pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "%s/%.20s/stat", sv_procfs_root(), pid);
+    size_t n = sv_procfs_text(path, text, sizeof text);
+    const char *name_end = n ? memrchr(text, ')', n) : NULL;
+    return name_end && name_end + 2 < text + n && !strchr("ZX", name_end[2]);
+}
+
+static bool all_gone(const struct sv_recorder *r)
+{
+    for (size_t i = 0; i < r->options->pids.n; i++)
+        if (is_alive(r->options->pids.items[i]))
+            return false;
+    return r->options->pids.n > 0;
+}
+
+/* Of all its files. */
+static uint64_t bytes_so_far(const struct sv_recorder *r)
+{
+    struct stat st;
+    return sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
+}
+
+static bool is_too_large(const struct sv_recorder *r)
+{
+    return r->options->max_bytes > 0 && bytes_so_far(r) >= r->options->max_bytes;
+}
+
+static bool is_over(struct sv_recorder *r)
+{
+    int64_t now = sv_recorder_now_ns();
+    if (r->command->n > 0) {
+        if (sv_child_look(r))
+            return true;
+    } else if (all_gone(r)) {
+        return true;
+    }
+    if (r->deadline_ns && now >= r->deadline_ns)
+        return true;
+    if (is_too_large(r)) {
+        sv_console_note("stopped: the trace has reached --max-size");
+        return true;
+    }
+    if (r->asked_ns == 0)
+        return false;
+    /* Asked to stop: the command may clean up, and that is recorded, too; but not for ever. */
+    return r->command->n == 0 || now - r->asked_ns > (int64_t)GRACE_MS * 1000000;
+}
+
+/* Twice a second, for `stave status` and on a terminal: time, events, rate, losses, size. */
+static void show_status(struct sv_recorder *r)
+{
+    char a[32], b[32], c[32], d[32], e[32];
+    int64_t now = sv_recorder_now_ns();
+    if (now - r->shown_ns < SHOW_EVERY_NS)
+        return;
+    uint64_t events = r->events + sv_defer_waiting(r),
+             more = events > r->shown_events ? events - r->shown_events : 0;
+    double rate = r->shown_ns ? (double)more * 1e9 / (double)(now - r->shown_ns) : 0;
+    uint64_t size = bytes_so_far(r);
+    r->shown_ns = now;
+    r->shown_events = events;
+    sv_running_update(r->listing, size);
+    if (sv_common.quiet || !isatty(STDERR_FILENO))
+        return;
+    sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
+                    sv_human_ns(a, now - r->started_ns), sv_human_count(b, events),
+                    sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost),
+                    sv_human_bytes(e, size));
+    r->is_shown = true;
+}
+
+/* At once: what was written until the last commit stays, for `stave recover`. */
+static int abort_recording(struct sv_recorder *r, struct sv_err *err)
+{
+    r->is_aborted = true;
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "%.200s: aborted by a second signal",
+                      r->options->out.path);
+}
+
+static int run_loop(struct sv_recorder *r, struct sv_err *err)
+{
+    struct pollfd p[2] = {{.fd = r->signal_fd, .events = POLLIN},
+                          {.fd = r->kernel ? sv_kernel_poll_fd(r->kernel) : -1, .events = POLLIN}};
+    int code = 0;
+    while (code >= 0 && !is_over(r)) {
+        if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
+            return sv_err_sys(err, "cannot wait");
+        take_signals(r);
+        if (r->n_signals > 1)
+            return abort_recording(r, err);
+        code = make_round(r, false, err);
+        show_status(r);
+    }
+    r->cpu_ran_ns += sv_recorder_cpu_ns();
+    if (r->is_shown)
+        sv_print(stderr, "\r\033[K");
+    return code;
+}
+
+/* The rate of the CPU's counter over the recording. It converts ticks of that counter. */
+static void describe_tsc_rate(struct sv_recorder *r)
+{
+    const struct sv_clocks *c = &r->dict->clocks;
+    int64_t ticks, boot, last_ticks, last_boot;
+    char text[32];
+    if (c->n < 2 || !sv_snapshot_get(&c->snapshots[0], SV_CLOCK_TSC, &ticks) ||
+        !sv_snapshot_get(&c->snapshots[0], SV_CLOCK_BOOTTIME, &boot) ||
+        !sv_snapshot_get(&c->snapshots[c->n - 1], SV_CLOCK_TSC, &last_ticks) ||
+        !sv_snapshot_get(&c->snapshots[c->n - 1], SV_CLOCK_BOOTTIME, &last_boot) ||
+        last_boot <= boot || last_ticks <= ticks)
+        return;
+    double hz = (double)(last_ticks - ticks) * 1e9 / (double)(last_boot - boot);
+    snprintf(text, sizeof text, "%.0f", hz);
+    set_text(r->dict, "tsc_hz", text);
+}
+
+/* What waits to be decoded, with a line on a terminal when it takes long. */
+static int decode_rest(struct sv_recorder *r, struct sv_err *err)
+{
+    bool is_terminal = !sv_common.quiet && isatty(STDERR_FILENO);
+    unsigned done;
+    int code;
+    while ((code = sv_defer_finish_step(r, &done, err)) > 0) {
+        take_signals(r);
+        if (r->n_signals > 1)
+            return abort_recording(r, err);
+        if (is_terminal)
+            sv_print_styled(stderr, SV_DIM, "\rwriting the trace: %u %%\033[K", done / 10);
+        r->is_shown = is_terminal;
+    }
+    if (r->is_shown && is_terminal)
+        sv_print(stderr, "\r\033[K");
+    return code;
+}
+
+static void say_of_stacks(void *ctx, const char *line)
+{
+    (void)ctx;
+    sv_console_note("%s", line);
+}
+
+/* After --duration or a signal a command may still run: it continues, unrecorded. */
+static int finish(struct sv_recorder *r, struct sv_err *err)
+{
+    int code = make_round(r, false, err);
+    struct sv_err why = {0};
+    if (code >= 0 && r->kernel && sv_kernel_in_flight(r->kernel, &why) < 0)
+        sv_console_note("calls that have not ended are left out: %s", why.msg);
+    r->stopped_ns = sv_recorder_now_ns();
+    if (code >= 0)
+        code = decode_rest(r, err);
+    enum { PATIENCE_MS = 200 };
+    for (int i = 0; code >= 0 && i < PATIENCE_MS; i++) { /* a record is still being written */
+        code = make_round(r, true, err); /* what was completed during the last round */
+        if (!sv_decode_rings(r->decode)->is_blocked)
+            break;
+        poll(NULL, 0, 1);
+    }
+    if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
+        r->is_partial = true;
+    sv_stacks_explain(sv_decode_stacks(r->decode), say_of_stacks, NULL);
+    sv_record_sync_close(r);
+    sv_recorder_snapshot(r);
+    describe_tsc_rate(r);
+    if (code >= 0)
+        sv_record_logs(r);
+    return code;
+}
+
+/* Before the command begins, which may ask for it at once (stave trigger). */
+static void list_recording(struct sv_recorder *r)
+{
+    char text[700];
+    const char *name = r->command->n        ? r->command->items[0]
+                       : r->options->pids.n ? r->options->pids.items[0]
+                                            : "all";
+    const char *slash = strrchr(name, '/');
+    r->listing = sv_running_announce(slash ? slash + 1 : name, r->options->out.path,
+                                     r->options->use.last != NULL);
+    if (!r->listing && sv_running_problem(text, sizeof text))
+        sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
+}
+
+/* To the process that waits for --detach. */
+static void announce(struct sv_recorder *r)
+{
+    if (r->word >= 0 && write(r->word, "b", 1) == 1) {
+        close(r->word);
+        r->word = -1;
+    }
+}
+
+static int open_all(struct sv_recorder *r, struct sv_err *err)
+{
+    int64_t duration;
+    int code = parse_ns(r->options->duration, "duration", &duration, err);
+    if (code >= 0)
+        code = parse_ns(r->options->interval ? r->options->interval : "100ms", "interval",
+                        &r->interval_ns, err);
+    if (code >= 0 && r->interval_ns > 0 && r->interval_ns < INTERVAL_SHORTEST_NS)
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
+    if (code >= 0)
+        code = sv_procfs_open(err);
+    if (code >= 0)
+        code = open_decoder(r, err);
+    if (code >= 0)
+        code = sv_record_gpus_open(r, err);
+    if (code >= 0 && r->options->drop_caches) /* what that writes is not part of the recording */
+        code = drop_caches(err);
+    if (code >= 0)
+        code = open_kernel(r, err);
+    if (code >= 0)
+        code = sv_record_output_open(r, err);
+    if (code >= 0)
+        code = open_signals(r, err);
+    if (code < 0)
+        return code;
+    sv_defer_open(r);
+    open_input(r);
+    describe(r);
+    sv_recorder_snapshot(r);
+    sv_record_sdk_open(r);
+    if (r->interval_ns > 0)
+        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), sv_procfs_root());
+    r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
+    code = attach(r, err);
+    if (code >= 0) {
+        list_recording(r);
+        code = start_command(r, err);
+    }
+    if (code >= 0)
+        code = sv_record_sync_open(r, err);
+    r->has_begun = code >= 0;
+    r->cpu_ran_ns = -sv_recorder_cpu_ns();
+    /* Of what is recorded: attaching takes a while. */
+    r->deadline_ns = duration ? sv_recorder_now_ns() + duration : 0;
+    if (code >= 0)
+        announce(r);
+    return code;
+}
+
+int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
+{
+    r->dict = sv_dict_new();
+    r->batch = sv_alloc(sizeof *r->batch);
+    r->signal_fd = r->go = r->back = -1;
+    sv_batch_init(r->batch);
+    sv_report_init(&r->report);
+    int code = open_all(r, err);
+    if (code >= 0)
+        code = run_loop(r, err);
+    if (code >= 0)
+        code = finish(r, err);
+    sv_record_sync_close(r); /* where something failed before */
+    close_input(r);
+    code = sv_record_output_close(r, code, err);
+    sv_defer_close(r);
+    sv_parts_free(r);
+    sv_record_sdk_close(r);
+    if (r->go >= 0)
+        close(r->go); /* a child that never began ends now */
+    sv_console_findings(r->options->out.path, &r->report);
+    if ((code >= 0 || r->output.why.code != 0) && !r->options->no_summary)
+        sv_recorder_summary(r);
+    if (code >= 0)
+        code = sv_child_exit_code(r);
+    if (code == 0 && r->options->strict && (r->lost > 0 || r->is_partial))
+        code = SV_EXIT_FOUND;
+    if (r->listing)
+        unlink(r->listing);
+    free(r->listing);
+    sv_kernel_close(r->kernel);
+    sv_usage_free(r->usage);
+    sv_record_gpus_close(r);
+    sv_totals_fini(&r->totals);
+    sv_decode_free(r->decode);
+    if (r->records)
+        fclose(r->records);
+    sv_report_fini(&r->report);
+    sv_batch_fini(r->batch);
+    free(r->batch);
+    sv_dict_free(r->dict);
+    if (r->signal_fd >= 0)
+        close(r->signal_fd);
+    return code;
+}

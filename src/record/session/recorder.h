@@ -1,0 +1,132 @@
+/* The recorder: what `stave record` does between the command line and the summary.
+ *
+ *     sv_recorder_run(): opens the output and the sources, starts or finds the processes, runs until they end, closes everything. */
+#ifndef SV_RECORD_SESSION_RECORDER_H
+#define SV_RECORD_SESSION_RECORDER_H
+
+#include "files/open.h"
+#include "record/decode/decode.h"
+#include "record/decode/redact.h"
+#include "record/kernel/kernel.h"
+#include "record/output/output.h"
+#include "record/output/parts.h"
+#include "record/sample/usage.h"
+#include "record/session/totals.h"
+#include "record/session/use.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+struct sv_defer;
+struct sv_sync_plan;
+struct sv_sync_worker;
+
+struct sv_record_options {
+    struct sv_output_choice out;
+    struct sv_words pids;
+    const char *comm, *cgroup;
+    const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
+        *stacks, *offcpu_min, *mode;
+    uint64_t ring_bytes, max_bytes;
+    struct sv_probe_setting probes[SV_N_PROBES];
+    struct sv_record_use use;
+    bool all, strict, drop_caches, no_summary, detach;
+    struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
+};
+
+/* What was lost on a CPU, by kind; `what` is a constant. */
+struct sv_recorder_loss {
+    const char *what;
+    uint64_t n;
+    unsigned cpu;
+};
+enum { SV_RECORDER_LOSSES = 64 }; /* reported one by one; the sum counts them all */
+
+struct sv_recorder {
+    const struct sv_record_options *options;
+    const struct sv_words *command;
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_sink *sink;
+    struct sv_sink meter; /* in front of it: counts, commits, and continues when the output fails */
+    struct sv_sink *input;  /* what sources write to: the meter, after the stages for all of them */
+    struct sv_parts *parts; /* --rotate, --last; NULL */
+    uint32_t first_part,
+        n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
+    mode_t umask;   /* of the command: the recorder has one that keeps its files private */
+    int n_triggers; /* SIGUSR1 that were not answered yet */
+    struct sv_batch *batch;
+    struct sv_kernel *kernel; /* NULL: not possible here */
+    struct sv_decode *decode;
+    struct sv_defer *defer;  /* record/spool/; NULL: records are decoded as they come */
+    struct sv_totals totals; /* of its events, for the summary */
+    struct sv_redact redact;
+    struct sv_usage *usage; /* NULL: not wanted */
+    struct sv_gpus *gpus;   /* NULL: not wanted */
+    int64_t gpu_interval_ns, gpus_ns;
+    struct sv_collect *collect;  /* of programs with libstave */
+    struct sv_sync_worker *sync; /* --sync; NULL */
+    struct sv_record_output output;
+    const char *part; /* the growing file */
+    pid_t child;
+    int copies[2]; /* --copy-output: what the command gets as output and errors; -1 */
+    pid_t copier;
+    int go, back; /* pipes: lets the child begin; its error, if it cannot */
+    int status;
+    bool has_ended;
+    bool has_begun;  /* something may have been recorded */
+    bool is_aborted; /* by a second signal: the growing file stays */
+    int signal_fd;
+    sigset_t old_mask;
+    int n_signals;
+    int64_t stopped_ns; /* the end of what is recorded; the file may be written later */
+    int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
+    int64_t interval_ns, sampled_ns, commit_ns, shown_ns, forgot_ns, forgot_decoded_ns;
+    int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
+    uint64_t shown_events;
+    bool is_shown; /* the status line */
+    struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
+    size_t n_losses;
+    uint64_t events, lost, uncommitted;
+    uint64_t lost_in_events; /* what losses among the events count, themselves left out */
+    int word;        /* with --detach: a pipe, written to when the recording has begun; -1 */
+    char *listing;   /* the file by which `stave status` finds us */
+    FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
+    bool is_partial; /* something that was asked for is not possible */
+};
+
+/* Returns the exit code of the command, or negative. */
+int sv_recorder_run(struct sv_recorder *r, struct sv_err *err);
+void sv_recorder_summary(const struct sv_recorder *r);
+
+int64_t sv_recorder_now_ns(void);
+int64_t sv_recorder_cpu_ns(void);                 /* of this process so far */
+void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
+/* All of the source's round into the sink. */
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
+void sv_recorder_new_file(struct sv_recorder *r); /* --rotate, --last: another one has begun */
+
+/* Frees what is kept of processes and threads that ended a while ago (record/session/forget.c): the recorder needs memory for running ones only. */
+void sv_record_forget(struct sv_recorder *r, int64_t now);
+/* The same while records of the spool are decoded: `decoded_ns` is the time of the last one. */
+void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns);
+
+/* Programs that trace with libstave (record/session/sdk.c). */
+/* before the command starts: sets its environment */
+void sv_record_sdk_open(struct sv_recorder *r);
+int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err);
+void sv_record_sdk_close(struct sv_recorder *r);
+
+/* --detach (record/session/detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *word is to be
+ * written to when it has begun; it leaves the terminal when it has its output. */
+int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
+int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
+
+/* The command (record/session/child.c): it starts stopped and continues with sv_child_begin(). */
+int sv_child_start(struct sv_recorder *r, struct sv_err *err);
+int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
+bool sv_child_look(struct sv_recorder *r); /* has it ended? */
+int sv_child_exit_code(const struct sv_recorder *r);
+
+#endif

@@ -1,0 +1,40 @@
+/* Programs that trace with libstave: they find the session by STAVE_SESSION in their environment, the recorder empties their rings. Called by the recorder only. */
+#include "cli/console.h"
+#include "record/session/recorder.h"
+#include "sdk/collect/collect.h"
+#include "sdk/ring/session_layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void sv_record_sdk_open(struct sv_recorder *r)
+{
+    struct sv_err why = {0};
+    if (sv_collect_open(NULL, r->options->out.path, r->part, r->dict, &r->report, &r->collect,
+                        &why) < 0) {
+        sv_console_note("without libstave's events: %s", why.msg);
+        r->is_partial = true;
+        return;
+    }
+    sv_record_output_session(r, sv_collect_dir(r->collect));
+    setenv("STAVE_SESSION", sv_collect_dir(r->collect), 1);
+    unsetenv("STAVE_OUT");
+}
+
+int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
+{
+    if (!r->collect)
+        return 0;
+    r->uncommitted += sv_collect_round(r->collect, is_last);
+    return sv_recorder_pull(r, sv_collect_source(r->collect), err);
+}
+
+/* Unless the growing file is kept, nothing is left to recover. */
+void sv_record_sdk_close(struct sv_recorder *r)
+{
+    if (r->collect)
+        sv_collect_close(r->collect, r->output.is_kept);
+    r->collect = NULL;
+}

@@ -1,0 +1,185 @@
+/* What `stave record` says at the end: the slowest files, the busiest processes, where the trace is. On standard error: standard output is the command's. */
+#include "cli/console.h"
+#include "record/session/recorder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum { ROWS = 5, PATH_SHOWN = 60 };
+
+static int by_time(const void *a, const void *b)
+{
+    const struct sv_file *x = *(const struct sv_file *const *)a;
+    const struct sv_file *y = *(const struct sv_file *const *)b;
+    return x->time_ns < y->time_ns ? 1 : x->time_ns > y->time_ns ? -1 : strcmp(x->path, y->path);
+}
+
+static int by_process_time(const void *a, const void *b)
+{
+    const struct sv_gone *x = a, *y = b;
+    return x->time_ns < y->time_ns ? 1 : x->time_ns > y->time_ns ? -1 : 0;
+}
+
+/* The end of a path says more than its beginning. Bytes that a terminal would obey are masked. */
+static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
+{
+    const char *from = f->path;
+    size_t len = f->len, n = 0;
+    if (len > PATH_SHOWN) {
+        memcpy(text, "…", strlen("…"));
+        n = strlen("…");
+        from += len - (PATH_SHOWN - 1);
+        len = PATH_SHOWN - 1;
+    }
+    for (size_t i = 0; i < len; i++)
+        text[n++] = (unsigned char)from[i] < 32 || from[i] == 127 ? '?' : from[i];
+    text[n] = 0;
+}
+
+/* What a person would call a slow file: not a pipe or socket, whose reader waits for another process, and not our own rings. */
+static bool is_file(const struct sv_file *f)
+{
+    const char *ours = getenv("STAVE_SESSION");
+    size_t n = ours ? strlen(ours) : 0;
+    return f->opens + f->reads + f->writes > 0 && f->path[0] == '/' &&
+           !(n && strncmp(f->path, ours, n) == 0 && f->path[n] == '/');
+}
+
+static void show_files(const struct sv_tree *t)
+{
+    struct sv_file **all = sv_alloc((t->n_files + 1) * sizeof *all);
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_buckets; i++)
+        for (struct sv_file *f = t->buckets[i]; f; f = f->next)
+            if (is_file(f))
+                all[n++] = f;
+    qsort(all, n, sizeof *all, by_time);
+    if (n > 0)
+        sv_print(stderr, "\n  %10s %10s %8s %10s %10s  slowest files (%zu in all)\n", "time",
+                 "longest", "calls", "read", "written", n + t->n_forgotten_files);
+    for (size_t i = 0; i < n && i < ROWS; i++) {
+        char a[32], b[32], c[32], d[32], path[PATH_SHOWN + 4];
+        uint64_t calls = all[i]->opens + all[i]->reads + all[i]->writes;
+        shorten(all[i], path);
+        sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
+                 sv_human_ns(b, all[i]->longest_ns), (unsigned long long)calls,
+                 sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
+                 path);
+    }
+    free(all);
+}
+
+static void show_processes(const struct sv_tree *t)
+{
+    struct sv_gone *all = sv_alloc((t->n + t->n_gone + 1) * sizeof *all);
+    size_t n = 0;
+    for (; n < t->n_gone; n++)
+        all[n] = t->gone[n];
+    for (size_t i = 0; i < t->n; i++) {
+        const struct sv_proc *p = t->processes[i];
+        if (p->calls == 0)
+            continue;
+        all[n] = (struct sv_gone){.pid = p->pid,
+                                  .calls = p->calls,
+                                  .bytes_read = p->bytes_read,
+                                  .bytes_written = p->bytes_written,
+                                  .time_ns = p->time_ns};
+        memcpy(all[n++].name, p->name, sizeof p->name);
+    }
+    qsort(all, n, sizeof *all, by_process_time);
+    uint64_t n_all = n - t->n_gone + t->n_forgotten_active;
+    if (n > 0)
+        sv_print(stderr, "\n  %10s %10s %8s %10s %10s  busiest processes (%llu in all)\n",
+                 "in calls", "", "calls", "read", "written", (unsigned long long)n_all);
+    for (size_t i = 0; i < n && i < ROWS; i++) {
+        char a[32], b[32], c[32];
+        sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
+                 "", (unsigned long long)all[i].calls, sv_human_bytes(b, all[i].bytes_read),
+                 sv_human_bytes(c, all[i].bytes_written), all[i].name, all[i].pid);
+    }
+    free(all);
+}
+
+int64_t sv_recorder_cpu_ns(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0)
+        return 0;
+    return (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+           (int64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_probe_sum *s)
+{
+    char text[32];
+    uint64_t n = s->of ? sv_totals_sum(t, probe, s->of) : 0;
+    if (n == 0 && !s->is_always)
+        return;
+    sv_print(stderr, "%s%s %s", s->is_always ? "" : ", ",
+             s->of == SV_SUM_BYTES ? sv_human_bytes(text, n) : sv_human_count(text, n), s->text);
+}
+
+/* The line of sums: system calls and processes, then what else there was. */
+static void show_sums(const struct sv_recorder *r)
+{
+    const struct sv_tree *t = sv_decode_tree(r->decode);
+    uint64_t processes = t->n + t->n_forgotten;
+    for (unsigned k = 0; k < SV_PROBE_SUMS; k++)
+        for (unsigned i = 0; i < SV_N_PROBES; i++) {
+            show_sum(&r->totals, i, &sv_probes[i]->sums[k]);
+            if (k == 0 && i == SV_PROBE_process)
+                sv_print(stderr, ", %llu process%s", (unsigned long long)processes,
+                         processes == 1 ? "" : "es");
+        }
+    sv_print(stderr, "\n");
+}
+
+void sv_recorder_summary(const struct sv_recorder *r)
+{
+    char a[32], b[32], c[32];
+    struct stat st;
+    struct rusage own;
+    const struct sv_tree *t = sv_decode_tree(r->decode);
+    if (sv_common.quiet)
+        return;
+    show_files(t);
+    show_processes(t);
+    sv_print(stderr, "\n  %s recorded: ",
+             sv_human_ns(a, (r->stopped_ns ? r->stopped_ns : r->round_ns) - r->started_ns));
+    show_sums(r);
+    if (r->lost)
+        sv_print_styled(stderr, SV_RED,
+                        "  %s events were lost: a larger --ring or fewer --calls helps\n",
+                        sv_human_count(a, r->lost));
+    for (size_t i = 0; i < r->n_losses; i++)
+        sv_print(stderr, "    CPU %u: %llu %s\n", r->losses[i].cpu,
+                 (unsigned long long)r->losses[i].n, r->losses[i].what);
+    if (r->kernel) {
+        struct sv_kernel_sums k = sv_kernel_count(r->kernel);
+        if (k.filtered)
+            sv_print(stderr, "  %s %s calls left out\n", sv_human_count(a, k.filtered),
+                     r->options->prefix ? "filtered" : "shorter");
+        if (k.foreign)
+            sv_print(stderr, "  %s calls of 32-bit programs left out\n",
+                     sv_human_count(a, k.foreign));
+        if (k.invisible)
+            sv_print(stderr,
+                     "  %s threads were not followed: they are outside of this pid namespace%s\n",
+                     sv_human_count(a, k.invisible),
+                     sv_kernel_hooks(r->kernel) == SV_HOOKS_PLAIN
+                         ? ", or inside of another one, which plain tracepoints do not see"
+                         : "");
+    }
+    sv_record_gpus_summary(r);
+    if (getrusage(RUSAGE_SELF, &own) == 0)
+        sv_print(stderr,
+                 "  stave itself: %s of CPU, %s of it during the recording, %s of memory at most\n",
+                 sv_human_ns(a, sv_recorder_cpu_ns()), sv_human_ns(c, r->cpu_ran_ns),
+                 sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
+    const char *trace = r->output.is_kept ? r->part : r->output.claim.out;
+    if (stat(trace, &st) == 0)
+        sv_print(stderr, "  %s (%s)\n", trace, sv_human_bytes(a, (uint64_t)st.st_size));
+}

@@ -1,0 +1,259 @@
+/* The communication report's reasons: what the last rank of a collective did since the one before, and how much more of it than the first rank. Called once, after
+ * arrivals were compared.
+ *
+ * All slices of a rank become one line of time. Where several are open the first of these counts: the innermost slice of the thread that communicates, work on the
+ * rank's devices, other threads, and at last slices whose names say nothing. One rank is looked at after the other. */
+#include "subjects/comm/figures.h"
+
+#include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "subjects/io/figures.h"
+#include "subjects/io/words.h"
+#include "why/step_kinds.h"
+#include "why/work_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The line's kinds are numbers below SV_N_WORK, whatever they mean. */
+_Static_assert((int)SV_N_BEFORE <= (int)SV_N_WORK, "a line has room for the kinds");
+enum { NOTHING = SV_N_BEFORE };
+enum { LAYER_OWN, LAYER_DEVICE, LAYER_THREADS, LAYER_STATE, LAYER_OTHER };
+
+struct looker {
+    struct sv_comm_report *r;
+    const struct sv_trace *t;
+    struct sv_steps no_steps;
+    struct sv_step_kinds kinds;
+    struct sv_io_words io;
+    sv_track *tracks; /* by rank … */
+    size_t *first;    /* … and where those of each begin; one more at the end */
+    sv_str state, running, sched, sample, fault, cpu_op, collective, mpi, p2p;
+};
+
+/* A window of one rank. */
+struct job {
+    uint32_t rank;
+    size_t collective;
+    bool is_first; /* of the first rank, not of the last */
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct job *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->collective > y->collective) - (x->collective < y->collective);
+}
+
+/* ---- kinds ---- */
+
+static unsigned kind_of_work(uint8_t work)
+{
+    switch (work) {
+    case SV_WORK_DATA: return SV_BEFORE_LOADER;
+    case SV_WORK_COPY: return SV_BEFORE_COPY;
+    case SV_WORK_FORWARD:
+    case SV_WORK_BACKWARD:
+    case SV_WORK_OPTIMIZER: return SV_BEFORE_COMPUTE;
+    case SV_WORK_COMM: return SV_BEFORE_COMM;
+    case SV_WORK_CHECKPOINT: return SV_BEFORE_IO;
+    case SV_WORK_WAIT: return NOTHING;
+    default: return SV_BEFORE_OTHER;
+    }
+}
+
+static unsigned kind_at(const struct looker *l, uint32_t row)
+{
+    sv_str cat = l->t->slices.cat[row];
+    if (cat && (cat == l->collective || cat == l->mpi || cat == l->p2p))
+        return SV_BEFORE_COMM;
+    if (cat && cat == l->state)
+        return l->running && l->t->slices.name[row] == l->running ? SV_BEFORE_COMPUTE : NOTHING;
+    if (cat && (cat == l->sched || cat == l->sample))
+        return NOTHING;
+    if (sv_io_kind_at(&l->io, row) == SV_IO_CALL || (cat && cat == l->fault))
+        return SV_BEFORE_IO;
+    unsigned kind = kind_of_work(l->kinds.by_row[row]);
+    if (kind != SV_BEFORE_OTHER)
+        return kind;
+    if (sv_device_slice(&l->kinds.launches, row) == SV_DEVICE_SLICE_KERNEL ||
+        (cat && cat == l->cpu_op))
+        return SV_BEFORE_COMPUTE;
+    return strcmp(sv_dict_text(l->t->dict, cat).bytes, SV_CAT_SYSCALL) == 0 ? NOTHING : kind;
+}
+
+/* ---- a rank ---- */
+
+static void add_track(const struct looker *l, struct sv_work_line *line, sv_track track,
+                      bool is_own, bool *has_any)
+{
+    const struct sv_slices *s = &l->t->slices;
+    bool is_device = l->kinds.is_device[track];
+    for (uint32_t row = l->t->tracks[track].first; row < l->t->tracks[track].end; row++) {
+        unsigned kind = s->kind[row] == SV_SLICE ? kind_at(l, row) : NOTHING;
+        if (kind == NOTHING)
+            continue;
+        unsigned layer = kind == SV_BEFORE_OTHER                  ? LAYER_OTHER
+                         : s->cat[row] && s->cat[row] == l->state ? LAYER_STATE
+                         : is_device                              ? LAYER_DEVICE
+                         : is_own                                 ? LAYER_OWN
+                                                                  : LAYER_THREADS;
+        /* Another thread that communicates says nothing of the one that is late. */
+        if (kind == SV_BEFORE_COMM && layer == LAYER_THREADS)
+            continue;
+        *has_any |= kind != SV_BEFORE_COMM;
+        sv_work_line_add(line, s->ts_ns[row], sv_trace_end_ns(l->t, row), (uint8_t)kind,
+                         layer << 20 | (UINT16_MAX - (uint32_t)s->depth[row]));
+    }
+}
+
+/* The thread that a call was made on: of a kernel the one that launched it. 0: not known. */
+static sv_track thread_of(const struct looker *l, uint32_t row)
+{
+    uint32_t launch = sv_device_slice(&l->kinds.launches, row) == SV_NOT_DEVICE
+                          ? row
+                          : sv_launch_of(&l->kinds.launches, row);
+    return launch == SV_NO_ROW ? 0 : l->t->slices.track[launch];
+}
+
+static bool is_own_thread(const struct looker *l, sv_track track, sv_track own)
+{
+    sv_track thread = sv_dict_thread_of(l->t->dict, own);
+    return track == own || (thread && sv_dict_thread_of(l->t->dict, track) == thread);
+}
+
+static bool make_line(const struct looker *l, uint32_t rank, sv_track own,
+                      struct sv_work_line *line)
+{
+    bool has_any = false;
+    for (size_t i = l->first[rank]; i < l->first[rank + 1]; i++)
+        add_track(l, line, l->tracks[i], is_own_thread(l, l->tracks[i], own), &has_any);
+    sv_work_line_settle(line);
+    return has_any;
+}
+
+static uint32_t row_of(const struct sv_comm_report *r, const struct sv_comm_collective *c,
+                       uint32_t rank)
+{
+    const struct sv_comm_call *call = sv_comm_call_of(r, c, rank);
+    return call ? call->row : SV_NO_ROW;
+}
+
+static void measure(const struct looker *l, const struct sv_work_line *line, const struct job *job)
+{
+    struct sv_comm_collective *c = &l->r->collectives[job->collective];
+    uint32_t row = row_of(l->r, c, job->rank);
+    if (row == SV_NO_ROW)
+        return;
+    int64_t sums[SV_N_WORK] = {0}, from = job->is_first ? c->first_from_ns : c->last_from_ns;
+    int64_t to = l->t->slices.ts_ns[row], idle = from < to ? sv_sat_sub(to, from) : 0;
+    sv_work_line_sum(line, from, to, sums);
+    for (int k = 0; k < SV_N_BEFORE; k++)
+        idle -= k == SV_BEFORE_IDLE ? 0 : sums[k];
+    sums[SV_BEFORE_IDLE] = idle > 0 ? idle : 0;
+    for (int k = 0; k < SV_N_BEFORE; k++) {
+        if (!job->is_first)
+            c->before_ns[k] = sums[k];
+        c->excess_ns[k] = job->is_first ? sv_sat_sub(c->excess_ns[k], sums[k])
+                                        : sv_sat_add(c->excess_ns[k], sums[k]);
+    }
+}
+
+/* ---- all of them ---- */
+
+static void sort_tracks(struct looker *l)
+{
+    const struct sv_comm_report *r = l->r;
+    l->tracks = sv_alloc(((size_t)l->t->n_tracks + 1) * sizeof *l->tracks);
+    l->first = sv_alloc((r->n_ranks + 2) * sizeof *l->first);
+    for (sv_track k = 1; k < l->t->n_tracks; k++)
+        if (r->rank_of_track[k] != SV_COMM_NO_RANK)
+            l->first[r->rank_of_track[k] + 1]++;
+    for (size_t i = 0; i < r->n_ranks; i++)
+        l->first[i + 1] += l->first[i];
+    size_t *next = sv_alloc((r->n_ranks + 1) * sizeof *next);
+    memcpy(next, l->first, r->n_ranks * sizeof *next);
+    for (sv_track k = 1; k < l->t->n_tracks; k++)
+        if (r->rank_of_track[k] != SV_COMM_NO_RANK)
+            l->tracks[next[r->rank_of_track[k]]++] = k;
+    free(next);
+}
+
+static struct job *plan(const struct sv_comm_report *r, size_t *n)
+{
+    struct job *jobs = sv_alloc((2 * r->n + 1) * sizeof *jobs);
+    *n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct sv_comm_collective *c = &r->collectives[i];
+        if (c->last == SV_COMM_NO_RANK || c->is_passed_on)
+            continue;
+        jobs[(*n)++] = (struct job){c->last, i, false};
+        jobs[(*n)++] = (struct job){c->first_rank, i, true};
+    }
+    if (*n)
+        qsort(jobs, *n, sizeof *jobs, by_rank);
+    return jobs;
+}
+
+static void sum_up(struct sv_comm_report *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct sv_comm_collective *c = &r->collectives[i];
+        if (c->last == SV_COMM_NO_RANK || c->is_passed_on)
+            continue;
+        bool is_whole = r->ranks[c->last].has_before && r->ranks[c->first_rank].has_before;
+        for (int k = 0; k < SV_N_BEFORE; k++) {
+            struct sv_comm_rank *rank = &r->ranks[c->last];
+            c->before_ns[k] = r->ranks[c->last].has_before ? c->before_ns[k] : 0;
+            c->excess_ns[k] = is_whole ? c->excess_ns[k] : 0;
+            rank->before_ns[k] = sv_sat_add(rank->before_ns[k], c->before_ns[k]);
+            rank->excess_ns[k] = sv_sat_add(rank->excess_ns[k], c->excess_ns[k]);
+        }
+    }
+}
+
+static sv_str find(const struct sv_trace *t, const char *text)
+{
+    return sv_dict_find_str(t->dict, text, strlen(text));
+}
+
+void sv_comm_find_before(struct sv_comm_report *r)
+{
+    const struct sv_trace *t = r->trace;
+    struct looker l = {.r = r,
+                       .t = t,
+                       .state = find(t, SV_CAT_THREAD_STATE),
+                       .running = find(t, "Running"),
+                       .sched = find(t, SV_CAT_SCHED),
+                       .sample = find(t, SV_CAT_CPU_SAMPLE),
+                       .fault = find(t, SV_CAT_FAULT),
+                       .cpu_op = find(t, "cpu_op"),
+                       .collective = find(t, SV_CAT_COLLECTIVE),
+                       .mpi = find(t, SV_CAT_MPI),
+                       .p2p = find(t, SV_CAT_P2P)};
+    size_t n;
+    struct job *jobs = plan(r, &n);
+    if (n) {
+        sv_step_kinds_init(&l.kinds, &l.no_steps, t);
+        sv_io_words_init(&l.io, t);
+        sort_tracks(&l);
+    }
+    for (size_t i = 0, end; i < n; i = end) {
+        struct sv_work_line line = {0};
+        uint32_t row = row_of(r, &r->collectives[jobs[i].collective], jobs[i].rank);
+        r->ranks[jobs[i].rank].has_before =
+            make_line(&l, jobs[i].rank, row == SV_NO_ROW ? 0 : thread_of(&l, row), &line);
+        for (end = i; end < n && jobs[end].rank == jobs[i].rank; end++)
+            measure(&l, &line, &jobs[end]);
+        sv_work_line_fini(&line);
+    }
+    if (n) {
+        sum_up(r);
+        sv_step_kinds_fini(&l.kinds);
+        sv_io_words_fini(&l.io);
+    }
+    free(l.tracks);
+    free(l.first);
+    free(jobs);
+}

@@ -1,0 +1,20 @@
+/* Columns of a latency that reports share: mean, percentiles, maximum. */
+#ifndef SV_SUBJECTS_SERVING_LATENCY_COLUMNS_H
+#define SV_SUBJECTS_SERVING_LATENCY_COLUMNS_H
+
+#include "cli/rows.h"
+#include "subjects/serving/report.h"
+
+#define SV_LATENCY_COLUMNS(prefix, words)                                                       \
+    {prefix "mean_ns", words "mean", SV_UNIT_NS}, {prefix "p50_ns", words "p50", SV_UNIT_NS},   \
+        {prefix "p90_ns", words "p90", SV_UNIT_NS}, {prefix "p95_ns", words "p95", SV_UNIT_NS}, \
+        {prefix "p99_ns", words "p99", SV_UNIT_NS},                                             \
+    {                                                                                           \
+        prefix "max_ns", words "max", SV_UNIT_NS                                                \
+    }
+enum { SV_N_LATENCY_COLUMNS = 6 };
+
+/* Their cells, NULL without a value; returns the cell after them. */
+struct sv_cell *sv_put_latency(struct sv_cell *c, const struct sv_latency *l);
+
+#endif
