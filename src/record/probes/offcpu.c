@@ -140,7 +140,7 @@ const struct sv_probe sv_probe_offcpu = {
                        "waits of 1 ms or more (--offcpu-min); draw them with 'stave plot flame "
                        "--offcpu'"},
     .docs = {"waits with their stacks", "`off CPU` below the thread",
-             "what it waited for as its name, how long, the lock, who woke it, the whole stack"},
+             "what the thread waited for (the name), how long, the lock, the waker, the whole stack"},
     .tracepoint = "sched_switch",
     .state_size = sizeof(struct offcpu),
     .open = open_offcpu,
