@@ -12,8 +12,8 @@ sandbox_inputs() {
   for i in 0 1; do sed "s/\"rank\": *[0-9]*/\"rank\": $i/" trace.json | gzip -c >rank$i.json.gz; done
   cp -r "$SRC/tests/golden/run" exp_20260720
   mkdir traces && cp rank*.json.gz traces/ && echo "no trace" >traces/notes.txt
-  { block "$SRC/README.md" c; printf 'int main(void)\n{\n    for (int i = 0; i < 3000; i++)\n        attention(i, 2 * i);\n    return 0;\n}\n'; } >program.c
-  { block "$SRC/README.md" python; printf 'for i in range(100): train_step([i])\n'; } >train.py
+  { block "$SRC/docs/tutorial.md" c; printf 'int main(void)\n{\n    for (int i = 0; i < 3000; i++)\n        attention(i, 2 * i);\n    return 0;\n}\n'; } >program.c
+  { block "$SRC/docs/tutorial.md" python; printf 'for i in range(100): train_step([i])\n'; } >train.py
   { cat train.py; printf 'import os\nos.kill(os.getpid(), 9)\n'; } >killed.py
 }
 

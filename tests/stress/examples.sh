@@ -42,7 +42,7 @@ if [ -x "$BUILD/examples/training" ]; then run training; say $? "training runs";
 # Every program in the documents compiles, runs and leaves a trace.
 docs() {
   local n=0 source out doc lang
-  for doc in README.md docs/sdk.md docs/gpu.md; do
+  for doc in docs/tutorial.md docs/sdk.md docs/gpu.md; do
     awk -v to="doc-${doc//[^a-z]/}" '/^```(c|cpp)$/ { n++; ext = substr($0, 4); next } /^```/ { ext = "" } ext != "" { print > (to "-" n "." ext) }' "$SRC/$doc"
   done
   for source in doc-*.c doc-*.cpp; do

@@ -97,7 +97,7 @@ static const char *option_of(const struct sv_probe *p, char text[64])
 static void make_table(char *to, size_t size)
 {
     size_t n = (size_t)snprintf(to, size,
-                                "| event | category | option | track | it has |\n"
+                                "| event | category | option | track | content |\n"
                                 "|---|---|---|---|---|\n");
     for (unsigned i = 0; i < SV_N_PROBES && n < size; i++) {
         const struct sv_probe *p = sv_probes[i];

@@ -139,8 +139,9 @@ const struct sv_probe sv_probe_offcpu = {
                .help = "record where threads wait, for what and who woke them, with the stack, for "
                        "waits of 1 ms or more (--offcpu-min); draw them with 'stave plot flame "
                        "--offcpu'"},
-    .docs = {"waits with their stacks", "`off CPU` below the thread",
-             "what it waited for as its name, how long, the lock, who woke it, the whole stack"},
+    .docs =
+        {"waits with their stacks", "`off CPU` below the thread",
+         "what the thread waited for (the name), how long, the lock, the waker, the whole stack"},
     .tracepoint = "sched_switch",
     .state_size = sizeof(struct offcpu),
     .open = open_offcpu,

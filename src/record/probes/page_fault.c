@@ -97,11 +97,11 @@ const struct sv_probe sv_probe_page_fault = {
     .name = "page_fault",
     .cat = SV_CAT_FAULT,
     .records = {{SV_WIRE_FAULT, sizeof(struct sv_wire_fault), "page faults", decode_fault}},
-    .docs = {"page faults on files", "`page faults` below the thread",
-             "inode, path, offset, bytes; a slice where it waited for its page, with `major` = 1 "
-             "if it had it read; pages "
-             "that were in the cache: neighbouring faults are one event `mapped`, with their "
-             "number"},
+    .docs =
+        {"page faults on files", "`page faults` below the thread",
+         "inode, path, offset, bytes; a slice if the thread waited for its page (`major` is 1 "
+         "if this fault made the kernel read it); neighbouring faults on pages in the cache are "
+         "one event `mapped`, with their number"},
     .with = {&sv_probe_page_cache},
     .state_size = sizeof(struct faults),
     .flush = flush_faults,

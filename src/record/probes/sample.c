@@ -42,5 +42,5 @@ const struct sv_probe sv_probe_sample = {
                        "is usual): frames of the kernel, of programs and of Python; draw them "
                        "with 'stave plot flame --samples'"},
     .docs = {"stack samples", "`samples` below the thread",
-             "the innermost function as its name, the whole stack, CPU"},
+             "the innermost function (the name), the whole stack, the CPU"},
 };

@@ -81,9 +81,10 @@ const struct sv_probe sv_probe_sched = {
     .option = {.name = "sched",
                .help = "record thread states: running (and on which CPU), runnable, sleeping, "
                        "blocked on I/O"},
-    .docs = {"thread states", "`state` below the thread",
-             "CPU of Running; who woke it of Runnable; Preempted, Sleeping, Blocked on I/O, "
-             "Blocked, Stopped"},
+    .docs =
+        {"thread states", "`state` below the thread",
+         "Running, with its CPU; Runnable, with its waker; Preempted, Sleeping, Blocked on I/O, "
+         "Blocked, Stopped"},
     .tracepoint = "sched_switch",
     .state_size = sizeof(struct states),
     .open = open_states,

@@ -16,5 +16,5 @@ const struct sv_probe sv_probe_stack = {
     .with = {&sv_probe_sample, &sv_probe_offcpu},
     .records = {{SV_WIRE_CODE, sizeof(struct sv_wire_code), "names of Python functions",
                  decode_code}},
-    .docs = {"names of Python functions", "none", "what the frames of stacks are called"},
+    .docs = {"names of Python functions", "none", "names for the frames of stacks"},
 };
