@@ -91,6 +91,38 @@ TEST(the_newest_stay)
     }
 }
 
+/* A thread goes the short way up to the end of a block, whose first record is known; with a record that is longer, up to its end. */
+TEST(blocks_of_a_ring)
+{
+    static struct sdk_scene s;
+    enum { BLOCK = (16 << 10) / SV_RING_BLOCKS };
+    start(&s, (struct stave_options){0});
+    const struct sv_ring *ring = sv_self->ring;
+    uint64_t first = sv_self->head;
+    CHECK_UINT_EQ(first % BLOCK, 0);
+    for (uint64_t i = 0; i < 3 * SV_RING_BLOCKS * BLOCK / 16; i++) {
+        uint64_t head = sv_self->head;
+        STAVE_INSTANT("c", "n");
+        CHECK_UINT_EQ(sv_self->full_limit, (head / BLOCK + 1) * BLOCK);
+        CHECK_UINT_EQ(atomic_load(&ring->block_first[head / BLOCK % SV_RING_BLOCKS]), head / BLOCK * BLOCK);
+        CHECK(!sv_self->busy);
+    }
+    struct stave_counts n = {.size = sizeof n};
+    stave_count(&n);
+    CHECK_UINT_EQ(n.lost_overwritten, 2 * SV_RING_BLOCKS * BLOCK / 16);
+    static char text[3000];
+    memset(text, 'x', sizeof text - 1);
+    uint64_t head = sv_self->head;
+    STAVE_INSTANT("c", "large", "text", text);
+    CHECK_UINT_EQ(sv_self->head, head + 24 + 3000);
+    CHECK(sv_self->full_limit >= sv_self->head && sv_self->full_limit <= sv_self->head + 16);
+    for (int i = 0; i < 2; i++) /* the first one fits yet */
+        STAVE_INSTANT("c", "n");
+    CHECK_UINT_EQ(sv_self->full_limit % BLOCK, 0);
+    CHECK_INT_EQ(stave_stop(), 0);
+    sdk_done(&s);
+}
+
 /* Only what is not older than asked for. */
 TEST(older_events_are_left_out)
 {
