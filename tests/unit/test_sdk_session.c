@@ -33,6 +33,8 @@ TEST(signals_of_the_program_are_as_before)
 {
     static struct sdk_scene s;
     static const int endings[] = {SIGTERM, SIGINT, SIGHUP};
+    signal(SIGTERM, SIG_DFL); /* who starts the tests may ignore them */
+    signal(SIGINT, SIG_DFL);
     signal(SIGHUP, SIG_IGN);
     sdk_start(&s, NULL);
     for (size_t i = 0; i < TEST_COUNT(endings); i++)
@@ -502,6 +504,8 @@ TEST(ends_by_a_signal)
         CONTEXT("signal %d", endings[i]);
         sdk_fresh(&s);
         sdk_hear();
+        if (endings[i] != SIGKILL)
+            signal(endings[i], SIG_DFL); /* who starts the tests may ignore it */
         pid_t pid = fork();
         if (pid == 0) {
             struct stave_options o = {.size = sizeof o, .out = s.out};
