@@ -86,7 +86,7 @@ add_executable(stress_life_static EXCLUDE_FROM_ALL tests/stress/life.c)
 target_link_libraries(stress_life_static PRIVATE sv_flags stave_static Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(stress_life_static PROPERTIES OUTPUT_NAME life_static
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
-add_dependencies(stress_programs stress_plugin stress_life_static)
+add_dependencies(stress_programs stress_plugin stress_life_static stave_functions) # functions.sh links the last one
 # Hosts and plugins with copies of the library, in every combination: hostile_host.sh.
 foreach(copy so a none)
   add_executable(stress_copies_${copy} EXCLUDE_FROM_ALL tests/stress/copies/copies.c)
