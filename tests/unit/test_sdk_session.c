@@ -1,4 +1,5 @@
 /* Sessions from start to end: options, names, files, forked children, signals; and what the program around them notices, which is nothing. */
+#include "core/base/json_scan.h"
 #include "sdk/writer.h"
 #include "tests/unit/sdk_scene.h"
 
@@ -468,6 +469,149 @@ TEST(forked_children_are_clients)
         }
         sdk_done(&s);
         unlink(s.out);
+    }
+}
+
+static bool wait_for_byte(int fd)
+{
+    char c;
+    return read(fd, &c, 1) == 1;
+}
+
+static const char *own_file(pid_t pid)
+{
+    char name[64];
+    snprintf(name, sizeof name, "t.%d.pftrace", (int)pid);
+    return test_scratch(name);
+}
+
+/* A child that lives longer than its parent's session goes on into a file of its own, from where the parent has read. */
+TEST(forked_children_that_go_on)
+{
+    static struct sdk_scene s;
+    int ends[2], begun[2];
+    sdk_start(&s, NULL);
+    REQUIRE(pipe(ends) == 0 && pipe(begun) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        STAVE_INSTANT("c", "one");
+        bool ok = stave_flush() == 0 && write(begun[1], "x", 1) == 1 && wait_for_byte(ends[0]);
+        ok = ok && sv_process->collector;
+        STAVE_INSTANT("c", "two");
+        ok = ok && stave_flush() == 0 && sv_process->has_writer && !sv_process->collector;
+        STAVE_INSTANT("c", "three");
+        stave_finish();
+        _exit(ok ? 0 : 1);
+    }
+    CHECK(wait_for_byte(begun[0]));
+    sdk_stop(&s);
+    CHECK_UINT_EQ(s.file.got.n, 1);
+    CHECK_UINT_EQ(sdk_entries(s.dir), 2); /* of both */
+    CHECK(write(ends[1], "x", 1) == 1);
+    CHECK_INT_EQ(status_of(pid), 0);
+    sdk_read(&s, own_file(pid));
+    REQUIRE(s.file.got.n == 2);
+    CHECK_STR_EQ(sv_dict_text(s.file.dict, s.file.got.events[0].name).bytes, "two");
+    CHECK_INT_EQ(s.file.dict->tracks[s.file.got.events[0].track].tid, pid);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(begun[i]);
+    }
+    sdk_done(&s);
+}
+
+/* The parent is killed: the child finds that out, and has what the rings hold. */
+TEST(forked_children_of_a_killed_program)
+{
+    static struct sdk_scene s;
+    int ends[2], begun[2];
+    sdk_fresh(&s);
+    sdk_hear();
+    REQUIRE(pipe(ends) == 0 && pipe(begun) == 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct stave_options o = {.size = sizeof o, .out = s.out};
+        stave_start(&o);
+        sdk_hold();
+        if (fork() == 0) {
+            STAVE_INSTANT("c", "one");
+            pid_t self = getpid();
+            bool ok = write(begun[1], &self, sizeof self) == sizeof self && wait_for_byte(ends[0]);
+            STAVE_INSTANT("c", "two");
+            stave_finish();
+            ok = ok && write(begun[1], "x", 1) == 1;
+            _exit(0);
+        }
+        for (;;)
+            pause();
+    }
+    pid_t child = 0;
+    CHECK(read(begun[0], &child, sizeof child) == sizeof child);
+    kill(parent, SIGKILL);
+    CHECK(WIFSIGNALED(status_of(parent)));
+    CHECK(write(ends[1], "x", 1) == 1 && wait_for_byte(begun[0]));
+    sdk_read(&s, own_file(child));
+    CHECK_UINT_EQ(s.file.got.n, 2);
+    CHECK_UINT_EQ(sdk_entries(s.dir), 1); /* the parent's, for `stave recover` */
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(begun[i]);
+    }
+    sdk_heard();
+}
+
+/* The file cannot grow any more: it is cut where it is whole, and says how many are missing. */
+TEST(a_file_at_its_limit)
+{
+    static const char *const suffixes[] = {"pftrace", "json"};
+    for (size_t k = 0; k < TEST_COUNT(suffixes); k++) {
+        static struct sdk_scene s;
+        struct rlimit usual, small;
+        struct stat st;
+        enum { EVENTS = 3000 };
+        CONTEXT("%s", suffixes[k]);
+        sdk_fresh(&s);
+        sdk_hear();
+        snprintf(s.out, sizeof s.out, "%s.%s", test_scratch("limit"), suffixes[k]);
+        struct stave_options o = {.size = sizeof o, .out = s.out, .full = STAVE_FULL_BLOCK};
+        REQUIRE(stave_start(&o) == 0);
+        STAVE_INSTANT("c", "n", "i", 0);
+        CHECK_INT_EQ(stave_flush(), 0);
+        REQUIRE(stat(sv_process->session->part, &st) == 0 && getrlimit(RLIMIT_FSIZE, &usual) == 0);
+        small = (struct rlimit){(rlim_t)st.st_size + 9000, usual.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+        for (int i = 1; i < EVENTS; i++)
+            STAVE_INSTANT("c", "n", "i", i);
+        CHECK_INT_EQ(stave_flush(), -1);
+        struct stave_counts n = {.size = sizeof n};
+        CHECK_INT_EQ(stave_stop(), -1);
+        stave_count(&n);
+        setrlimit(RLIMIT_FSIZE, &usual);
+        CHECK(n.lost_output > 0 && n.lost_output < EVENTS);
+        CHECK(stat(s.out, &st) == 0 && st.st_size <= (off_t)small.rlim_cur);
+        if (k == 0) {
+            int64_t lost = 0, kept = 0;
+            sdk_read(&s, s.out);
+            for (size_t i = 0; i < s.file.got.n; i++) {
+                const struct sv_event *e = &s.file.got.events[i];
+                if (e->kind == SV_LOSS)
+                    lost += e->args[0].i;
+                else
+                    CHECK_INT_EQ(e->args[0].i, kept++); /* the first ones */
+            }
+            CHECK_INT_EQ(kept + lost, EVENTS);
+            CHECK_INT_EQ(lost, n.lost_output);
+        } else {
+            FILE *f = fopen(s.out, "r");
+            static char text[1 << 20];
+            size_t len = f ? fread(text, 1, sizeof text - 64, f) : 0;
+            CHECK(len > 0 && sv_json_valid((const uint8_t *)text, len));
+            if (f)
+                fclose(f);
+        }
+        sdk_done(&s);
+        const char *text = sdk_heard();
+        CHECK(strstr(text, "File too large; further events are lost and counted\n") != NULL);
     }
 }
 
