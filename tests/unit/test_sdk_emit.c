@@ -27,6 +27,31 @@ TEST(every_kind_of_argument)
     sdk_done(&s);
 }
 
+/* Bytes of a record: head, words, and each text padded; of the arguments of its site only, and never more than a record may have. */
+TEST(bytes_of_a_record)
+{
+    static const uint8_t types[] = {STAVE_I_INT, STAVE_I_TEXT, STAVE_I_TEXT, STAVE_I_TEXT};
+    static char large[SV_RECORD_BYTES_MAX];
+    struct stave_site site = {.types = types, .flags = SV_SITE_TEXT};
+    memset(large, 'x', sizeof large - 1);
+    const uint64_t values[] = {(uintptr_t)large, (uintptr_t)"12345678", (uintptr_t)"123456789", 1};
+    static const uint64_t bytes[] = {16, 24, 40, 64};
+    for (unsigned n = 0; n < TEST_COUNT(bytes); n++) {
+        site.n_args = (uint8_t)n;
+        CHECK_UINT_EQ(sv_emit_bytes(&site, values), bytes[n]); /* the word behind them is no text */
+    }
+    site.flags = 0;
+    site.n_args = 3;
+    CHECK_UINT_EQ(sv_emit_bytes(&site, values), 40);
+    site.flags = SV_SITE_TEXT;
+    const uint64_t none[] = {1, 0, (uintptr_t)"", 1};
+    CHECK_UINT_EQ(sv_emit_bytes(&site, none), 40);
+    const uint64_t two[] = {1, (uintptr_t)large, (uintptr_t)large, 1};
+    CHECK_UINT_EQ(sv_emit_bytes(&site, two), SV_RECORD_BYTES_MAX);
+    site.n_args = 2;
+    CHECK_UINT_EQ(sv_emit_bytes(&site, two), 32 + SV_RECORD_BYTES_MAX / 2);
+}
+
 TEST(slices_of_the_thread)
 {
     static struct sdk_scene s;
