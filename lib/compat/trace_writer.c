@@ -31,7 +31,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MAX_BYTES = 4096, TEXT_MAX = 1 << 26, EVENT_BYTES = 256, STACK_BYTES = 2048 };
+enum { PATH_MAX_BYTES = 4096, TEXT_MAX = 1 << 26, STACK_BYTES = 2048 };
+/* Of an event besides its texts: keys and the longest numbers, and what the check of its arguments may touch behind them. */
+enum { EVENT_BYTES = 128 + SV_JSON_PAD };
 
 /* In shared memory. */
 struct tail {
@@ -497,7 +499,7 @@ static int with_printed(const struct stave_trace_event *e,
     if (args > TEXT_MAX || name > TEXT_MAX || cat > TEXT_MAX)
         return -EMSGSIZE;
     /* A byte becomes six at most. */
-    size_t space = EVENT_BYTES + 6 * (name + cat) + args + SV_JSON_PAD;
+    size_t space = EVENT_BYTES + 6 * (name + cat) + args;
     struct sv_buf b = {.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
     if (space > sizeof bytes)
         b = (struct sv_buf){.data = malloc(space), .cap = space, .limit = space};

@@ -1,9 +1,10 @@
 /*
  * Allocations that fail on demand: the unit executable is linked with --wrap, so that malloc and its
- * kin come here first. Without a demand it only counts.
+ * kin, and what allocates inside of the C library, come here first. Without a demand it only counts.
  */
 #include "tests/harness/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 
 void *__real_malloc(size_t size);
@@ -12,6 +13,8 @@ void *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
+DIR *__real_fdopendir(int fd);
+DIR *__wrap_fdopendir(int fd);
 
 static _Atomic unsigned fail_at, seen;
 
@@ -47,4 +50,9 @@ void *__wrap_calloc(size_t n, size_t size)
 void *__wrap_realloc(void *old, size_t size)
 {
     return fails() ? NULL : __real_realloc(old, size);
+}
+
+DIR *__wrap_fdopendir(int fd)
+{
+    return fails() ? NULL : __real_fdopendir(fd);
 }

@@ -107,3 +107,24 @@ TEST(ringless_marks)
     }
     close_scene(&s);
 }
+
+/* Of two marks the newer one counts that is not past the round, wherever it lies. */
+TEST(ringless_of_two_marks)
+{
+    static const struct {
+        uint64_t rounds[2], round, pending;
+    } rows[] = {{{0, 0}, 9, 100}, {{3, 0}, 9, 90}, {{0, 3}, 9, 80}, {{3, 4}, 9, 80}, {{4, 3}, 9, 90},
+                {{4, 3}, 4, 90},  {{4, 3}, 3, 80}, {{3, 4}, 3, 90}, {{3, 4}, 2, 100}};
+    static struct scene s;
+    open_scene(&s);
+    s.page.slots[SV_LOST_SLOTS - 1].lost = 100;
+    s.page.slots[SV_LOST_SLOTS - 1].marked[0] = 10;
+    s.page.slots[SV_LOST_SLOTS - 1].marked[1] = 20;
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        s.page.mark_round[0] = rows[i].rounds[0];
+        s.page.mark_round[1] = rows[i].rounds[1];
+        CHECK_UINT_EQ(sv_ringless_pending(&s.page, rows[i].round), rows[i].pending);
+    }
+    close_scene(&s);
+}

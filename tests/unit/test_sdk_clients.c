@@ -202,6 +202,87 @@ TEST(names_that_are_not_as_many_as_it_says)
     close_scene(&s);
 }
 
+/* What is behind the bytes that it says is not read yet, and is not there when it says fewer. */
+TEST(names_that_come_later)
+{
+    static struct scene s;
+    open_scene(&s);
+    struct sv_name_head track = {.size = 32, .kind = SV_NAME_TRACK, .event = 1, .id = 3, .parent = 1};
+    struct sv_name_head bad = {.size = 24, .kind = 99};
+    uint64_t named = atomic_load(&s.session->names_bytes);
+    int fd = openat(s.client, "names", O_RDWR | O_APPEND);
+    REQUIRE(fd >= 0 && write(fd, &track, 24) == 24 && write(fd, "row\0\0\0\0", 8) == 8);
+    for (int i = 0; i < 10; i++)
+        REQUIRE(write(fd, &bad, sizeof bad) == sizeof bad);
+    close(fd);
+    emit(&s, 1, 20);
+    CHECK_UINT_EQ(go(&s), 1);
+    size_t tracks = s.dict->n_tracks;
+    atomic_store(&s.session->names_bytes, named + 32);
+    go(&s);
+    CHECK_UINT_EQ(s.dict->n_tracks, tracks + 1);
+    CHECK_UINT_EQ(s.report.n, 0);
+    atomic_store(&s.session->names_bytes, named);
+    go(&s);
+    CHECK(found(&s, "names are missing", ""));
+    go(&s);
+    CHECK_UINT_EQ(sv_report_count(&s.report, SV_DAMAGE), 1); /* once */
+    atomic_store(&s.session->names_bytes, named + 32 + 24);
+    go(&s);
+    CHECK(found(&s, "damaged name record", ""));
+    close_scene(&s);
+}
+
+/* A ring in the second directory is read, unless the first one has it; only where it is missing there. */
+TEST(rings_in_a_second_directory)
+{
+    for (int i = 0; i < 4; i++) { /* in the first, in the second, in both, in the first without rights */
+        static struct scene s;
+        char more[SV_PATH_MAX], path[SV_PATH_MAX + 16];
+        CONTEXT("%d", i);
+        open_scene(&s);
+        snprintf(more, sizeof more, "%s", test_scratch("more"));
+        snprintf(path, sizeof path, "%s/ring.0", more);
+        REQUIRE(mkdir(more, 0700) == 0);
+        snprintf(s.session->more, sizeof s.session->more, "%s", more);
+        if (i == 1)
+            REQUIRE(renameat(s.client, "ring.0", AT_FDCWD, path) == 0);
+        if (i >= 2)
+            test_write_file(path, "no ring");
+        if (i == 3)
+            REQUIRE(fchmodat(s.client, "ring.0", 0666, 0) == 0);
+        emit(&s, 1, 20);
+        errno = ENOENT; /* of whatever was before */
+        CHECK_UINT_EQ(go(&s), i == 3 ? 0 : 1);
+        CHECK(found(&s, "ring is missing or damaged", "ring.0") == (i == 3));
+        close_scene(&s);
+        char command[2 * SV_PATH_MAX];
+        snprintf(command, sizeof command, "rm -r %s %s", more, test_scratch("collector"));
+        REQUIRE(system(command) == 0);
+    }
+}
+
+/* What a client costs is what came into the dictionary while it was read. */
+TEST(memory_is_counted_for_each)
+{
+    static struct scene s;
+    open_scene(&s);
+    sv_clients_round(&s.clients, 0, true);
+    REQUIRE(s.clients.n == 1);
+    size_t before = sv_dict_used_bytes(s.dict) - s.clients.all[0].dict_bytes;
+    for (uint32_t i = 0; i < 100; i++) {
+        emit(&s, i, 3000);
+        sv_dict_cstr(s.dict, i % 2 ? "of somebody else, one" : "of somebody else, two");
+        size_t others = sv_dict_used_bytes(s.dict);
+        uint64_t own = s.clients.all[0].dict_bytes;
+        CHECK_UINT_EQ(go(&s), 1);
+        CHECK_UINT_EQ(s.clients.all[0].dict_bytes - own, sv_dict_used_bytes(s.dict) - others);
+    }
+    CHECK(s.clients.all[0].dict_bytes <= sv_dict_used_bytes(s.dict) - before);
+    CHECK(s.clients.all[0].dict_bytes >= 100 * 3000 / 2); /* it grows in blocks */
+    close_scene(&s);
+}
+
 TEST(is_read_and_marked)
 {
     static struct scene s;

@@ -375,3 +375,51 @@ TEST(losses_are_reported_once)
     CHECK_INT_EQ(t.batch.events[1].args[0].i, 1);
     close_bench(&t);
 }
+
+/* Losses that do not fit into a batch come with the next one. */
+TEST(losses_after_a_full_batch)
+{
+    for (size_t n = SV_BATCH - 10; n <= SV_BATCH + 2; n++) {
+        static struct bench t;
+        uint64_t lost = 0, events = 0;
+        CONTEXT("%zu events", n);
+        open_bench(&t);
+        for (size_t k = 0; k < n; k++)
+            put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), k}, 2);
+        t.ring.lost_full = 12;
+        t.ring.lost_nested = 5;
+        sv_drain_ring(t.drain, 0)->lost_overwritten = 7;
+        struct sv_source *s = sv_drain_source(t.drain);
+        sv_drain_round(t.drain);
+        for (;;) {
+            sv_batch_reset(&t.batch);
+            if (s->next(s, &t.batch, NULL) == 0)
+                break;
+            CHECK(t.batch.n <= SV_BATCH);
+            for (size_t i = 0; i < t.batch.n; i++) {
+                events += t.batch.events[i].kind == SV_BEGIN;
+                if (t.batch.events[i].kind == SV_LOSS)
+                    lost = 100 * lost + (uint64_t)t.batch.events[i].args[0].i;
+            }
+        }
+        CHECK_UINT_EQ(events, n);
+        CHECK_UINT_EQ(lost, 71205);
+        close_bench(&t);
+    }
+}
+
+/* The finding says which ring, where, and once. */
+TEST(damage_has_a_position)
+{
+    static struct bench t;
+    open_bench(&t);
+    put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 1}, 2);
+    put(&t, (uint64_t[]){SV_WORD(99, STAVE_KIND_BEGIN, 0, 2), 1}, 2);
+    CHECK_INT_EQ(pull(&t), 1);
+    REQUIRE(t.report.n == 1);
+    CHECK_STR_EQ(t.report.rows[0].what, "damaged ring record");
+    CHECK_UINT_EQ(t.report.rows[0].count, 1);
+    CHECK_INT_EQ(t.report.rows[0].first_pos, SIZE + 16);
+    CHECK(strncmp(t.report.rows[0].first_detail, "ring 0:", 7) == 0);
+    close_bench(&t);
+}

@@ -1,5 +1,5 @@
 /* Files with explicit times: any order, overlap, refusals; read back by the readers of the formats. */
-#include "tests/harness/test.h"
+#include "tests/unit/sdk_scene.h"
 
 #include <stave/file.h>
 #include <stdio.h>
@@ -113,4 +113,91 @@ TEST(file_that_is_discarded_leaves_nothing)
     struct stat st;
     CHECK(stat(path, &st) != 0);
     CHECK_INT_EQ(size_of_part(path), -1);
+}
+
+/* What is in the file, through as many batches as it takes. */
+TEST(file_has_what_was_given)
+{
+    static struct sdk_scene s;
+    static struct stave_args args;
+    enum { N = 1000 };
+    char message[256] = "";
+    sdk_fresh(&s);
+    struct stave_file *f = stave_file_open(s.out, NULL, message, sizeof message);
+    REQUIRE(f != NULL);
+    uint32_t process = stave_file_process(f, 7, "sim"), thread = stave_file_thread(f, 7, 8, "main");
+    uint32_t row = stave_file_track(f, process, "row"), bw = stave_file_counter(f, process, "bw", "B/s");
+    CHECK_UINT_EQ(stave_file_thread(f, 7, 8, "main"), thread);
+    CHECK_INT_EQ(stave_file_metadata(f, "key", "value"), 0);
+    stave_args_init(&args);
+    stave_args_int(&args, "i", 5);
+    for (int i = N; i-- > 0;) { /* backwards */
+        struct stave_event e = {.size = sizeof e, .kind = STAVE_KIND_COMPLETE, .track = row, .category = "c", .name = "n",
+                                .args = i % 2 ? &args : NULL, .start_ns = 10 * i, .dur_ns = 10};
+        CHECK_INT_EQ(stave_file_emit(f, &e), 0);
+    }
+    CHECK_INT_EQ(emit(f, STAVE_KIND_INSTANT, thread, -5, 99), 0);
+    CHECK_INT_EQ(emit(f, STAVE_KIND_COUNTER, bw, 3, 0), 0);
+    CHECK_INT_EQ(emit(f, STAVE_KIND_COMPLETE, row, INT64_MAX - 5, 6), -1);
+    CHECK_INT_EQ(emit(f, STAVE_KIND_COMPLETE, row, 20000, -6), 0);
+    CHECK_INT_EQ(emit(f, STAVE_KIND_END, row, 1, 0), -1);
+    CHECK_INT_EQ(emit(f, STAVE_KIND_LOSS, row, 1, 0), -1);
+    CHECK_INT_EQ(emit(f, 0, row, 1, 0), -1);
+    CHECK_INT_EQ(emit(f, STAVE_KIND_INSTANT, 0, 1, 0), -1);
+    CHECK_INT_EQ(stave_file_close(f, message, sizeof message), 0);
+    sdk_read(&s, s.out);
+    size_t begins = 0, ends = 0, others = 0;
+    for (size_t i = 0; i < s.file.got.n; i++) {
+        const struct sv_event *e = &s.file.got.events[i];
+        const struct sv_track_info *t = &s.file.dict->tracks[e->track];
+        if (e->kind == SV_BEGIN && e->ts_ns < 10 * N) {
+            CHECK_INT_EQ(e->ts_ns, 10 * (int64_t)begins);
+            CHECK_UINT_EQ(e->n_args, begins++ % 2);
+        } else if (e->kind == SV_END && e->ts_ns <= 10 * N) {
+            CHECK_INT_EQ(e->ts_ns, 10 * (int64_t)++ends);
+        } else if (e->kind == SV_INSTANT) {
+            CHECK(e->ts_ns == -5 && t->tid == 8 && t->pid == 7);
+            others++;
+        } else if (e->kind == SV_COUNTER) {
+            CHECK(e->ts_ns == 3 && e->args[0].d == 1.5 && t->unit != 0);
+            others++;
+        } else {
+            CHECK_INT_EQ(e->ts_ns, 20000); /* of no length */
+            others++;
+        }
+    }
+    CHECK_UINT_EQ(begins, N);
+    CHECK_UINT_EQ(ends, N);
+    CHECK_UINT_EQ(others, 4);
+    sdk_done(&s);
+}
+
+/* Out of memory at any place: the file fails with a message, and nothing stays behind. */
+TEST(file_without_memory)
+{
+    unsigned failed = 0;
+    for (unsigned k = 1; k < 400; k++) {
+        char path[256], message[256] = "";
+        CONTEXT("allocation %u", k);
+        path_of(path, sizeof path, "memory.pftrace");
+        test_alloc_fail(k);
+        struct stave_file *f = stave_file_open(path, NULL, message, sizeof message);
+        int status = f ? 0 : -1;
+        uint32_t row = f ? stave_file_track(f, stave_file_process(f, 7, "sim"), "row") : 0;
+        for (int i = 0; f && i < 300; i++)
+            status |= emit(f, STAVE_KIND_COMPLETE, row, i, 1);
+        if (f)
+            status |= stave_file_close(f, message, sizeof message);
+        bool has_failed = test_alloc_failed();
+        test_alloc_fail(0);
+        CHECK_INT_EQ(status, has_failed ? -1 : 0);
+        CHECK(!has_failed || message[0] != '\0');
+        CHECK_INT_EQ(access(path, F_OK) == 0, !has_failed);
+        CHECK_INT_EQ(size_of_part(path), -1);
+        unlink(path);
+        failed += has_failed;
+        if (!has_failed)
+            break;
+    }
+    CHECK(failed > 10 && failed < 399);
 }

@@ -15,10 +15,10 @@ function(sv_test_program target folder)
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.c)
-sv_test_program(unit tests tests/harness/test.c tests/harness/alloc.c tests/harness/script_clock.c tests/harness/gen_events.c tests/harness/canon.c tests/harness/shape_check.c tests/harness/images.c ${sources} $<TARGET_OBJECTS:sv_file>)
+sv_test_program(unit tests tests/harness/test.c tests/harness/alloc.c tests/harness/script_clock.c tests/harness/gen_events.c tests/harness/canon.c tests/harness/shape_check.c tests/harness/images.c ${sources} $<TARGET_OBJECTS:sv_file> $<TARGET_OBJECTS:sv_trace_writer>)
 target_link_libraries(unit PRIVATE sv_server sv_serving)
 target_compile_definitions(unit PRIVATE TEST_SRC="${PROJECT_SOURCE_DIR}")
-target_link_options(unit PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=clock_gettime) # tests/harness/{alloc,script_clock}.c
+target_link_options(unit PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=fdopendir,--wrap=clock_gettime) # tests/harness/{alloc,script_clock}.c
 add_dependencies(tests unit)
 
 # With libFuzzer in the fuzz preset; elsewhere a small driver replays the files given to it.
@@ -86,7 +86,7 @@ add_executable(stress_life_static EXCLUDE_FROM_ALL tests/stress/life.c)
 target_link_libraries(stress_life_static PRIVATE sv_flags stave_static Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(stress_life_static PROPERTIES OUTPUT_NAME life_static
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
-add_dependencies(stress_programs stress_plugin stress_life_static)
+add_dependencies(stress_programs stress_plugin stress_life_static stave_functions) # functions.sh links the last one
 # Hosts and plugins with copies of the library, in every combination: hostile_host.sh.
 foreach(copy so a none)
   add_executable(stress_copies_${copy} EXCLUDE_FROM_ALL tests/stress/copies/copies.c)

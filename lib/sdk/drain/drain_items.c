@@ -72,17 +72,18 @@ static bool put_plain_item(struct sv_dict *dict, struct sv_batch *b, struct item
 {
     uint64_t v = 0;
     uint32_t len = 0;
+    bool is_whole = type == SV_ITEM_NULL   ? true
+                    : type == SV_ITEM_TEXT ? take(c, &len, sizeof len) && len <= c->end - c->p
+                                           : take(c, &v, sizeof v);
+    if (!is_whole)
+        return false;
     struct sv_arg *a = sv_batch_arg(b);
     if (type == SV_ITEM_TEXT) {
-        if (!take(c, &len, sizeof len) || len > (size_t)(c->end - c->p))
-            return false;
         sv_item_text(a, c->p, len, false);
         c->p += len;
     } else if (type == SV_ITEM_NULL) {
         a->type = SV_ARG_NULL;
     } else {
-        if (!take(c, &v, sizeof v))
-            return false;
         if (put_special(a, key, key_len, v))
             return true;
         sv_item_number(a, number_type(type), v);

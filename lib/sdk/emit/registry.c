@@ -41,15 +41,15 @@ static size_t n_cells;
 
 /* ---- categories ---- */
 
+/* A site without a category brings that of each event (emit_any.c), which has asked for it. */
 bool sv_category_on(const char *category)
 {
-    return reg.is_on && sv_globs_match(reg.globs, category ? category : "", sv_globs_plain);
+    return reg.is_on && (!category || sv_globs_match(reg.globs, category, sv_globs_plain));
 }
 
 bool stave_enabled(const char *category)
 {
-    return atomic_load_explicit(&sv_epoch, memory_order_relaxed) != 0 &&
-           (!category || sv_category_on(category));
+    return atomic_load_explicit(&sv_epoch, memory_order_relaxed) != 0 && sv_category_on(category);
 }
 
 const uint32_t *stave_i_gate(void)

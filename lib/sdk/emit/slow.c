@@ -509,14 +509,11 @@ static uint64_t refresh_limit(struct sv_thread *t)
     return tail;
 }
 
-/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of them, and the lines are needed next anyway.
- * A signal handler must not come in between. */
-static void count_overwritten(struct sv_thread *t, uint64_t end)
+/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of them, and the lines are needed next anyway. */
+static void count_overwritten(const struct sv_thread *t, uint64_t end)
 {
     struct sv_ring *r = t->ring;
     uint64_t oldest, lost;
-    t->busy = 1;
-    atomic_signal_fence(memory_order_seq_cst);
     sv_ring_forgot(r, &oldest, &lost);
     while (oldest + r->size < end && oldest < t->head) {
         uint64_t word;
@@ -525,8 +522,6 @@ static void count_overwritten(struct sv_thread *t, uint64_t end)
         lost++;
     }
     sv_ring_forget(r, oldest, lost);
-    atomic_signal_fence(memory_order_seq_cst);
-    t->busy = 0;
 }
 
 /* The newest stay: the limit is the end of the block, whose first record is noted for the reader. */
@@ -542,6 +537,8 @@ static void overwrite(struct sv_thread *t, uint64_t need)
     uint64_t end = (block + 1) * block_bytes;
     if (end < t->head + need + kept)
         end = t->head + need + kept;
+    t->busy = 1; /* until set_limit() is done: a signal handler must not come in between */
+    atomic_signal_fence(memory_order_seq_cst);
     count_overwritten(t, end);
     set_limit(t, end);
 }

@@ -22,7 +22,7 @@ socklen_t sv_stream_parse(const char *out, union sv_stream_address *a)
     }
     const char *colon = strrchr(out + 4, ':');
     char host[64], *end;
-    if (!colon || colon == out + 3 || (size_t)(colon - out - 4) >= sizeof host)
+    if (!colon || (size_t)(colon - out - 4) >= sizeof host)
         return 0;
     memcpy(host, out + 4, (size_t)(colon - out - 4));
     host[colon - out - 4] = '\0';

@@ -1,0 +1,248 @@
+/* The writer of ferrum's files: what is in the file, and how it stays whole. The ways to end are in tests/stress/trace_writer.sh. */
+#include "tests/harness/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stave/trace_writer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct stave_trace_event make_event(const char *name, const char *args)
+{
+    return (struct stave_trace_event){.name = name, .cat = "c", .ts = 5, .dur = 7, .pid = 1, .tid = 2, .args = args};
+}
+
+static size_t open_descriptors(void)
+{
+    size_t n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) != -1;
+    return n;
+}
+
+#define PLAIN "{\"name\":\"n\",\"cat\":\"c\",\"ph\":\"X\",\"ts\":5,\"dur\":7,\"pid\":1,\"tid\":2"
+
+TEST(events_and_their_arguments)
+{
+    static const struct {
+        const char *args, *more; /* what follows the plain event */
+        int status;
+    } rows[] = {{NULL, "}", 0},
+                {"", "}", 0},
+                {"{}", "}", 0},
+                {" { } ", "}", 0},
+                {"{\"k\":[1,{}]}", ",\"args\":{\"k\":[1,{}]}}", 0},
+                {"[1]", "}", -EINVAL},
+                {"{\"k\":}", "}", -EINVAL},
+                {"{\"k\":1}{", "}", -EINVAL},
+                {"1", "}", -EINVAL}};
+    char text[512], expected[512], file[2048] = "[";
+    const char *path = test_scratch("t.json");
+    struct stave_trace_writer *w = stave_trace_writer_open(path);
+    REQUIRE(stave_trace_writer_is_enabled(w));
+    CHECK_STR_EQ(test_read_file(path), "[]");
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        struct stave_trace_event e = make_event("n", rows[i].args);
+        snprintf(expected, sizeof expected, "%s%s", PLAIN, rows[i].more);
+        int n = stave_trace_event_json(&e, text, sizeof text);
+        CHECK_INT_EQ(n, rows[i].status ? rows[i].status : (int)strlen(expected));
+        CHECK_STR_EQ(text, expected);
+        CHECK_INT_EQ(stave_trace_event_json(&e, text, strlen(expected) + 1), n);
+        CHECK_INT_EQ(stave_trace_event_json(&e, text, strlen(expected)), -ENOSPC);
+        CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), rows[i].status);
+        snprintf(file + strlen(file), sizeof file - strlen(file), "%s%s", i ? "," : "", expected);
+        char whole[2100];
+        snprintf(whole, sizeof whole, "%s]", file);
+        CHECK_STR_EQ(test_read_file(path), whole);
+    }
+    CHECK_INT_EQ(stave_trace_writer_flush(w), 0);
+    stave_trace_writer_close(w);
+}
+
+/* Names of every length, with bytes that become six, around where the heap is used. */
+TEST(texts_of_every_length)
+{
+    static char name[4000], json[24000], expected[24000];
+    for (size_t n = 200; n < 800; n++) {
+        CONTEXT("%zu bytes", n);
+        memset(name, 1, n);
+        name[n] = '\0';
+        struct stave_trace_event e = make_event(name, "{\"k\":1}");
+        e.ts = e.dur = UINT64_MAX;
+        e.pid = e.tid = UINT32_MAX;
+        size_t at = (size_t)sprintf(expected, "{\"name\":\"");
+        for (size_t i = 0; i < n; i++)
+            at += (size_t)sprintf(expected + at, "\\u0001");
+        sprintf(expected + at, "\",\"cat\":\"c\",\"ph\":\"X\",\"ts\":%llu,\"dur\":%llu,\"pid\":%u,\"tid\":%u,\"args\":{\"k\":1}}",
+                (unsigned long long)UINT64_MAX, (unsigned long long)UINT64_MAX, UINT32_MAX, UINT32_MAX);
+        int len = stave_trace_event_json(&e, json, sizeof json);
+        if (!CHECK_INT_EQ(len, strlen(expected)) || !CHECK_MEM_EQ(json, expected, (size_t)len))
+            break;
+    }
+    struct stave_trace_event e = make_event(name, NULL);
+    e.name_len = (1 << 26) + 1;
+    CHECK_INT_EQ(stave_trace_event_json(&e, json, sizeof json), -EMSGSIZE);
+    test_alloc_fail(1);
+    e.name_len = 3000;
+    CHECK_INT_EQ(stave_trace_event_json(&e, json, sizeof json), -ENOMEM);
+    test_alloc_fail(0);
+}
+
+/* Arguments alone fill the space to the last byte. */
+TEST(arguments_of_every_length)
+{
+    static char args[4000], json[6000];
+    for (size_t n = 10; n < 3000; n++) {
+        CONTEXT("%zu bytes", n);
+        memset(args, 'x', n);
+        memcpy(args, "{\"k\":\"", 6);
+        memcpy(args + n - 2, "\"}", 3);
+        struct stave_trace_event e = make_event("n", args);
+        int len = stave_trace_event_json(&e, json, sizeof json);
+        if (!CHECK_INT_EQ(len, strlen(PLAIN) + 8 + n + 1) ||
+            !CHECK_MEM_EQ(json + strlen(PLAIN), ",\"args\":", 8) ||
+            !CHECK_MEM_EQ(json + strlen(PLAIN) + 8, args, n))
+            break;
+    }
+}
+
+TEST(writers_of_one_file)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s", test_scratch("t.json"));
+    size_t before = open_descriptors();
+    struct stave_trace_writer *a = stave_trace_writer_open(path), *b = stave_trace_writer_open(path);
+    CHECK(a && a == b);
+    CHECK_UINT_EQ(open_descriptors(), before + 1);
+    struct stat st;
+    bool has_flag = false;
+    for (int fd = 3; fd < 256; fd++)
+        if (fcntl(fd, F_GETFD) == FD_CLOEXEC && fstat(fd, &st) == 0 && st.st_size == 2)
+            has_flag = true; /* programs that are started do not get it */
+    CHECK(has_flag);
+    stave_trace_writer_close(a);
+    CHECK_UINT_EQ(open_descriptors(), before + 1);
+    CHECK_INT_EQ(stave_trace_writer_push(b, "n", "c", 1, 2), 0);
+    stave_trace_writer_close(b);
+    CHECK_UINT_EQ(open_descriptors(), before);
+    CHECK(strstr(test_read_file(path), "\"n\"") != NULL);
+    stave_trace_writer_close(NULL);
+    CHECK(!stave_trace_writer_is_enabled(NULL) && stave_trace_writer_open("") == NULL);
+    CHECK_INT_EQ(stave_trace_writer_push(NULL, "n", "c", 1, 2), 0);
+    CHECK_INT_EQ(stave_trace_writer_flush(NULL), 0);
+}
+
+/* What cannot be opened says so once, and every event fails. */
+TEST(files_that_cannot_be_opened)
+{
+    static char longer[5000];
+    memset(longer, 'x', sizeof longer - 1);
+    const struct {
+        const char *path;
+        int error;
+    } rows[] = {{"/nowhere/at/all.json", ENOENT}, {"/dev/null", ESPIPE}, {longer, ENAMETOOLONG}};
+    int kept = dup(STDERR_FILENO), fd = open("/dev/null", O_WRONLY);
+    dup2(fd, STDERR_FILENO);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        struct stave_trace_writer *w = stave_trace_writer_open(rows[i].path);
+        CHECK(stave_trace_writer_is_enabled(w));
+        CHECK_INT_EQ(stave_trace_writer_push(w, "n", "c", 1, 2), -rows[i].error);
+        CHECK_INT_EQ(stave_trace_writer_flush(w), -rows[i].error);
+        stave_trace_writer_close(w);
+    }
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(fd);
+}
+
+/* A limit of the size: the event that does not fit is missing, one that does comes after it, and the array is closed. */
+TEST(a_file_at_its_limit)
+{
+    char path[300], name[200];
+    snprintf(path, sizeof path, "%s", test_scratch("t.json"));
+    struct stave_trace_writer *w = stave_trace_writer_open(path);
+    struct rlimit usual, small;
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &usual) == 0);
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    struct stave_trace_event e = make_event("n", NULL), large = make_event(name, NULL);
+    small = (struct rlimit){2 * (strlen(PLAIN) + 1) + 3, usual.rlim_max};
+    int kept = dup(STDERR_FILENO), fd = open("/dev/null", O_WRONLY);
+    dup2(fd, STDERR_FILENO);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &large), -EFBIG);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0); /* to the byte */
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), -EFBIG);
+    CHECK_INT_EQ(stave_trace_writer_flush(w), -EFBIG);
+    setrlimit(RLIMIT_FSIZE, &usual);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(fd);
+    CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}," PLAIN "}]");
+    stave_trace_writer_close(w);
+}
+
+TEST(files_that_others_change)
+{
+    char path[300], moved[300];
+    snprintf(path, sizeof path, "%s", test_scratch("t.json"));
+    snprintf(moved, sizeof moved, "%s", test_scratch("moved.json"));
+    struct stave_trace_writer *w = stave_trace_writer_open(path);
+    struct stave_trace_event e = make_event("n", NULL);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    REQUIRE(truncate(path, 0) == 0);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}]");
+    REQUIRE(unlink(path) == 0);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}]");
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    REQUIRE(rename(path, moved) == 0); /* the file keeps its descriptor */
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    CHECK_STR_EQ(test_read_file(moved), "[" PLAIN "}," PLAIN "}," PLAIN "}]");
+    REQUIRE(unlink(moved) == 0);
+    test_write_file(path, "of another program");
+    int kept = dup(STDERR_FILENO), fd = open("/dev/null", O_WRONLY);
+    dup2(fd, STDERR_FILENO);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), -EEXIST);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(fd);
+    CHECK_STR_EQ(test_read_file(path), "of another program");
+    stave_trace_writer_close(w);
+}
+
+TEST(texts_as_json)
+{
+    static char text[3000], to[20000], whole[20000];
+    for (size_t n = 0; n < 1100; n += 7) {
+        CONTEXT("%zu bytes", n);
+        size_t at = 0;
+        whole[at++] = '"';
+        for (size_t i = 0; i < n; i += 2) {
+            memcpy(text + i, "\xc3\xa4", 2); /* pieces end between characters */
+            memcpy(whole + at, "\xc3\xa4", 2);
+            at += 2;
+        }
+        size_t len = (n + 1) / 2 * 2;
+        whole[at++] = '"';
+        memset(to, 'z', sizeof to);
+        CHECK_UINT_EQ(stave_trace_json_text(text, len, to, sizeof to), at);
+        CHECK_MEM_EQ(to, whole, at);
+        CHECK_INT_EQ(to[at], 'z');
+        memset(to, 'z', sizeof to);
+        CHECK_UINT_EQ(stave_trace_json_text(text, len, to, at / 2), at);
+        CHECK_MEM_EQ(to, whole, at / 2);
+        CHECK_INT_EQ(to[at / 2], 'z');
+    }
+    CHECK_UINT_EQ(stave_trace_json_text("\1\"", 2, to, sizeof to), 10);
+    CHECK_MEM_EQ(to, "\"\\u0001\\\"\"", 10);
+}
