@@ -608,22 +608,6 @@ TEST(what_was_finished_since_is_kept_under_a_number)
     CHECK(!is_there(in_scratch("k.2.json.gz")));
 }
 
-TEST(a_job_begins_with_its_process_group)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
-            job = sv_process_job_start_ns();
-    CHECK(job > 0 && job <= now_ns + 1000000000);
-    pid_t child = fork();
-    if (child == 0) { /* a job of its own, which began later */
-        setpgid(0, 0);
-        _exit(sv_process_job_start_ns() >= job ? 0 : 1);
-    }
-    int status = -1;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-}
-
 /* The C library's, but somebody makes a file just before: the moment that no look at the names before it can know of. */
 static const char *intruder; /* NULL: nobody */
 

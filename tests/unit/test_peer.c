@@ -5,13 +5,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,30 +83,20 @@ TEST(the_kernel_knows_whose_a_connection_is)
     check_mapped();
 }
 
-/* socket(AF_NETLINK, …) fails from here on. */
-static bool forbid_netlink(void)
+static void check_lists(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog all = {sizeof code / sizeof *code, code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0;
-}
-
-TEST(the_lists_of_sockets_say_the_same)
-{
-    if (access("/proc/net/tcp", R_OK) != 0 || !forbid_netlink())
-        SKIP("no /proc/net/tcp, or no filters of system calls here");
+    if (!test_refuse_call(SYS_socket, 0, AF_NETLINK, EPERM))
+        SKIP("no filters of system calls here");
     CHECK(socket(AF_NETLINK, SOCK_DGRAM, 0) < 0);
     check_family(AF_INET);
     check_family(AF_INET6);
     check_mapped();
+}
+
+TEST(the_lists_of_sockets_say_the_same)
+{
+    if (access("/proc/net/tcp", R_OK) != 0 || !test_in_child(check_lists))
+        SKIP("no /proc/net/tcp, or no filters of system calls here");
 }
 
 TEST(a_peer_of_a_unix_socket_has_credentials)
