@@ -11,7 +11,8 @@
 
 TEST(a_descriptor_is_its_file)
 {
-    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), file = open(test_scratch("f"), O_RDWR | O_CREAT, 0600);
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC),
+        file = open(test_scratch("f"), O_RDWR | O_CREAT, 0600);
     struct sv_file_id of_zero = sv_file_id_of(zero), of_file = sv_file_id_of(file);
     struct stat st;
     REQUIRE(fstat(file, &st) == 0);
