@@ -92,7 +92,7 @@ TEST(folders_have_a_depth)
     make_base();
     snprintf(path, sizeof path, "%s", base);
     for (int i = 1; i <= SV_FOLDERS_MAX; i++) {
-        strcat(path, "/d");
+        snprintf(path + strlen(path), sizeof path - strlen(path), "/d");
         REQUIRE(mkdir(path, 0700) == 0);
         char file[1100];
         snprintf(file, sizeof file, "%s/f", path);

@@ -172,6 +172,19 @@ TEST(large_answers_are_packed_if_the_page_is_far)
     sv_web_close(w);
 }
 
+/* The text with the port for each %; how long it is. */
+static size_t put_port(char *to, const char *text, unsigned port)
+{
+    char *at = to;
+    for (; *text; text++) {
+        if (*text == '%')
+            at += snprintf(at, 8, "%u", port);
+        else
+            *at++ = *text;
+    }
+    return (size_t)(at - to);
+}
+
 TEST(only_this_machines_pages_with_the_token)
 {
     struct sv_web *w = open_web(NULL);
@@ -196,15 +209,13 @@ TEST(only_this_machines_pages_with_the_token)
         {"example.org:%", "http://example.org:%", 403},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-        char headers[400] = "Host: ";
-        for (const char *c = rows[i].host; *c; c++)
-            snprintf(headers + strlen(headers), 40, *c == '%' ? "%u" : "%c",
-                     *c == '%' ? port : (unsigned)*c);
-        strcat(headers, rows[i].origin ? "\r\nOrigin: " : "");
-        for (const char *c = rows[i].origin ? rows[i].origin : ""; *c; c++)
-            snprintf(headers + strlen(headers), 40, *c == '%' ? "%u" : "%c",
-                     *c == '%' ? port : (unsigned)*c);
-        strcat(headers, "\r\n");
+        char headers[400];
+        size_t n = (size_t)snprintf(headers, sizeof headers, "Host: ");
+        n += put_port(headers + n, rows[i].host, port);
+        n +=
+            (size_t)snprintf(headers + n, sizeof headers - n, rows[i].origin ? "\r\nOrigin: " : "");
+        n += rows[i].origin ? put_port(headers + n, rows[i].origin, port) : 0;
+        snprintf(headers + n, sizeof headers - n, "\r\n");
         CONTEXT("%s", headers);
         CHECK_UINT_EQ(status_of(ask(w, "GET /a", headers, "")), rows[i].status);
     }
