@@ -12,7 +12,9 @@
 /* The C library's, but the machine can have another name, or none that can be known (""). */
 static const char *pretended;
 
-int gethostname(char *to, size_t size)
+int own_gethostname(char *to, size_t size) __asm__("gethostname");
+
+int own_gethostname(char *to, size_t size)
 {
     struct utsname u;
     uname(&u);
