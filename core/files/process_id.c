@@ -131,20 +131,6 @@ bool sv_pids_text(char to[static SV_PIDS_TEXT])
     return id != 0;
 }
 
-/* "monotonic  SECONDS  NANOSECONDS" and the same for boottime. */
-static bool parse_offset(const char *text, const char *clock, int64_t *ns)
-{
-    const char *line = strstr(text, clock);
-    char *end;
-    if (!line)
-        return false;
-    long long s = strtoll(line + strlen(clock), &end, 10), rest = strtoll(end, &end, 10);
-    if (s > INT32_MAX || s < INT32_MIN || rest < 0 || rest >= 1000000000)
-        return false;
-    *ns = (int64_t)s * 1000000000 + rest;
-    return true;
-}
-
 /* Its number; 0: the initial one, where clocks are the machine's, or a kernel without such namespaces. */
 static uint64_t time_namespace(void)
 {
@@ -158,9 +144,14 @@ static bool read_offsets(uint64_t own, int64_t *mono_ns, int64_t *boot_ns)
 {
     char text[256];
     struct stat below;
-    return stat("/proc/self/ns/time_for_children", &below) == 0 && below.st_ino == own &&
-           read_text("/proc/self/timens_offsets", text, sizeof text) &&
-           parse_offset(text, "monotonic", mono_ns) && parse_offset(text, "boottime", boot_ns);
+    long long mono[2], boot[2]; /* seconds and nanoseconds */
+    bool is_seen = stat("/proc/self/ns/time_for_children", &below) == 0 && below.st_ino == own &&
+                   read_text("/proc/self/timens_offsets", text, sizeof text) &&
+                   sscanf(text, "monotonic %lld %lld boottime %lld %lld", &mono[0], &mono[1],
+                          &boot[0], &boot[1]) == 4;
+    *mono_ns = is_seen ? (int64_t)mono[0] * 1000000000 + mono[1] : 0;
+    *boot_ns = is_seen ? (int64_t)boot[0] * 1000000000 + boot[1] : 0;
+    return is_seen;
 }
 
 bool sv_times_offsets(int64_t *mono_ns, int64_t *boot_ns)

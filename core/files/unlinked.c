@@ -20,8 +20,8 @@ const char *sv_temporary_dir(void)
 int sv_open_unlinked(const char *dir)
 {
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL))
-        return fd;
+    if (fd >= 0)
+        return fd; /* else the file system or the kernel may not know it, or the folder cannot be used */
     char path[4096];
     size_t len = strlen(dir);
     static const char tail[] = "/stave-XXXXXX";

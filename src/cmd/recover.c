@@ -122,14 +122,6 @@ static int take_name(const char *wanted, char *to, size_t size, struct sv_err *e
     return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no unused file name found", wanted);
 }
 
-/* Unless it has been replaced. */
-static void give_name_back(const char *path, const struct stat *ours)
-{
-    struct stat st;
-    if (lstat(path, &st) == 0 && st.st_ino == ours->st_ino && st.st_dev == ours->st_dev)
-        unlink(path);
-}
-
 /* A pipe or a device: there is nothing to overwrite. */
 static bool is_stream(const char *path)
 {
@@ -148,14 +140,14 @@ static int join_taken(struct sv_leftover *o, const struct sv_output_choice *out,
     if (setjmp(jump) != 0) {
         sv_no_memory = outer;
         if (is_known)
-            give_name_back(out->path, &ours);
+            sv_trusted_remove(out->path, ours.st_dev, ours.st_ino); /* unless it was replaced */
         sv_out_of_memory(0);
     }
     sv_no_memory = &jump;
     int code = sv_recover_join(o, out, found, err);
     sv_no_memory = outer;
     if (code < 0 && is_known)
-        give_name_back(out->path, &ours);
+        sv_trusted_remove(out->path, ours.st_dev, ours.st_ino);
     return code;
 }
 

@@ -28,6 +28,7 @@
 #define FILES_MAX   32u
 #define BYTES_MAX   ((uint64_t)20 << 30)
 #define SAMPLES     64u
+#define NAME_SIZE   64u /* of a buffer for the name of an index */
 #define SAMPLE_SIZE 4096u
 
 /* ---- the file ---- */
@@ -89,9 +90,9 @@ static int open_folder(bool is_made)
     return folder;
 }
 
-static void name_index(char to[64], const struct sv_kept_key *key)
+static void name_index(char to[NAME_SIZE], const struct sv_kept_key *key)
 {
-    snprintf(to, 64, "%016llx" SUFFIX, (unsigned long long)key->name);
+    snprintf(to, NAME_SIZE, "%016llx" SUFFIX, (unsigned long long)key->name);
 }
 
 static bool is_ours(const char *name, const char *suffix)
@@ -125,7 +126,7 @@ static bool stat_key(int fd, const char *from, struct sv_kept_key *key)
 
 static bool has_index(const struct sv_kept_key *key)
 {
-    char name[64];
+    char name[NAME_SIZE];
     struct stat st;
     int folder = open_folder(false);
     if (folder < 0)
@@ -189,7 +190,7 @@ static struct sv_trace *open_image(int fd, const struct sv_kept_key *key, unsign
 struct sv_trace *sv_kept_open(const struct sv_kept_key *key, unsigned how, struct sv_dict **dict,
                               struct sv_report *report, const struct sv_format **format)
 {
-    char name[64];
+    char name[NAME_SIZE];
     int folder = key->is_known ? open_folder(false) : -1;
     if (folder < 0)
         return NULL;
@@ -210,7 +211,7 @@ struct sv_trace *sv_kept_open(const struct sv_kept_key *key, unsigned how, struc
 
 void sv_kept_remove(const struct sv_kept_key *key)
 {
-    char name[64];
+    char name[NAME_SIZE];
     int folder = open_folder(false);
     name_index(name, key);
     if (folder < 0)
@@ -222,7 +223,7 @@ void sv_kept_remove(const struct sv_kept_key *key)
 /* ---- making room ---- */
 
 struct old {
-    char name[64];
+    char name[NAME_SIZE];
     struct timespec used;
     uint64_t bytes;
 };
@@ -336,14 +337,14 @@ struct sv_image_writer *sv_kept_begin(const struct sv_trace *t, const struct sv_
 }
 
 /* A new file of a name that nobody else has, locked while this program lives. */
-static int open_part(int folder, char name[64])
+static int open_part(int folder, char name[NAME_SIZE])
 {
     struct timespec now;
     for (unsigned i = 0; i < 100; i++) {
         clock_gettime(CLOCK_REALTIME, &now);
         uint64_t h = combine(combine(combine((uint64_t)getpid(), i), (uint64_t)now.tv_sec),
                              (uint64_t)now.tv_nsec);
-        snprintf(name, 64, "%016llx" PART, (unsigned long long)h);
+        snprintf(name, NAME_SIZE, "%016llx" PART, (unsigned long long)h);
         int fd = sv_trusted_file(folder, name, O_RDWR | O_CREAT | O_EXCL, SV_TRUST_PRIVATE, 0600);
         if (fd >= 0)
             (void)flock(fd, LOCK_EX | LOCK_NB);
@@ -356,7 +357,7 @@ static int open_part(int folder, char name[64])
 static int write_index(struct sv_image_writer *w, int folder, const struct sv_kept_key *key,
                        bool (*stop)(void *), void *ctx, struct sv_err *err)
 {
-    char part[64], name[64];
+    char part[NAME_SIZE], name[NAME_SIZE];
     name_index(name, key);
     if (!make_room(folder, name, sv_image_size(w)))
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,

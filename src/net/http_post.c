@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD_MAX = 16384, BODY_MAX = 65536 };
+enum { HEAD_MAX = 16384, BODY_MAX = 65536, ANSWER_MAX = HEAD_MAX + BODY_MAX };
 
 /* ---- where ---- */
 
@@ -217,7 +217,7 @@ static bool take_answer(struct sv_buf *all, struct sv_http_reply *reply)
     if (after && isdigit((unsigned char)*after))
         reply->retry_after_s = (unsigned)strtoul(after, NULL, 10);
     const char *coding = header(text, text + body - 2, "Transfer-Encoding");
-    size_t n = all->len - body;
+    size_t n = all->len - body < BODY_MAX ? all->len - body : BODY_MAX;
     sv_buf_add(&reply->body, all->data + body, has_length && length < n ? (size_t)length : n);
     if (coding && strncasecmp(coding, "chunked", 7) == 0)
         join_chunks(&reply->body);
@@ -233,9 +233,10 @@ static int receive(int fd, int64_t until_ms, struct sv_http_reply *reply, struct
     bool has_length;
     ssize_t got = 1;
     int code = 0;
-    sv_buf_init(&all, HEAD_MAX + BODY_MAX);
-    while (got > 0 && !all.failed && !is_whole(&all, &body, &length, &has_length)) {
-        got = recv(fd, piece, sizeof piece, 0);
+    sv_buf_init(&all, ANSWER_MAX + 1); /* and the end of a string */
+    for (size_t left; got > 0 && (left = ANSWER_MAX - all.len) > 0 &&
+                      !is_whole(&all, &body, &length, &has_length);) {
+        got = recv(fd, piece, left < sizeof piece ? left : sizeof piece, 0);
         if (got < 0 && (errno == EINTR || (errno == EAGAIN && wait_for(fd, POLLIN, until_ms))))
             got = 1;
         else if (got > 0)
@@ -257,7 +258,7 @@ int sv_http_post(const struct sv_http_target *t, const char *type, const char *h
     char head[8192];
     int64_t until = now_ms() + limit_ms;
     *reply = (struct sv_http_reply){0};
-    sv_buf_init(&reply->body, BODY_MAX);
+    sv_buf_init(&reply->body, BODY_MAX + 1);
     int n = snprintf(head, sizeof head,
                      "POST %s HTTP/1.1\r\nHost: %s:%s\r\nContent-Type: %s\r\nContent-Length: "
                      "%zu\r\nUser-Agent: stave\r\nConnection: close\r\n%s\r\n",

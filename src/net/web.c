@@ -166,7 +166,6 @@ static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
 {
     struct MHD_Response *r;
     bool is_packed = false;
-    unsigned status = a->status ? a->status : 200;
     if (a->fixed) {
         sv_buf_fini(&a->body);
         r = MHD_create_response_from_buffer(a->fixed_len, (void *)(uintptr_t)a->fixed,
@@ -174,7 +173,6 @@ static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
     } else {
         if (a->body.failed)
             sv_web_error(a, 413, "the answer is too large: ask for less");
-        status = a->status ? a->status : 200;
         is_packed = a->body.len > SMALL && takes_gzip(c) && compress_body(&a->body);
         r = MHD_create_response_from_buffer(a->body.len, a->body.data, MHD_RESPMEM_MUST_FREE);
         if (!r)
@@ -182,6 +180,7 @@ static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
     }
     if (!r)
         return MHD_NO;
+    unsigned status = a->status ? a->status : 200;
     add_headers(w, r, a->type);
     if (is_packed)
         MHD_add_response_header(r, "Content-Encoding", "gzip");

@@ -12,12 +12,16 @@
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,6 +139,46 @@ bool test_mem_eq(const void *a, const void *b, size_t size, const char *ta, cons
         }
     }
     return true;
+}
+
+/* ---- what cannot be undone ---- */
+
+bool test_in_child(void (*run)(void))
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        now.failures = 0;
+        if (setjmp(now.leave) == 0)
+            run();
+        fflush(stdout);
+        _exit(now.failures ? 1 : now.skipped ? EXIT_SKIP : 0);
+    }
+    REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+    bool is_skipped = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIP;
+    if (status != 0 && !is_skipped)
+        report(__FILE__, __LINE__, "the child failed (status 0x%x)", (unsigned)status);
+    return !is_skipped;
+}
+
+bool test_refuse_call(int number, unsigned argument, uint32_t bits, int error)
+{
+    uint32_t at = (uint32_t)(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
+    if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+        at += sizeof(uint32_t);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, bits, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((uint32_t)error & SECCOMP_RET_DATA)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog all = {TEST_COUNT(code), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0;
 }
 
 /* ---- paths ---- */

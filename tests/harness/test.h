@@ -90,6 +90,14 @@ const char *test_read_file(const char *path);
 void test_alloc_fail(unsigned k);
 bool test_alloc_failed(void);
 
+/* Runs it in a child, whose failed checks fail this test: for what cannot be undone, such as a limit, another
+ * user or a namespace. False: the child ended by SKIP. */
+bool test_in_child(void (*run)(void));
+
+/* From now on a system call fails with `error` in this process if all bits of `bits` are set in its argument (0: always).
+ * False: not possible here. */
+bool test_refuse_call(int number, unsigned argument, uint32_t bits, int error);
+
 /* Every clock reads these times, one after the other (the last one for ever); NULL: the real clocks again. */
 void test_clock_script(const int64_t *times_ns, size_t n);
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -111,10 +112,17 @@ TEST(damaged_markers_are_refused)
         {"pid", "pid 99999999999"},
         {"pid", "pid 12x"},
         {"pid", NULL},
+        {"pid", "pid 2147483648"},
+        {"kind", NULL},
+        {"start", NULL},
+        {"pid-namespace", NULL},
         {"start", "start"},
         {"start", "start 18446744073709551616"},
         {"boot", "boot 12"},
         {"boot", "boot 12ab00ff-0506-0708-090a-0b0c0d0e0f1g"},
+        {"boot", "boot 12AB00FF-0506-0708-090A-0B0C0D0E0F10"},
+        {"boot", "boot 12ab00ff05060708090a0b0c0d0e0f10"},
+        {"boot", "boot 12ab00ff-0506-0708-090a-0b0c0d0e0f100"},
         {"boot", NULL},
         {"machine", NULL},
         {"kind", "kind king"},
@@ -123,6 +131,9 @@ TEST(damaged_markers_are_refused)
         {"session", "session relative/path"},
         {"command", "command a\npid 4"},
         {"whole", "whole 1e3"},
+        {"whole", "whole 18446744073709551615"},
+        {"found", "found 1 2 3 4 5x"},
+        {"found", "found 1,2,3,4,5"},
         {"stave-claim", "stave-claim 2"},
         {"segment", "segment 4294967296"},
     };
@@ -185,6 +196,108 @@ TEST(a_command_cannot_speak_to_the_terminal)
     CHECK_STR_EQ(c.command, "a?[31mb????\xc3\xa9");
     CHECK(!c.found.is_known);
     CHECK_UINT_EQ(c.whole_bytes, SV_CLAIM_UNKNOWN);
+}
+
+TEST(every_value_reads_back)
+{
+    const char *out = in_scratch("t.pftrace");
+    struct sv_claim c = {.fd = -1}, back;
+    char text[SV_CLAIM_BYTES_MAX];
+    REQUIRE(sv_claim_names(&c, out, 0));
+    c.kind = SV_CLAIM_RECORDER;
+    c.holder = (struct sv_process_id){
+        .pid = INT32_MAX, .start_ticks = UINT64_MAX, .pid_namespace = UINT64_MAX - 1};
+    for (int i = 0; i < SV_BOOT_ID_BYTES; i++) {
+        c.holder.boot[i] = (uint8_t)(i * 17 + 1);
+        c.holder.machine[i] = (uint8_t)(255 - i);
+    }
+    c.whole_bytes = UINT64_MAX - 1;
+    c.segment = UINT32_MAX;
+    c.found = (struct sv_claim_found){true, true, 11, 12, 13, 14, 15};
+    int n = sv_claim_text(&c, text, sizeof text);
+    REQUIRE(n > 0 && (size_t)n == strlen(text));
+    char exact[SV_CLAIM_BYTES_MAX];
+    CHECK_INT_EQ(sv_claim_text(&c, exact, (size_t)n + 1), n);
+    CHECK_INT_EQ(sv_claim_text(&c, exact, (size_t)n), -1);
+    REQUIRE(sv_claim_names(&back, out, 0) && sv_claim_parse(&back, text, (size_t)n));
+    CHECK_INT_EQ(back.kind, SV_CLAIM_RECORDER);
+    CHECK(sv_process_id_equal(&back.holder, &c.holder));
+    CHECK_MEM_EQ(back.holder.machine, c.holder.machine, sizeof c.holder.machine);
+    CHECK_UINT_EQ(back.whole_bytes, UINT64_MAX - 1);
+    CHECK_UINT_EQ(back.segment, UINT32_MAX);
+    CHECK(back.found.is_known && back.found.exists);
+    CHECK_UINT_EQ(back.found.device, 11);
+    CHECK_UINT_EQ(back.found.inode, 12);
+    CHECK_UINT_EQ(back.found.size, 13);
+    CHECK_INT_EQ(back.found.changed_s, 14);
+    CHECK_INT_EQ(back.found.changed_ns, 15);
+}
+
+TEST(the_command_is_one_line)
+{
+    int ready[2];
+    char command[256], byte;
+    sv_claim_command_of(UINT32_MAX, command, sizeof command);
+    CHECK_STR_EQ(command, "");
+    REQUIRE(pipe2(ready, O_CLOEXEC) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("sleep", "sl\neep", "100", "1\t2", (char *)NULL);
+        _exit(127);
+    }
+    close(ready[1]);
+    CHECK_INT_EQ(read(ready[0], &byte, 1), 0); /* it has become that program */
+    sv_claim_command_of((uint32_t)child, command, sizeof command);
+    CHECK_STR_EQ(command, "sl?eep 100 1?2");
+    sv_claim_command_of((uint32_t)child, command, 9);
+    CHECK_STR_EQ(command, "sl?eep 1");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+}
+
+TEST(names_that_just_fit)
+{
+    char out[SV_CLAIM_PATH_MAX + 1];
+    struct sv_claim c;
+    size_t most = SV_CLAIM_PATH_MAX - 1 - strlen(SV_CLAIM_SUFFIX);
+    memset(out, 'n', sizeof out);
+    out[most] = '\0';
+    CHECK(sv_claim_names(&c, out, 0) && strlen(c.marker) == SV_CLAIM_PATH_MAX - 1);
+    CHECK(!sv_claim_names(&c, out, 7));
+    out[most - 2] = '\0';
+    CHECK(sv_claim_names(&c, out, 7) && strcmp(c.marker + most - 2, ".session.7") == 0);
+    CHECK_STR_EQ(c.part + most - 2, ".part.7");
+    out[most - 2] = 'n';
+    out[most] = 'n';
+    out[most + 1] = '\0';
+    CHECK(!sv_claim_names(&c, out, 0));
+    CHECK_INT_EQ(sv_claim_read(out, &c), SV_CLAIM_NONE);
+}
+
+TEST(the_session_is_set_only_by_the_holder)
+{
+    const char *out = in_scratch("t.pftrace");
+    struct sv_claim c, back;
+    struct sv_err err = {0};
+    char name[SV_CLAIM_PATH_MAX + 1];
+    memset(name, 's', sizeof name);
+    name[0] = '/';
+    name[SV_CLAIM_PATH_MAX] = '\0';
+    struct sv_claim_wish wish = {.kind = SV_CLAIM_PROGRAM, .session = name};
+    CHECK_INT_EQ(sv_claim_take(&c, out, &wish, &err), SV_EUSAGE);
+    REQUIRE(sv_claim_take(&c, out, &(struct sv_claim_wish){0}, &err) == 0);
+    CHECK_INT_EQ(sv_claim_set_session(&c, name, &err), SV_EUSAGE);
+    CHECK_STR_EQ(c.session, "");
+    name[SV_CLAIM_PATH_MAX - 1] = '\0';
+    CHECK_INT_EQ(sv_claim_set_session(&c, name, &err), 0);
+    CHECK_INT_EQ(c.fd, -1); /* who does not journal keeps nothing open */
+    CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_THERE);
+    CHECK_STR_EQ(back.session, name);
+    unlink(c.marker);
+    err = (struct sv_err){0};
+    CHECK_INT_EQ(sv_claim_set_session(&c, "/other", &err), SV_EHELD);
+    CHECK(!is_there(c.marker));
 }
 
 /* ---- one holder ---- */
@@ -558,6 +671,7 @@ TEST(only_what_was_there_is_replaced)
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
     test_write_file(c.part, "new");
     REQUIRE(sv_claim_settle(&c, &err) == 0); /* an older file: replaced */
+    CHECK(c.has_replaced);
     CHECK_STR_EQ(c.out, out);
     CHECK_STR_EQ(test_read_file(out), "new");
     CHECK(!is_there(c.marker) && !is_there(c.part));
@@ -608,22 +722,6 @@ TEST(what_was_finished_since_is_kept_under_a_number)
     CHECK(!is_there(in_scratch("k.2.json.gz")));
 }
 
-TEST(a_job_begins_with_its_process_group)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
-            job = sv_process_job_start_ns();
-    CHECK(job > 0 && job <= now_ns + 1000000000);
-    pid_t child = fork();
-    if (child == 0) { /* a job of its own, which began later */
-        setpgid(0, 0);
-        _exit(sv_process_job_start_ns() >= job ? 0 : 1);
-    }
-    int status = -1;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-}
-
 /* The C library's, but somebody makes a file just before: the moment that no look at the names before it can know of. */
 static const char *intruder; /* NULL: nobody */
 
@@ -660,6 +758,148 @@ TEST(what_comes_at_the_last_moment_is_not_replaced)
     CHECK_STR_EQ(test_read_file(out), "theirs");
     CHECK_STR_EQ(c.out, numbered);
     CHECK_STR_EQ(test_read_file(numbered), "ours");
+}
+
+/* ---- file systems without some of the calls ---- */
+
+/* The C library's, but what waits for somebody else sees this happen. */
+static const char *second_name; /* removed at the second wait */
+static int lock_fd = -1;        /* released at the third */
+static unsigned n_waits;
+
+int nanosleep(const struct timespec *t, struct timespec *left)
+{
+    n_waits++;
+    if (n_waits == 2 && second_name)
+        unlink(second_name);
+    if (n_waits == 3 && lock_fd >= 0)
+        flock(lock_fd, LOCK_UN);
+    errno = second_name || lock_fd >= 0 ? 0 : clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
+    return errno ? -1 : 0;
+}
+
+static void try_all_ways(void)
+{
+    test_run_a_second_one_is_refused_and_hears_who();
+    unlink(in_scratch("t.pftrace"));
+    test_run_what_a_killed_one_left_is_moved_aside_newest_last();
+    test_run_only_what_was_there_is_replaced();
+    test_run_what_was_finished_since_is_kept_under_a_number();
+    test_run_what_comes_at_the_last_moment_is_not_replaced();
+}
+
+static int refused_with;
+
+static void without_renameat2(void)
+{
+    if (!test_refuse_call(SYS_renameat2, 4, RENAME_NOREPLACE, refused_with))
+        SKIP("no filters of system calls here");
+    try_all_ways();
+}
+
+#ifdef SYS_link
+static void without_link(void)
+{
+    if (!test_refuse_call(SYS_renameat2, 4, RENAME_NOREPLACE, EINVAL) ||
+        !test_refuse_call(SYS_link, 0, 0, refused_with))
+        SKIP("no filters of system calls here");
+    try_all_ways();
+}
+#endif
+
+static void check_in_child(void (*run)(void), const char *name)
+{
+    char folder[600];
+    snprintf(folder, sizeof folder, "rm -rf %s && mkdir %s", in_scratch(""), in_scratch(""));
+    CONTEXT("%s, error %d", name, refused_with);
+    if (!test_in_child(run))
+        SKIP("no filters of system calls here");
+    REQUIRE(system(folder) == 0);
+}
+
+TEST(renaming_without_replacing_has_three_ways)
+{
+    static const int errors[] = {EINVAL, ENOSYS}, of_link[] = {EPERM, EOPNOTSUPP, ENOSYS};
+    for (size_t i = 0; i < TEST_COUNT(errors); i++) {
+        refused_with = errors[i];
+        check_in_child(without_renameat2, "no renameat2");
+    }
+#ifdef SYS_link
+    for (size_t i = 0; i < TEST_COUNT(of_link); i++) {
+        refused_with = of_link[i];
+        check_in_child(without_link, "no link");
+    }
+#else
+    (void)of_link;
+#endif
+}
+
+/* Where markers are made by link(), they have two names for a moment. */
+TEST(a_marker_that_is_being_made_is_awaited)
+{
+    const char *out = in_scratch("t.pftrace");
+    struct sv_claim c, back;
+    struct sv_err err = {0};
+    REQUIRE(sv_claim_take(&c, out, &(struct sv_claim_wish){0}, &err) == 0);
+    second_name = in_scratch("second");
+    n_waits = 0;
+    REQUIRE(link(c.marker, second_name) == 0);
+    CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_THERE);
+    CHECK_UINT_EQ(n_waits, 2);
+    n_waits = 3; /* it stays: not for ever */
+    REQUIRE(link(c.marker, second_name) == 0);
+    CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_FOREIGN);
+    CHECK_UINT_EQ(n_waits, 3 + 20);
+    unlink(second_name);
+    chmod(c.marker, 0620); /* nobody makes it: no wait */
+    CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_FOREIGN);
+    CHECK_UINT_EQ(n_waits, 3 + 20);
+    second_name = NULL;
+}
+
+TEST(whoever_moves_a_stale_claim_is_awaited)
+{
+    const char *out = in_scratch("t.pftrace");
+    struct sv_claim c;
+    struct sv_err err = {0};
+    leave_behind(out, NULL, "left");
+    REQUIRE(sv_claim_read(out, &c) == SV_CLAIM_THERE);
+    lock_fd = open(c.marker, O_RDWR | O_CLOEXEC);
+    REQUIRE(lock_fd >= 0 && flock(lock_fd, LOCK_EX) == 0);
+    n_waits = 3; /* for ever */
+    CHECK_INT_EQ(sv_claim_take(&c, out, &recorder, &err), SV_EHELD);
+    CHECK_STR_EQ(err.msg, "other processes keep claiming it");
+    CHECK(n_waits > 100);
+    CHECK_STR_EQ(test_read_file(c.part), "left");
+    n_waits = 0; /* for a moment */
+    CHECK_INT_EQ(sv_claim_take(&c, out, &recorder, &err), 0);
+    CHECK(c.has_left && n_waits == 3);
+    sv_claim_release(&c);
+    close(lock_fd);
+    lock_fd = -1;
+}
+
+TEST(an_empty_growing_file_counts_as_nothing)
+{
+    const char *out = in_scratch("t.pftrace");
+    struct sv_claim c;
+    struct sv_err err = {0};
+    char path[600];
+    snprintf(path, sizeof path, "%s.part", out);
+    test_write_file(path, "");
+    REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
+    CHECK(!c.has_left && !is_there(path));
+    snprintf(path, sizeof path, "%s.part.1", out);
+    CHECK(!is_there(path));
+    sv_claim_release(&c);
+    test_write_file(c.part, "x");
+    REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
+    CHECK(c.has_left && is_there(path));
+    REQUIRE(mkfifo(c.part, 0600) == 0); /* somebody else's hand */
+    CHECK_INT_EQ(sv_claim_settle(&c, &err), SV_EIO);
+    CHECK(strstr(err.msg, "has been replaced by another file") != NULL);
+    CHECK(is_there(c.marker) && !is_there(out));
+    sv_claim_release(&c);
 }
 
 /* The rule holds for a later recovery, too. */

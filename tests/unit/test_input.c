@@ -145,6 +145,10 @@ TEST(trailing_bytes_are_noted_zeros_are_not)
             sv_input_report(in, &r);
             CHECK_UINT_EQ(sv_report_count(&r, SV_NOTE), rows[i].noted);
             CHECK_UINT_EQ(sv_report_count(&r, SV_DAMAGE), 0);
+            if (rows[i].noted) {
+                CHECK_UINT_EQ(r.rows[0].count, 1);
+                CHECK_INT_EQ(r.rows[0].first_pos, 5);
+            }
             sv_report_fini(&r);
             sv_input_close(in);
             sv_buf_fini(&stored);
@@ -178,6 +182,7 @@ TEST(cut_streams_keep_what_came_before)
             sv_input_report(in, &r);
             CHECK_UINT_EQ(sv_report_count(&r, SV_DAMAGE), 1);
             CHECK_INT_EQ(r.rows[0].first_pos, (int64_t)got.len);
+            CHECK_UINT_EQ(r.rows[0].count, 1);
             sv_report_fini(&r);
             sv_input_close(in);
             sv_buf_fini(&got);
@@ -293,7 +298,7 @@ static void feed(int fd, const struct sv_buf *text)
 {
     for (size_t done = 0;
          done < text->len;) { /* odd pieces, the first one shorter than a magic number */
-        size_t n = done == 0 ? 2 : text->len - done < 7001 ? text->len - done : 7001;
+        size_t n = done == 0 ? 2 : text->len - done < 4001 ? text->len - done : 4001;
         if (write(fd, text->data + done, n) != (ssize_t)n)
             _exit(1);
         done += n;
@@ -313,7 +318,7 @@ TEST(standard_input_is_a_pipe)
         sv_buf_init(&got, SIZE_MAX);
         pack(&stored, text.data, text.len, forms[f]);
         int fds[2];
-        REQUIRE(pipe(fds) == 0);
+        REQUIRE(pipe2(fds, O_DIRECT) == 0); /* each write is read by itself */
         pid_t child = fork();
         if (child == 0) {
             close(fds[0]);
@@ -334,5 +339,187 @@ TEST(standard_input_is_a_pipe)
         sv_buf_fini(&text);
         sv_buf_fini(&stored);
         sv_buf_fini(&got);
+    }
+}
+
+/* ---- parts, blocks, and others' decoders ---- */
+
+TEST(a_part_of_a_file_is_read_like_a_file)
+{
+    for (size_t f = 0; f < TEST_COUNT(forms); f++) {
+        struct sv_err err = {0};
+        struct sv_input *in;
+        struct sv_buf text, stored, got;
+        CONTEXT("form %zu", f);
+        make_text(&text, 100000);
+        sv_buf_init(&stored, SIZE_MAX);
+        sv_buf_init(&got, SIZE_MAX);
+        sv_buf_add(&stored, "before", 6);
+        pack(&stored, text.data, text.len, forms[f]);
+        struct sv_piece part = {6, stored.len - 6};
+        sv_buf_add(&stored, "behind", 6);
+        int fd = open(test_scratch("file"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        REQUIRE(fd >= 0 && write(fd, stored.data, stored.len) == (ssize_t)stored.len);
+        sv_input_open_part(fd, &part, "part", &in);
+        CHECK_UINT_EQ(in->size_bytes, part.bytes);
+        CHECK_INT_EQ(drain(in, 333, &got, &err), 0);
+        CHECK(got.len == text.len && memcmp(got.data, text.data, got.len) == 0);
+        CHECK(!in->has_trailing && !in->truncated);
+        CHECK_UINT_EQ(sv_input_read_bytes(in), part.bytes);
+        uint8_t byte;
+        CHECK_INT_EQ(sv_input_read_at(in, 0, &byte, 1), 0); /* not to be had in this way */
+        sv_input_close(in);
+        CHECK(fcntl(fd, F_GETFD) >= 0); /* borrowed */
+        close(fd);
+        sv_buf_fini(&text);
+        sv_buf_fini(&stored);
+        sv_buf_fini(&got);
+    }
+}
+
+TEST(any_place_can_be_read)
+{
+    struct sv_err err = {0};
+    struct sv_input *in;
+    char got[8];
+    const char *path = test_scratch("file");
+    test_write_file(path, "0123456789");
+    for (int is_memory = 0; is_memory < 2; is_memory++) {
+        CONTEXT("memory %d", is_memory);
+        REQUIRE((is_memory ? sv_input_open_memory("0123456789", 10, "m", &in, &err)
+                           : sv_input_open(path, &in, &err)) == SV_OK);
+        memset(got, 0, sizeof got);
+        CHECK_INT_EQ(sv_input_read_at(in, 3, (uint8_t *)got, 4), 4);
+        CHECK_STR_EQ(got, "3456");
+        memset(got, 0, sizeof got);
+        CHECK_INT_EQ(sv_input_read_at(in, 8, (uint8_t *)got, 7), 2);
+        CHECK_STR_EQ(got, "89");
+        CHECK_INT_EQ(sv_input_read_at(in, 9, (uint8_t *)got, 7), 1);
+        CHECK_INT_EQ(sv_input_read_at(in, 10, (uint8_t *)got, 7), 0);
+        CHECK_INT_EQ(sv_input_read_at(in, UINT64_MAX, (uint8_t *)got, 7), 0);
+        sv_input_close(in);
+    }
+}
+
+TEST(all_of_it_or_a_word)
+{
+    struct sv_err err = {0};
+    struct sv_input *in;
+    REQUIRE(sv_input_open_memory("0123456789", 10, "m", &in, &err) == SV_OK);
+    in->window_limit = 10;
+    CHECK_INT_EQ(sv_input_need_all(in, "too large", &err), SV_ELIMIT); /* it may go on */
+    CHECK_STR_EQ(err.msg, "too large");
+    sv_input_close(in);
+    sv_err_clear(&err);
+    REQUIRE(sv_input_open_memory("0123456789", 10, "m", &in, &err) == SV_OK);
+    in->window_limit = 11;
+    CHECK_INT_EQ(sv_input_need_all(in, "too large", &err), 0);
+    CHECK_UINT_EQ(in->len, 10);
+    sv_input_close(in);
+}
+
+/* Blocks of every size leave the window and some come back: the bytes stay the same, and so do their places. */
+TEST(blocks_are_taken_and_put_back)
+{
+    static const size_t sizes[] = {1, 64, 100, 5000, 100000, 262144, 300000};
+    struct sv_err err = {0};
+    struct sv_input *in;
+    struct sv_buf text;
+    struct sv_input_block b = {0};
+    make_text(&text, 3000000);
+    REQUIRE(sv_input_open_memory(text.data, text.len, "m", &in, &err) == SV_OK);
+    size_t at = 0;
+    for (size_t i = 0; at < text.len; i++) {
+        size_t n = sizes[i % TEST_COUNT(sizes)];
+        n = n < text.len - at ? n : text.len - at;
+        if (!CHECK_INT_EQ(sv_input_need(in, n, &err), 1))
+            break;
+        sv_input_take(in, n, &b);
+        CHECK(b.len == n && b.pos == at && memcmp(b.data, text.data + at, n) == 0);
+        at += n;
+        CHECK(in->pos == at && memcmp(in->data, text.data + at, in->len) == 0);
+        CHECK(in->data[in->len] == 0 && in->data[in->len + SV_INPUT_PAD - 1] == 0);
+        if (i % 3 == 1) { /* the last bytes come back */
+            size_t back = n / 2;
+            sv_input_put_back(in, b.data + n - back, back);
+            at -= back;
+            CHECK(in->pos == at && in->len >= back);
+            CHECK(memcmp(in->data, text.data + at, in->len) == 0);
+            CHECK(in->data[in->len] == 0 && in->data[in->len + SV_INPUT_PAD - 1] == 0);
+        }
+    }
+    CHECK_INT_EQ(sv_input_need(in, 1, &err), 0);
+    sv_input_block_fini(&b);
+    CHECK(b.buffer == NULL && b.len == 0);
+    sv_input_close(in);
+    sv_buf_fini(&text);
+}
+
+struct given {
+    const struct sv_buf *text;
+    size_t at, until, stored;
+    unsigned n_closed;
+};
+
+static size_t give(void *ctx, uint8_t *dst, size_t cap, uint64_t *stored)
+{
+    struct given *g = ctx;
+    size_t n = g->until - g->at < 777 ? g->until - g->at : 777;
+    n = n < cap ? n : cap;
+    memcpy(dst, g->text->data + g->at, n);
+    g->at += n;
+    if (g->at == g->until)
+        *stored = g->stored;
+    return n;
+}
+
+static void count_close(void *ctx)
+{
+    ((struct given *)ctx)->n_closed++;
+}
+
+/* Another decoder gives the first member, the input's own the rest. */
+TEST(another_decoder_begins)
+{
+    static const struct sv_input_unpacker ops = {give, count_close};
+    for (size_t f = 1; f < TEST_COUNT(forms); f++) {
+        struct sv_err err = {0};
+        struct sv_input *in;
+        struct sv_buf text, stored, got;
+        make_text(&text, 50000);
+        sv_buf_init(&stored, SIZE_MAX);
+        pack(&stored, text.data, 30000, forms[f]);
+        struct given g = {&text, 0, 30000, stored.len, 0};
+        pack(&stored, text.data + 30000, 20000, forms[f]);
+        int fd = open(test_scratch("file"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        REQUIRE(fd >= 0 && write(fd, stored.data, stored.len) == (ssize_t)stored.len);
+        for (int is_memory = 0; is_memory < 2; is_memory++) {
+            CONTEXT("form %zu, memory %d", f, is_memory);
+            g.at = g.n_closed = 0;
+            sv_buf_init(&got, SIZE_MAX);
+            REQUIRE((is_memory ? sv_input_open_memory(stored.data, stored.len, "m", &in, &err)
+                               : sv_input_open(test_scratch("file"), &in, &err)) == SV_OK);
+            sv_input_unpack_by(in, form_names[f], &ops, &g);
+            CHECK_INT_EQ(drain(in, 1000, &got, &err), 0);
+            CHECK(got.len == text.len && memcmp(got.data, text.data, got.len) == 0);
+            CHECK_STR_EQ(in->compression, form_names[f]);
+            CHECK_UINT_EQ(g.n_closed, 1);
+            CHECK_UINT_EQ(sv_input_read_bytes(in), stored.len);
+            sv_input_close(in);
+            CHECK_UINT_EQ(g.n_closed, 1);
+            sv_buf_fini(&got);
+        }
+        close(fd);
+        g.at = g.n_closed = 0; /* one that stops early */
+        REQUIRE(sv_input_open_memory(stored.data, stored.len, "m", &in, &err) == SV_OK);
+        sv_input_unpack_by(in, form_names[f], &ops, &g);
+        CHECK_INT_EQ(sv_input_need(in, 1, &err), 1);
+        sv_input_unpack_end(in);
+        sv_input_skip(in, in->len);
+        CHECK_INT_EQ(sv_input_need(in, 1, &err), 0);
+        CHECK_UINT_EQ(g.n_closed, 1);
+        sv_input_close(in);
+        sv_buf_fini(&text);
+        sv_buf_fini(&stored);
     }
 }

@@ -3,9 +3,74 @@
 
 #include "tests/harness/test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+
+/* The C library's, but the machine can have another name, or none that can be known (""). */
+static const char *pretended;
+
+int own_gethostname(char *to, size_t size) __asm__("gethostname");
+
+int own_gethostname(char *to, size_t size)
+{
+    struct utsname u;
+    uname(&u);
+    const char *name = pretended ? pretended : u.nodename;
+    errno = EPERM;
+    if (!*name)
+        return -1;
+    memset(to, 'x', size);
+    memcpy(to, name, strlen(name) < size ? strlen(name) + 1 : size);
+    return 0;
+}
+
+TEST(hosts_as_a_part_of_a_name)
+{
+    char to[8];
+    pretended = "a/b/c";
+    sv_name_host(to, sizeof to);
+    CHECK_STR_EQ(to, "a_b_c");
+    pretended = "1234567/9";
+    sv_name_host(to, sizeof to);
+    CHECK_STR_EQ(to, "1234567");
+    pretended = "";
+    char longer[32];
+    sv_name_host(longer, sizeof longer);
+    CHECK_STR_EQ(longer, "localhost");
+    pretended = NULL;
+}
+
+TEST(suffixes)
+{
+    static const char *const known[] = {".json", ".pftrace", NULL};
+    static const struct {
+        const char *path, *suffix;
+        size_t unpacked;
+        enum sv_compression compression;
+    } rows[] = {
+        {"a.json", ".json", 6, SV_PLAIN},
+        {"a.json.gz", ".json", 6, SV_GZIP},
+        {"/x/a.pftrace.zst", ".pftrace", 12, SV_ZSTD},
+        {"a.gz", NULL, 1, SV_GZIP},
+        {".gz", NULL, 3, SV_PLAIN},
+        {"/x/.zst", NULL, 7, SV_PLAIN},
+        {".json", NULL, 5, SV_PLAIN},
+        {"xjson", NULL, 5, SV_PLAIN},
+        {"a.json.gz.txt", NULL, 13, SV_PLAIN},
+        {"", NULL, 0, SV_PLAIN},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        enum sv_compression c = SV_ZSTD, d = SV_ZSTD;
+        CONTEXT("%s", rows[i].path);
+        CHECK_UINT_EQ(sv_name_unpacked(rows[i].path, &c), rows[i].unpacked);
+        CHECK_STR_EQ(sv_name_suffix(rows[i].path, known, &d), rows[i].suffix);
+        CHECK(c == rows[i].compression && d == rows[i].compression);
+        CHECK(sv_name_suffix(rows[i].path, NULL, &d) == NULL);
+    }
+}
 
 TEST(before_the_suffix)
 {
@@ -53,7 +118,15 @@ TEST(patterns)
     CHECK_STR_EQ(to, expected);
     CHECK(sv_name_expand("%x", 12, true, &l, to, sizeof to) != NULL);
     CHECK(sv_name_expand("t%", 12, true, &l, to, sizeof to) != NULL);
-    CHECK_STR_EQ(sv_name_expand("123456789", 12, true, &l, to, 9), "too long");
+    CHECK_STR_EQ(sv_name_expand("12345678", 12, true, &l, to, 9), "too long");
+    CHECK(!sv_name_expand("1234567", 12, true, &l, to, 9));
+    CHECK_STR_EQ(to, "1234567");
+    CHECK_STR_EQ(sv_name_expand("x", 12, false, &l, to, 2), "the current directory is unknown");
+    char before[256];
+    REQUIRE(getcwd(before, sizeof before) != NULL && chdir("/") == 0);
+    CHECK(!sv_name_expand("t.json", 12, false, &l, to, sizeof to));
+    CHECK_STR_EQ(to, "/t.json");
+    REQUIRE(chdir(before) == 0);
     CHECK(sv_name_has("%%p%p", 'p') && !sv_name_has("%%p", 'p') && !sv_name_has("p%", 'p'));
 }
 

@@ -5,13 +5,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -54,11 +50,93 @@ static void check_family(int family)
     REQUIRE(server >= 0);
     CHECK_UINT_EQ(sv_peer_uid(server), geteuid());
     CHECK_UINT_EQ(sv_peer_uid(client), geteuid());
+    CHECK_UINT_EQ(sv_peer_uid(listener), SV_PEER_UNKNOWN); /* no connection */
+    shutdown(client, SHUT_WR); /* one half is closed: both ends have owners */
+    CHECK_UINT_EQ(sv_peer_uid(server), geteuid());
+    CHECK_UINT_EQ(sv_peer_uid(client), geteuid());
     close(client);
     CHECK_UINT_EQ(sv_peer_uid(server), SV_PEER_UNKNOWN); /* its owner is gone: not root's */
     close(server);
     close(listener);
     CHECK_UINT_EQ(sv_peer_listener(&a.any), SV_PEER_UNKNOWN);
+}
+
+/* A listener on all addresses, and connections of another user among many. */
+static void check_many(void)
+{
+    enum { MANY = 120 };
+    union address a;
+    int clients[MANY], servers[MANY], listener = listen_on(AF_INET, &a);
+    socklen_t len = sizeof a;
+    CHECK(listener >= 0);
+    uid_t other = geteuid() == 0 ? 65534 : geteuid();
+    for (int i = 0; i < MANY; i++) {
+        bool is_other = i % 50 == 49 && geteuid() == 0;
+        if (is_other)
+            CHECK_INT_EQ(seteuid(other), 0);
+        clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (is_other)
+            CHECK_INT_EQ(seteuid(0), 0);
+        REQUIRE(connect(clients[i], &a.any, sizeof a.v4) == 0);
+        servers[i] = accept(listener, NULL, NULL);
+    }
+    for (int i = 0; i < MANY; i++) {
+        CONTEXT("connection %d", i);
+        CHECK_UINT_EQ(sv_peer_uid(servers[i]), i % 50 == 49 ? other : geteuid());
+        CHECK_UINT_EQ(sv_peer_uid(clients[i]), geteuid());
+    }
+    for (int i = 0; i < MANY; i++) {
+        close(clients[i]);
+        close(servers[i]);
+    }
+    close(listener);
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    a.v4 = (struct sockaddr_in){.sin_family = AF_INET};
+    REQUIRE(bind(listener, &a.any, sizeof a.v4) == 0 && listen(listener, 4) == 0);
+    REQUIRE(getsockname(listener, &a.any, &len) == 0);
+    CHECK_UINT_EQ(sv_peer_listener(&a.any), SV_PEER_UNKNOWN); /* no address of loopback */
+    a.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_UINT_EQ(sv_peer_listener(&a.any), geteuid());
+    a.v4.sin_port ^= htons(1);
+    CHECK_UINT_EQ(sv_peer_listener(&a.any), SV_PEER_UNKNOWN);
+    close(listener);
+}
+
+TEST(loopback_is_this_machine)
+{
+    static const struct {
+        const char *text;
+        bool is_loopback;
+    } rows[] = {{"127.0.0.1", true},
+                {"127.255.0.3", true},
+                {"126.0.0.1", false},
+                {"128.0.0.1", false},
+                {"10.0.0.127", false},
+                {"::1", true},
+                {"::2", false},
+                {"::", false},
+                {"1::1", false},
+                {"0:0:1::1", false},
+                {"::1:0:1", false},
+                {"::ffff:127.0.0.1", true},
+                {"::ffff:10.0.0.1", false},
+                {"::127.0.0.1", false}};
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        union address a = {0};
+        bool is_six = strchr(rows[i].text, ':') != NULL;
+        CONTEXT("%s", rows[i].text);
+        a.any.sa_family = is_six ? AF_INET6 : AF_INET;
+        REQUIRE(inet_pton(a.any.sa_family, rows[i].text,
+                          is_six ? (void *)&a.v6.sin6_addr : (void *)&a.v4.sin_addr) == 1);
+        CHECK_INT_EQ(sv_peer_is_loopback(&a.any), rows[i].is_loopback);
+    }
+    CHECK(sv_peer_is_loopback(&(struct sockaddr){.sa_family = AF_UNIX}));
+    CHECK(!sv_peer_is_loopback(&(struct sockaddr){.sa_family = AF_NETLINK}));
+    union address four = {.v4 = {.sin_family = AF_INET}}, six = {.v6 = {.sin6_family = AF_INET6}};
+    four.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    six.v6.sin6_addr = in6addr_loopback;
+    CHECK_UINT_EQ(sv_peer_uid_of(&four.any, &six.any), SV_PEER_UNKNOWN);
+    CHECK_UINT_EQ(sv_peer_listener(&(struct sockaddr){.sa_family = AF_UNIX}), SV_PEER_UNKNOWN);
 }
 
 /* An IPv6 socket that speaks IPv4. */
@@ -85,32 +163,24 @@ TEST(the_kernel_knows_whose_a_connection_is)
     check_family(AF_INET);
     check_family(AF_INET6);
     check_mapped();
+    check_many();
 }
 
-/* socket(AF_NETLINK, …) fails from here on. */
-static bool forbid_netlink(void)
+static void check_lists(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog all = {sizeof code / sizeof *code, code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0;
-}
-
-TEST(the_lists_of_sockets_say_the_same)
-{
-    if (access("/proc/net/tcp", R_OK) != 0 || !forbid_netlink())
-        SKIP("no /proc/net/tcp, or no filters of system calls here");
+    if (!test_refuse_call(SYS_socket, 0, AF_NETLINK, EPERM))
+        SKIP("no filters of system calls here");
     CHECK(socket(AF_NETLINK, SOCK_DGRAM, 0) < 0);
     check_family(AF_INET);
     check_family(AF_INET6);
     check_mapped();
+    check_many();
+}
+
+TEST(the_lists_of_sockets_say_the_same)
+{
+    if (access("/proc/net/tcp", R_OK) != 0 || !test_in_child(check_lists))
+        SKIP("no /proc/net/tcp, or no filters of system calls here");
 }
 
 TEST(a_peer_of_a_unix_socket_has_credentials)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ TEST(no_regular_file)
 
 TEST(what_cannot_be_opened_now_may_be_there)
 {
-    static const int failures[] = {EMFILE, ENFILE, ENOMEM, EIO, EACCES},
+    static const int failures[] = {EMFILE, ENFILE, ENOMEM, EIO, EACCES, ESTALE, EINTR},
                      others[] = {ENOENT, ENOTDIR, ELOOP, EPERM, EISDIR, ENXIO, EEXIST};
     for (size_t i = 0; i < TEST_COUNT(failures); i++)
         CHECK(sv_trusted_failed(failures[i]));
@@ -196,6 +197,9 @@ static int walk(const char *path)
     int fd = sv_trusted_walk(path);
     if (fd < 0)
         return errno;
+    struct stat is, expected;
+    CHECK(fstat(fd, &is) == 0 && stat(path, &expected) == 0);
+    CHECK(is.st_dev == expected.st_dev && is.st_ino == expected.st_ino);
     close(fd);
     return 0;
 }
@@ -226,6 +230,129 @@ TEST(folders_behind_links)
     link_as(65534, folder, second);
     CHECK_INT_EQ(walk(second), EPERM);
     CHECK_INT_EQ(walk(third), EPERM); /* a link of ours that leads to one of theirs */
+}
+
+/* Links from folder to folder, absolute and relative ones, and names behind them. */
+TEST(ways_lead_where_the_kernel_goes)
+{
+    char inner[600], outer[512], path[700];
+    in_scratch(outer, "a");
+    CHECK_INT_EQ(mkdir(outer, 0700), 0);
+    snprintf(inner, sizeof inner, "%s/inner", outer);
+    CHECK_INT_EQ(mkdir(inner, 0700), 0);
+    link_as(geteuid(), "a", in_scratch(second, "relative"));
+    snprintf(path, sizeof path, "%s/inner", second);
+    CHECK_INT_EQ(walk(path), 0);
+    snprintf(path, sizeof path, "%s/inner/../inner/..", second);
+    CHECK_INT_EQ(walk(path), 0);
+    link_as(geteuid(), outer, in_scratch(second, "absolute"));
+    snprintf(path, sizeof path, "%s//inner/", second);
+    CHECK_INT_EQ(walk(path), 0);
+    link_as(geteuid(), "/", in_scratch(second, "root"));
+    CHECK_INT_EQ(walk(second), 0);
+    snprintf(path, sizeof path, "%s/tmp", second);
+    CHECK_INT_EQ(walk(path), 0);
+    snprintf(path, sizeof path, "%s/none", outer);
+    CHECK_INT_EQ(walk(path), ENOENT);
+    make_file(in_scratch(at, "file"), 0600);
+    snprintf(path, sizeof path, "%s/inner", at);
+    CHECK_INT_EQ(walk(path), ENOTDIR);
+    char before[512];
+    REQUIRE(getcwd(before, sizeof before) && chdir(outer) == 0);
+    CHECK_INT_EQ(walk("inner"), 0);
+    CHECK_INT_EQ(walk("inner/.."), 0);
+    CHECK_INT_EQ(walk("../relative/inner"), 0);
+    REQUIRE(chdir(before) == 0);
+}
+
+/* The longest path there is, with a link at its end. */
+TEST(ways_have_a_length)
+{
+    char path[PATH_MAX + 2];
+    link_as(geteuid(), ".", in_scratch(second, "link"));
+    size_t n = strlen(second);
+    memset(path, '/', sizeof path);
+    memcpy(path + PATH_MAX - 1 - n, second, n);
+    path[PATH_MAX - 1] = '\0';
+    path[PATH_MAX] = 0x7f; /* not of the path */
+    CHECK_INT_EQ(walk(path), 0);
+    char longer[PATH_MAX + 1];
+    memset(longer, '/', sizeof longer - 1);
+    longer[PATH_MAX] = '\0';
+    CHECK_INT_EQ(walk(longer), ENAMETOOLONG);
+    CHECK_INT_EQ(target(longer), 0); /* opening it fails */
+    /* A link whose target does not fit before what is behind it. */
+    char to[200];
+    memset(to, '/', sizeof to - 1);
+    to[sizeof to - 1] = '\0';
+    link_as(geteuid(), to, in_scratch(second, "far"));
+    memset(path, '/', sizeof path);
+    memcpy(path, second, strlen(second));
+    path[PATH_MAX - 1] = '\0';
+    CHECK_INT_EQ(walk(path), ENAMETOOLONG);
+}
+
+/* So many links in a row are followed, one more is not. */
+TEST(links_are_counted)
+{
+    char name[16], to[16];
+    in_scratch(at, "l0");
+    CHECK_INT_EQ(symlink(".", at), 0);
+    for (int i = 1; i <= 40; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        snprintf(to, sizeof to, "l%d", i - 1);
+        CHECK_INT_EQ(symlink(to, in_scratch(second, name)), 0);
+    }
+    int fd = sv_trusted_walk(in_scratch(at, "l39")); /* 40 of them */
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_INT_EQ(walk(in_scratch(at, "l40")), ELOOP);
+}
+
+/* A relative link is one of its folder, wherever this process is. */
+TEST(outputs_behind_relative_links)
+{
+    char folder[512], path[600], pipe_path[600];
+    in_scratch(folder, "shared");
+    CHECK_INT_EQ(mkdir(folder, 0700), 0);
+    chmod(folder, 01777);
+    snprintf(path, sizeof path, "%s/link", folder);
+    snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
+    CHECK_INT_EQ(mkfifo(pipe_path, 0666), 0);
+    link_as(geteuid(), "pipe", path);
+    CHECK_INT_EQ(target(path), 0);
+    if (geteuid() != 0)
+        SKIP("only root can give a file away");
+    CHECK_INT_EQ(chown(pipe_path, 65534, (gid_t)-1), 0);
+    CHECK_INT_EQ(target(path), EPERM);
+    link_as(0, pipe_path, path);
+    CHECK_INT_EQ(target(path), EPERM);
+    char before[512];
+    REQUIRE(getcwd(before, sizeof before) && chdir(folder) == 0);
+    CHECK_INT_EQ(target("pipe"), EPERM);
+    CHECK_INT_EQ(target("link"), EPERM);
+    chmod(folder, 0755);
+    CHECK_INT_EQ(target("pipe"), 0);
+    CHECK_INT_EQ(chown("pipe", 0, (gid_t)-1), 0);
+    make_file("file", 0600);
+    CHECK_INT_EQ(chown("file", 65534, (gid_t)-1), 0);
+    CHECK_INT_EQ(target("file"), 0); /* whose rights decide */
+    REQUIRE(chdir(before) == 0);
+}
+
+TEST(a_name_without_a_folder_is_removed_here)
+{
+    struct stat st;
+    char before[512];
+    REQUIRE(getcwd(before, sizeof before) && chdir(test_scratch(".")) == 0);
+    make_file("file", 0600);
+    CHECK_INT_EQ(stat("file", &st), 0);
+    CHECK(!sv_trusted_remove("file", st.st_dev + 1, st.st_ino));
+    CHECK(!sv_trusted_remove("none/file", st.st_dev, st.st_ino));
+    CHECK(sv_trusted_remove("file", st.st_dev, st.st_ino));
+    CHECK_INT_EQ(access("file", F_OK), -1);
+    CHECK(!sv_trusted_remove("file", st.st_dev, st.st_ino));
+    REQUIRE(chdir(before) == 0);
 }
 
 TEST(only_the_file_that_was_seen_is_removed)
