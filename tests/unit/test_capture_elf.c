@@ -94,8 +94,8 @@ static void add_symbols(struct image *f)
 /* As .eh_frame_hdr and .eh_frame have them: places count from the head. */
 static void add_functions(struct image *f)
 {
-    const int32_t far = (int32_t)(offsetof(struct image, entries) -
-                                  offsetof(struct image, functions));
+    const int32_t far =
+        (int32_t)(offsetof(struct image, entries) - offsetof(struct image, functions));
     memcpy(f->functions.head, "\x01\x1b\x03\x3b", 4);
     f->functions.count = FUNCTIONS;
     for (int i = 0; i < FUNCTIONS; i++) {
@@ -149,9 +149,8 @@ static struct image *image(void)
                                         .sh_size = f->n_symbols * sizeof(Elf64_Sym),
                                         .sh_entsize = sizeof(Elf64_Sym),
                                         .sh_link = NAMES};
-    f->sections[NAMES] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
-                                      .sh_offset = offsetof(struct image, names),
-                                      .sh_size = f->n_names};
+    f->sections[NAMES] = (Elf64_Shdr){
+        .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, names), .sh_size = f->n_names};
     f->sections[FEWER] = f->sections[SYMBOLS];
     f->sections[FEWER].sh_type = SHT_DYNSYM;
     f->sections[FEWER].sh_offset = offsetof(struct image, fewer);
@@ -239,8 +238,8 @@ TEST(the_function_at_an_address_is_the_one_that_holds_it)
     CHECK_STR_EQ(variable(&e, DATA + 0x400), "-");
     CHECK_STR_EQ(variable(&e, DATA + 0x500), "-");
     CHECK_UINT_EQ(e.n_variables, 3);
-    CHECK_UINT_EQ(sv_elf_bytes(&e), (e.cap + e.cap_variables) * sizeof *e.symbols + e.n_names +
-                                        8 * FUNCTIONS);
+    CHECK_UINT_EQ(sv_elf_bytes(&e),
+                  (e.cap + e.cap_variables) * sizeof *e.symbols + e.n_names + 8 * FUNCTIONS);
     sv_elf_fini(&e);
 }
 
@@ -266,7 +265,7 @@ TEST(rules_say_where_a_function_begins)
 {
     struct sv_elf e;
     struct image *f = image();
-    f->entries[1][0] = UINT32_MAX;    /* an entry of the wide form */
+    f->entries[1][0] = UINT32_MAX;     /* an entry of the wide form */
     f->functions.pairs[5] = INT32_MIN; /* before the file */
     int fd = put(f, test_scratch("image"));
     REQUIRE(sv_elf_read(fd, 1 << 20, &e));
@@ -429,10 +428,10 @@ TEST(addresses_of_a_process_are_those_of_its_files_moved)
     } rows[] = {
         {0x1000, 0x1000, AT - CODE, true},
         {0x800, 0x2000, AT - MORE_CODE, true},
-        {0x1000, 0x800, AT + 0x800 - CODE, true},   /* the code is its second half */
-        {0x400, 0x1c00, AT - 0xc00 - CODE, true},   /* the code began before it */
-        {0x800, 0x800, 0, false},                   /* ends where the code begins */
-        {0x1000, 0x2800, 0, false},                 /* begins where it ends */
+        {0x1000, 0x800, AT + 0x800 - CODE, true}, /* the code is its second half */
+        {0x400, 0x1c00, AT - 0xc00 - CODE, true}, /* the code began before it */
+        {0x800, 0x800, 0, false},                 /* ends where the code begins */
+        {0x1000, 0x2800, 0, false},               /* begins where it ends */
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         CONTEXT("row %zu", i);
@@ -518,8 +517,8 @@ TEST(the_number_of_files_is_bounded)
     size_t n = 0;
     REQUIRE(text);
     for (unsigned i = 0; i < FILES + 2; i++)
-        n += (size_t)sprintf(text + n, "%x-%x r-xp 0 0:0 1 file%u\n", 0x10000 + i * 0x1000,
-                             0x11000 + i * 0x1000, i);
+        n += (size_t)snprintf(text + n, 64, "%x-%x r-xp 0 0:0 1 file%u\n", 0x10000 + i * 0x1000,
+                              0x11000 + i * 0x1000, i);
     sv_symbols_maps(s, NOBODY, text, INT64_MAX);
     for (unsigned i = 0; i < FILES + 2; i += i == 0 ? FILES - 2 : 1) {
         char expected[32];
