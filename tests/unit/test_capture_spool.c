@@ -190,6 +190,36 @@ TEST(cuts_and_wrong_bytes_are_noticed)
     kbench_free(k);
 }
 
+static void learn(void *ctx, const struct sv_note *note, const char *text, size_t len)
+{
+    char *to = ctx;
+    size_t n = strlen(to);
+    snprintf(to + n, 256 - n, "%u:%.*s ", note->kind, (int)len, text);
+}
+
+/* Those that the decoder of the same recording has learnt already are for others. */
+TEST(notes_for_another_decoder_are_given_to_it)
+{
+    struct sv_buf b;
+    struct sv_notes n = {0};
+    char learnt[256] = "";
+    size_t len;
+    sv_buf_init(&b, 1 << 16);
+    for (uint32_t kind = SV_NOTE_DESCRIPTOR; kind <= SV_NOTE_FILE; kind++)
+        sv_note_put(&b, (struct sv_note){kind, 10, 0, 1}, "text", kind == SV_NOTE_FILE ? 0 : 4);
+    CHECK(sv_notes_set(&n, b.data, b.len, learn, learnt));
+    CHECK_STR_EQ(learnt, "4:text 5: ");
+    CHECK(sv_notes_set(&n, b.data, b.len, NULL, NULL));
+    for (uint32_t kind = SV_NOTE_DESCRIPTOR; kind <= SV_NOTE_FILE; kind++)
+        CHECK(sv_notes_find(&n, (struct sv_note){kind, 10, 0, 1}, &len) != NULL);
+    CHECK(!sv_notes_find(&n, (struct sv_note){SV_NOTE_DESCRIPTOR, 10, 1, 1}, &len));
+    CHECK(!sv_notes_find(&n, (struct sv_note){SV_NOTE_FILE + 1, 10, 0, 1}, &len));
+    CHECK(sv_notes_set(&n, b.data, 0, NULL, NULL)); /* those before are gone */
+    CHECK(!sv_notes_find(&n, (struct sv_note){SV_NOTE_DESCRIPTOR, 10, 0, 1}, &len));
+    sv_notes_fini(&n);
+    sv_buf_fini(&b);
+}
+
 TEST(notes_are_found_by_their_record)
 {
     struct sv_buf b;
@@ -210,6 +240,63 @@ TEST(notes_are_found_by_their_record)
             CHECK(!sv_notes_set(&n, b.data, cut, NULL, NULL));
     sv_notes_fini(&n);
     sv_buf_fini(&b);
+}
+
+/* Decodes all that is in the spool, with its notes; the events are in k->text. */
+static void replay(struct kbench *k, struct sv_kspool *s)
+{
+    struct sv_notes n = {0};
+    struct sv_err err = {0};
+    REQUIRE(sv_kspool_next(s, &err) == SV_KSPOOL_NOTES);
+    REQUIRE(sv_notes_set(&n, s->entry, s->n, NULL, NULL));
+    REQUIRE(sv_kspool_next(s, &err) == SV_KSPOOL_RECORDS);
+    sv_decode_read_from(k->decode, &s->rings, &n, false);
+    kbench_round(k, UINT64_MAX);
+    sv_decode_read_from(k->decode, NULL, NULL, true);
+    sv_notes_fini(&n);
+}
+
+TEST(notes_say_what_proc_had_said)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *prefix;
+        size_t digits;
+        bool is_container;
+    } rows[] = {
+        {"/docker/", 64, true}, {"/docker/x-", 64, true}, {"/docker/", 63, false}, {"/", 64, true}};
+    struct kbench *k = kbench_new(NULL);
+    struct sv_kspool s;
+    struct sv_buf b;
+    char cgroup[128], expected[400];
+    uint64_t ts = 1000;
+    sv_buf_init(&b, 1 << 16);
+    make(&s);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++, ts += 1000) {
+        struct sv_wire_call c = kbench_call(SYS_read, ts + 10, ts + 20, 7 + (int)i, 1);
+        const struct sv_wire_head exec = {.kind = SV_WIRE_EXEC, .tgid = 10, .tid = 11, .ts_ns = ts};
+        CONTEXT("row %zu", i);
+        int n = snprintf(cgroup, sizeof cgroup, "%s%.*s", rows[i].prefix, (int)rows[i].digits, id);
+        sv_buf_clear(&b);
+        sv_note_put(&b, (struct sv_note){SV_NOTE_DESCRIPTOR, 10, c.fd, ts + 10}, "pipe:[5]", 8);
+        sv_note_put(&b, (struct sv_note){SV_NOTE_CGROUP, 10, 0, ts}, cgroup, (size_t)n);
+        kbench_put(k, 0, &exec, sizeof exec, "/bin/cat\0cat", 13, 0);
+        kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+        move(k, &s, &b);
+        replay(k, &s);
+        CHECK(strstr(k->text, "path=pipe:[5]"));
+        snprintf(expected, sizeof expected, "exec path=/bin/cat cgroup=%s%s%s\n", cgroup,
+                 rows[i].is_container ? " container=" : "", rows[i].is_container ? id : "");
+        CHECK(strstr(k->text, expected));
+        /* Neither for a record that comes now, whatever its time, nor after this entry. */
+        c.fd = 70;
+        kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+        kbench_round(k, UINT64_MAX);
+        CHECK(strstr(k->text, " read fd=70") && !strstr(k->text, "pipe"));
+    }
+    sv_buf_fini(&b);
+    sv_kspool_remove(&s);
+    kbench_free(k);
 }
 
 TEST(processes_come_back_with_their_descriptors)
