@@ -2,17 +2,13 @@
 # stave record on workloads whose calls are known one by one. Needs root (or the capabilities) and a kernel with BTF.
 # shellcheck disable=SC2015,SC2016,SC2054,SC2086 # words for inner shells; lists of capabilities have commas
 . "$SRC/tests/harness/cli.sh"
-[ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
-"$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
-play=$BUILD/tests/system/play
+. "$SRC/tests/harness/kernel.sh"
 
 # count TRACE CALL: how many there are. paths TRACE CALL PREFIX: those on files whose path begins so.
 count() { "$STAVE" cat -q "$1" | grep -c "\"$2\" cat=\"syscall\""; }
 paths() { "$STAVE" cat -q "$1" | grep -c "\"$2\" .*path=\"$3"; }
-equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
 
 # until_true WORDS: waits, a minute at most. begun PID: until 'stave status' shows this recorder as recording.
-until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
 begun() { until_true '"$STAVE" status 2>/dev/null | grep -q "^'"$1"' "'; }
 
 mkdir files; for i in $(seq 1 40); do head -c $((i * 100)) /dev/zero >files/f$i; done

@@ -3,14 +3,9 @@
 # Needs root (or the capabilities) and a kernel with BTF.
 # shellcheck disable=SC2016 # words for inner shells
 . "$SRC/tests/harness/cli.sh"
-[ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
-"$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
-play=$BUILD/tests/system/play
+. "$SRC/tests/harness/kernel.sh"
 
-equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
-ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }
 paths() { "$STAVE" cat -q "$1" | grep -c "\"$2\" .*path=\"$3"; }
-until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
 begun() { until_true '"$STAVE" status 2>/dev/null | grep -q "^'"$1"' "'; }
 
 # Tracepoints with names need tracefs, which is mounted in a namespace of the test's own.
@@ -102,6 +97,16 @@ if "${capable[@]}" test -x "$STAVE" 2>/dev/null; then
     equals "capable_${hooks}_open" "$(paths open/c.pftrace openat "$TMP/files/f5")" 1
   done
 else skip capable "setpriv cannot give capabilities, or another user cannot reach $STAVE"; fi
+
+# What needs typed tracepoints is said, and left out; --strict stops.
+for hooks in raw btf; do
+  for option in offcpu 'sample=99 --stacks=dwarf'; do
+    name=${hooks}_${option%%[= ]*} code=0; [ $hooks = btf ] || code=4
+    # shellcheck disable=SC2086 # two words
+    run_any "$name" $code "$STAVE" record -q --strict --hooks $hooks --$option -o typed.pftrace -- true
+    [ $hooks = btf ] || check "${name}_says" grep -q "needs x86-64, Linux 5.15 and typed tracepoints" "$name.err"
+  done
+done
 
 # A kernel without type information: plain tracepoints where there are any, said so; --strict stops.
 no_btf='mount -t tmpfs none /sys/kernel/btf &&'

@@ -8,12 +8,10 @@ if [ -z "${HAS_TRACEFS:-}" ] && unshare -m sh -c "$tracefs" 2>/dev/null; then
   HAS_TRACEFS=1 exec unshare -m sh -c "$tracefs"' && exec "$0"' "$0"
 fi
 . "$SRC/tests/harness/cli.sh"
-[ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
-"$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
+. "$SRC/tests/harness/kernel.sh"
 unshare -pf --mount-proc true 2>/dev/null || skip_all "no pid namespaces here"
 export play=$BUILD/tests/system/play STAVE TMP XDG_RUNTIME_DIR=$TMP/run; mkdir -m 700 run # others record, too
 
-equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
 # pids TRACE NAME: of the processes of this name. opens TRACE FILE: how many calls opened it.
 pids() { "$STAVE" cat -q "$1" | sed -nE "s/^track .* process .*pid=([0-9]+) name=\"$2\".*/\1/p" | sort -n | paste -sd' '; }
 opens() { "$STAVE" cat -q "$1" | grep -c "\"openat\" .*path=\"$TMP/$2\""; }

@@ -42,6 +42,14 @@ run_any full 0 "$STAVE" record --strict --spool 16M --no-block -o full.pftrace -
 check full_all test "$(ask full.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall'")" -ge 150000
 equals full_paths "$(ask full.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall' AND name IN ('read', 'write', 'close') AND extract_arg(arg_set_id, 'path') IS NULL")" 0
 
+# The trace must find its place on the disk: what waits takes no more than that leaves free.
+mkdir tiny
+if mount -t tmpfs -o size=64m stave-test tiny 2>/dev/null; then
+  run_any disk 0 "$STAVE" record --strict --no-block -o tiny/t.pftrace -- "$play" flood 800000
+  check disk_all test "$(ask tiny/t.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall'")" -ge 800000
+  umount tiny
+else skip disk "cannot mount a tmpfs here"; fi
+
 # ---- a name that only /proc has, and only while the process lives ----
 rm -f go
 "$STAVE" record -q --strict -o pipe.pftrace -- bash -c '(echo a; echo b) | { read x; echo $x >done.txt; until [ -e go ]; do sleep 0.1; done; read x; }' & recorder=$!

@@ -2,9 +2,8 @@
 # A real loader: PyTorch's DataLoader with two workers reads 640 files; every open, read and byte is counted.
 # shellcheck disable=SC2016 # words for inner shells
 . "$SRC/tests/harness/cli.sh"
-[ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip_all "no PyTorch here: apt-get install python3-torch"
-"$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
+. "$SRC/tests/harness/kernel.sh"
 
 mkdir data; for i in $(seq 0 639); do head -c $((1000 + i)) /dev/zero >"data/sample_$i.bin"; done
 cat >load.py <<'END'

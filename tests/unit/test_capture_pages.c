@@ -41,13 +41,19 @@ static struct sv_wire_transfer transfer(uint64_t start, uint64_t end, unsigned i
 TEST(transfers_have_their_peer)
 {
     struct kbench *k = kbench_new(NULL);
-    struct sv_wire_transfer t[] = {transfer(10, 20, 1, 100),  transfer(30, 70, 0, 5000),
-                                   transfer(80, 81, 0, -104), transfer(90, 91, 0, 1),
-                                   transfer(100, 99, 0, 1),   transfer(110, 111, 0, 1)};
+    struct sv_wire_transfer t[] = {
+        transfer(10, 20, 1, 100), transfer(30, 70, 0, 5000), transfer(80, 81, 0, -104),
+        transfer(90, 91, 0, 1),   transfer(100, 99, 0, 1),   transfer(110, 111, 0, 1),
+        transfer(120, 121, 0, 1), transfer(130, 131, 0, 1),  transfer(140, 140, 1, 0)};
     t[3].family = AF_INET6;
     t[3].peer[0] = htonl(0xfe800000);
     t[3].peer[3] = htonl(1);
     t[5].family = AF_UNIX;
+    t[6].family = t[7].family = AF_INET6; /* an IPv4 address in one of IPv6, and nearly one */
+    t[6].peer[0] = t[7].peer[0] = 0;
+    t[6].peer[2] = htonl(0xffff);
+    t[7].peer[2] = htonl(0xfffe);
+    t[6].peer[3] = t[7].peer[3] = htonl(0x0a000008);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         kbench_put(k, 0, &t[i], sizeof t[i], NULL, 0, 0);
     kbench_round(k, 1000);
@@ -57,6 +63,10 @@ TEST(transfers_have_their_peer)
                           "70 end"));
     CHECK(strstr(k->text, "80 begin /network tcp_recv peer=10.0.0.7:443 port=50000 errno=104\n"));
     CHECK(strstr(k->text, "90 begin /network tcp_recv peer=[fe80::1]:443 port=50000 bytes=1\n"));
+    CHECK(strstr(k->text, "120 begin /network tcp_recv peer=10.0.0.8:443 port=50000 bytes=1\n"));
+    CHECK(strstr(k->text, "130 begin /network tcp_recv peer=[::fffe:a00:8]:443 port=50000 "
+                          "bytes=1\n"));
+    CHECK(strstr(k->text, "140 begin /network tcp_send peer=10.0.0.7:443 port=50000 bytes=0\n"));
     CHECK_UINT_EQ(sv_decode_malformed(k->decode), 2);
     kbench_free(k);
 }

@@ -7,8 +7,10 @@
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/btf.h>
+#include <linux/close_range.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,6 +190,36 @@ TEST(cuts_and_wrong_bytes_are_noticed)
     kbench_free(k);
 }
 
+static void learn(void *ctx, const struct sv_note *note, const char *text, size_t len)
+{
+    char *to = ctx;
+    size_t n = strlen(to);
+    snprintf(to + n, 256 - n, "%u:%.*s ", note->kind, (int)len, text);
+}
+
+/* Those that the decoder of the same recording has learnt already are for others. */
+TEST(notes_for_another_decoder_are_given_to_it)
+{
+    struct sv_buf b;
+    struct sv_notes n = {0};
+    char learnt[256] = "";
+    size_t len;
+    sv_buf_init(&b, 1 << 16);
+    for (uint32_t kind = SV_NOTE_DESCRIPTOR; kind <= SV_NOTE_FILE; kind++)
+        sv_note_put(&b, (struct sv_note){kind, 10, 0, 1}, "text", kind == SV_NOTE_FILE ? 0 : 4);
+    CHECK(sv_notes_set(&n, b.data, b.len, learn, learnt));
+    CHECK_STR_EQ(learnt, "4:text 5: ");
+    CHECK(sv_notes_set(&n, b.data, b.len, NULL, NULL));
+    for (uint32_t kind = SV_NOTE_DESCRIPTOR; kind <= SV_NOTE_FILE; kind++)
+        CHECK(sv_notes_find(&n, (struct sv_note){kind, 10, 0, 1}, &len) != NULL);
+    CHECK(!sv_notes_find(&n, (struct sv_note){SV_NOTE_DESCRIPTOR, 10, 1, 1}, &len));
+    CHECK(!sv_notes_find(&n, (struct sv_note){SV_NOTE_FILE + 1, 10, 0, 1}, &len));
+    CHECK(sv_notes_set(&n, b.data, 0, NULL, NULL)); /* those before are gone */
+    CHECK(!sv_notes_find(&n, (struct sv_note){SV_NOTE_DESCRIPTOR, 10, 0, 1}, &len));
+    sv_notes_fini(&n);
+    sv_buf_fini(&b);
+}
+
 TEST(notes_are_found_by_their_record)
 {
     struct sv_buf b;
@@ -210,6 +242,63 @@ TEST(notes_are_found_by_their_record)
     sv_buf_fini(&b);
 }
 
+/* Decodes all that is in the spool, with its notes; the events are in k->text. */
+static void replay(struct kbench *k, struct sv_kspool *s)
+{
+    struct sv_notes n = {0};
+    struct sv_err err = {0};
+    REQUIRE(sv_kspool_next(s, &err) == SV_KSPOOL_NOTES);
+    REQUIRE(sv_notes_set(&n, s->entry, s->n, NULL, NULL));
+    REQUIRE(sv_kspool_next(s, &err) == SV_KSPOOL_RECORDS);
+    sv_decode_read_from(k->decode, &s->rings, &n, false);
+    kbench_round(k, UINT64_MAX);
+    sv_decode_read_from(k->decode, NULL, NULL, true);
+    sv_notes_fini(&n);
+}
+
+TEST(notes_say_what_proc_had_said)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *prefix;
+        size_t digits;
+        bool is_container;
+    } rows[] = {
+        {"/docker/", 64, true}, {"/docker/x-", 64, true}, {"/docker/", 63, false}, {"/", 64, true}};
+    struct kbench *k = kbench_new(NULL);
+    struct sv_kspool s;
+    struct sv_buf b;
+    char cgroup[128], expected[400];
+    uint64_t ts = 1000;
+    sv_buf_init(&b, 1 << 16);
+    make(&s);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++, ts += 1000) {
+        struct sv_wire_call c = kbench_call(SYS_read, ts + 10, ts + 20, 7 + (int)i, 1);
+        const struct sv_wire_head exec = {.kind = SV_WIRE_EXEC, .tgid = 10, .tid = 11, .ts_ns = ts};
+        CONTEXT("row %zu", i);
+        int n = snprintf(cgroup, sizeof cgroup, "%s%.*s", rows[i].prefix, (int)rows[i].digits, id);
+        sv_buf_clear(&b);
+        sv_note_put(&b, (struct sv_note){SV_NOTE_DESCRIPTOR, 10, c.fd, ts + 10}, "pipe:[5]", 8);
+        sv_note_put(&b, (struct sv_note){SV_NOTE_CGROUP, 10, 0, ts}, cgroup, (size_t)n);
+        kbench_put(k, 0, &exec, sizeof exec, "/bin/cat\0cat", 13, 0);
+        kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+        move(k, &s, &b);
+        replay(k, &s);
+        CHECK(strstr(k->text, "path=pipe:[5]"));
+        snprintf(expected, sizeof expected, "exec path=/bin/cat cgroup=%s%s%s\n", cgroup,
+                 rows[i].is_container ? " container=" : "", rows[i].is_container ? id : "");
+        CHECK(strstr(k->text, expected));
+        /* Neither for a record that comes now, whatever its time, nor after this entry. */
+        c.fd = 70;
+        kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+        kbench_round(k, UINT64_MAX);
+        CHECK(strstr(k->text, " read fd=70") && !strstr(k->text, "pipe"));
+    }
+    sv_buf_fini(&b);
+    sv_kspool_remove(&s);
+    kbench_free(k);
+}
+
 TEST(processes_come_back_with_their_descriptors)
 {
     struct kbench *k = kbench_new(NULL), *other = kbench_new(NULL);
@@ -220,7 +309,15 @@ TEST(processes_come_back_with_their_descriptors)
     struct sv_proc *p = sv_tree_process(t, 10, &is_new);
     sv_tree_name_process(t, p, "cat", "cat\0file", 8);
     sv_tree_name_thread(t, 10, 11, "worker");
+    p->parent = 9;
+    p->is_threaded = true;
+    sv_tree_set_inner(t, p, 2, 77);
+    sv_tree_end(t, sv_tree_process(t, 12, &is_new), 5); /* neither is an ended one kept */
+    sv_tree_name_thread(t, 10, 13, "ended");            /* nor an ended thread */
+    sv_tree_end_thread(t, 10, 13, 5);
     p->cwd = sv_tree_file(t, NULL, "/home", 5);
+    sv_fd_open(t, p, 70, (struct sv_fd){.file = sv_tree_file(t, NULL, "/b", 2)}, true);
+    sv_fd_at(p, 70)->closes_on_exec = true;
     sv_fd_open(t, p, 3,
                (struct sv_fd){.file = sv_tree_file(t, NULL, "/a", 2), .since_ns = 7, .inode = 8},
                true);
@@ -237,11 +334,201 @@ TEST(processes_come_back_with_their_descriptors)
     CHECK_UINT_EQ(sv_fd_at(back, 3)->since_ns, 7);
     CHECK_UINT_EQ(sv_fd_at(back, 3)->inode, 8);
     CHECK(sv_inodes_has(sv_decode_inodes(other->decode), 1, 2));
+    const struct sv_file *lib =
+        sv_inodes_find(sv_decode_inodes(other->decode), to, 10, 1, 2, false);
+    CHECK_STR_EQ(lib ? lib->path : "-", "/lib");
+    CHECK_UINT_EQ(back->parent, 9);
+    CHECK_UINT_EQ(back->inner_pid, 2);
+    CHECK_UINT_EQ(back->inner_namespace, 77);
+    CHECK(back->is_threaded && back->has_snapshot);
+    CHECK_UINT_EQ(back->command_len, 8);
+    CHECK_STR_EQ(sv_dict_text(other->dict, other->dict->tracks[back->track].desc).bytes,
+                 "cat file (pid 2 in pid namespace 77)");
+    CHECK(!sv_fd_at(back, 3)->closes_on_exec && sv_fd_at(back, 70)->closes_on_exec);
+    CHECK_UINT_EQ(to->n, 1);
+    CHECK_UINT_EQ(to->n_threads, 1);
+    CHECK_STR_EQ(sv_dict_text(other->dict, other->dict->tracks[to->threads[0].track].name).bytes,
+                 "worker");
     for (size_t cut = 0; cut < b.len; cut++)
         CHECK(!sv_processes_get(b.data, cut, to, sv_decode_inodes(other->decode)));
     sv_buf_fini(&b);
     kbench_free(k);
     kbench_free(other);
+}
+
+TEST(one_process_comes_back_by_itself)
+{
+    struct kbench *k = kbench_new(NULL), *other = kbench_new(NULL);
+    struct sv_tree *t = sv_decode_tree(k->decode), *to = sv_decode_tree(other->decode);
+    struct sv_buf b;
+    bool is_new;
+    sv_buf_init(&b, 1 << 20);
+    sv_tree_process(t, 10, &is_new);
+    sv_tree_name_process(t, sv_tree_process(t, 11, &is_new), "sh", "sh", 2);
+    sv_processes_put_one(&b, t, 12); /* nobody */
+    CHECK_UINT_EQ(b.len, 3 * 8);
+    CHECK(sv_processes_get(b.data, b.len, to, sv_decode_inodes(other->decode)));
+    CHECK_UINT_EQ(to->n, 0);
+    sv_buf_clear(&b);
+    sv_processes_put_one(&b, t, 11);
+    CHECK(sv_processes_get(b.data, b.len, to, sv_decode_inodes(other->decode)));
+    CHECK_UINT_EQ(to->n, 1);
+    CHECK(sv_tree_find(to, 11) && strcmp(sv_tree_find(to, 11)->name, "sh") == 0);
+    sv_buf_fini(&b);
+    kbench_free(k);
+    kbench_free(other);
+}
+
+/* ---- what the scout asks for ---- */
+
+struct asking {
+    struct kbench *k;
+    struct sv_scout s;
+    int ends[2], file; /* a pipe, whose name can be asked for, and a file, which needs its inode */
+    uint64_t ns;
+};
+
+static void open_asking(struct asking *a)
+{
+    bool is_new;
+    *a = (struct asking){.k = kbench_new(NULL), .ns = 1000};
+    struct sv_tree *t = sv_decode_tree(a->k->decode);
+    REQUIRE(pipe(a->ends) == 0);
+    a->file = open(test_scratch("file"), O_RDWR | O_CREAT, 0600);
+    REQUIRE(a->file >= 0);
+    sv_tree_process(t, (uint32_t)getpid(), &is_new)->has_snapshot = true;
+    sv_scout_init(&a->s, t, sv_decode_inodes(a->k->decode));
+}
+
+static void close_asking(struct asking *a)
+{
+    close(a->ends[0]);
+    close(a->ends[1]);
+    close(a->file);
+    sv_scout_fini(&a->s);
+    kbench_free(a->k);
+}
+
+/* Shows the scout a call of this process; whether it had to ask for the descriptor's name. */
+static bool asks(struct asking *a, struct sv_wire_call c)
+{
+    c.head.tgid = c.head.tid = (uint32_t)getpid();
+    if (c.head.ts_ns == 0)
+        c.start_ns = a->ns, c.head.ts_ns = a->ns + 5;
+    a->ns += 10;
+    sv_buf_clear(&a->s.notes);
+    CHECK(sv_scout_can_wait(&a->s, &c.head, sizeof c));
+    return a->s.notes.len > 0;
+}
+
+static bool reads(struct asking *a, int fd)
+{
+    return asks(a, kbench_call(SYS_read, 0, 0, fd, 1));
+}
+
+TEST(the_scout_asks_once_for_what_it_does_not_know)
+{
+    struct asking a;
+    open_asking(&a);
+    CHECK(reads(&a, a.ends[0]));
+    struct sv_notes n = {0};
+    size_t len = 0;
+    const struct sv_note key = {SV_NOTE_DESCRIPTOR, (uint32_t)getpid(), a.ends[0], 1000};
+    CHECK(sv_notes_set(&n, a.s.notes.data, a.s.notes.len, NULL, NULL));
+    const char *text = sv_notes_find(&n, key, &len);
+    CHECK(text && len > 6 && memcmp(text, "pipe:[", 6) == 0);
+    sv_notes_fini(&n);
+    CHECK(!reads(&a, a.ends[0]));
+    CHECK(!asks(&a, kbench_call(SYS_read, 0, 0, a.ends[1], -EBADF))); /* it was not there */
+    CHECK(reads(&a, a.ends[1]));
+    CHECK(!reads(&a, a.file)); /* no name without its inode: it stays unknown */
+    struct sv_wire_call c = kbench_call(SYS_read, 0, 0, a.file, 1);
+    struct stat st;
+    REQUIRE(fstat(a.file, &st) == 0);
+    c.inode = st.st_ino + 1;
+    CHECK(!asks(&a, c)); /* another file by now */
+    c.inode = st.st_ino;
+    CHECK(asks(&a, c));
+    CHECK(!asks(&a, c));
+    CHECK(!asks(&a, kbench_call(SYS_close, 0, 0, a.ends[0], 0)));
+    CHECK(reads(&a, a.ends[0])); /* another one now */
+    CHECK(!asks(&a, kbench_call(SYS_close, 0, 0, a.ends[0], -EBADF)));
+    CHECK(!reads(&a, a.ends[0]));
+    c = kbench_call(SYS_close, 1, a.ns, a.ends[0], 0); /* began before this one was opened */
+    CHECK(!asks(&a, c));
+    CHECK(!reads(&a, a.ends[0]));
+    c = kbench_call(SYS_close, 0, 0, a.ends[0], 0);
+    c.head.flags = SV_WIRE_UNFINISHED;
+    CHECK(!asks(&a, c));
+    CHECK(!reads(&a, a.ends[0]));
+    CHECK(!asks(&a, kbench_call(SYS_read, 0, 0, -1, -1)));
+    close_asking(&a);
+}
+
+TEST(the_scout_follows_opens_and_copies)
+{
+    struct asking a;
+    open_asking(&a);
+    struct sv_wire_call c = kbench_call(SYS_openat, 0, 0, AT_FDCWD, a.ends[0]);
+    CHECK(!asks(&a, c));
+    CHECK(!reads(&a, a.ends[0])); /* its path is in the record */
+    c.head.flags = SV_WIRE_NO_PATH;
+    CHECK(!asks(&a, c));
+    CHECK(reads(&a, a.ends[0]));
+    c.ret = -1;
+    CHECK(!asks(&a, c));
+    CHECK(!reads(&a, a.ends[0]));
+    /* A copy is known if what it is of is known. */
+    CHECK(!asks(&a, kbench_call(SYS_dup, 0, 0, a.ends[0], a.ends[1])));
+    CHECK(!reads(&a, a.ends[1]));
+    CHECK(!asks(&a, kbench_call(SYS_dup3, 0, 0, a.file, a.ends[1])));
+    CHECK(reads(&a, a.ends[1]));
+    CHECK(!asks(&a, kbench_call(SYS_dup3, 0, 0, a.ends[1], a.ends[1])));
+    CHECK(!reads(&a, a.ends[1]));
+    static const struct {
+        uint32_t command;
+        bool copies;
+    } rows[] = {{F_DUPFD, true}, {F_DUPFD_CLOEXEC, true}, {F_GETFD, false}};
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        c = kbench_call(SYS_fcntl, 0, 0, a.file, a.ends[1]);
+        c.aux = rows[i].command;
+        CHECK(!asks(&a, c));
+        CHECK_INT_EQ(reads(&a, a.ends[1]), rows[i].copies);
+    }
+    close_asking(&a);
+}
+
+TEST(the_scout_follows_what_has_no_path)
+{
+    struct asking a;
+    open_asking(&a);
+    reads(&a, a.ends[0]);
+    reads(&a, a.ends[1]);
+    CHECK(!asks(&a, kbench_call(SYS_socket, 0, 0, -1, a.ends[0])));
+    CHECK(reads(&a, a.ends[0]));
+    CHECK(!reads(&a, a.ends[1]));
+    struct sv_wire_call c = kbench_call(SYS_pipe2, 0, 0, -1, 0);
+    c.size = (uint64_t)(uint32_t)a.ends[1] << 32 | (uint32_t)a.ends[0];
+    CHECK(!asks(&a, c));
+    CHECK(reads(&a, a.ends[0]));
+    CHECK(reads(&a, a.ends[1]));
+    CHECK(!reads(&a, a.ends[0]) && !reads(&a, a.ends[1]));
+    /* A range of one, then of one behind it, then one that only marks. */
+    c = kbench_call(SYS_close_range, 0, 0, a.ends[0], 0);
+    c.aux = (uint32_t)a.ends[0];
+    asks(&a, c);
+    CHECK(reads(&a, a.ends[0]));
+    CHECK(!reads(&a, a.ends[1]));
+    c.fd = a.ends[0] + 1;
+    c.aux = UINT32_MAX;
+    asks(&a, c);
+    CHECK(!reads(&a, a.ends[0]));
+    CHECK(reads(&a, a.ends[1]));
+    c.size = CLOSE_RANGE_CLOEXEC;
+    asks(&a, c);
+    CHECK(!reads(&a, a.ends[1]));
+    close_asking(&a);
 }
 
 /* Types by hand: int; f(int, int); f*; typedef f* btf_trace_x. */

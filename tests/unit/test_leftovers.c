@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The growing files that were found, in the order of their names: "a.pftrace.part a.pftrace.part.2". */
+/* The growing files that were found, in the order of their names: "a.pftrace.part a.pftrace.part.109". */
 static int by_part(const void *a, const void *b)
 {
     return strcmp((*(struct sv_leftover *const *)a)->part, (*(struct sv_leftover *const *)b)->part);
@@ -67,7 +67,7 @@ static const char *everywhere(void)
 TEST(only_growing_files_count)
 {
     static const char *const files[] = {"a.pftrace.part",
-                                        "a.pftrace.part.2",
+                                        "a.pftrace.part.109",
                                         "b.json.part",
                                         "a.pftrace",
                                         "a.pftrace.part.x",
@@ -83,8 +83,8 @@ TEST(only_growing_files_count)
     for (size_t i = 0; i < TEST_COUNT(files); i++)
         test_write_file(files[i], "bytes");
     test_write_file("empty.pftrace.part", "");
-    CHECK_STR_EQ(everywhere(), "a.pftrace.part a.pftrace.part.2 b.json.part");
-    CHECK_STR_EQ(of_name("a.pftrace"), "a.pftrace.part a.pftrace.part.2");
+    CHECK_STR_EQ(everywhere(), "a.pftrace.part a.pftrace.part.109 b.json.part");
+    CHECK_STR_EQ(of_name("a.pftrace"), "a.pftrace.part a.pftrace.part.109");
     CHECK_STR_EQ(of_name("a"), "");
     leave(before);
 }

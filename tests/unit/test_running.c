@@ -199,6 +199,34 @@ TEST(only_the_process_that_wrote_it_is_signalled)
     tear_down();
 }
 
+/* The oldest first; of one second, by their numbers. */
+TEST(recordings_are_listed_by_their_age)
+{
+    static const struct {
+        int64_t since_s;
+        unsigned char mark;
+    } rows[] = {{300, 5}, {100, 1}, {200, 3}, {200, 4}, {100, 2}};
+    struct sv_running r, *all;
+    int fds[TEST_COUNT(rows)];
+    set_up();
+    r = mine();
+    r.id.pid_namespace += 1; /* others' numbers: nobody asks whether they run */
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%zu", i);
+        r.since_s = rows[i].since_s;
+        r.id.pid = 1000u + rows[i].mark;
+        fds[i] = plant(name, &r, sizeof r, true);
+    }
+    REQUIRE(sv_running_all(&all) == TEST_COUNT(rows));
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CHECK_UINT_EQ(all[i].id.pid, 1001 + i);
+        close(fds[i]);
+    }
+    free(all);
+    tear_down();
+}
+
 TEST(a_folder_that_others_can_write_to_is_not_believed)
 {
     struct sv_running r, found;

@@ -62,3 +62,104 @@ TEST(an_instant_of_another_thread_does_not_delay_what_is_continued)
     sv_still_fini(&s);
     sv_dict_free(dict);
 }
+
+/* What is behind the events that were given is not looked at. */
+TEST(only_the_events_that_were_written_count)
+{
+    struct sv_still s = {0};
+    struct sv_err err;
+    struct sv_dict *dict = sv_dict_new();
+    struct kept old = {.sink = {.write = keep}};
+    sv_track track = sv_dict_track(dict, 1, NULL);
+    struct sv_event events[] = {{.kind = SV_BEGIN, .track = track, .ts_ns = 1, .name = 5, .cat = 6},
+                                {.kind = SV_BEGIN, .track = track, .ts_ns = 2},
+                                {.kind = SV_END, .track = track, .ts_ns = 3}};
+    sv_still_note(&s, events, 0);
+    CHECK_INT_EQ(sv_still_end(&s, 0, 0, dict, &old.sink, &err), 0);
+    CHECK_UINT_EQ(old.n, 0);
+    sv_still_note(&s, events, 1);
+    CHECK_INT_EQ(sv_still_end(&s, 0, 0, dict, &old.sink, &err), 0);
+    CHECK_UINT_EQ(old.n, 1);
+    CHECK_UINT_EQ(old.events[0].n_args, 0);
+    old.n = 0;
+    CHECK_INT_EQ(sv_still_begin(&s, 0, 3, dict, &old.sink, &err), 0);
+    REQUIRE(old.n == 1);
+    CHECK_UINT_EQ(old.events[0].name, 5);
+    CHECK_UINT_EQ(old.events[0].cat, 6);
+    CHECK_UINT_EQ(old.events[0].n_args, 2); /* that it is continued, and in which part */
+    sv_still_note(&s, events + 2, 1);
+    sv_still_note(&s, events + 2, 1); /* an end of nothing */
+    old.n = 0;
+    CHECK_INT_EQ(sv_still_begin(&s, 0, 0, dict, &old.sink, &err), 0);
+    CHECK_UINT_EQ(old.n, 0);
+    sv_still_fini(&s);
+    sv_dict_free(dict);
+}
+
+TEST(counters_have_their_last_number)
+{
+    static const struct {
+        enum sv_arg_type type;
+        bool is_number;
+    } rows[] = {
+        {SV_ARG_INT, true}, {SV_ARG_UINT, true}, {SV_ARG_DOUBLE, true}, {SV_ARG_BOOL, false}};
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        struct sv_still s = {0};
+        struct sv_err err;
+        struct sv_dict *dict = sv_dict_new();
+        struct kept next = {.sink = {.write = keep}};
+        sv_track track = sv_dict_track(dict, 1, NULL);
+        struct sv_arg value = {.type = rows[i].type, .i = 7};
+        struct sv_event e = {
+            .kind = SV_COUNTER, .track = track, .ts_ns = 9, .args = &value, .n_args = 1};
+        CONTEXT("row %zu", i);
+        sv_still_note(&s, &e, 1);
+        e.n_args = 0; /* says nothing */
+        e.ts_ns = 20;
+        sv_still_note(&s, &e, 1);
+        CHECK_INT_EQ(sv_still_begin(&s, 0, 2, dict, &next.sink, &err), 0);
+        CHECK_UINT_EQ(next.n, rows[i].is_number);
+        if (next.n == 1) {
+            CHECK_INT_EQ(next.events[0].ts_ns, 9);
+            CHECK_UINT_EQ(next.events[0].n_args, 2);
+            CHECK_INT_EQ(next.events[0].args[0].i, 7);
+            CHECK_INT_EQ(next.events[0].args[1].i, 2);
+        }
+        sv_still_forget(&s, track);
+        sv_still_forget(&s, track + 1); /* never seen */
+        next.n = 0;
+        CHECK_INT_EQ(sv_still_begin(&s, 0, 2, dict, &next.sink, &err), 0);
+        CHECK_UINT_EQ(next.n, 0);
+        sv_still_fini(&s);
+        sv_dict_free(dict);
+    }
+}
+
+static int count(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err)
+{
+    struct kept *k = (struct kept *)(void *)s;
+    (void)events;
+    k->n += n;
+    return k->n >= 300 ? sv_err_set(err, SV_EIO, SV_NO_POS, "full") : 0;
+}
+
+/* More than are written at once; a sink that fails is asked no more. */
+TEST(many_open_slices_are_all_continued)
+{
+    struct sv_still s = {0};
+    struct sv_err err = {0};
+    struct sv_dict *dict = sv_dict_new();
+    struct kept next = {.sink = {.write = count}};
+    sv_track track = sv_dict_track(dict, 1, NULL);
+    for (int i = 1; i <= 290; i++)
+        note(&s, SV_BEGIN, track, i);
+    CHECK_INT_EQ(sv_still_end(&s, 0, 1, dict, &next.sink, &err), 0);
+    CHECK_UINT_EQ(next.n, 290);
+    next.n = 0;
+    for (int i = 1; i <= 200; i++)
+        note(&s, SV_BEGIN, track, i);
+    CHECK_INT_EQ(sv_still_begin(&s, 0, 1, dict, &next.sink, &err), SV_EIO);
+    CHECK_UINT_EQ(next.n, 384);
+    sv_still_fini(&s);
+    sv_dict_free(dict);
+}

@@ -168,7 +168,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     for (unsigned i = 0; i < SV_N_PROBES; i++)
         open_probe(d, i);
     if (d->options.asks_procfs) /* the dynamic linker's and libc's files are everybody's */
-        sv_inodes_find(&d->inodes, &d->tree, (uint32_t)getpid(), 0, 1, true);
+        sv_inodes_ask(&d->inodes, &d->tree, (uint32_t)getpid());
     return d;
 }
 

@@ -100,17 +100,22 @@ void sv_inodes_maps(struct sv_inodes *x, struct sv_tree *t, const char *text)
     }
 }
 
+void sv_inodes_ask(struct sv_inodes *x, struct sv_tree *t, uint32_t pid)
+{
+    char path[64], *text = sv_alloc(MAPS_BYTES);
+    snprintf(path, sizeof path, "%s/%u/maps", sv_procfs_root(), pid);
+    if (sv_procfs_text(path, text, MAPS_BYTES) > 0)
+        sv_inodes_maps(x, t, text);
+    free(text);
+}
+
 const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
                                      uint32_t device, uint64_t inode, bool asks_procfs)
 {
     const uint64_t *at = sv_map_find(&x->numbers, key_of(device, inode));
     if (at || !asks_procfs)
         return at ? x->files[*at - 1] : NULL;
-    char path[64], *text = sv_alloc(MAPS_BYTES);
-    snprintf(path, sizeof path, "%s/%u/maps", sv_procfs_root(), pid);
-    if (sv_procfs_text(path, text, MAPS_BYTES) > 0)
-        sv_inodes_maps(x, t, text);
-    free(text);
+    sv_inodes_ask(x, t, pid);
     at = sv_map_find(&x->numbers, key_of(device, inode));
     if (!at)
         sv_inodes_learn(x, t, device, inode, NULL);

@@ -23,6 +23,8 @@ void sv_inodes_identify(struct sv_inodes *x, struct sv_tree *t, struct sv_file *
 /* NULL: not known. With `asks_procfs` the maps of `pid` are read once for each file that is not known. */
 const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
                                      uint32_t device, uint64_t inode, bool asks_procfs);
+/* Learns what a process maps now. */
+void sv_inodes_ask(struct sv_inodes *x, struct sv_tree *t, uint32_t pid);
 /* Would sv_inodes_find() answer without asking? */
 bool sv_inodes_has(const struct sv_inodes *x, uint32_t device, uint64_t inode);
 /* Learns every file of these lines, as /proc/PID/maps has them. */

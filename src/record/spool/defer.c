@@ -12,6 +12,7 @@
 #include "record/spool/notes.h"
 #include "record/spool/processes.h"
 #include "record/spool/scout.h"
+#include "record/spool/storm.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -22,15 +23,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define SPOOL_DEFAULT   ((uint64_t)1 << 30)
-#define SPOOL_LEAST     ((uint64_t)16 << 20)
-#define STORM_BYTES_S   ((uint64_t)6 << 20) /* some 100,000 calls a second: 2 % of a CPU to decode */
-#define WINDOW_NS       ((int64_t)100000000)
-#define FOLLOWED_NS     ((int64_t)3000000000)
-#define UNWATCHED_NS    ((int64_t)500000000)
-#define BACKOFF_NS      ((int64_t)250000000)
-#define BACKOFF_MOST_NS ((int64_t)8000000000)
-#define SLICE_NS        ((int64_t)10000000)
+#define SPOOL_DEFAULT ((uint64_t)1 << 30)
+#define SPOOL_LEAST   ((uint64_t)16 << 20)
+#define FOLLOWED_NS   ((int64_t)3000000000)
+#define UNWATCHED_NS  ((int64_t)500000000)
+#define SLICE_NS      ((int64_t)10000000)
 enum {
     ENTRY_BYTES = 256 << 10,
     ENOUGH_BYTES = 4 << 20,
@@ -45,13 +42,7 @@ struct sv_defer {
     uint64_t budget;
     struct sv_notes notes; /* of the entry that is being decoded */
     bool is_on, is_over, is_replaying;
-    bool is_always; /* STAVE_SPOOL=always, for tests: whatever can wait does */
-    /* how much comes */
-    int64_t window_ns;
-    uint64_t window_bytes;
-    bool is_storm;
-    /* when to begin again after something that could not wait */
-    int64_t begun_ns, not_before_ns, backoff_ns;
+    struct sv_storm storm;
     uint64_t looked_at_disk; /* at this size of the spool */
     int watch;               /* inotify, on the growing file; -1: not yet */
     int64_t opened_ns;
@@ -86,9 +77,8 @@ void sv_defer_open(struct sv_recorder *r)
     struct sv_defer *d = r->defer = sv_alloc(sizeof *d);
     d->spool.fd = d->watch = -1;
     d->budget = budget;
-    d->backoff_ns = BACKOFF_NS;
     const char *test = getenv("STAVE_SPOOL");
-    d->is_always = d->is_storm = test && strcmp(test, "always") == 0;
+    sv_storm_init(&d->storm, test && strcmp(test, "always") == 0);
     sv_buf_init(&d->processes, SV_KSPOOL_ENTRY_MAX);
     sv_scout_init(&d->scout, sv_decode_tree(r->decode), sv_decode_inodes(r->decode));
     d->opened_ns = sv_recorder_now_ns();
@@ -116,24 +106,15 @@ void sv_defer_close(struct sv_recorder *r)
 
 void sv_defer_saw(struct sv_recorder *r, int64_t now, uint64_t bytes)
 {
-    struct sv_defer *d = r->defer;
-    if (!d)
-        return;
-    d->window_bytes += bytes;
-    int64_t took = now - d->window_ns;
-    if (took < WINDOW_NS || d->is_always)
-        return;
-    d->is_storm = d->window_ns &&
-                  (double)d->window_bytes * 1e9 / (double)took >= (double)STORM_BYTES_S;
-    d->window_ns = now;
-    d->window_bytes = 0;
+    if (r->defer)
+        sv_storm_saw(&r->defer->storm, now, bytes);
 }
 
 /* A short recording does without: the kernel takes 20 ms to end a watch. */
 static void watch_file(struct sv_recorder *r, int64_t now)
 {
     struct sv_defer *d = r->defer;
-    if (d->watch >= 0 || d->is_over || (!d->is_storm && now - d->opened_ns < UNWATCHED_NS))
+    if (d->watch >= 0 || d->is_over || (!d->storm.is_on && now - d->opened_ns < UNWATCHED_NS))
         return;
     d->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (d->watch < 0 || inotify_add_watch(d->watch, r->part, IN_OPEN) < 0)
@@ -228,7 +209,8 @@ static int spool_failed(struct sv_recorder *r, struct sv_err *err)
     d->spool.at = d->spool.end;
     r->lost += n;
     int64_t now = sv_recorder_now_ns();
-    sv_decode_lost(r->decode, 0, "records of the spool", n, (uint64_t)d->begun_ns, (uint64_t)now);
+    sv_decode_lost(r->decode, 0, "records of the spool", n, (uint64_t)d->storm.begun_ns,
+                   (uint64_t)now);
     return 0;
 }
 
@@ -263,7 +245,7 @@ static bool begin_series(struct sv_recorder *r, int64_t now)
     sv_processes_put(&d->processes, sv_decode_tree(r->decode), sv_decode_inodes(r->decode));
     sv_scout_begin(&d->scout);
     d->looked_at_disk = 0;
-    d->begun_ns = now;
+    d->storm.begun_ns = now;
     if (r->output.why.code != 0 || d->processes.failed ||
         !sv_kspool_begin(&d->spool, d->processes.data, d->processes.len, r->output.whole_bytes) ||
         !has_space(d)) {
@@ -306,16 +288,6 @@ static bool move(struct sv_recorder *r, int64_t now, bool must)
     return true;
 }
 
-/* Something could not wait. If that comes soon after the beginning it will come again. */
-static void back_off(struct sv_defer *d, int64_t now)
-{
-    bool is_soon = now - d->begun_ns < 2 * d->backoff_ns;
-    d->backoff_ns = is_soon ? d->backoff_ns * 2 : BACKOFF_NS;
-    if (d->backoff_ns > BACKOFF_MOST_NS)
-        d->backoff_ns = BACKOFF_MOST_NS;
-    d->not_before_ns = d->is_always ? 0 : now + d->backoff_ns;
-}
-
 int sv_defer_catch_up(struct sv_recorder *r, struct sv_err *err)
 {
     struct sv_defer *d = r->defer;
@@ -341,11 +313,11 @@ bool sv_defer_round(struct sv_recorder *r, int64_t now, int *code, struct sv_err
     *code = 0;
     if (d)
         watch_file(r, now);
-    if (!d || (!d->is_on && (d->is_over || !d->is_storm || now < d->not_before_ns ||
+    if (!d || (!d->is_on && (d->is_over || !d->storm.is_on || now < d->storm.not_before_ns ||
                              is_followed(d, now) || !begin_series(r, now))))
         return false;
     if (!move(r, now, false)) {
-        back_off(d, now);
+        sv_storm_back_off(&d->storm, now);
         *code = sv_defer_catch_up(r, err);
         return false;
     }
@@ -353,7 +325,7 @@ bool sv_defer_round(struct sv_recorder *r, int64_t now, int *code, struct sv_err
         *code = sv_defer_catch_up(r, err);
         return true;
     }
-    if (!d->is_storm && has_idle_cpu()) {
+    if (!d->storm.is_on && has_idle_cpu()) {
         *code = decode_until(r, UINT64_MAX, now + SLICE_NS, err);
         if (d->spool.at >= d->spool.end)
             end_series(r, err);

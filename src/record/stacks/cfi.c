@@ -304,7 +304,8 @@ static bool register_before(Dwarf_Frame *frame, int reg, uint64_t cfa, const uin
     struct evaluation e = {.regs = regs, .memory = m, .cfa = cfa};
     if (dwarf_frame_register(frame, reg, mem, &ops, &n) != 0)
         return false;
-    *value = ops == mem ? 0 : regs[reg];
+    /* Where nothing is said of it the function has not touched it, as in a row; no return address is the end. */
+    *value = ops == mem && reg == SV_STACK_IP ? 0 : regs[reg];
     if (n == 0)
         return true;
     if (ops[0].atom == DW_OP_regx && n == 1 && ops[0].number < SV_STACK_REGS) {

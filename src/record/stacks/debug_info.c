@@ -213,7 +213,7 @@ static const char *name_of(Dwarf_Die *die)
 static void call_place(Dwarf_Die *unit, Dwarf_Die *inlined, struct sv_debug_frame *out)
 {
     Dwarf_Attribute a;
-    Dwarf_Word line = 0, file = 0;
+    Dwarf_Word line, file;
     Dwarf_Files *files;
     size_t n;
     if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &a), &line) == 0 && line < 1 << 30)

@@ -5,6 +5,7 @@
 #include "core/base/mem.h"
 #include "core/base/search.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -36,11 +37,11 @@ static bool read_at(const struct reading *r, void *to, uint64_t size, uint64_t a
 }
 
 /* A table of the file in memory of its own, NULL when it is not there whole or the limit is reached. */
-static void *read_table(struct reading *r, uint64_t at, uint64_t size, uint64_t extra)
+static void *read_table(struct reading *r, uint64_t at, uint64_t size)
 {
     if (size == 0 || size > r->left || at > r->file_size || size > r->file_size - at)
         return NULL;
-    char *table = sv_alloc(size + extra);
+    char *table = sv_alloc(size);
     if (!read_at(r, table, size, at)) {
         free(table);
         return NULL;
@@ -70,7 +71,7 @@ static void read_functions(struct reading *r, const Elf64_Phdr *p)
     memcpy(&n, head + 8, sizeof n);
     if (n > (p->p_filesz - HEAD) / 8)
         return;
-    r->e->functions = read_table(r, p->p_offset + HEAD, (uint64_t)n * 8, 0);
+    r->e->functions = read_table(r, p->p_offset + HEAD, (uint64_t)n * 8);
     r->e->n_functions = r->e->functions ? n : 0;
     r->e->functions_from = p->p_vaddr;
     r->e->functions_at = p->p_offset;
@@ -81,7 +82,7 @@ static bool read_loads(struct reading *r)
     const Elf64_Ehdr *h = &r->head;
     if (h->e_phnum == 0 || h->e_phnum > LOADS_MAX || h->e_phentsize != sizeof(Elf64_Phdr))
         return false;
-    Elf64_Phdr *all = read_table(r, h->e_phoff, (uint64_t)h->e_phnum * sizeof *all, 0);
+    Elf64_Phdr *all = read_table(r, h->e_phoff, (uint64_t)h->e_phnum * sizeof *all);
     if (!all)
         return false;
     r->e->loads = sv_alloc(h->e_phnum * sizeof *r->e->loads);
@@ -139,9 +140,9 @@ static bool read_symbols(struct reading *r, const Elf64_Shdr *s)
     if (s->sh_link >= r->head.e_shnum || s->sh_entsize != sizeof(Elf64_Sym))
         return false;
     const Elf64_Shdr *texts = &r->sections[s->sh_link];
-    Elf64_Sym *all = read_table(r, s->sh_offset, s->sh_size, 0);
-    char *names = all ? read_table(r, texts->sh_offset, texts->sh_size, 1) : NULL;
-    bool is_good = names && e->n_names + texts->sh_size + 1 < UINT32_MAX;
+    Elf64_Sym *all = read_table(r, s->sh_offset, s->sh_size);
+    char *names = all ? read_table(r, texts->sh_offset, texts->sh_size) : NULL;
+    bool is_good = names != NULL;
     if (is_good) {
         size_t first = e->n_names;
         e->names = sv_realloc(e->names, first + texts->sh_size + 1);
@@ -161,7 +162,7 @@ static bool read_sections(struct reading *r)
     bool is_found = false;
     if (h->e_shnum == 0 || h->e_shentsize != sizeof(Elf64_Shdr))
         return false;
-    r->sections = read_table(r, h->e_shoff, (uint64_t)h->e_shnum * sizeof *r->sections, 0);
+    r->sections = read_table(r, h->e_shoff, (uint64_t)h->e_shnum * sizeof *r->sections);
     if (!r->sections)
         return false;
     /* The full table has all that the other has, where it was not stripped. */
@@ -186,6 +187,7 @@ bool sv_elf_read(int fd, size_t limit, struct sv_elf *e)
 {
     struct stat st;
     struct reading r = {.e = e, .left = limit, .fd = fd};
+    assert(limit <= INT32_MAX); /* so that places of names are 32 bits wide */
     *e = (struct sv_elf){0};
     bool is_good = fstat(r.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
     r.file_size = is_good ? (uint64_t)st.st_size : 0;
