@@ -9,7 +9,7 @@
 #ifndef TESTS_UNIT_SDK_SCENE_H
 #define TESTS_UNIT_SDK_SCENE_H
 
-#include "sdk/sdk.h"
+#include "sdk/session/sdk.h"
 #include "tests/unit/pffile.h"
 
 struct sdk_scene {

@@ -1,5 +1,5 @@
 /* What `stave record` says at the end, of files and processes with known sums. */
-#include "record/recorder.h"
+#include "record/session/recorder.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 

@@ -1,5 +1,5 @@
 /* Segments of rings that killed recordings left: which numbers are free. */
-#include "record/ring_files.h"
+#include "record/output/ring_files.h"
 #include "tests/harness/test.h"
 
 #include <fcntl.h>

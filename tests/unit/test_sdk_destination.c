@@ -1,8 +1,8 @@
 /* Where sessions write to and where they are: names, folders, and what follows the whole part of a file. */
 #include "core/base/json_scan.h"
 #include "core/files/trusted.h"
-#include "sdk/destination.h"
-#include "sdk/folders.h"
+#include "sdk/session/destination.h"
+#include "sdk/session/folders.h"
 #include "tests/unit/sdk_scene.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The flight recorder: what a file has when something happens, and what was overwritten by then. */
-#include "sdk/writer.h"
+#include "sdk/write/writer.h"
 #include "tests/unit/sdk_scene.h"
 
 #include <pthread.h>

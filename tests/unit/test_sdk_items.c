@@ -1,6 +1,6 @@
 /* Arguments as rings carry them: every value, and bytes that end anywhere. */
 #include "core/stream/dict.h"
-#include "sdk/drain_items.h"
+#include "sdk/drain/drain_items.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

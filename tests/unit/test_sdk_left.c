@@ -1,8 +1,8 @@
 /* What processes leave behind: looking at their sessions, reading the rings, removing the files; and the session of a collector. */
 #include "core/files/trusted.h"
-#include "sdk/abandoned.h"
-#include "sdk/client_files.h"
-#include "sdk/collect.h"
+#include "sdk/recover/abandoned.h"
+#include "sdk/collect/client_files.h"
+#include "sdk/collect/collect.h"
 #include "tests/unit/sdk_scene.h"
 
 #include <errno.h>

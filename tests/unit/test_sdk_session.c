@@ -1,6 +1,6 @@
 /* Sessions from start to end: options, names, files, forked children, signals; and what the program around them notices, which is nothing. */
 #include "core/base/json_scan.h"
-#include "sdk/writer.h"
+#include "sdk/write/writer.h"
 #include "tests/unit/sdk_scene.h"
 
 #include <errno.h>

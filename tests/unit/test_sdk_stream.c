@@ -1,7 +1,7 @@
 /* Streams: addresses, and a program with a listener that is made by hand, or with none. */
-#include "sdk/stream_address.h"
-#include "sdk/stream_wire.h"
-#include "sdk/writer.h"
+#include "sdk/session/stream_address.h"
+#include "sdk/write/stream_wire.h"
+#include "sdk/write/writer.h"
 #include "tests/unit/sdk_scene.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 /* Slices of named tracks, planned over rings made by hand: which begin an end closes, and on which row both are. */
 #include "core/base/buf.h"
-#include "sdk/drain.h"
-#include "sdk/drain_tracks.h"
-#include "sdk/session_layout.h"
+#include "sdk/drain/drain.h"
+#include "sdk/drain/drain_tracks.h"
+#include "sdk/ring/session_layout.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/shape_check.h"
 #include "tests/harness/test.h"
