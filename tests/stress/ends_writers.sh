@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
 # The law of loss (ends.sh) for those who write for others and for Python: events in the files + losses in the files = events recorded, by number,
 # however the program, the recorder or the listener ends, with full disks, limits of file sizes and memory cgroups at their limits.
-set -uo pipefail
+. "$SRC/tests/harness/cli.sh"
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_BUFFER=16k STAVE_STREAM_MS=20000 STAVE_STREAM_FILE=$TMP/rest.unsent.pftrace
 mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
-cd "$TMP" || exit 2
 ends=$BUILD/tests/stress/ends
 with_signals=(env "--default-signal=TERM,INT,HUP")
 say() { if [ "$1" = 0 ]; then echo "ok ends: $2"; else echo "not ok ends: $2: ${3:-} $(head -n 3 err 2>/dev/null) left: $(echo t.* tiny/*) $(ls "$STAVE_SESSION_DIR")"; fi; }
 fresh() { rm -rf t.* rest.* tiny/* progress "${STAVE_SESSION_DIR:?}"/*; }
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 enough() { until_true '[ "$(od -A n -t u8 -N 8 progress | tr -d " ")" -gt 5000 ]'; }
 # law SLACK MORE FILE…: each number once; with the losses as many as were recorded, at most SLACK less and MORE more. MORE of `killed` is for a sender
 # or a listener that was killed: what was on its way then, events and counts of lost ones, is with both, so it may be there twice (docs/merge.md).

@@ -10,7 +10,6 @@ play=$BUILD/tests/system/play
 equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
 ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }
 paths() { "$STAVE" cat -q "$1" | grep -c "\"$2\" .*path=\"$3"; }
-until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
 begun() { until_true '"$STAVE" status 2>/dev/null | grep -q "^'"$1"' "'; }
 
 # Tracepoints with names need tracefs, which is mounted in a namespace of the test's own.
