@@ -2,6 +2,9 @@
 # The law of loss (ends.sh) for those who write for others and for Python: events in the files + losses in the files = events recorded, by number,
 # however the program, the recorder or the listener ends, with full disks, limits of file sizes and memory cgroups at their limits.
 . "$SRC/tests/harness/cli.sh"
+# Deadly signals end a program as they do without a sanitizer, whose handlers would print and exit.
+no_handlers=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:$no_handlers TSAN_OPTIONS=${TSAN_OPTIONS:-}:$no_handlers
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_BUFFER=16k STAVE_STREAM_MS=20000 STAVE_STREAM_FILE=$TMP/rest.unsent.pftrace
 mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
 ends=$BUILD/tests/stress/ends
