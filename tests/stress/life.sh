@@ -20,6 +20,7 @@ said_losses() {
 scene() {
   case $BUILD:$1 in
   *tsan:fork* | *tsan:clone) echo "skip life: $1: ThreadSanitizer does not support threads after fork"; return ;;
+  *tsan:vfork) echo "skip life: $1: ThreadSanitizer makes vfork() a fork() and holds the child's signal back"; return ;;
   esac
   local name=$1 want=$2 program=${3:-life} code lost file=t.pftrace n what have ok=1 why=
   rm -rf t.* second.*

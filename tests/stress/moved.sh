@@ -54,7 +54,8 @@ sdk program
 check program_says_nothing test ! -s program.err
 check program_all test "$(count program.moved/a.pftrace)" = 40000
 check program_nothing_left test "$(ls program.moved)" = a.pftrace -a -z "$(ls -A "$STAVE_SESSION_DIR")"
-if [ "$(id -u)" = 0 ]; then
+if [[ $BUILD = *tsan ]]; then skip rooted "with ThreadSanitizer the writer has no table of descriptors and root directory of its own"
+elif [ "$(id -u)" = 0 ]; then
   mkdir jail; sdk rooted jail
   check rooted_all test "$(count rooted/a.pftrace)" = 40000
   check rooted_nothing_left test "$(ls rooted)" = a.pftrace -a -z "$(ls -A "$STAVE_SESSION_DIR")"
