@@ -139,6 +139,7 @@ check "the program is as untraced, but for one line" 'as_untraced never && said 
 late port tcp:127.0.0.1:1 "$numbers" 2 16000 progress
 check "the same for a port" '[ "$(kept unsent.pftrace)" = $total ] && as_untraced port && said tcp:127.0.0.1:1 port'
 for scene in workers generations threads; do
+  if [[ $BUILD:$scene = *tsan:threads ]]; then skip "listen: children, $scene" "ThreadSanitizer does not support threads after fork"; continue; fi
   late "$scene" unix:nobody "$BUILD/tests/stress/family" "$scene" progress
   check "children, $scene: all events are in the file" 'as_untraced $scene && [ "$(kept unsent.pftrace)" = "$(of_family $scene/progress)" ] && no_gap unsent.pftrace && said "unix:$TMP/$scene/nobody" $scene && [ -z "$(left $scene)" ]'
 done
