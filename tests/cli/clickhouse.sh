@@ -95,6 +95,17 @@ run_any steps_which_run 2 "$STAVE" steps "$url"
 check steps_which_run_says grep -q 'has 2 runs: give one with --run (r1, r2)' steps_which_run.err
 run_any steps_none 1 "$STAVE" steps "$url" --run none
 
+# The parts of a rotated recording are one trace here and there.
+STAVE_FULL=block RANK=0 WORLD_SIZE=1 run_any rotate 0 "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 -o k.pftrace --rotate 256K -- "$BUILD/tests/stress/epochs" 400
+k=(k-????.pftrace k.pftrace) parts=${one%/*}/parts
+check rotate_parts test ${#k[@]} -gt 2
+run_any load_parts 0 "$STAVE" export -q "${k[@]}" -o "$parts"
+check parts_are_one test "$(ask "$parts" 'SELECT count(), sum(slices) FROM trace')" = "1,$("$STAVE" query -q "${k[@]}" 'SELECT count(*) FROM slice' | tail -n 1)"
+check parts_whole test "$(ask "$parts" "SELECT sum(name = 'sample'), sum(name = 'step'), sum(name = 'epoch') FROM slice")" = 200000,400,1
+check parts_slices same parts_slices csv "$parts" "${k[@]}" 'SELECT id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id FROM slice ORDER BY id'
+check parts_args same parts_args csv "$parts" "${k[@]}" 'SELECT arg_set_id, key, int_value, string_value FROM args ORDER BY arg_set_id, key'
+check parts_counters same parts_counters csv "$parts" "${k[@]}" 'SELECT id, ts, track_id, value FROM counter ORDER BY id'
+
 # ---- shipped SQL ----
 . "$SRC/tests/cli/clickhouse/shipped.sh"
 

@@ -188,7 +188,7 @@ started once; kill -TERM $recorder; wait $recorder; check interrupted_once test 
 check interrupted_saved "$STAVE" validate -q once.pftrace
 "$STAVE" record -q -o twice.pftrace -- sh -c "$stubborn" twice 2>twice.err & recorder=$!
 # Two signals, not one: the first is taken before the second is sent.
-taken() { for _ in $(seq 600); do [ "$((0x$(sed -n 's/^ShdPnd:\t//p' "/proc/$recorder/status") & 2))" != 0 ] || return; sleep 0.05; done; }
+taken() { until_true '[ "$((0x$(sed -n "s/^ShdPnd:\t//p" "/proc/$recorder/status") & 2))" = 0 ]'; }
 started twice; kill -INT $recorder; taken; kill -INT $recorder; wait $recorder; check interrupted_twice test $? = 4
 check interrupted_twice_reported grep -qx "stave record: twice.pftrace: aborted by a second signal; it is kept as .part: stave recover twice.pftrace" twice.err
 check interrupted_twice_kept test ! -e twice.pftrace -a -s twice.pftrace.part
@@ -197,21 +197,30 @@ run_any interrupted_twice_recover 0 "$STAVE" recover twice.pftrace
 check interrupted_twice_recovered grep -q 'process .*name="sh"' <("$STAVE" cat -q twice.pftrace)
 check interrupted_twice_nothing_left test ! -e twice.pftrace.part -a ! -e twice.pftrace.session
 
-# ---- a recording in a recording: both files are whole; a signal to both reaches the inner one twice, and what it names is there ----
+# ---- a recording in a recording: both files are whole; a signal is passed on, and after a second one the inner one names what is there ----
 run_any nested 0 "$STAVE" record "${quiet[@]}" -o outer.pftrace -- "$STAVE" record "${quiet[@]}" -o inner.pftrace -- "$BUILD/tests/stress/lossy" 100 exit
 check nested_outer "$STAVE" validate -q outer.pftrace
 check nested_inner test "$("$STAVE" cat -q inner.pftrace | grep -c 'seq=')" = 100
 run_any nested_same 4 "$STAVE" record "${quiet[@]}" -o outer.pftrace -- "$STAVE" record "${quiet[@]}" -o outer.pftrace -- true
 check nested_same_says grep -q "outer.pftrace: process [0-9]* .* is writing it" nested_same.err
 check nested_same_whole "$STAVE" validate -q outer.pftrace
-rm -f inner.pftrace outer.pftrace
-setsid "$STAVE" record "${quiet[@]}" -o outer.pftrace -- "$STAVE" record "${quiet[@]}" -o inner.pftrace -- sh -c "$stubborn" nested 2>nested_group.err & recorder=$!
-started nested; kill -INT -- -$recorder; touch nested.enough; wait $recorder
-check nested_group_outer "$STAVE" validate -q outer.pftrace
-# Whether the two signals are one or two for the inner recorder is chance: it has saved its file, or names the command that does.
-[ -e inner.pftrace ] || eval "$(sed -n "s/.*aborted by a second signal; it is kept as .part: stave /\"\$STAVE\" /p" nested_group.err)" >nested_group.out 2>&1
-check nested_group_inner "$STAVE" validate -q inner.pftrace
-check nested_group_nothing_left test -z "$(ls inner.pftrace.* outer.pftrace.* 2>/dev/null)"
+# nested_begins NAME: the command of the inner one waits for NAME.enough; $outer and $inner are the recorders.
+nested_begins() {
+  rm -f inner.pftrace outer.pftrace
+  "$STAVE" record "${quiet[@]}" -o outer.pftrace -- "$STAVE" record "${quiet[@]}" -o inner.pftrace -- sh -c "$stubborn" "$1" 2>"$1.err" & outer=$!
+  started "$1"; inner=$(pgrep -P $outer -x stave)
+}
+nested_begins nested_once; kill -INT $outer; recorder=$outer taken; touch nested_once.enough; wait $outer
+check nested_once_outer "$STAVE" validate -q outer.pftrace
+check nested_once_inner "$STAVE" validate -q inner.pftrace
+# The inner one has taken a signal of its own before the outer one passes its own on.
+nested_begins nested_twice; kill -INT "$inner"; recorder=$inner taken; kill -INT $outer; until_true '! kill -0 $inner'; touch nested_twice.enough; wait $outer
+check nested_twice_outer "$STAVE" validate -q outer.pftrace
+check nested_twice_says grep -qx 'stave record: inner.pftrace: aborted by a second signal; it is kept as .part: stave recover inner.pftrace' nested_twice.err
+check nested_twice_kept test ! -e inner.pftrace -a -s inner.pftrace.part
+run_any nested_twice_recover 0 "$STAVE" recover inner.pftrace
+check nested_twice_inner "$STAVE" validate -q inner.pftrace
+check nested_nothing_left test -z "$(ls inner.pftrace.* outer.pftrace.* 2>/dev/null)"
 if command -v script >/dev/null; then
   check status_line sh -c 'script -qec "$0 record --no-summary -o tty.pftrace -- sleep 1.3" /dev/null </dev/null | tr "\r" "\n" | grep -E "[0-9] (µs|ms|s)  [0-9,]+ events  [0-9,]+/s  0 lost  [0-9.]+ .*B"' "$STAVE"
 else skip status_line "no script(1) here"; fi

@@ -10,6 +10,7 @@
 # run_any NAME EXIT COMMAND…   the same without comparing; what was printed is in $TMP/NAME.out and $TMP/NAME.err.
 # check NAME COMMAND…      the command must succeed.
 # skip NAME WHY, skip_all WHY
+# until_true EXPRESSION    waits until the words succeed, which a shell evaluates; false: not within a limit against hangs.
 #
 # Paths of the tree, the program and the private folder are masked before comparing; MASK is a sed script for more,
 # such as times. The script runs in $TMP and fails at its end if any of its parts did.
@@ -33,6 +34,8 @@ ok() { echo "ok $1"; CLI_OPEN=; }
 not_ok() { echo "not ok $1"; CLI_FAILED=1 CLI_OPEN=; }
 skip() { echo "skip $1: $2"; }
 skip_all() { echo "$1"; exit 77; }
+
+until_true() { for _ in $(seq $((600 * ${TEST_SCALE:-2}))); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 
 mask() { sed -e "s|$STAVE|stave|g; s|$TMP|TMP|g; s|$SRC|SRC|g" -e "$MASK" "$1"; }
 

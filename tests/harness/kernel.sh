@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # For tests of the kernel's side of stave record, behind cli.sh: needs root (or the capabilities) and a kernel with BTF.
-# equals NAME IS EXPECTED; until_true EXPRESSION; ask TRACE SQL: the rows of the answer.
+# equals NAME IS EXPECTED; ask TRACE SQL: the rows of the answer.
 # shellcheck disable=SC2034 # play: for the scripts
 [ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
 if ! "$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err; then
@@ -11,5 +11,4 @@ fi
 play=$BUILD/tests/system/play
 
 equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
-until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
 ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }

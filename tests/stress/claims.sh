@@ -9,7 +9,6 @@ for v in RANK WORLD_SIZE LOCAL_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PM
 quick=() # without the kernel's side also for root: it takes a moment to load
 [ "$(id -u)" != 0 ] || quick=(setpriv --bounding-set=-all --inh-caps=-all)
 record=("${quick[@]}" "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache)
-until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 left() { ls -A "$1"; } # what is in a folder
 meta() { "$STAVE" cat -q "$1" | sed -n "s/^meta \"$2\" //p" | tail -n 1; }
 

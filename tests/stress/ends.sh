@@ -3,6 +3,9 @@
 # rings (ends.c). Where the end comes from outside, a thread may have recorded one more than it has counted; where the session ends beside it, it may
 # have counted one more than there was a session for. Python, the recorder and the listener: ends_writers.sh.
 set -uo pipefail
+# Deadly signals end a program as they do without a sanitizer, whose handlers would print and exit.
+no_handlers=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:$no_handlers TSAN_OPTIONS=${TSAN_OPTIONS:-}:$no_handlers
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run
 mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
 cd "$TMP" || exit 2

@@ -11,7 +11,6 @@ numbers=$BUILD/tests/stress/numbers
 quick=() # without the kernel's side also for root: it takes a moment to load
 [ "$(id -u)" != 0 ] || quick=(setpriv --bounding-set=-all --inh-caps=-all)
 record=("${quick[@]}" "$STAVE" record --no-summary --no-io --no-block --no-page-cache --interval 0 --gpu-interval 0)
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 
 # faulty HOW IN FILE COMMAND…: HOW is CALL:4 (every second call is interrupted) or CALL:0 (all do half)
 faulty() {

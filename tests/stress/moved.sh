@@ -8,7 +8,6 @@ numbers=$BUILD/tests/stress/numbers
 quick=() # without the kernel's side also for root: it takes a moment to load
 [ "$(id -u)" != 0 ] || quick=(setpriv --bounding-set=-all --inh-caps=-all)
 record=("${quick[@]}" "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0)
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 count() { "$STAVE" cat -q "$1" | grep -c 'seq='; }
 whole() { sed -n 's/^whole 0*//p' "$1"; }
 mkfifo go
@@ -55,7 +54,8 @@ sdk program
 check program_says_nothing test ! -s program.err
 check program_all test "$(count program.moved/a.pftrace)" = 40000
 check program_nothing_left test "$(ls program.moved)" = a.pftrace -a -z "$(ls -A "$STAVE_SESSION_DIR")"
-if [ "$(id -u)" = 0 ]; then
+if [[ $BUILD = *tsan ]]; then skip rooted "with ThreadSanitizer the writer has no table of descriptors and root directory of its own"
+elif [ "$(id -u)" = 0 ]; then
   mkdir jail; sdk rooted jail
   check rooted_all test "$(count rooted/a.pftrace)" = 40000
   check rooted_nothing_left test "$(ls rooted)" = a.pftrace -a -z "$(ls -A "$STAVE_SESSION_DIR")"

@@ -11,7 +11,7 @@ if [ -z "${OTHER_USER_APART:-}" ]; then
 fi
 mount -t tmpfs -o mode=1777 none /dev/shm || { echo "cannot mount a file system"; exit 77; }
 mount -t tmpfs -o mode=1777 none "$TMP" || { echo "cannot mount a file system"; exit 77; }
-cd "$TMP" || exit 2
+. "$SRC/tests/harness/cli.sh"
 mkdir -m 700 mine; mkdir -m 1777 shared
 export TMPDIR=$TMP/shared
 unset XDG_RUNTIME_DIR STAVE_SESSION_DIR
@@ -141,7 +141,6 @@ for _ in $(seq 600); do grep -qs ready said && break; sleep 0.05; done
 # ---- who may read what is recorded ----
 # private FILE…: all are there, and root's only
 private() { local f; for f in "$@"; do [ "$(stat -c %a "$f")" = 600 ] || { stat -c '%a %n' "$f" >>err; return 1; }; done; }
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 umask 022; mkdir modes; cd modes || exit 2
 lossy=$BUILD/tests/stress/lossy
 STAVE_OUT=p.pftrace "$lossy" 10 exit >out 2>err; private p.pftrace; say $? "a trace of a program"

@@ -11,6 +11,7 @@ if [ -z "${OTHER_USER_APART:-}" ]; then
 fi
 ip link set lo up 2>/dev/null || python3 -c 'import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh", b"lo", 0x49))' || { echo "no loopback in a namespace here"; exit 77; }
 mount -t tmpfs -o mode=1777 none /dev/shm || { echo "cannot mount a file system"; exit 77; }
+. "$SRC/tests/harness/cli.sh"
 mkdir -m 1777 /dev/shm/t && cd /dev/shm/t || exit 2
 export TMPDIR=$PWD
 unset XDG_RUNTIME_DIR STAVE_SESSION_DIR STAVE_TOKEN STAVE_STREAM_USER
@@ -23,7 +24,6 @@ user() { setpriv --reuid "$1" --regid "$1" --clear-groups -- "${@:2}"; }
 strangers() { timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups -- python3 "$here/bin/strangers.py" "$@"; }
 nobody python3 -c pass 2>/dev/null || PATH=/usr/bin:/bin:$PATH # the first one is in a folder of root's
 nobody python3 -c pass 2>/dev/null || { echo "no python3 that another user can run"; exit 77; }
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 check() { if eval "$2"; then echo "ok other user: $1"; else echo "not ok other user: $1: $(head -n 8 out err log listen.log 2>/dev/null)"; fi; }
 # sends [VARIABLE…]: a program of root's, or of $as, with ten events
 sends() { (cd mine && env STAVE_STREAM_FILE='' "$@" "$here/bin/lossy" 10 exit) >out 2>err; }

@@ -4,7 +4,6 @@
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
 mkdir -m 700 "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
 held=$BUILD/tests/stress/held
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 # total FILE...: events and losses in them
 total() {
   local f

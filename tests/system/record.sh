@@ -8,7 +8,7 @@
 count() { "$STAVE" cat -q "$1" | grep -c "\"$2\" cat=\"syscall\""; }
 paths() { "$STAVE" cat -q "$1" | grep -c "\"$2\" .*path=\"$3"; }
 
-# until_true WORDS: waits, a minute at most. begun PID: until 'stave status' shows this recorder as recording.
+# begun PID: until 'stave status' shows this recorder as recording.
 begun() { until_true '"$STAVE" status 2>/dev/null | grep -q "^'"$1"' "'; }
 
 mkdir files; for i in $(seq 1 40); do head -c $((i * 100)) /dev/zero >files/f$i; done
@@ -27,6 +27,12 @@ equals threads_nothing_lost "$("$STAVE" cat -q threads.pftrace | grep -c ' loss 
 # Offsets of reads without an offset of their own come from the kernel's file.
 equals offsets "$("$STAVE" cat -q threads.pftrace | grep '"read" .*/files/f7"' | grep -oE 'offset=[0-9]+ bytes=[0-9]+' | sort | uniq -c | awk '{ print $1, $2, $3 }' | paste -sd' ')" \
   "3 offset=0 bytes=700 3 offset=700 bytes=0"
+
+# A recording in a recording: the outer summary names the inner trace by the name that it has now, and no file of the inner recorder that is gone.
+STAVE_SESSION_DIR=$TMP run_any nested 0 "$STAVE" record --path "$TMP" -o outer.pftrace -- "$STAVE" record -q --no-summary -o inner.pftrace -- "$BUILD/tests/stress/epochs" 100
+sed -n '/slowest files/,/^$/{/slowest files/d; s/.* //p}' nested.err >nested.files
+check nested_has_inner grep -q '/inner.pftrace$' nested.files
+check nested_all_there sh -c 'while read -r file; do case $file in "" | …*) ;; *) [ -e "$file" ] || { echo "$file"; exit 1; } ;; esac; done <nested.files'
 
 # Processes: 5 children that exec, each reads one file; names, command lines and exit codes.
 run_any tree 7 "$STAVE" record -q --strict -o tree.pftrace -- bash -c 'for i in 1 2 3 4 5; do cat files/f$i >/dev/null; done; (exec -a odd sleep 0); exit 7'

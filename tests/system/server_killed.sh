@@ -7,7 +7,6 @@ server=$BUILD/stave-server
 export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1 HWLOC_COMPONENTS=-pci STAVE_SESSION_DIR=$TMP/sessions
 mkdir -m 700 "$STAVE_SESSION_DIR"
 cp "$SRC"/examples/server/* .
-until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
 printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'workers: 1' 'trace_enabled: true' "trace_output: $TMP/out" >mlp.yml
 start() {
   : >server.err

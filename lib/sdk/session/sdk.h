@@ -249,6 +249,7 @@ bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, c
                              struct sv_err *err);
 /* the last round, the final name; joins the thread */
 void sv_session_writer_stop(struct sv_process *p);
+void sv_session_writer_free(void); /* what a stopped one has left; not in a signal handler */
 void sv_session_writer_flush(struct sv_process *p);
 
 #endif

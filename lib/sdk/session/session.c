@@ -529,11 +529,8 @@ int stave_flush(void)
     return status;
 }
 
-int stave_stop(void)
+static int stop(struct sv_process *p, bool frees)
 {
-    struct sv_process *p = sv_process;
-    if (!p || atomic_load(&p->ready) != 2) /* nothing, or a forked child that never traced */
-        return 0;
     sv_control_lock(p);
     int status = 0;
     if (p->collector) {
@@ -544,8 +541,18 @@ int stave_stop(void)
         sv_signals_end();
         status = has_failed(p) ? -1 : 0;
     }
+    if (frees)
+        sv_session_writer_free();
     sv_control_unlock(p);
     return status;
+}
+
+int stave_stop(void)
+{
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2) /* nothing, or a forked child that never traced */
+        return 0;
+    return stop(p, true);
 }
 
 /* The session may run already: STAVE_OUT starts it when the library is loaded, before a binding can call this. */
@@ -671,13 +678,13 @@ static void drop_returned(struct sv_process *p)
     sv_files_remove(p);
 }
 
-static void finish(void)
+/* Perhaps in a signal handler of the program: it frees no memory. */
+static void finish(struct sv_process *p)
 {
-    struct sv_process *p = sv_process;
-    if (p && atomic_load(&p->ready) == 2 && p->has_writer && sv_files_dir(p) < 0)
+    if (p->has_writer && sv_files_dir(p) < 0)
         atomic_store(&p->is_out_of_reach, 1);
-    stave_stop();
-    if (p && atomic_load(&p->ready) == 2 && p->collector) {
+    stop(p, false);
+    if (p->collector) {
         if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED)
             return; /* the collector cleans up */
         if (plan.is_collected) {
@@ -689,11 +696,10 @@ static void finish(void)
         sv_control_lock(p);
         continue_alone(p);
         sv_control_unlock(p);
-        stave_stop();
+        stop(p, false);
     }
     /* What is not in the output is in the rings. */
-    bool is_ready = p && atomic_load(&p->ready) == 2 && p->session;
-    if (is_ready && atomic_load(&p->session->state) != SV_SESSION_OPEN)
+    if (p->session && atomic_load(&p->session->state) != SV_SESSION_OPEN)
         sv_files_remove(p);
 }
 
@@ -731,7 +737,7 @@ void stave_finish(void)
         return;
     }
     sv_signals_hold(&mask); /* until nothing is left behind */
-    finish();
+    finish(sv_process);
     sv_signals_release(&mask);
 }
 
@@ -739,6 +745,7 @@ void stave_finish(void)
 __attribute__((destructor(101))) static void end_with_program(void)
 {
     stave_finish();
+    sv_session_writer_free();
     if (sv_is_in_plugin())
         sv_process_unload();
 }

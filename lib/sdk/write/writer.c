@@ -682,6 +682,9 @@ static void free_writer(struct sv_session_writer *w)
     free(w);
 }
 
+/* A writer that was stopped, with its memory: stave_finish() may run in a signal handler, which must not free. */
+static struct sv_session_writer *ended;
+
 /* What rings hold from before belongs to no session, unless a collector has left it. */
 static void begin_rings(struct sv_session_writer *w, bool resumes)
 {
@@ -849,6 +852,7 @@ static bool start_thread(struct sv_process *p, struct sv_session_writer *w, stru
 bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
                              struct sv_err *err)
 {
+    sv_session_writer_free();
     struct sv_session_writer *w = calloc(1, sizeof *w);
     if (!w) {
         sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
@@ -896,5 +900,12 @@ void sv_session_writer_stop(struct sv_process *p)
     sv_flight_end(w);
     p->has_writer = false;
     p->writer = NULL;
-    free_writer(w);
+    ended = w;
+}
+
+void sv_session_writer_free(void)
+{
+    if (ended)
+        free_writer(ended);
+    ended = NULL;
 }

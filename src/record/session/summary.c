@@ -1,6 +1,8 @@
 /* What `stave record` says at the end: the slowest files, the busiest processes, where the trace is. On standard error: standard output is the command's. */
 #include "cli/console.h"
+#include "core/files/claim.h"
 #include "record/session/recorder.h"
+#include "sdk/session/folders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +25,31 @@ static int by_process_time(const void *a, const void *b)
     return x->time_ns < y->time_ns ? 1 : x->time_ns > y->time_ns ? -1 : 0;
 }
 
+static bool ends_with(const struct sv_file *f, const char *end)
+{
+    size_t n = strlen(end);
+    return f->len > n && memcmp(f->path + f->len - n, end, n) == 0;
+}
+
+/* A growing file that is whole by now has the name without the suffix: that much of the path. */
+static size_t present_len(const struct sv_file *f)
+{
+    struct stat st;
+    if (!ends_with(f, SV_PART_SUFFIX) || stat(f->path, &st) == 0)
+        return f->len;
+    size_t len = f->len - strlen(SV_PART_SUFFIX);
+    char *whole = sv_alloc(len + 1);
+    memcpy(whole, f->path, len);
+    bool is_there = stat(whole, &st) == 0;
+    free(whole);
+    return is_there ? len : f->len;
+}
+
 /* The end of a path says more than its beginning. Bytes that a terminal would obey are masked. */
 static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
 {
     const char *from = f->path;
-    size_t len = f->len, n = 0;
+    size_t len = present_len(f), n = 0;
     if (len > PATH_SHOWN) {
         memcpy(text, "…", strlen("…"));
         n = strlen("…");
@@ -39,13 +61,43 @@ static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
     text[n] = 0;
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+    size_t n = folder ? strlen(folder) : 0;
+    return n && strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
+/* What sessions and their folders hold (session_files.c, collect.c). */
+static bool is_name_in_session(const char *name)
+{
+    int n = 0;
+    return strcmp(name, "session") == 0 || strcmp(name, "names") == 0 ||
+           strncmp(name, "ring.", 5) == 0 || strncmp(name, "record-", 7) == 0 ||
+           (sscanf(name, "%*[0-9]-%*[0-9a-f]%n", &n) == 0 && n > 0 && name[n] == '\0');
+}
+
+/* A session or a marker of this recorder or of another one that was recorded, which is gone when it has ended. */
+static bool is_own(const struct sv_file *f)
+{
+    struct sv_folder folders[SV_FOLDERS_MAX];
+    struct stat st;
+    const char *name = strrchr(f->path, '/') + 1;
+    if (is_below(f->path, getenv("STAVE_SESSION")))
+        return true;
+    bool is_marker = ends_with(f, SV_CLAIM_SUFFIX) ||
+                     (strstr(name, SV_CLAIM_SUFFIX) && ends_with(f, ".new"));
+    if ((!is_marker && !is_name_in_session(name)) || stat(f->path, &st) == 0)
+        return false;
+    size_t n = is_marker ? 0 : sv_folders(folders);
+    for (size_t i = 0; i < n; i++)
+        is_marker |= is_below(f->path, folders[i].path);
+    return is_marker;
+}
+
 /* What a person would call a slow file: not a pipe or socket, whose reader waits for another process, and not our own rings. */
 static bool is_file(const struct sv_file *f)
 {
-    const char *ours = getenv("STAVE_SESSION");
-    size_t n = ours ? strlen(ours) : 0;
-    return f->opens + f->reads + f->writes > 0 && f->path[0] == '/' &&
-           !(n && strncmp(f->path, ours, n) == 0 && f->path[n] == '/');
+    return f->opens + f->reads + f->writes > 0 && f->path[0] == '/' && !is_own(f);
 }
 
 static void show_files(const struct sv_tree *t)
