@@ -9,6 +9,10 @@
 #ifndef STAVE_TRACE_WRITER_HPP
 #define STAVE_TRACE_WRITER_HPP
 
+#if __cplusplus < 201703L
+#error "stave/trace_writer.hpp needs C++17 or newer: compile with -std=c++17"
+#endif
+
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
