@@ -230,7 +230,9 @@ struct TraceWriter {
     /* Are all events in the file? */
     std::error_code flush() const noexcept
     {
-        return {-stave_trace_writer_flush(writer_), std::generic_category()};
+        stave_error error;
+        stave_trace_writer_flush(writer_, &error);
+        return {error.os_error, std::generic_category()};
     }
 
   private:

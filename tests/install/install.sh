@@ -145,11 +145,11 @@ cat >server.c <<'C'
 #include <stdio.h>
 int main(void)
 {
-    char message[256];
+    struct stave_error error;
     struct stave_serving_config config = {.size = sizeof config, .trace_enabled = true, .trace_output = "server_out"};
-    struct stave_serving *s = stave_serving_open(&config, message, sizeof message);
+    struct stave_serving *s = stave_serving_open(&config, &error);
     stave_serving_enqueued(s, 1, stave_serving_model(s, "m"), 0, 0);
-    return !s || stave_serving_close(s, message, sizeof message) || puts(stave_version()) < 0;
+    return !s || stave_serving_close(s, &error) || puts(stave_version()) < 0;
 }
 C
 serving_shared() { gcc -std=c11 "${strict[@]}" server.c -o server $(pkg-config --cflags --libs stave-serving) && says_version ./server; }
@@ -168,7 +168,7 @@ cat >reader.c <<'C'
 #include <stdio.h>
 int main(int n, char **words)
 {
-    struct stave_read_error error;
+    struct stave_error error;
     const char *path = words[n - 1];
     struct stave_read *trace = stave_read_open(&path, 1, NULL, &error);
     struct stave_read_table *t = trace ? stave_read_query(trace, "SELECT name, dur FROM slice ORDER BY ts", &error) : NULL;
@@ -187,7 +187,7 @@ echo '[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1},{"name":"b","ph":"X"
 reads() { [ "$("$1" two.json)" = "$(printf 'a 2000\nb 7000')" ]; }
 read_c() { gcc -std=c11 "${strict[@]}" reader.c -o reader $(pkg-config --cflags --libs stave-read) && reads ./reader; }
 read_cpp() { g++ -std=c++17 "${strict[@]}" -x c++ reader.c -o reader_cpp $(pkg-config --cflags --libs stave-read) && reads ./reader_cpp; }
-read_says_why() { local said; said=$(./reader nowhere.json); [ $? = 1 ] && [[ $said == '2 nowhere.json: cannot open: No such file'* ]] || { echo "$said"; return 1; }; }
+read_says_why() { local said; said=$(./reader nowhere.json); [ $? = 1 ] && [[ $said == '-5 nowhere.json: cannot open: No such file'* ]] || { echo "$said"; return 1; }; }
 read_exports_public_api_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-read.so" | awk '$2 != "A" && $3 !~ /^stave_read_/')" ]; }
 read_needs_little() {
   local needed
