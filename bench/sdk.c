@@ -27,7 +27,7 @@ static void start(size_t buffer, enum stave_full full)
 {
     struct stave_options o = {
         .size = sizeof o, .out = path, .buffer_bytes = buffer, .full = full, .categories = "*"};
-    if (stave_start(&o) != 0)
+    if (stave_start(&o, NULL) != 0)
         exit(2);
 }
 
@@ -165,7 +165,7 @@ static void burst_part(void)
     row("sdk_scope_ratio", c.ratio, "of reference");
     row("sdk_two_ints", bursts(two_ints, BURST).ns, "ns");
     row("sdk_text", bursts(one_text, BURST).ns, "ns");
-    stave_categories("bench");
+    stave_set_categories("bench");
     row("sdk_disabled", bursts(disabled, 20000000).ns, "ns");
     if (evaluated > 1) {
         fprintf(stderr, "bench: sdk: disabled: the argument was evaluated %d times\n", evaluated);

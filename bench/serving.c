@@ -21,16 +21,16 @@ static int failed;
 
 static void open_server(const char *dir, size_t queue, enum stave_full full)
 {
-    char message[512];
+    struct stave_error error;
     struct stave_serving_config config = {.size = sizeof config,
                                           .trace_enabled = true,
                                           .trace_output = dir,
                                           .truncate = true,
                                           .queue_records = queue,
                                           .full = full};
-    server = stave_serving_open(&config, message, sizeof message);
+    server = stave_serving_open(&config, &error);
     if (!server) {
-        fprintf(stderr, "serving: %s\n", message);
+        fprintf(stderr, "serving: %s\n", error.text);
         exit(2);
     }
     model = stave_serving_model(server, "bert");
@@ -39,7 +39,7 @@ static void open_server(const char *dir, size_t queue, enum stave_full full)
 
 static void close_server(uint64_t requests)
 {
-    char message[512];
+    struct stave_error error;
     struct stave_serving_counts c = {.size = sizeof c};
     struct stave_counts sdk = {.size = sizeof sdk};
     stave_serving_flush(server);
@@ -53,8 +53,8 @@ static void close_server(uint64_t requests)
                 (unsigned long long)c.open_requests, (unsigned long long)lost);
         failed = 1;
     }
-    if (stave_serving_close(server, message, sizeof message) != 0) {
-        fprintf(stderr, "serving: %s\n", message);
+    if (stave_serving_close(server, &error) != 0) {
+        fprintf(stderr, "serving: %s\n", error.text);
         failed = 1;
     }
 }
@@ -278,7 +278,7 @@ static void close_engine(const char *name, uint64_t steps, uint64_t n_members)
 {
     struct stave_serving_counts c = {.size = sizeof c};
     struct stave_counts sdk = {.size = sizeof sdk};
-    char message[512];
+    struct stave_error error;
     stave_serving_flush(server);
     for (uint64_t i = 0; i < MEMBERS_MAX; i++)
         stave_serving_responded(server, i, 0);
@@ -294,8 +294,8 @@ static void close_engine(const char *name, uint64_t steps, uint64_t n_members)
                 (unsigned long long)lost);
         failed = 1;
     }
-    if (stave_serving_close(server, message, sizeof message) != 0) {
-        fprintf(stderr, "serving: %s\n", message);
+    if (stave_serving_close(server, &error) != 0) {
+        fprintf(stderr, "serving: %s\n", error.text);
         failed = 1;
     }
 }

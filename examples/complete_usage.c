@@ -16,7 +16,7 @@ static stave_track_t cluster(unsigned die, unsigned number)
 {
     char name[32];
     snprintf(name, sizeof name, "Die:%u", die);
-    stave_track_t group = stave_group(STAVE_ROOT, name);
+    stave_track_t group = stave_track(STAVE_ROOT, name);
     snprintf(name, sizeof name, "Cluster:%u", number);
     return stave_track(group, name);
 }

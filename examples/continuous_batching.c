@@ -310,7 +310,7 @@ static void print_counts(void)
 
 int main(int argc, char **argv)
 {
-    char message[512];
+    struct stave_error error;
     pthread_t clients[CLIENTS];
     if (argc < 2)
         return fprintf(stderr, "usage: continuous_batching DIRECTORY [REQUESTS [SEED]]\n"), 2;
@@ -323,9 +323,9 @@ int main(int argc, char **argv)
                                           .trace_output = argv[1],
                                           .server = "continuous batching",
                                           .outputs = STAVE_SERVING_PFTRACE};
-    tracer = stave_serving_open(&config, message, sizeof message);
+    tracer = stave_serving_open(&config, &error);
     if (!tracer)
-        return fprintf(stderr, "%s\n", message), 1;
+        return fprintf(stderr, "%s\n", error.text), 1;
     model = stave_serving_model(tracer, "arithmetic");
     engine = stave_serving_engine(tracer, "engine 0");
     for (size_t i = 0; i < CLIENTS; i++)
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < CLIENTS; i++)
         pthread_join(clients[i], NULL);
     print_counts();
-    if (stave_serving_close(tracer, message, sizeof message) != 0)
-        return fprintf(stderr, "%s\n", message), 1;
+    if (stave_serving_close(tracer, &error) != 0)
+        return fprintf(stderr, "%s\n", error.text), 1;
     return 0;
 }

@@ -124,12 +124,12 @@ static void *work(void *number)
 
 int main(int argc, char **argv)
 {
-    char message[512];
+    struct stave_error error;
     struct stave_serving_config config = {
         .size = sizeof config, .trace_enabled = true, .trace_output = argc > 1 ? argv[1] : NULL};
-    tracer = stave_serving_open(&config, message, sizeof message);
+    tracer = stave_serving_open(&config, &error);
     if (!tracer) {
-        fprintf(stderr, "serving: %s\n", message);
+        fprintf(stderr, "serving: %s\n", error.text);
         return 1;
     }
     model = stave_serving_model(tracer, "sum");
@@ -146,8 +146,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
 
-    if (stave_serving_close(tracer, message, sizeof message) != 0) {
-        fprintf(stderr, "serving: %s\n", message);
+    if (stave_serving_close(tracer, &error) != 0) {
+        fprintf(stderr, "serving: %s\n", error.text);
         return 1;
     }
     return 0;

@@ -86,7 +86,7 @@ static struct batch *load_batch(unsigned i)
 
 static void *loader(void *name)
 {
-    stave_thread_name(name);
+    stave_set_thread_name(name);
     for (;;) {
         pthread_mutex_lock(&queue.lock);
         unsigned i = queue.next_file++;
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         perror("mkdtemp");
         return 1;
     }
-    stave_thread_name("trainer");
+    stave_set_thread_name("trainer");
     queue.wanted = steps;
     write_samples();
     for (unsigned i = 0; i < 2; i++)

@@ -35,17 +35,17 @@ static int refuse(struct sv_err *err, const char *what)
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s", what);
 }
 
-static int check_end(const struct sv_wire *w, struct sv_err *err)
+static int check_end(const struct sv_pb *w, struct sv_err *err)
 {
     return w->bad ? refuse(err, "the message is damaged") : 0;
 }
 
-static bool is_bytes(const struct sv_wire_field *f, uint32_t id)
+static bool is_bytes(const struct sv_pb_field *f, uint32_t id)
 {
-    return f->id == id && f->type == SV_WIRE_BYTES;
+    return f->id == id && f->type == SV_PB_BYTES;
 }
 
-static struct field_bytes bytes_of(const struct sv_wire_field *f)
+static struct field_bytes bytes_of(const struct sv_pb_field *f)
 {
     return (struct field_bytes){f->bytes, (size_t)f->u};
 }
@@ -53,17 +53,17 @@ static struct field_bytes bytes_of(const struct sv_wire_field *f)
 int sv_proto_target(const uint8_t *bytes, size_t len, struct sv_proto_target *out,
                     struct sv_err *err)
 {
-    struct sv_wire w = sv_wire_at(bytes, len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(bytes, len);
+    struct sv_pb_field f;
     *out = (struct sv_proto_target){.name = "", .version = ""};
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (is_bytes(&f, 1)) {
             out->name = (const char *)f.bytes;
             out->name_len = (size_t)f.u;
         } else if (is_bytes(&f, 2)) {
             out->version = (const char *)f.bytes;
             out->version_len = (size_t)f.u;
-        } else if (f.id == 2 && f.type == SV_WIRE_VARINT) {
+        } else if (f.id == 2 && f.type == SV_PB_VARINT) {
             out->is_ready_only = f.u != 0;
         }
     }
@@ -78,23 +78,23 @@ static void add_dim(struct input_message *m, uint64_t v)
         m->shape[m->n_shape++] = (int64_t)v;
 }
 
-static int read_input_message(struct parsing *p, struct sv_wire w)
+static int read_input_message(struct parsing *p, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     uint64_t v;
     if (p->n_inputs == SV_IO_MAX)
         return refuse(p->err, "the request has more inputs than the model");
     struct input_message *m = &p->inputs[p->n_inputs++];
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (is_bytes(&f, 1)) {
             m->name = bytes_of(&f);
         } else if (is_bytes(&f, 2)) {
             m->type = bytes_of(&f);
-        } else if (f.id == 3 && f.type == SV_WIRE_VARINT) {
+        } else if (f.id == 3 && f.type == SV_PB_VARINT) {
             add_dim(m, f.u);
         } else if (is_bytes(&f, 3)) {
-            struct sv_wire packed = sv_wire_sub(&f);
-            while (packed.p < packed.end && sv_wire_varint(&packed, &v))
+            struct sv_pb packed = sv_pb_sub(&f);
+            while (packed.p < packed.end && sv_pb_varint(&packed, &v))
                 add_dim(m, v);
             if (packed.p < packed.end)
                 return refuse(p->err, "the shape of an input is damaged");
@@ -151,13 +151,13 @@ static bool put_varint(struct filling *t, uint64_t v)
 }
 
 /* A field of the contents: one value, or many of them packed. */
-static bool put_field(struct filling *t, const struct sv_wire_field *f)
+static bool put_field(struct filling *t, const struct sv_pb_field *f)
 {
     size_t size = sv_datatype_size(t->type);
     bool is_float = t->type == SV_TYPE_FP32 || t->type == SV_TYPE_FP64;
-    uint32_t fixed = t->type == SV_TYPE_FP32 ? SV_WIRE_FIXED32 : SV_WIRE_FIXED64;
+    uint32_t fixed = t->type == SV_TYPE_FP32 ? SV_PB_FIXED32 : SV_PB_FIXED64;
     uint64_t v;
-    if (is_float && (f->type == fixed || f->type == SV_WIRE_BYTES)) {
+    if (is_float && (f->type == fixed || f->type == SV_PB_BYTES)) {
         size_t bytes = f->type == fixed ? size : (size_t)f->u;
         if (bytes % size || bytes / size > t->n - t->found)
             return false;
@@ -165,21 +165,21 @@ static bool put_field(struct filling *t, const struct sv_wire_field *f)
         t->found += bytes / size;
         return true;
     }
-    if (is_float || (f->type != SV_WIRE_BYTES && f->type != SV_WIRE_VARINT))
+    if (is_float || (f->type != SV_PB_BYTES && f->type != SV_PB_VARINT))
         return false;
-    if (f->type == SV_WIRE_VARINT)
+    if (f->type == SV_PB_VARINT)
         return put_varint(t, f->u);
-    struct sv_wire packed = sv_wire_sub(f);
+    struct sv_pb packed = sv_pb_sub(f);
     while (packed.p < packed.end)
-        if (!sv_wire_varint(&packed, &v) || !put_varint(t, v))
+        if (!sv_pb_varint(&packed, &v) || !put_varint(t, v))
             return false;
     return true;
 }
 
-static bool put_element(struct filling *t, const struct sv_wire_field *f)
+static bool put_element(struct filling *t, const struct sv_pb_field *f)
 {
     uint32_t n = (uint32_t)f->u;
-    if (f->type != SV_WIRE_BYTES || t->found++ == t->n || t->cap - t->len < sizeof n + n)
+    if (f->type != SV_PB_BYTES || t->found++ == t->n || t->cap - t->len < sizeof n + n)
         return false;
     memcpy(t->to + t->len, &n, sizeof n);
     if (n)
@@ -198,8 +198,8 @@ static int take_contents(struct parsing *p, uint32_t input, const struct field_b
 {
     const struct sv_tensor_spec *s = &p->model->inputs[input];
     struct sv_tensor_value *v = &p->out->in[input];
-    struct sv_wire w = sv_wire_at(contents->bytes, contents->len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(contents->bytes, contents->len);
+    struct sv_pb_field f;
     struct filling t = {.type = s->type, .n = sv_tensor_values(v->dims, s->n_dims) * p->out->rows};
     uint32_t id = contents_field(s->type);
     if (!id)
@@ -213,7 +213,7 @@ static int take_contents(struct parsing *p, uint32_t input, const struct field_b
     t.to = v->bytes = malloc(t.cap);
     if (!t.to)
         return sv_err_set(p->err, SV_ENOMEM, SV_NO_POS, "out of memory");
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (f.id > 8)
             p->out->unknown++;
         else if (f.id != id ||
@@ -250,12 +250,12 @@ static int take_input(struct parsing *p, const struct input_message *m,
 
 /* ---- the request ---- */
 
-static int read_output_message(struct parsing *p, struct sv_wire w)
+static int read_output_message(struct parsing *p, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     struct field_bytes name = {(const uint8_t *)"", 0};
     uint32_t output;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (is_bytes(&f, 1))
             name = bytes_of(&f);
         else
@@ -269,9 +269,9 @@ static int read_output_message(struct parsing *p, struct sv_wire w)
     return code;
 }
 
-static int read_field(struct parsing *p, const struct sv_wire_field *f)
+static int read_field(struct parsing *p, const struct sv_pb_field *f)
 {
-    if (f->type != SV_WIRE_BYTES || f->id > 7) {
+    if (f->type != SV_PB_BYTES || f->id > 7) {
         p->out->unknown++;
         return 0;
     }
@@ -282,8 +282,8 @@ static int read_field(struct parsing *p, const struct sv_wire_field *f)
         memcpy(p->out->id, f->bytes, (size_t)f->u);
         p->out->id[f->u] = 0;
         return 0;
-    case 5: return read_input_message(p, sv_wire_sub(f));
-    case 6: return read_output_message(p, sv_wire_sub(f));
+    case 5: return read_input_message(p, sv_pb_sub(f));
+    case 6: return read_output_message(p, sv_pb_sub(f));
     case 7:
         if (p->n_raw == SV_IO_MAX)
             return refuse(p->err, "there are more raw_input_contents than inputs");
@@ -297,11 +297,11 @@ int sv_proto_parse(const struct sv_infer_model *model, const uint8_t *bytes, siz
                    struct sv_infer_request *out, bool *is_raw, struct sv_err *err)
 {
     struct parsing p = {.model = model, .out = out, .err = err};
-    struct sv_wire w = sv_wire_at(bytes, len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(bytes, len);
+    struct sv_pb_field f;
     int code = 0;
     *out = (struct sv_infer_request){0};
-    while (code == 0 && sv_wire_next(&w, &f))
+    while (code == 0 && sv_pb_next(&w, &f))
         code = read_field(&p, &f);
     if (code == 0)
         code = check_end(&w, err);

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-bool sv_wire_varint_slow(struct sv_wire *w, uint64_t *out)
+bool sv_pb_varint_slow(struct sv_pb *w, uint64_t *out)
 {
     const uint8_t *p = w->p;
     uint64_t v = 0;
@@ -24,14 +24,14 @@ bool sv_wire_varint_slow(struct sv_wire *w, uint64_t *out)
 
 void sv_put_odd_text(struct sv_buf *b, uint32_t id, const char *text, size_t len)
 {
-    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_BYTES);
+    sv_put_varint(b, (uint64_t)id << 3 | SV_PB_BYTES);
     sv_put_varint(b, sv_utf8_escaped(text, len));
     sv_buf_utf8(b, text, len);
 }
 
 size_t sv_put_begin(struct sv_buf *b, uint32_t id)
 {
-    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_BYTES);
+    sv_put_varint(b, (uint64_t)id << 3 | SV_PB_BYTES);
     sv_buf_byte(b, 0);
     return b->len;
 }

@@ -14,76 +14,71 @@
 #include <stdint.h>
 #include <string.h>
 
-enum sv_wire_type {
-    SV_WIRE_VARINT = 0,
-    SV_WIRE_FIXED64 = 1,
-    SV_WIRE_BYTES = 2,
-    SV_WIRE_FIXED32 = 5
-};
+enum sv_pb_type { SV_PB_VARINT = 0, SV_PB_FIXED64 = 1, SV_PB_BYTES = 2, SV_PB_FIXED32 = 5 };
 
-struct sv_wire {
+struct sv_pb {
     const uint8_t *p, *end;
     bool bad;
 };
 
-struct sv_wire_field {
+struct sv_pb_field {
     uint32_t id;
     uint32_t type;
     uint64_t u;           /* varint, fixed32, fixed64: the raw value; bytes: the length */
-    const uint8_t *bytes; /* SV_WIRE_BYTES only */
+    const uint8_t *bytes; /* SV_PB_BYTES only */
 };
 
-static inline struct sv_wire sv_wire_at(const uint8_t *bytes, size_t len)
+static inline struct sv_pb sv_pb_at(const uint8_t *bytes, size_t len)
 {
-    return (struct sv_wire){.p = bytes, .end = bytes + len};
+    return (struct sv_pb){.p = bytes, .end = bytes + len};
 }
 
-static inline struct sv_wire sv_wire_sub(const struct sv_wire_field *f)
+static inline struct sv_pb sv_pb_sub(const struct sv_pb_field *f)
 {
-    /* Only SV_WIRE_BYTES sets `bytes`; of any other field there is nothing to read. */
-    return f->type == SV_WIRE_BYTES ? sv_wire_at(f->bytes, (size_t)f->u) : (struct sv_wire){0};
+    /* Only SV_PB_BYTES sets `bytes`; of any other field there is nothing to read. */
+    return f->type == SV_PB_BYTES ? sv_pb_at(f->bytes, (size_t)f->u) : (struct sv_pb){0};
 }
 
-bool sv_wire_varint_slow(struct sv_wire *w, uint64_t *out);
+bool sv_pb_varint_slow(struct sv_pb *w, uint64_t *out);
 
-static inline bool sv_wire_varint(struct sv_wire *w, uint64_t *out)
+static inline bool sv_pb_varint(struct sv_pb *w, uint64_t *out)
 {
     if (__builtin_expect(w->p < w->end && *w->p < 0x80, 1)) {
         *out = *w->p++;
         return true;
     }
-    return sv_wire_varint_slow(w, out);
+    return sv_pb_varint_slow(w, out);
 }
 
 /* The next field, or false at the end or on damage (then w->bad). Groups (types 3 and 4) are damage. */
-static inline bool sv_wire_next(struct sv_wire *w, struct sv_wire_field *f)
+static inline bool sv_pb_next(struct sv_pb *w, struct sv_pb_field *f)
 {
     const uint8_t *start = w->p;
     uint64_t tag;
     if (w->p >= w->end)
         return false;
-    if (!sv_wire_varint(w, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
+    if (!sv_pb_varint(w, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
         goto bad;
     f->id = (uint32_t)(tag >> 3);
     f->type = (uint32_t)(tag & 7);
     switch (f->type) {
-    case SV_WIRE_VARINT:
-        if (!sv_wire_varint(w, &f->u))
+    case SV_PB_VARINT:
+        if (!sv_pb_varint(w, &f->u))
             goto bad;
         return true;
-    case SV_WIRE_BYTES:
-        if (!sv_wire_varint(w, &f->u) || f->u > (uint64_t)(w->end - w->p))
+    case SV_PB_BYTES:
+        if (!sv_pb_varint(w, &f->u) || f->u > (uint64_t)(w->end - w->p))
             goto bad;
         f->bytes = w->p;
         w->p += f->u;
         return true;
-    case SV_WIRE_FIXED64:
+    case SV_PB_FIXED64:
         if (w->end - w->p < 8)
             goto bad;
         memcpy(&f->u, w->p, 8);
         w->p += 8;
         return true;
-    case SV_WIRE_FIXED32: {
+    case SV_PB_FIXED32: {
         uint32_t u;
         if (w->end - w->p < 4)
             goto bad;
@@ -100,7 +95,7 @@ bad:
     return false;
 }
 
-static inline double sv_wire_double(const struct sv_wire_field *f)
+static inline double sv_pb_double(const struct sv_pb_field *f)
 {
     double d;
     memcpy(&d, &f->u, sizeof d);
@@ -128,7 +123,7 @@ static inline void sv_put_varint(struct sv_buf *b, uint64_t v)
 
 static inline void sv_put_u64(struct sv_buf *b, uint32_t id, uint64_t v)
 {
-    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_VARINT);
+    sv_put_varint(b, (uint64_t)id << 3 | SV_PB_VARINT);
     sv_put_varint(b, v);
 }
 
@@ -139,19 +134,19 @@ static inline void sv_put_i64(struct sv_buf *b, uint32_t id, int64_t v)
 
 static inline void sv_put_double(struct sv_buf *b, uint32_t id, double d)
 {
-    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_FIXED64);
+    sv_put_varint(b, (uint64_t)id << 3 | SV_PB_FIXED64);
     sv_buf_add(b, &d, sizeof d);
 }
 
 static inline void sv_put_fixed64(struct sv_buf *b, uint32_t id, uint64_t v)
 {
-    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_FIXED64);
+    sv_put_varint(b, (uint64_t)id << 3 | SV_PB_FIXED64);
     sv_buf_add(b, &v, sizeof v);
 }
 
 static inline void sv_put_bytes(struct sv_buf *b, uint32_t id, const void *bytes, size_t len)
 {
-    sv_put_varint(b, (uint64_t)id << 3 | SV_WIRE_BYTES);
+    sv_put_varint(b, (uint64_t)id << 3 | SV_PB_BYTES);
     sv_put_varint(b, len);
     sv_buf_add(b, bytes, len);
 }

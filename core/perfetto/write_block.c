@@ -115,11 +115,11 @@ static uint32_t compress_block(struct pf *w)
 }
 
 /* The sequence of a packet; 0: none, or the shared one. */
-static uint32_t group_of(const struct pf *w, const struct sv_wire_field *packet)
+static uint32_t group_of(const struct pf *w, const struct sv_pb_field *packet)
 {
-    struct sv_wire fields = sv_wire_sub(packet);
-    struct sv_wire_field f;
-    while (sv_wire_next(&fields, &f))
+    struct sv_pb fields = sv_pb_sub(packet);
+    struct sv_pb_field f;
+    while (sv_pb_next(&fields, &f))
         if (f.id == SV_PF_PACKET_SEQUENCE_ID)
             return f.u == w->sequences[0]->id ? 0 : (uint32_t)f.u;
     return 0;
@@ -130,8 +130,8 @@ static uint32_t group_of(const struct pf *w, const struct sv_wire_field *packet)
 static void group_packets(struct pf *w)
 {
     size_t n_groups = (size_t)w->n_sequence_ids + 1;
-    struct sv_wire packets = sv_wire_at(w->block.data, w->block.len);
-    struct sv_wire_field packet;
+    struct sv_pb packets = sv_pb_at(w->block.data, w->block.len);
+    struct sv_pb_field packet;
     if (w->n_sequences <= 2)
         return;
     sv_buf_clear(&w->grouped);
@@ -139,12 +139,12 @@ static void group_packets(struct pf *w)
         return;
     w->group_at = sv_realloc(w->group_at, (n_groups + 1) * sizeof *w->group_at);
     memset(w->group_at, 0, (n_groups + 1) * sizeof *w->group_at);
-    for (const uint8_t *from = packets.p; sv_wire_next(&packets, &packet); from = packets.p)
+    for (const uint8_t *from = packets.p; sv_pb_next(&packets, &packet); from = packets.p)
         w->group_at[group_of(w, &packet) + 1] += (uint32_t)(packets.p - from);
     for (size_t i = 0; i < n_groups; i++)
         w->group_at[i + 1] += w->group_at[i];
-    packets = sv_wire_at(w->block.data, w->block.len);
-    for (const uint8_t *from = packets.p; sv_wire_next(&packets, &packet); from = packets.p) {
+    packets = sv_pb_at(w->block.data, w->block.len);
+    for (const uint8_t *from = packets.p; sv_pb_next(&packets, &packet); from = packets.p) {
         uint32_t *at = &w->group_at[group_of(w, &packet)];
         memcpy(w->grouped.data + *at, from, (size_t)(packets.p - from));
         *at += (uint32_t)(packets.p - from);
@@ -163,7 +163,7 @@ static size_t tag_at(uint8_t *at, uint32_t field, uint32_t wire_type)
 /* A nested message or bytes field: the tag and the length. */
 static size_t bytes_head_at(uint8_t *at, uint32_t field, size_t len)
 {
-    size_t n = tag_at(at, field, SV_WIRE_BYTES);
+    size_t n = tag_at(at, field, SV_PB_BYTES);
     return n + sv_put_varint_at(at + n, len);
 }
 
@@ -415,9 +415,9 @@ void pf_stats_write(struct pf *w)
 void pf_marker_write(struct pf *w)
 {
     /* The packet and its only field, whose tag has two bytes. */
-    static const uint8_t start[] = {SV_PF_TRACE_PACKET << 3 | SV_WIRE_BYTES,
+    static const uint8_t start[] = {SV_PF_TRACE_PACKET << 3 | SV_PB_BYTES,
                                     3 + SV_PF_SYNC_MARKER_SIZE,
-                                    (SV_PF_PACKET_SYNC_MARKER << 3 & 0x7f) | SV_WIRE_BYTES | 0x80,
+                                    (SV_PF_PACKET_SYNC_MARKER << 3 & 0x7f) | SV_PB_BYTES | 0x80,
                                     SV_PF_PACKET_SYNC_MARKER >> 4, SV_PF_SYNC_MARKER_SIZE};
     sv_output_write(w->out, start, sizeof start);
     sv_output_write(w->out, SV_PF_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);

@@ -102,96 +102,96 @@ static uint64_t moved(const struct move *m, uint64_t wire)
 }
 
 /* A field as it was; false for one that is none. */
-static void copy_field(struct sv_buf *b, const struct sv_wire_field *f)
+static void copy_field(struct sv_buf *b, const struct sv_pb_field *f)
 {
     uint32_t u32 = (uint32_t)f->u;
     switch (f->type) {
-    case SV_WIRE_VARINT: sv_put_u64(b, f->id, f->u); break;
-    case SV_WIRE_BYTES: sv_put_bytes(b, f->id, f->bytes, (size_t)f->u); break;
-    case SV_WIRE_FIXED64: sv_put_fixed64(b, f->id, f->u); break;
+    case SV_PB_VARINT: sv_put_u64(b, f->id, f->u); break;
+    case SV_PB_BYTES: sv_put_bytes(b, f->id, f->bytes, (size_t)f->u); break;
+    case SV_PB_FIXED64: sv_put_fixed64(b, f->id, f->u); break;
     default:
-        sv_put_varint(b, (uint64_t)f->id << 3 | SV_WIRE_FIXED32);
+        sv_put_varint(b, (uint64_t)f->id << 3 | SV_PB_FIXED32);
         sv_buf_add(b, &u32, sizeof u32);
         break;
     }
 }
 
 /* The value of a field of numbers, 0 when it is absent. */
-static uint64_t number_in(struct sv_wire w, uint32_t id)
+static uint64_t number_in(struct sv_pb w, uint32_t id)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     uint64_t u = 0;
-    while (sv_wire_next(&w, &f))
-        if (f.id == id && f.type == SV_WIRE_VARINT)
+    while (sv_pb_next(&w, &f))
+        if (f.id == id && f.type == SV_PB_VARINT)
             u = f.u;
     return u;
 }
 
 /* Copies a message and moves the times in its field `id`. */
-static void move_numbers(const struct move *m, struct sv_buf *to, struct sv_wire w, uint32_t id)
+static void move_numbers(const struct move *m, struct sv_buf *to, struct sv_pb w, uint32_t id)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
-        if (f.id == id && f.type == SV_WIRE_VARINT)
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
+        if (f.id == id && f.type == SV_PB_VARINT)
             f.u = moved(m, f.u);
         copy_field(to, &f);
     }
 }
 
-static void move_snapshot(struct move *m, struct sv_wire w)
+static void move_snapshot(struct move *m, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     uint64_t primary = number_in(w, SV_PF_SNAPSHOT_PRIMARY),
              alias = number_in(w, SV_PF_STAVE_CLOCK);
     sv_buf_clear(&m->message);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (f.id == SV_PF_STAVE_ORIGIN)
             continue;
-        uint64_t clock = number_in(sv_wire_sub(&f), SV_PF_CLOCK_ID);
+        uint64_t clock = number_in(sv_pb_sub(&f), SV_PF_CLOCK_ID);
         if (f.id != SV_PF_SNAPSHOT_CLOCKS ||
             (clock != primary && clock != alias && clock != SV_PF_CLOCK_SEQUENCE_FIRST)) {
             copy_field(&m->message, &f);
             continue;
         }
         sv_buf_clear(&m->part);
-        move_numbers(m, &m->part, sv_wire_sub(&f), SV_PF_CLOCK_TIMESTAMP);
+        move_numbers(m, &m->part, sv_pb_sub(&f), SV_PF_CLOCK_TIMESTAMP);
         sv_put_bytes(&m->message, f.id, m->part.data, m->part.len);
     }
     sv_put_i64(&m->message, SV_PF_STAVE_ORIGIN, m->w->origin_ns);
 }
 
-static void move_descriptor(struct move *m, struct sv_wire w)
+static void move_descriptor(struct move *m, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     sv_buf_clear(&m->message);
-    while (sv_wire_next(&w, &f)) {
-        if (f.id != SV_PF_TRACK_PROCESS || f.type != SV_WIRE_BYTES) {
+    while (sv_pb_next(&w, &f)) {
+        if (f.id != SV_PF_TRACK_PROCESS || f.type != SV_PB_BYTES) {
             copy_field(&m->message, &f);
             continue;
         }
         sv_buf_clear(&m->part);
-        move_numbers(m, &m->part, sv_wire_sub(&f), SV_PF_PROCESS_START_NS);
+        move_numbers(m, &m->part, sv_pb_sub(&f), SV_PF_PROCESS_START_NS);
         sv_put_bytes(&m->message, f.id, m->part.data, m->part.len);
     }
 }
 
 /* Copies the packet into m->packet; false: it holds an origin, and the writer writes its own. */
-static bool move_packet(struct move *m, struct sv_wire w)
+static bool move_packet(struct move *m, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     bool has_clock = number_in(w, SV_PF_PACKET_CLOCK_ID) != 0;
     sv_buf_clear(&m->packet);
-    while (sv_wire_next(&w, &f)) {
-        if (f.id == SV_PF_PACKET_ATTRIBUTES && number_in(sv_wire_sub(&f), SV_PF_STAVE_ORIGIN)) {
-            m->from_ns = (int64_t)number_in(sv_wire_sub(&f), SV_PF_STAVE_ORIGIN);
+    while (sv_pb_next(&w, &f)) {
+        if (f.id == SV_PF_PACKET_ATTRIBUTES && number_in(sv_pb_sub(&f), SV_PF_STAVE_ORIGIN)) {
+            m->from_ns = (int64_t)number_in(sv_pb_sub(&f), SV_PF_STAVE_ORIGIN);
             return false;
         }
         if (f.id == SV_PF_PACKET_TIMESTAMP && has_clock)
             f.u = moved(m, f.u);
         if (f.id == SV_PF_PACKET_CLOCK_SNAPSHOT)
-            move_snapshot(m, sv_wire_sub(&f));
+            move_snapshot(m, sv_pb_sub(&f));
         else if (f.id == SV_PF_PACKET_TRACK_DESCRIPTOR)
-            move_descriptor(m, sv_wire_sub(&f));
+            move_descriptor(m, sv_pb_sub(&f));
         else {
             copy_field(&m->packet, &f);
             continue;
@@ -217,14 +217,14 @@ static void move_fini(struct move *m)
 }
 
 /* Writes all whole packets at p and returns how many bytes they have; the compressed ones in `packed` are left to the caller. */
-static size_t move_packets(struct move *m, const uint8_t *p, size_t n, struct sv_wire_field *packed)
+static size_t move_packets(struct move *m, const uint8_t *p, size_t n, struct sv_pb_field *packed)
 {
-    struct sv_wire w = sv_wire_at(p, n), inside;
-    struct sv_wire_field f, first;
-    *packed = (struct sv_wire_field){0};
-    while (sv_wire_next(&w, &f)) {
-        inside = sv_wire_sub(&f);
-        bool has_first = sv_wire_next(&inside, &first);
+    struct sv_pb w = sv_pb_at(p, n), inside;
+    struct sv_pb_field f, first;
+    *packed = (struct sv_pb_field){0};
+    while (sv_pb_next(&w, &f)) {
+        inside = sv_pb_sub(&f);
+        bool has_first = sv_pb_next(&inside, &first);
         if (has_first && first.id == SV_PF_PACKET_SYNC_MARKER) {
             pf_block_flush(m->w);
             pf_marker_write(m->w);
@@ -233,7 +233,7 @@ static size_t move_packets(struct move *m, const uint8_t *p, size_t n, struct sv
                                  first.id == SV_PF_PACKET_ZSTD_COMPRESSED)) {
             *packed = first;
             break;
-        } else if (move_packet(m, sv_wire_sub(&f))) {
+        } else if (move_packet(m, sv_pb_sub(&f))) {
             pf_packet(m->w, &m->packet, NULL, 0, NULL);
         }
     }
@@ -243,7 +243,7 @@ static size_t move_packets(struct move *m, const uint8_t *p, size_t n, struct sv
 void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n)
 {
     struct move m;
-    struct sv_wire_field packed;
+    struct sv_pb_field packed;
     if (w->window == 0)
         pf_window_begin(w, w->origin_ns);
     move_init(&m, w);
@@ -254,7 +254,7 @@ void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n)
 /* ---- the finished file once more ---- */
 
 /* The bytes of a compressed packet; blocks have at most PF_PACKED_BLOCK_BYTES. */
-static bool unpack(const struct sv_wire_field *packed, struct sv_buf *to)
+static bool unpack(const struct sv_pb_field *packed, struct sv_buf *to)
 {
     sv_buf_clear(to);
     if (!sv_buf_reserve(to, PF_PACKED_BLOCK_BYTES))
@@ -297,7 +297,7 @@ static ssize_t read_more(int fd, struct sv_buf *in, size_t used)
 /* False: the file cannot be read, or is not what was written. */
 static bool move_file(struct move *m, int fd, struct sv_buf *in, struct sv_buf *unpacked)
 {
-    struct sv_wire_field packed;
+    struct sv_pb_field packed;
     size_t used = 0;
     for (;;) {
         ssize_t n = read_more(fd, in, used);

@@ -63,7 +63,7 @@ static inline uint8_t *put_interned(const struct pf *w, const struct pf_sequence
     uint32_t number = str < w->cap_number_of[kind] ? w->number_of[kind][str] : 0;
     if (number >= NUMBER_END || !pf_bits_has(&s->interned[kind], number))
         return NULL;
-    *p++ = TAG(field, SV_WIRE_VARINT);
+    *p++ = TAG(field, SV_PB_VARINT);
     return put_u64(p, number);
 }
 
@@ -85,9 +85,9 @@ static inline uint8_t *compile_event(const struct pf *w, const struct pf_sequenc
         (e->kind == SV_COUNTER && e->n_args != 1))
         return NULL;
     uint8_t *start = p;
-    *p++ = TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES);
+    *p++ = TAG(SV_PF_PACKET_TRACK_EVENT, SV_PB_BYTES);
     *p++ = 0; /* its length */
-    *p++ = TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT);
+    *p++ = TAG(SV_PF_EVENT_TYPE, SV_PB_VARINT);
     *p++ = types[e->kind];
     if (e->name && has_names(e))
         p = put_interned(w, s, PF_NAME, e->name, SV_PF_EVENT_NAME_IID, p);
@@ -102,15 +102,15 @@ static inline uint8_t *compile_event(const struct pf *w, const struct pf_sequenc
 static inline uint8_t *compile_annotation(const struct pf *w, const struct pf_sequence *s,
                                           const struct sv_arg *a, uint8_t *p)
 {
-    static const uint8_t tags[] = {[SV_ARG_BOOL] = TAG(SV_PF_ANN_BOOL, SV_WIRE_VARINT),
-                                   [SV_ARG_INT] = TAG(SV_PF_ANN_INT, SV_WIRE_VARINT),
-                                   [SV_ARG_UINT] = TAG(SV_PF_ANN_UINT, SV_WIRE_VARINT),
-                                   [SV_ARG_DOUBLE] = TAG(SV_PF_ANN_DOUBLE, SV_WIRE_FIXED64),
-                                   [SV_ARG_TEXT] = TAG(SV_PF_ANN_STRING_IID, SV_WIRE_VARINT) | 0x80,
-                                   [SV_ARG_POINTER] = TAG(SV_PF_ANN_POINTER, SV_WIRE_VARINT)};
+    static const uint8_t tags[] = {[SV_ARG_BOOL] = TAG(SV_PF_ANN_BOOL, SV_PB_VARINT),
+                                   [SV_ARG_INT] = TAG(SV_PF_ANN_INT, SV_PB_VARINT),
+                                   [SV_ARG_UINT] = TAG(SV_PF_ANN_UINT, SV_PB_VARINT),
+                                   [SV_ARG_DOUBLE] = TAG(SV_PF_ANN_DOUBLE, SV_PB_FIXED64),
+                                   [SV_ARG_TEXT] = TAG(SV_PF_ANN_STRING_IID, SV_PB_VARINT) | 0x80,
+                                   [SV_ARG_POINTER] = TAG(SV_PF_ANN_POINTER, SV_PB_VARINT)};
     if (a->type < SV_ARG_BOOL || a->type > SV_ARG_POINTER)
         return NULL;
-    *p++ = TAG(SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_WIRE_BYTES);
+    *p++ = TAG(SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_PB_BYTES);
     *p++ = 0; /* its length */
     p = put_interned(w, s, PF_KEY, a->key, SV_PF_ANN_NAME_IID, p);
     if (!p)
@@ -264,10 +264,9 @@ static inline uint8_t *put_counter(const struct pf *w, const struct sv_event *e,
     if (w->dict->tracks[e->track].kind != SV_TRACK_COUNTER)
         return NULL;
     if (a->type == SV_ARG_INT)
-        return put_u64(put_u64(p, SV_PF_EVENT_COUNTER_VALUE << 3 | SV_WIRE_VARINT), a->u);
+        return put_u64(put_u64(p, SV_PF_EVENT_COUNTER_VALUE << 3 | SV_PB_VARINT), a->u);
     if (a->type == SV_ARG_DOUBLE)
-        return put_fixed64(put_u64(p, SV_PF_EVENT_DOUBLE_COUNTER_VALUE << 3 | SV_WIRE_FIXED64),
-                           a->u);
+        return put_fixed64(put_u64(p, SV_PF_EVENT_DOUBLE_COUNTER_VALUE << 3 | SV_PB_FIXED64), a->u);
     return NULL;
 }
 
@@ -275,11 +274,11 @@ static inline uint8_t *put_counter(const struct pf *w, const struct sv_event *e,
 static inline uint8_t *put_tail(const struct cursor *c, uint8_t *start, uint8_t *p,
                                 uint64_t step_ns)
 {
-    *p++ = TAG(SV_PF_PACKET_TIMESTAMP, SV_WIRE_VARINT);
+    *p++ = TAG(SV_PF_PACKET_TIMESTAMP, SV_PB_VARINT);
     p = put_u64(p, step_ns);
     memcpy(p, c->head, sizeof c->head);
     p += c->head_len;
-    start[0] = TAG(SV_PF_TRACE_PACKET, SV_WIRE_BYTES);
+    start[0] = TAG(SV_PF_TRACE_PACKET, SV_PB_BYTES);
     start[1] = (uint8_t)(p - start - 2);
     return p;
 }
@@ -287,8 +286,8 @@ static inline uint8_t *put_tail(const struct cursor *c, uint8_t *start, uint8_t 
 /* The second packet of a whole slice. */
 static inline uint8_t *put_end(const struct cursor *c, uint8_t *start, uint64_t step_ns)
 {
-    static const uint8_t end[] = {TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES), 2,
-                                  TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT), SV_PF_TYPE_END};
+    static const uint8_t end[] = {TAG(SV_PF_PACKET_TRACK_EVENT, SV_PB_BYTES), 2,
+                                  TAG(SV_PF_EVENT_TYPE, SV_PB_VARINT), SV_PF_TYPE_END};
     memcpy(start + 2, end, sizeof end);
     return put_tail(c, start, start + 2 + sizeof end, step_ns);
 }

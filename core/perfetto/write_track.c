@@ -457,8 +457,8 @@ static void sequence_name(struct pf *w, struct pf_sequence *s)
     s->id = ++w->n_sequence_ids;
     s->window = 0;
     s->last_ns = INT64_MIN;
-    s->head_len = (uint8_t)sv_put_varint_at(s->head, (uint64_t)SV_PF_PACKET_SEQUENCE_ID << 3 |
-                                                         SV_WIRE_VARINT);
+    s->head_len =
+        (uint8_t)sv_put_varint_at(s->head, (uint64_t)SV_PF_PACKET_SEQUENCE_ID << 3 | SV_PB_VARINT);
     s->head_len += (uint8_t)sv_put_varint_at(s->head + s->head_len, s->id);
 }
 

@@ -277,15 +277,15 @@ int sv_runs_end(struct sv_runs *r, struct sv_err *err)
 
 /* ---- reading ---- */
 
-static inline uint64_t read_varint(struct sv_wire *w)
+static inline uint64_t read_varint(struct sv_pb *w)
 {
     uint64_t v = 0;
-    if (!sv_wire_varint(w, &v))
+    if (!sv_pb_varint(w, &v))
         w->bad = true;
     return v;
 }
 
-static void read_arg(struct sv_wire *w, struct sv_arg *a)
+static void read_arg(struct sv_pb *w, struct sv_arg *a)
 {
     unsigned type = w->p < w->end ? *w->p++ : 0;
     *a = (struct sv_arg){.type = type & 0xff};
@@ -320,9 +320,9 @@ static int damaged(struct sv_err *err)
 /* Decodes the next event but for its arguments. 1: there is one; 0: the buffer ends within it; negative: damage. */
 static int run_peek(struct run *run, struct sv_err *err)
 {
-    struct sv_wire w = sv_wire_at(run->data + run->pos, run->len - run->pos);
+    struct sv_pb w = sv_pb_at(run->data + run->pos, run->len - run->pos);
     uint64_t length;
-    if (!sv_wire_varint(&w, &length))
+    if (!sv_pb_varint(&w, &length))
         return run->len - run->pos < 10 ? 0 : damaged(err);
     if (length > (uint64_t)(w.end - w.p))
         return length > run->end ? damaged(err) : 0;
@@ -386,7 +386,7 @@ static int run_take(struct sv_runs *r, struct run *run, struct sv_event *e, stru
     if (e->kind == SV_FLOW)
         e->dur_ns = 0;
     if (e->n_args) {
-        struct sv_wire w = {.p = run->data + run->args_at, .end = run->data + run->next_at};
+        struct sv_pb w = {.p = run->data + run->args_at, .end = run->data + run->next_at};
         struct sv_arg *args =
             sv_arena_get(&r->args, e->n_args * sizeof *args, _Alignof(struct sv_arg));
         for (size_t i = 0; i < e->n_args; i++)

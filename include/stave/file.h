@@ -24,10 +24,9 @@ struct stave_file;
 /* Opens a file. The suffix selects the format: .pftrace, .perfetto-trace, .perfetto, .pb, .proto
  * or .json; a further .gz or .zst compresses the whole file. The file appears under its name
  * when it is complete, and replaces an earlier one only then. `compress` ("gzip", "zstd")
- * compresses the packets of a Perfetto file; NULL means no compression. Returns NULL and a
- * message on failure. */
-STAVE_API struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
-                                             size_t message_size);
+ * compresses the packets of a Perfetto file; NULL means no compression. */
+STAVE_API struct stave_file *stave_file_open(const char *path, const char *compress,
+                                             struct stave_error *error);
 /* Opens a file with the JSON that TraceSmith writes (docs/gpu.md), whatever its suffix; .json.gz and
  * .json.zst are compressed. It holds the work of devices and counters only, and is made in memory.
  * C++: perfetto_exporter.hpp. */
@@ -36,14 +35,13 @@ enum stave_tracesmith {
     STAVE_TRACESMITH_FLOWS = 2   /* correlation numbers and arrows */
 };
 STAVE_API struct stave_file *stave_file_open_tracesmith(const char *path, unsigned parts,
-                                                        char *message, size_t message_size);
+                                                        struct stave_error *error);
 /* Says that no event that begins before before_ns will come: those that do are refused from now
  * on, and those that came are written to the growing file (PATH.PID.N.part), which can be read up
- * to there. Returns a negative number if a write failed, or if the file is made in memory. */
+ * to there. STAVE_EOUTPUT: a write has failed; STAVE_EUSAGE: the file is made in memory. */
 STAVE_API int stave_file_flush(struct stave_file *f, int64_t before_ns);
-/* Completes the file and frees it. Returns 0, or a negative number and a message; no file is
- * left then. */
-STAVE_API int stave_file_close(struct stave_file *f, char *message, size_t message_size);
+/* Completes the file and frees it. On failure no file is left. */
+STAVE_API int stave_file_close(struct stave_file *f, struct stave_error *error);
 /* Frees the file, and leaves none. */
 STAVE_API void stave_file_discard(struct stave_file *f);
 
@@ -59,13 +57,13 @@ STAVE_API uint32_t stave_file_track_as(struct stave_file *f, enum stave_row row,
 STAVE_API uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
                                       const char *unit);
 
-/* Adds an entry to the metadata of the file. Returns 0 or a negative number. */
+/* Adds an entry to the metadata of the file. */
 STAVE_API int stave_file_metadata(struct stave_file *f, const char *key, const char *value);
 
 /* Adds an event of kind COMPLETE, INSTANT (at start_ns) or COUNTER (start_ns and value) on a
- * track of this file. start_ns may be negative. Returns 0, or a negative number: the kind or
- * track is not valid, the slice ends past INT64_MAX, it begins before the time of a flush, or a
- * write has failed (then all later calls fail as well). */
+ * track of this file. start_ns may be negative. STAVE_EUSAGE: the kind or track is not valid, the
+ * slice ends past INT64_MAX, or it begins before the time of a flush. STAVE_EOUTPUT and
+ * STAVE_EMEMORY: a write has failed; all later calls fail as well. */
 STAVE_API int stave_file_emit(struct stave_file *f, const struct stave_event *event);
 
 #ifdef __cplusplus

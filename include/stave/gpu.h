@@ -65,8 +65,8 @@ STAVE_API stave_gpu_device_t stave_gpu_device(uint32_t id,
 STAVE_API stave_gpu_stream_t stave_gpu_stream(stave_gpu_device_t device, uint64_t context,
                                               uint64_t id, const char *name);
 /* Must come before the first stream of the context. */
-STAVE_API void stave_gpu_context_name(stave_gpu_device_t device, uint64_t context,
-                                      const char *name);
+STAVE_API void stave_gpu_set_context_name(stave_gpu_device_t device, uint64_t context,
+                                          const char *name);
 STAVE_API stave_track_t stave_gpu_device_track(stave_gpu_device_t device);
 STAVE_API stave_track_t stave_gpu_stream_track(stave_gpu_stream_t stream);
 

@@ -54,7 +54,14 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
     return (uint64_t)(uintptr_t)v;
 }
 
-#ifdef __cplusplus /* templates of stave.hpp, which C++ includes */
+#ifdef __cplusplus
+extern "C++" { /* also where this file is included within extern "C" */
+#if __cplusplus < 201703L
+#include <stave/words.hpp>
+#else
+#include <stave/values.hpp>
+#endif
+}
 #define STAVE_I_TYPE(v)       ::stave::type_of<decltype(v)>()
 #define STAVE_I_KEY_OF(k, v)  ::stave::key_of<decltype(v)>(k),
 #define STAVE_I_WORD_OF(k, v) ::stave::word(k, v).bits,

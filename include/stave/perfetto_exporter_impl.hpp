@@ -144,7 +144,7 @@ inline bool is_perfetto(std::string path)
 
 inline bool PerfettoExporter::open(const std::string &path)
 {
-    char message[256] = "";
+    stave_error error;
     close();
     error_.clear();
     is_json_ = !detail::is_perfetto(path);
@@ -153,10 +153,10 @@ inline bool PerfettoExporter::open(const std::string &path)
         parts |= STAVE_TRACESMITH_TRACKS;
     if (has_flows_)
         parts |= STAVE_TRACESMITH_FLOWS;
-    file_ = is_json_ ? stave_file_open_tracesmith(path.c_str(), parts, message, sizeof message)
-                     : stave_file_open(path.c_str(), nullptr, message, sizeof message);
+    file_ = is_json_ ? stave_file_open_tracesmith(path.c_str(), parts, &error)
+                     : stave_file_open(path.c_str(), nullptr, &error);
     if (!file_) {
-        error_ = path + ": " + message;
+        error_ = path + ": " + error.text;
         return false;
     }
     devices_.clear();
@@ -176,13 +176,13 @@ inline bool PerfettoExporter::open(const std::string &path)
 
 inline bool PerfettoExporter::close()
 {
-    char message[256] = "";
+    stave_error error;
     if (!file_)
         return true;
     stave_file *file = std::exchange(file_, nullptr);
-    const int status = stave_file_close(file, message, sizeof message);
+    const int status = stave_file_close(file, &error);
     if (status != 0)
-        error_ = message;
+        error_ = error.text;
     return status == 0;
 }
 

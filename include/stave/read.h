@@ -2,7 +2,7 @@
  * Reading traces in process: SQL, reports and pictures, over the same store and index as the
  * program `stave`. Link with libstave-read (pkg-config stave-read); libstave is not needed.
  *
- *     struct stave_read_error error;
+ *     struct stave_error error;
  *     const char *path = "run.pftrace";
  *     struct stave_read *trace = stave_read_open(&path, 1, NULL, &error);
  *     struct stave_read_table *t =
@@ -14,20 +14,16 @@
  *     stave_read_close(trace);
  *
  * Any thread may use a handle; calls on one handle wait for each other, calls on different handles
- * run at the same time. Nothing is printed. Functions that return a pointer return NULL on failure
- * and fill `error` (which may be NULL). A table stays valid after its trace is closed. When memory
- * is exhausted the process is aborted: give `memory_limit` to get an error before that.
+ * run at the same time. Nothing is printed. A table stays valid after its trace is closed. When
+ * memory is exhausted the process is aborted: give `memory_limit` to get an error before that.
  */
 #ifndef STAVE_READ_H
 #define STAVE_READ_H
 
+#include <stave/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifndef STAVE_API /* as in stave/stave.h, which is not needed for reading */
-#define STAVE_API __attribute__((visibility("default")))
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,22 +31,6 @@ extern "C" {
 
 struct stave_read;
 struct stave_read_table;
-
-enum stave_read_code {
-    STAVE_READ_OK = 0,
-    STAVE_READ_USAGE,       /* a bad statement, an unknown report, plot, format or option */
-    STAVE_READ_INPUT,       /* the file cannot be opened or read */
-    STAVE_READ_FORMAT,      /* it is no trace, or it is damaged and `strict` was given */
-    STAVE_READ_MEMORY,      /* it needs more than `memory_limit` */
-    STAVE_READ_INTERRUPTED, /* by stave_read_interrupt() */
-    STAVE_READ_NOTHING,     /* there is nothing to draw or to report */
-    STAVE_READ_OTHER
-};
-
-struct stave_read_error {
-    int code;       /* enum stave_read_code */
-    char text[600]; /* one line with the file, the place in it and the reason */
-};
 
 /* Every member left 0 means the default. */
 struct stave_read_options {
@@ -70,7 +50,7 @@ STAVE_API const char *stave_read_version(void);
  * (damage, content that was left out) is in the SQL table `stats`. */
 STAVE_API struct stave_read *stave_read_open(const char *const *paths, size_t n,
                                              const struct stave_read_options *options,
-                                             struct stave_read_error *error);
+                                             struct stave_error *error);
 STAVE_API void stave_read_close(struct stave_read *r); /* NULL is allowed */
 
 /* How often the files were damaged; 0: not at all. */
@@ -82,7 +62,7 @@ STAVE_API uint64_t stave_read_damage(struct stave_read *r);
  * an empty table without columns. Tables and views that statements create stay until the trace is
  * closed. */
 STAVE_API struct stave_read_table *stave_read_query(struct stave_read *r, const char *sql,
-                                                    struct stave_read_error *error);
+                                                    struct stave_error *error);
 /* Ends the statement that another thread runs, soon. */
 STAVE_API void stave_read_interrupt(struct stave_read *r);
 STAVE_API void stave_read_table_free(struct stave_read_table *t); /* NULL is allowed */
@@ -126,7 +106,7 @@ STAVE_API size_t stave_read_texts(const struct stave_read_table *t, const char *
 /* What `stave report SUBJECT --json` prints (io, gpu, batch, comm); at most `rows` rows of each
  * table, 0: all. To be freed with stave_read_free(). */
 STAVE_API char *stave_read_report(struct stave_read *r, const char *subject, size_t rows,
-                                  size_t *len, struct stave_read_error *error);
+                                  size_t *len, struct stave_error *error);
 
 /* Every member left 0 means the default. */
 struct stave_read_plot {
@@ -141,7 +121,7 @@ struct stave_read_plot {
 };
 /* The picture as SVG. To be freed with stave_read_free(). */
 STAVE_API char *stave_read_svg(struct stave_read *r, const struct stave_read_plot *plot,
-                               size_t *len, struct stave_read_error *error);
+                               size_t *len, struct stave_error *error);
 STAVE_API void stave_read_free(char *text);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
  * Stave for inference servers with dynamic batching: follows requests from the queue through
  * batches to workers.
  *
- *     struct stave_serving *s = stave_serving_open(&config, message, sizeof message);
+ *     struct stave_serving *s = stave_serving_open(&config, &error);
  *     uint32_t bert = stave_serving_model(s, "bert");
  *     stave_serving_worker(s, 0, "cpu", -1);
  *
@@ -15,7 +15,7 @@
  *     stave_serving_callback(s, batch, callback_start, 0);
  *     stave_serving_responded(s, request, 0);
  *
- *     stave_serving_close(s, message, sizeof message);
+ *     stave_serving_close(s, &error);
  *
  * An engine with continuous batching (vLLM, SGLang and the like) has steps instead of batches; a
  * request takes part in many of them:
@@ -55,7 +55,6 @@ enum stave_serving_flags {
 enum stave_serving_names {
     /* batching_trace.json, batching_trace_summary.csv, batching_trace.pftrace */
     STAVE_SERVING_NAMES_DEFAULT,
-    STAVE_SERVING_NAMES_SEED = STAVE_SERVING_NAMES_DEFAULT, /* former name */
     /* perfetto_trace.json, trace.csv with the column congested, metrics.csv, trace.pftrace */
     STAVE_SERVING_NAMES_NEWER
 };
@@ -73,7 +72,7 @@ enum stave_serving_outputs {
 /* Configuration of the tracer. Every member left 0 means the default. */
 struct stave_serving_config {
     size_t size;        /* sizeof(struct stave_serving_config) */
-    bool trace_enabled; /* false: stave_serving_open() returns NULL and no message */
+    bool trace_enabled; /* false: stave_serving_open() returns NULL, and the code STAVE_OK */
     /* Directory of the files, made when it is missing; NULL: the working directory. */
     const char *trace_output;
     const char *server; /* name of the process in the traces */
@@ -95,17 +94,14 @@ struct stave_serving_config {
     uint64_t flush_ms;
 };
 
-/* Checks a trace_output, for the validation of a configuration file. Returns NULL if it is
- * usable, else `message` with the reason. */
-STAVE_API const char *stave_serving_check_output(const char *trace_output, char *message,
-                                                 size_t message_size);
+/* Checks a trace_output, for the validation of a configuration file. */
+STAVE_API int stave_serving_check_output(const char *trace_output, struct stave_error *error);
 
-/* Returns NULL and a message on failure, NULL and an empty message when trace_enabled is false. */
+/* Returns NULL on failure, and NULL with the code STAVE_OK when trace_enabled is false. */
 STAVE_API struct stave_serving *stave_serving_open(const struct stave_serving_config *config,
-                                                   char *message, size_t message_size);
-/* Completes the files. Returns 0, or a negative number and a message. No other call may run
- * meanwhile or follow. */
-STAVE_API int stave_serving_close(struct stave_serving *s, char *message, size_t message_size);
+                                                   struct stave_error *error);
+/* Completes the files. No other call may run meanwhile or follow. */
+STAVE_API int stave_serving_close(struct stave_serving *s, struct stave_error *error);
 /* Writes everything recorded before the call to the files. */
 STAVE_API int stave_serving_flush(struct stave_serving *s);
 /* The name of one of the files (one of enum stave_serving_outputs); "" when it is not written. */

@@ -2,10 +2,10 @@
  * Call sites and the functions that record events: what the macros of macros.h expand to. Included
  * by macros.h; nothing here is for users.
  */
+#include <stave/stave.h> /* before the guard: where this file is the first, stave.h includes it */
+
 #ifndef STAVE_SITES_H
 #define STAVE_SITES_H
-
-#include <stave/stave.h>
 
 enum stave_i_type {
     STAVE_I_INT = 1,

@@ -16,6 +16,8 @@
 #define STAVE_STAVE_H
 
 #include <stave/standard.h>
+
+#include <stave/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,14 +25,6 @@
 #define STAVE_VERSION_MAJOR 0
 #define STAVE_VERSION_MINOR 1
 #define STAVE_VERSION_PATCH 0
-
-/* Marks what the library exports; everything else in it is hidden. In libstave.a nothing is exported: each program or plugin that it is
- * linked into has a copy of its own, which no other can replace. */
-#ifdef STAVE_I_COPY
-#define STAVE_API __attribute__((visibility("hidden")))
-#else
-#define STAVE_API __attribute__((visibility("default")))
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,11 +76,11 @@ struct stave_options {
     uint64_t trigger_ms;
 };
 
-/* These return 0, or a negative number after one line on stderr, and may be repeated. A session
- * started by STAVE_OUT needs none of them. */
+/* These may be repeated. Failures are one line on stderr, too. A session started by STAVE_OUT needs
+ * none of them. */
 
 /* Starts recording. NULL: the options are those of the environment. */
-STAVE_API int stave_start(const struct stave_options *options);
+STAVE_API int stave_start(const struct stave_options *options, struct stave_error *error);
 /* Writes everything recorded so far to the file, which is still incomplete. */
 STAVE_API int stave_flush(void);
 /* Completes the file and gives it its final name. */
@@ -94,21 +88,17 @@ STAVE_API int stave_stop(void);
 /* For programs that call _exit(): does what happens by itself at a normal exit. */
 STAVE_API void stave_finish(void);
 
-/* Copies why the last stave_start() failed, which is what it wrote on stderr, and returns the
- * length of that text. 0: it did not fail. */
-STAVE_API size_t stave_error(char *text, size_t size);
-
 /* Returns the directory of this process's session, or "" if there is none. A program that is
  * executed with STAVE_SESSION set to it records into the same output. */
 STAVE_API const char *stave_session(void);
 
 /* Flight recorder: writes the contents of the rings to the next numbered file and returns its
- * number. With after_ms it returns at once, and the file is written after that time. Returns a
- * negative number if no flight recorder runs or too many triggers are waiting. */
+ * number. With after_ms it returns at once, and the file is written after that time.
+ * STAVE_EUSAGE: no flight recorder runs; STAVE_ELIMIT: too many triggers are waiting. */
 STAVE_API int stave_trigger(const char *reason);
 
 /* Selects categories from now on: globs as in STAVE_CATEGORIES. */
-STAVE_API void stave_categories(const char *globs);
+STAVE_API void stave_set_categories(const char *globs);
 /* Is this category recorded? Lets a program skip expensive preparation. NULL: is anything
  * recorded? */
 STAVE_API bool stave_enabled(const char *category);
@@ -134,24 +124,23 @@ typedef uint32_t stave_track_t;
 #define STAVE_ROOT    ((stave_track_t)2) /* as a parent: the top level */
 
 /* The first call makes the track, later ones return the same number. Any track may be the parent
- * of others; stave_group() is another name for a track without events of its own. */
+ * of others. */
 STAVE_API stave_track_t stave_track(stave_track_t parent, const char *name);
 STAVE_API stave_track_t stave_counter(stave_track_t parent, const char *name, const char *unit);
 /* One row per id. */
 STAVE_API stave_track_t stave_async(stave_track_t parent, const char *name, uint64_t id);
 /* A track that viewers and the analysis recognise as a device (GPU, the parent of its streams)
  * or as one of its queues (STREAM). */
-enum stave_row { STAVE_ROW_PLAIN = 1, STAVE_ROW_GPU = 6, STAVE_ROW_STREAM = 7 };
+enum stave_row { STAVE_ROW_PLAIN, STAVE_ROW_GPU, STAVE_ROW_STREAM };
 STAVE_API stave_track_t stave_track_as(enum stave_row row, stave_track_t parent, const char *name);
 /* The track of any thread, for use as a parent. */
 STAVE_API stave_track_t stave_thread_track(int64_t tid);
 /* The position among its siblings. */
-STAVE_API void stave_track_order(stave_track_t track, int64_t order);
+STAVE_API void stave_set_track_order(stave_track_t track, int64_t order);
 /* Names the track of the calling thread. */
-STAVE_API void stave_thread_name(const char *name);
+STAVE_API void stave_set_thread_name(const char *name);
 /* Names the calling process, also in later sessions; otherwise it has the name of its program. */
-STAVE_API void stave_process_name(const char *name);
-#define stave_group stave_track
+STAVE_API void stave_set_process_name(const char *name);
 
 /* ---- flows ---- */
 

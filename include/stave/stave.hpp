@@ -1,6 +1,5 @@
 /*
- * Stave for C++: the macros of stave.h for C++ types, and a scope class. Header only, on top of the
- * C API.
+ * Stave for C++: a scope class besides the macros of stave.h. Header only, on top of the C API.
  *
  *     #include <stave/stave.hpp>
  *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", op, "shape", shape);     ends with the block, also by an exception
@@ -14,7 +13,7 @@
 #define STAVE_STAVE_HPP
 
 #if __cplusplus < 201703L
-#error "stave/stave.hpp needs C++17 or newer: compile with -std=c++17"
+#error "stave/stave.hpp needs C++17 or newer: compile with -std=c++17, or include stave/stave.h"
 #include <stave/too_old.hpp>
 #else
 

@@ -5,8 +5,10 @@
 #ifndef STAVE_TOO_OLD_HPP
 #define STAVE_TOO_OLD_HPP
 
+#ifndef STAVE_MACROS_H /* else stave.h was included before, and has those for this standard */
 #define STAVE_I_TOO_OLD
 #define STAVE_MACROS_H /* instead of macros.h */
+#endif
 #include <stave/stave.h>
 #include <stave/too_old.h>
 

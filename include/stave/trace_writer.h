@@ -24,17 +24,10 @@
 #ifndef STAVE_TRACE_WRITER_H
 #define STAVE_TRACE_WRITER_H
 
+#include <stave/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifndef STAVE_API
-#ifdef STAVE_I_COPY
-#define STAVE_API __attribute__((visibility("hidden")))
-#else
-#define STAVE_API __attribute__((visibility("default")))
-#endif
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,9 +58,9 @@ STAVE_API void stave_trace_writer_close(struct stave_trace_writer *w);
 /* Returns true if events are wanted: to skip what is only done for them. */
 STAVE_API bool stave_trace_writer_is_enabled(const struct stave_trace_writer *w);
 
-/* Records an event that ends now and took dur_ms. `tid` is the layer, 0 for the engine. Returns 0,
- * or a negative errno: the event is not in the file. -EINVAL: it is, but without its arguments,
- * which are not a JSON object. */
+/* Records an event that ends now and took dur_ms. `tid` is the layer, 0 for the engine. On failure
+ * the event is not in the file. STAVE_EFORMAT: it is, but without its arguments, which are not a JSON
+ * object. */
 STAVE_API int stave_trace_writer_push(struct stave_trace_writer *w, const char *name,
                                       const char *cat, double dur_ms, uint32_t tid);
 STAVE_API int stave_trace_writer_push_with_args(struct stave_trace_writer *w, const char *name,
@@ -80,16 +73,16 @@ STAVE_API int stave_trace_writer_push_timed(struct stave_trace_writer *w,
 STAVE_API int stave_trace_writer_push_event(struct stave_trace_writer *w,
                                             const struct stave_trace_event *event);
 
-/* Returns 0 if the file holds everything that was pushed, else the negative errno of the first
- * event that is missing. May be called any number of times. */
-STAVE_API int stave_trace_writer_flush(struct stave_trace_writer *w);
+/* Returns 0 if the file holds everything that was pushed; else `error` says why the first event is
+ * missing. May be called any number of times. */
+STAVE_API int stave_trace_writer_flush(struct stave_trace_writer *w, struct stave_error *error);
 
 /* A complete event: `dur` is dur_ms in microseconds, rounded; pid is 0. The texts are not copied. */
 STAVE_API struct stave_trace_event stave_trace_event_complete(const char *name, const char *cat,
                                                               uint64_t start_ts_us, double dur_ms,
                                                               uint32_t tid);
-/* Writes the event as JSON, terminated. Returns its length, or a negative errno: -ENOSPC, it does
- * not fit; -EINVAL, its arguments are not a JSON object. */
+/* Writes the event as JSON, terminated. Returns its length. STAVE_ELIMIT: it does not fit;
+ * STAVE_EFORMAT: its arguments are not a JSON object. */
 STAVE_API int stave_trace_event_json(const struct stave_trace_event *event, char *to, size_t size);
 
 /* The text as a JSON string with its quotes, for who makes `args`: as many bytes of it as fit, not

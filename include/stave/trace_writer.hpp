@@ -9,6 +9,10 @@
 #ifndef STAVE_TRACE_WRITER_HPP
 #define STAVE_TRACE_WRITER_HPP
 
+#if __cplusplus < 201703L
+#error "stave/trace_writer.hpp needs C++17 or newer: compile with -std=c++17"
+#endif
+
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
@@ -226,7 +230,9 @@ struct TraceWriter {
     /* Are all events in the file? */
     std::error_code flush() const noexcept
     {
-        return {-stave_trace_writer_flush(writer_), std::generic_category()};
+        stave_error error;
+        stave_trace_writer_flush(writer_, &error);
+        return {error.os_error, std::generic_category()};
     }
 
   private:

@@ -1,6 +1,6 @@
 /*
  * C++ values as arguments of events: numbers, texts, pointers, nullptr, std::optional, and containers of
- * these. Included by stave.hpp.
+ * these. Included by macros.h in C++17 and later.
  *
  * Numbers and texts are words of the record, as in C. The others are built with stave_args_…()
  * while the event is recorded; nothing is built while tracing is off.
@@ -8,19 +8,22 @@
 #ifndef STAVE_VALUES_HPP
 #define STAVE_VALUES_HPP
 
+#if __cplusplus < 201703L
+#error "stave/values.hpp needs C++17 or newer: include stave/stave.h"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <stave/stave.h>
+#include <stave/words.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace stave
 {
-
-template <class T> using plain = std::remove_cv_t<std::remove_reference_t<T>>;
 
 template <class T, class = void> struct is_range : std::false_type {
 };
@@ -242,17 +245,6 @@ template <class T> word_of<kept<T>> word(const char *key, const T &v)
 {
     return word_of<kept<T>>(key, v);
 }
-
-/* Literals and __func__ are; a buffer, whose text may change, is not. */
-template <class T> constexpr bool is_array_of_const()
-{
-    using A = std::remove_reference_t<T>;
-    return std::is_array_v<A> && std::is_const_v<std::remove_extent_t<A>>;
-}
-
-struct list {
-    std::uint64_t at[20];
-};
 
 } /* namespace stave */
 

@@ -192,6 +192,17 @@ static int look_at_file(struct stave_trace_writer *w)
     return is_same(t, &st) ? 0 : begin_file(t, fd, &st);
 }
 
+/* The code for errno, 0 for 0. */
+static int code_of(int error)
+{
+    return error == 0 ? 0 : error == ENOMEM ? STAVE_EMEMORY : STAVE_EOUTPUT;
+}
+
+static const char *reason(int error)
+{
+    return error == ESPIPE ? "not a regular file" : strerror(error);
+}
+
 /* `bytes` are a comma, the event, and the bracket. */
 static int append(struct stave_trace_writer *w, const uint8_t *bytes, size_t n)
 {
@@ -218,7 +229,7 @@ static int append(struct stave_trace_writer *w, const uint8_t *bytes, size_t n)
     if (is_first_failure)
         sv_say("%.600s: %s; events are missing in this trace", w->path, strerror(error));
     pthread_setcancelstate(cancel, &cancel);
-    return -error;
+    return code_of(error);
 }
 
 /* ---- opening ---- */
@@ -351,8 +362,7 @@ static struct stave_trace_writer *open_path(const char *path)
     else
         w->error = ENAMETOOLONG;
     if (w->error)
-        sv_say("%.600s: %s; there is no trace", w->path,
-               w->error == ESPIPE ? "not a regular file" : strerror(w->error));
+        sv_say("%.600s: %s; there is no trace", w->path, reason(w->error));
     pthread_setcancelstate(cancel, &cancel);
     return w;
 }
@@ -435,7 +445,7 @@ struct stave_trace_writer *stave_global_trace(void)
 void stave_flush_global_trace(void)
 {
     if (atomic_load_explicit(&files.has_global, memory_order_acquire))
-        stave_trace_writer_flush(files.global);
+        stave_trace_writer_flush(files.global, NULL);
 }
 
 /* ---- events ---- */
@@ -464,7 +474,7 @@ static int look_at_args(struct sv_buf *b, const char *args, size_t len)
     return *sv_json_solid(p + 1, end) != '}';
 }
 
-/* A buffer that cannot grow, with a comma before and a bracket after the event. 0 or -EINVAL: without its arguments. */
+/* A buffer that cannot grow, with a comma before and a bracket after the event. 0 or STAVE_EFORMAT: without its arguments. */
 static int print(struct sv_buf *b, const struct stave_trace_event *e, size_t args_len)
 {
     struct sv_json j;
@@ -486,7 +496,7 @@ static int print(struct sv_buf *b, const struct stave_trace_event *e, size_t arg
     }
     sv_json_end(&j);
     sv_buf_byte(b, ']');
-    return args < 0 ? -EINVAL : 0;
+    return args < 0 ? STAVE_EFORMAT : 0;
 }
 
 /* Prints the event and gives it to take(), whose negative result counts. Short ones need no heap. */
@@ -497,13 +507,13 @@ static int with_printed(const struct stave_trace_event *e,
     size_t args = length(e->args, e->args_len), name = length(e->name, e->name_len),
            cat = length(e->cat, e->cat_len);
     if (args > TEXT_MAX || name > TEXT_MAX || cat > TEXT_MAX)
-        return -EMSGSIZE;
+        return STAVE_ELIMIT;
     /* A byte becomes six at most. */
     size_t space = EVENT_BYTES + 6 * (name + cat) + args;
     struct sv_buf b = {.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
     if (space > sizeof bytes)
         b = (struct sv_buf){.data = malloc(space), .cap = space, .limit = space};
-    int status = -ENOMEM;
+    int status = STAVE_EMEMORY;
     if (b.data) {
         status = print(&b, e, args);
         int taken = take(ctx, b.data, b.len);
@@ -524,7 +534,7 @@ int stave_trace_writer_push_event(struct stave_trace_writer *w,
 {
     if (!w)
         return 0;
-    return w->fd < 0 ? -w->error : with_printed(event, take_for_file, w);
+    return w->fd < 0 ? code_of(w->error) : with_printed(event, take_for_file, w);
 }
 
 int stave_trace_writer_push_timed(struct stave_trace_writer *w,
@@ -553,17 +563,27 @@ int stave_trace_writer_push(struct stave_trace_writer *w, const char *name, cons
     return stave_trace_writer_push_with_args(w, name, cat, dur_ms, tid, NULL);
 }
 
-int stave_trace_writer_flush(struct stave_trace_writer *w)
+/* 0, or errno of the first event that is missing. */
+static int error_of(struct stave_trace_writer *w)
 {
     if (!w || w->fd < 0)
-        return w ? -w->error : 0;
+        return w ? w->error : 0;
     int error = lock_tail(w);
     if (error)
-        return -error;
+        return error;
     error = look_at_file(w);
     error = w->tail->error ? w->tail->error : error;
     pthread_mutex_unlock(&w->tail->lock);
-    return -error;
+    return error;
+}
+
+int stave_trace_writer_flush(struct stave_trace_writer *w, struct stave_error *error)
+{
+    char text[sizeof error->text] = "";
+    int os_error = error_of(w);
+    if (os_error)
+        snprintf(text, sizeof text, "%.400s: %s", w->path, reason(os_error));
+    return sv_fail(error, code_of(os_error), os_error, text);
 }
 
 struct stave_trace_event stave_trace_event_complete(const char *name, const char *cat,
@@ -588,7 +608,7 @@ static int take_for_caller(void *ctx, const uint8_t *bytes, size_t n)
     struct place *p = ctx;
     size_t len = n - 2; /* without comma and bracket */
     if (len >= p->size)
-        return -ENOSPC;
+        return STAVE_ELIMIT;
     memcpy(p->to, bytes + 1, len);
     p->to[len] = '\0';
     p->len = (int)len;

@@ -141,7 +141,7 @@ static void make_device(struct device *d, uint32_t id, const struct stave_gpu_de
     d->domain = i->has_own_correlations ? (uint64_t)id + 1 : 0;
     d->about = info ? about(id, info) : NULL;
     d->track = stave_track_as(STAVE_ROW_GPU, STAVE_PROCESS, name);
-    stave_track_order(d->track, id);
+    stave_set_track_order(d->track, id);
     for (unsigned c = 0; c < COUNTERS; c++)
         d->counters[c] = stave_counter(d->track, counters[c].name, counters[c].unit);
 }
@@ -219,7 +219,7 @@ static stave_track_t context_track(const struct device *d, uint64_t context)
     return stave_track(d->track, name);
 }
 
-void stave_gpu_context_name(stave_gpu_device_t device, uint64_t context, const char *name)
+void stave_gpu_set_context_name(stave_gpu_device_t device, uint64_t context, const char *name)
 {
     const struct device *d = sv_gpu_device(device);
     sv_gpu_lock();
@@ -239,7 +239,7 @@ static stave_track_t stream_track(const struct device *d, uint64_t context, uint
     snprintf(text, sizeof text, "Stream %llu", (unsigned long long)id);
     stave_track_t track =
         stave_track_as(STAVE_ROW_STREAM, context_track(d, context), name ? name : text);
-    stave_track_order(track, (int64_t)id);
+    stave_set_track_order(track, (int64_t)id);
     return track;
 }
 

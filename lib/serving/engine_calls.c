@@ -30,8 +30,8 @@ uint32_t stave_serving_engine(struct stave_serving *s, const char *name)
     pthread_mutex_lock(&s->names_lock);
     uint32_t n = atomic_load_explicit(&s->n_engines, memory_order_relaxed);
     if (n == 0) {
-        s->engines_group = stave_group(s->group, "engines");
-        stave_track_order(s->engines_group, 50);
+        s->engines_group = stave_track(s->group, "engines");
+        stave_set_track_order(s->engines_group, 50);
     }
     stave_track_t track = stave_track(s->engines_group, cut); /* the same for the same name */
     uint32_t engine = 0;

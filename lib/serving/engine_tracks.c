@@ -38,7 +38,7 @@ static void need_counters(struct sv_timeline *t)
     const stave_track_t order[] = {e->running.track, e->tokens.track, e->kv.track,
                                    e->waiting.track};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        stave_track_order(order[i], TRACK_ORDER + (int64_t)i);
+        stave_set_track_order(order[i], TRACK_ORDER + (int64_t)i);
 }
 
 /* ---- steps ---- */

@@ -1,7 +1,7 @@
 /* Start and end of a traced server: configuration, directory, file names, the SDK's session.
  *
  * Called once by a server at its start and once at its end. Earlier files of the same names are kept with a number unless the
- * configuration says otherwise. Nothing here prints: what is wrong is in the caller's message. */
+ * configuration says otherwise. Nothing here prints: what is wrong is in the caller's struct stave_error. */
 #include "serving/tracer.h"
 
 #include <errno.h>
@@ -12,16 +12,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *say(char *message, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static const char *say(char *message, size_t size, const char *format, ...)
+static int fail(struct stave_error *error, int code, int os_error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static int fail(struct stave_error *error, int code, int os_error, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    if (message && size)
-        vsnprintf(message, size, format, ap);
+    error->code = code;
+    error->os_error = os_error;
+    vsnprintf(error->text, sizeof error->text, format, ap);
     va_end(ap);
-    return message ? message : "";
+    return code;
+}
+
+/* The caller's, or our own where it gave none; no error yet. */
+static struct stave_error *cleared(struct stave_error *given, struct stave_error *own)
+{
+    struct stave_error *error = given ? given : own;
+    *error = (struct stave_error){.code = STAVE_OK};
+    return error;
 }
 
 /* ---- the directory ---- */
@@ -32,28 +41,30 @@ static bool has_suffix(const char *text, const char *suffix)
     return n > k && strcmp(text + n - k, suffix) == 0;
 }
 
-const char *stave_serving_check_output(const char *trace_output, char *message, size_t message_size)
+int stave_serving_check_output(const char *trace_output, struct stave_error *error)
 {
+    struct stave_error own;
     struct stat st;
+    error = cleared(error, &own);
     if (!trace_output)
-        return NULL;
+        return 0;
     if (!*trace_output)
-        return say(message, message_size, "trace_output is empty: give a directory");
+        return fail(error, STAVE_EUSAGE, 0, "trace_output is empty: give a directory");
     if (strlen(trace_output) > SV_SERVING_PATH_MAX - 64)
-        return say(message, message_size, "trace_output is too long");
+        return fail(error, STAVE_EUSAGE, 0, "trace_output is too long");
     if (stat(trace_output, &st) == 0)
         return S_ISDIR(st.st_mode)
-                   ? NULL
-                   : say(message, message_size,
-                         "trace_output must be a directory, and %s is a file: name its directory",
-                         trace_output);
+                   ? 0
+                   : fail(error, STAVE_EUSAGE, 0,
+                          "trace_output must be a directory, and %s is a file: name its directory",
+                          trace_output);
     static const char *const files[] = {".json", ".csv", ".pftrace", ".json.gz"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (has_suffix(trace_output, files[i]))
-            return say(message, message_size,
-                       "trace_output must be a directory: leave out the file name of %s",
-                       trace_output);
-    return NULL;
+            return fail(error, STAVE_EUSAGE, 0,
+                        "trace_output must be a directory: leave out the file name of %s",
+                        trace_output);
+    return 0;
 }
 
 static int make_directories(const char *path)
@@ -104,14 +115,17 @@ static void resolve(struct stave_serving *s, const struct stave_serving_config *
 }
 
 /* A session that runs already (STAVE_OUT, stave record) gets the events; else one of our own begins. */
-static int start_session(struct stave_serving *s)
+static int start_session(struct stave_serving *s, struct stave_error *error)
 {
     if (!(s->config.outputs & STAVE_SERVING_PFTRACE) || stave_enabled(NULL))
         return 0;
     struct stave_options options = {
         .size = sizeof options, .out = s->paths.pftrace, .full = s->config.full};
-    s->owns_session = stave_start(&options) == 0;
-    return s->owns_session ? 0 : -1;
+    struct stave_error why;
+    s->owns_session = stave_start(&options, &why) == 0;
+    return s->owns_session
+               ? 0
+               : fail(error, why.code, why.os_error, "cannot trace to %s", s->paths.pftrace);
 }
 
 static void serving_free(struct stave_serving *s)
@@ -123,59 +137,50 @@ static void serving_free(struct stave_serving *s)
     free(s);
 }
 
-static bool start_all(struct stave_serving *s, const char *dir, char *message, size_t size)
+static int start_all(struct stave_serving *s, const char *dir, struct stave_error *error)
 {
-    if (!sv_call_ring_init(&s->ring, s->config.queue_records)) {
-        say(message, size, "out of memory");
-        return false;
-    }
-    if (!sv_serving_name_files(s, dir)) {
-        say(message, size, "cannot name the files in %s: %s", dir, strerror(errno));
-        return false;
-    }
-    if (start_session(s) != 0) {
-        say(message, size, "cannot trace to %s", s->paths.pftrace);
-        return false;
-    }
+    if (!sv_call_ring_init(&s->ring, s->config.queue_records))
+        return fail(error, STAVE_EMEMORY, 0, "out of memory");
+    if (!sv_serving_name_files(s, dir))
+        return fail(error, STAVE_EOUTPUT, errno, "cannot name the files in %s: %s", dir,
+                    strerror(errno));
+    if (start_session(s, error) != 0)
+        return error->code;
     s->salt = stave_flow_new();
     s->group = stave_track(STAVE_PROCESS, s->server);
     s->life = stave_track(s->group, "life cycle");
-    stave_track_order(s->life, 100);
-    if (sv_tracer_thread_start(s, message, size))
-        return true;
+    stave_set_track_order(s->life, 100);
+    if (sv_tracer_thread_start(s, error->text, sizeof error->text))
+        return 0;
+    error->code = STAVE_EOUTPUT;
     if (s->owns_session)
         stave_stop();
-    return false;
+    return error->code;
 }
 
-struct stave_serving *stave_serving_open(const struct stave_serving_config *config, char *message,
-                                         size_t message_size)
+struct stave_serving *stave_serving_open(const struct stave_serving_config *config,
+                                         struct stave_error *error)
 {
-    char nowhere[8];
-    if (!message || !message_size) {
-        message = nowhere;
-        message_size = sizeof nowhere;
-    }
-    message[0] = '\0';
-    if (!config || !config->trace_enabled)
-        return NULL;
-    if (stave_serving_check_output(config->trace_output, message, message_size))
+    struct stave_error own;
+    error = cleared(error, &own);
+    if (!config || !config->trace_enabled ||
+        stave_serving_check_output(config->trace_output, error) != 0)
         return NULL;
     const char *dir = config->trace_output ? config->trace_output : ".";
     if (make_directories(dir) != 0) {
-        say(message, message_size, "cannot make the directory %s: %s", dir, strerror(errno));
+        fail(error, STAVE_EOUTPUT, errno, "cannot make the directory %s: %s", dir, strerror(errno));
         return NULL;
     }
     struct stave_serving *s = aligned_alloc(64, sizeof *s);
     if (!s) {
-        say(message, message_size, "out of memory");
+        fail(error, STAVE_EMEMORY, 0, "out of memory");
         return NULL;
     }
     memset(s, 0, sizeof *s);
     resolve(s, config);
     pthread_mutex_init(&s->names_lock, NULL);
     s->pid = getpid();
-    if (!start_all(s, dir, message, message_size)) {
+    if (start_all(s, dir, error) != 0) {
         serving_free(s);
         return NULL;
     }
@@ -193,7 +198,7 @@ int stave_serving_flush(struct stave_serving *s)
     if (!is_ours(s))
         return 0;
     int error = sv_tracer_thread_flush(s), failed = stave_flush();
-    return error || failed ? -1 : 0;
+    return error || failed ? STAVE_EOUTPUT : 0;
 }
 
 void stave_serving_count(const struct stave_serving *s, struct stave_serving_counts *counts)
@@ -206,20 +211,18 @@ void stave_serving_count(const struct stave_serving *s, struct stave_serving_cou
     memcpy(counts, &c, size);
 }
 
-int stave_serving_close(struct stave_serving *s, char *message, size_t message_size)
+int stave_serving_close(struct stave_serving *s, struct stave_error *error)
 {
-    char nowhere[8];
-    if (!message || !message_size) {
-        message = nowhere;
-        message_size = sizeof nowhere;
-    }
-    message[0] = '\0';
+    struct stave_error own;
+    error = cleared(error, &own);
     if (!is_ours(s))
         return 0;
-    int error = sv_tracer_thread_stop(s, message, message_size);
+    error->os_error = sv_tracer_thread_stop(s, error->text, sizeof error->text);
+    if (error->os_error != 0)
+        error->code = STAVE_EOUTPUT;
     int failed = s->owns_session ? stave_stop() : stave_flush();
-    if (failed && !error)
-        say(message, message_size, "the trace %s could not be finished", s->paths.pftrace);
+    if (failed && error->code == STAVE_OK)
+        fail(error, STAVE_EOUTPUT, 0, "the trace %s could not be finished", s->paths.pftrace);
     serving_free(s);
-    return error || failed ? -1 : 0;
+    return error->code;
 }

@@ -30,14 +30,14 @@ void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
     t->rejected.track = stave_counter(group, "rejected", "requests");
     sv_engine_tracks_init(t);
     t->congestion = stave_track(group, "congestion");
-    t->requests = stave_group(group, "requests");
-    t->batches = stave_group(group, "batches");
-    t->workers = stave_group(group, "workers");
+    t->requests = stave_track(group, "requests");
+    t->batches = stave_track(group, "batches");
+    t->workers = stave_track(group, "workers");
     const stave_track_t order[] = {t->queued.track,   t->inflight.track, t->size.track,
                                    t->rejected.track, t->congestion,     t->requests,
                                    t->batches,        t->workers};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        stave_track_order(order[i], (int64_t)i);
+        stave_set_track_order(order[i], (int64_t)i);
     int64_t now_ns = stave_now_ns(); /* from 0 on: a viewer draws nothing before the first value */
     SV_COUNTER_AT(t->queued.track, now_ns, CATEGORY, (int64_t)0);
     SV_COUNTER_AT(t->inflight.track, now_ns, CATEGORY, (int64_t)0);
@@ -64,7 +64,7 @@ static stave_track_t row_track(struct sv_map *tracks, stave_track_t parent, cons
         char name[64];
         snprintf(name, sizeof name, "%s %" PRIu32, what, row + 1);
         *track = stave_track(parent, name);
-        stave_track_order((stave_track_t)*track, row);
+        stave_set_track_order((stave_track_t)*track, row);
     }
     return (stave_track_t)*track;
 }
@@ -84,7 +84,7 @@ static stave_track_t worker_track(struct sv_timeline *t, const struct sv_life_wo
         char name[SV_WORKER_LABEL_MAX];
         sv_life_worker_label(w, lane, name);
         *track = stave_track(t->workers, name);
-        stave_track_order((stave_track_t)*track, (int64_t)w->number * 1000 + lane);
+        stave_set_track_order((stave_track_t)*track, (int64_t)w->number * 1000 + lane);
     }
     return (stave_track_t)*track;
 }

@@ -12,13 +12,12 @@
 int sv_load_trace_start(const char *path, struct sv_err *err)
 {
     struct stave_options o = {.size = sizeof o, .out = path, .full = STAVE_FULL_BLOCK};
-    char why[256];
-    if (stave_start(&o) == 0) {
-        stave_process_name("stave-load");
+    struct stave_error error;
+    if (stave_start(&o, &error) == 0) {
+        stave_set_process_name("stave-load");
         return 0;
     }
-    stave_error(why, sizeof why);
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "--trace: %s", why);
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "--trace: %.400s", error.text);
 }
 
 int sv_load_trace_stop(struct sv_err *err)
@@ -34,7 +33,7 @@ void sv_load_trace_begin(struct sv_load_span *s, const struct sv_buf *body, uint
     if (!s->track) {
         snprintf(name, sizeof name, "connection %u", connection + 1);
         s->track = stave_track(STAVE_PROCESS, name);
-        stave_track_order(s->track, connection);
+        stave_set_track_order(s->track, connection);
         sv_buf_init(&s->bytes, (size_t)1 << 30);
     }
     stave_trace_context_new(NULL, &s->context);

@@ -243,7 +243,7 @@ static void drop_all(struct sv_model *m)
 static void *run_batcher(void *arg)
 {
     struct sv_model *m = arg;
-    stave_thread_name("batcher");
+    stave_set_thread_name("batcher");
     while (wait_for_first(&m->queue)) {
         if (is_over(&m->queue)) {
             drop_all(m);

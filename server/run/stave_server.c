@@ -178,7 +178,7 @@ static void describe_fxt(const struct sv_fxt *f)
 
 static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_err *err)
 {
-    char message[512] = "";
+    struct stave_error error;
     struct stave_serving_config config = {
         .size = sizeof config,
         .trace_enabled = c->trace_enabled,
@@ -188,9 +188,9 @@ static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_
                                                          : STAVE_SERVING_NAMES_DEFAULT,
         .truncate = c->trace_truncate,
     };
-    e->trace = stave_serving_open(&config, message, sizeof message);
-    if (!e->trace && message[0])
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "trace: %s", message);
+    e->trace = stave_serving_open(&config, &error);
+    if (error.code < 0)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "trace: %.400s", error.text);
     return 0;
 }
 
@@ -232,7 +232,8 @@ static void list_files(const char *const *paths, size_t n)
 
 static void close_trace(struct sv_engine *e)
 {
-    char message[512] = "", json[PATH_MAX], csv[PATH_MAX], pftrace[PATH_MAX] = "";
+    struct stave_error error;
+    char json[PATH_MAX], csv[PATH_MAX], pftrace[PATH_MAX] = "";
     sv_fxt_find(&e->fxt);
     if (e->trace)
         snprintf(pftrace, sizeof pftrace, "%s",
@@ -244,8 +245,8 @@ static void close_trace(struct sv_engine *e)
     }
     snprintf(csv, sizeof csv, "%s", stave_serving_file(e->trace, STAVE_SERVING_CSV));
     snprintf(json, sizeof json, "%s", stave_serving_file(e->trace, STAVE_SERVING_JSON));
-    if (stave_serving_close(e->trace, message, sizeof message) < 0)
-        sv_print(stderr, "stave-server: trace: %s\n", message);
+    if (stave_serving_close(e->trace, &error) < 0)
+        sv_print(stderr, "stave-server: trace: %s\n", error.text);
     list_files((const char *const[]){json, csv, pftrace}, 3); /* now they have their names */
     if (e->fxt.file[0])
         join_fxt(e->config, e->fxt.file, pftrace);
@@ -348,7 +349,7 @@ static void shut_down(struct sv_engine *e, struct sv_front *f)
 static void close_early(struct sv_engine *e)
 {
     if (e->trace)
-        stave_serving_close(e->trace, (char[64]){0}, 64);
+        stave_serving_close(e->trace, NULL);
 }
 
 static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,

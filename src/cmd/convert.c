@@ -19,7 +19,7 @@ static int put_rows(const void *options, struct sv_dict *dict, struct sv_report 
     const struct convert *o = options;
     if (!o->gpu_tracks)
         return 0;
-    bool by_kind = strcmp(o->gpu_tracks, "kind") == 0 || strcmp(o->gpu_tracks, "seed") == 0;
+    bool by_kind = strcmp(o->gpu_tracks, "kind") == 0;
     if (!by_kind && strcmp(o->gpu_tracks, "streams") != 0) {
         (*sink)->close(*sink, true, &(struct sv_err){0});
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--gpu-tracks: '%s' is not streams or kind",

@@ -198,15 +198,15 @@ static bool read_kept(const struct otlp_export *x, const struct sv_meta *meta, c
     return ok;
 }
 
-static struct sv_wire find_sub(const struct sv_buf *message, uint32_t id)
+static struct sv_pb find_sub(const struct sv_buf *message, uint32_t id)
 {
-    struct sv_wire w = {0}, found = {0};
-    struct sv_wire_field f;
+    struct sv_pb w = {0}, found = {0};
+    struct sv_pb_field f;
     if (message->len)
-        w = sv_wire_at(message->data, message->len);
-    while (sv_wire_next(&w, &f))
-        if (f.id == id && f.type == SV_WIRE_BYTES)
-            found = sv_wire_sub(&f);
+        w = sv_pb_at(message->data, message->len);
+    while (sv_pb_next(&w, &f))
+        if (f.id == id && f.type == SV_PB_BYTES)
+            found = sv_pb_sub(&f);
     return found;
 }
 
@@ -216,16 +216,16 @@ static bool is_same(struct otlp_text a, struct sv_text b)
 }
 
 /* Is this kept resource that of the process? */
-static bool is_resource_of(const struct otlp_export *x, struct sv_wire resource, sv_track root)
+static bool is_resource_of(const struct otlp_export *x, struct sv_pb resource, sv_track root)
 {
     const struct sv_track_info *info = &x->dict->tracks[root];
     struct otlp_text name = {0};
     int64_t pid = -1;
-    struct sv_wire_field f;
-    while (sv_wire_next(&resource, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&resource, &f)) {
         struct otlp_text key;
-        struct sv_wire value;
-        if (f.id != OTLP_RESOURCE_ATTRIBUTES || !otlp_key_value(sv_wire_sub(&f), &key, &value))
+        struct sv_pb value;
+        if (f.id != OTLP_RESOURCE_ATTRIBUTES || !otlp_key_value(sv_pb_sub(&f), &key, &value))
             continue;
         if (otlp_is(key, "process.pid"))
             otlp_value_int(value, &pid);
@@ -279,10 +279,10 @@ static bool put_kept_scope(const struct otlp_export *x, struct sv_buf *out, stru
     sv_buf_init(&head, (size_t)1 << 24);
     for (uint32_t i = 0; i < x->dict->n_meta && !is_found; i++) {
         struct otlp_text own = {0}, own_version = {0};
-        struct sv_wire_field f;
+        struct sv_pb_field f;
         if (!read_kept(x, &x->dict->meta[i], OTLP_META_SCOPE, m, &head))
             continue;
-        for (struct sv_wire w = find_sub(&head, OTLP_SS_SCOPE); sv_wire_next(&w, &f);) {
+        for (struct sv_pb w = find_sub(&head, OTLP_SS_SCOPE); sv_pb_next(&w, &f);) {
             if (f.id == OTLP_SCOPE_NAME)
                 own = (struct otlp_text){f.bytes, (size_t)f.u};
             else if (f.id == OTLP_SCOPE_VERSION)

@@ -148,9 +148,9 @@ static int put_file(struct otlp_out *out, const struct sv_buf *request, struct s
     return sv_output_failure(out->file, err);
 }
 
-static struct sv_wire wire_of(const struct sv_buf *b)
+static struct sv_pb wire_of(const struct sv_buf *b)
 {
-    return b->len ? sv_wire_at(b->data, b->len) : (struct sv_wire){0};
+    return b->len ? sv_pb_at(b->data, b->len) : (struct sv_pb){0};
 }
 
 static void keep_words(char *to, size_t size, const void *text, size_t len)
@@ -164,15 +164,15 @@ static void keep_words(char *to, size_t size, const void *text, size_t len)
 
 static void see_partial(struct otlp_out *out, const struct sv_buf *body)
 {
-    struct sv_wire w = wire_of(body);
-    struct sv_wire_field f, p;
-    while (sv_wire_next(&w, &f)) {
-        if (f.id != OTLP_RESPONSE_PARTIAL || f.type != SV_WIRE_BYTES)
+    struct sv_pb w = wire_of(body);
+    struct sv_pb_field f, p;
+    while (sv_pb_next(&w, &f)) {
+        if (f.id != OTLP_RESPONSE_PARTIAL || f.type != SV_PB_BYTES)
             continue;
-        for (struct sv_wire part = sv_wire_sub(&f); sv_wire_next(&part, &p);) {
-            if (p.id == OTLP_PARTIAL_REJECTED && p.type == SV_WIRE_VARINT)
+        for (struct sv_pb part = sv_pb_sub(&f); sv_pb_next(&part, &p);) {
+            if (p.id == OTLP_PARTIAL_REJECTED && p.type == SV_PB_VARINT)
                 out->rejected += p.u;
-            else if (p.id == OTLP_PARTIAL_MESSAGE && p.type == SV_WIRE_BYTES && !out->why[0])
+            else if (p.id == OTLP_PARTIAL_MESSAGE && p.type == SV_PB_BYTES && !out->why[0])
                 keep_words(out->why, sizeof out->why, p.bytes, (size_t)p.u);
         }
     }
@@ -181,10 +181,10 @@ static void see_partial(struct otlp_out *out, const struct sv_buf *body)
 /* What a collector says of a refusal: google.rpc.Status, or any text. */
 static void reason(const struct sv_http_reply *reply, char *to, size_t size)
 {
-    struct sv_wire w = wire_of(&reply->body);
-    struct sv_wire_field f, message = {0};
-    while (sv_wire_next(&w, &f))
-        if (f.id == RPC_STATUS_MESSAGE && f.type == SV_WIRE_BYTES)
+    struct sv_pb w = wire_of(&reply->body);
+    struct sv_pb_field f, message = {0};
+    while (sv_pb_next(&w, &f))
+        if (f.id == RPC_STATUS_MESSAGE && f.type == SV_PB_BYTES)
             message = f;
     if (!w.bad && message.bytes)
         keep_words(to, size, message.bytes, (size_t)message.u);

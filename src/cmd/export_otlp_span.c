@@ -138,7 +138,7 @@ static void put_flags(struct sv_buf *out, uint32_t id, const struct sv_arg *flag
     uint32_t bits = flags && flags->type == SV_ARG_INT ? (uint32_t)flags->i : 0;
     if (bits == 0)
         return;
-    sv_put_varint(out, (uint64_t)id << 3 | SV_WIRE_FIXED32);
+    sv_put_varint(out, (uint64_t)id << 3 | SV_PB_FIXED32);
     sv_buf_add(out, &bits, sizeof bits);
 }
 

@@ -35,12 +35,9 @@ static void print_dialects(void)
     sv_print(stdout, "\n| format | `--dialect` | what it is | cannot hold, beyond that |\n"
                      "|---|---|---|---|\n");
     for (const struct sv_format *const *f = sv_formats; *f; f++) {
-        for (const struct sv_dialect *d = (*f)->dialects; d && d->name; d++) {
-            sv_print(stdout, "| `%s` | `%s`", (*f)->name, d->name);
-            if (d->old_name)
-                sv_print(stdout, " (formerly `%s`)", d->old_name);
-            sv_print(stdout, " | %s | %s |\n", d->help, or_nothing(d->lacks));
-        }
+        for (const struct sv_dialect *d = (*f)->dialects; d && d->name; d++)
+            sv_print(stdout, "| `%s` | `%s` | %s | %s |\n", (*f)->name, d->name, d->help,
+                     or_nothing(d->lacks));
     }
 }
 

@@ -400,7 +400,7 @@ int sv_query_shell(struct sv_sql *q, struct sv_printer *p, bool is_timed, struct
     sigaction(SIGINT, &action, &before);
     goes_on = true;
     while (goes_on) {
-        if (s.is_terminal && sigsetjmp(to_prompt, 1)) {
+        if (sigsetjmp(to_prompt, 1) != 0) { /* from on_prompt_interrupt(), while is_reading */
             is_reading = false;
             sv_buf_clear(&statement);
             sv_print(stdout, "\n");

@@ -24,18 +24,18 @@ enum { XSPACE_PLANES = 1, XPLANE_ID = 1, XPLANE_NAME = 2 };
 static bool is_xspace(const uint8_t *head, size_t n)
 {
     static const char *const names[] = {"/host:", "/device:", "Task Environment"};
-    struct sv_wire file = sv_wire_at(head, n);
+    struct sv_pb file = sv_pb_at(head, n);
     uint64_t tag, len;
-    if (!sv_wire_varint(&file, &tag) || tag != (XSPACE_PLANES << 3 | SV_WIRE_BYTES) ||
-        !sv_wire_varint(&file, &len))
+    if (!sv_pb_varint(&file, &tag) || tag != (XSPACE_PLANES << 3 | SV_PB_BYTES) ||
+        !sv_pb_varint(&file, &len))
         return false;
     size_t have = (size_t)(file.end - file.p);
-    struct sv_wire plane = sv_wire_at(file.p, len < have ? (size_t)len : have);
-    struct sv_wire_field f;
-    while (sv_wire_next(&plane, &f) && f.id <= XPLANE_NAME) {
-        if (f.id == XPLANE_ID && f.type == SV_WIRE_VARINT)
+    struct sv_pb plane = sv_pb_at(file.p, len < have ? (size_t)len : have);
+    struct sv_pb_field f;
+    while (sv_pb_next(&plane, &f) && f.id <= XPLANE_NAME) {
+        if (f.id == XPLANE_ID && f.type == SV_PB_VARINT)
             continue;
-        if (f.id != XPLANE_NAME || f.type != SV_WIRE_BYTES)
+        if (f.id != XPLANE_NAME || f.type != SV_PB_BYTES)
             return false;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             if (begins(f.bytes, (size_t)f.u, names[i]))

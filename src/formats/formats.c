@@ -35,7 +35,7 @@ const struct sv_format *sv_format_named(const char *name)
 const struct sv_dialect *sv_dialect_named(const struct sv_format *f, const char *name)
 {
     for (const struct sv_dialect *d = f->dialects; d && d->name; d++)
-        if (strcmp(d->name, name) == 0 || (d->old_name && strcmp(d->old_name, name) == 0))
+        if (strcmp(d->name, name) == 0)
             return d;
     return NULL;
 }

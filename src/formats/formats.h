@@ -64,7 +64,6 @@ typedef int sv_open_source_fn(struct sv_input *in, const struct sv_read_options 
 /* A variant of a format that is only written: `--dialect NAME`. */
 struct sv_dialect {
     const char *name;
-    const char *old_name; /* still accepted, but not listed; NULL: none */
     const char *help;
     const char *lacks; /* as below */
     /* NULL: the format's own. Either way the writer gets the name in options->dialect. */

@@ -35,22 +35,22 @@ const char *stave_read_version(void)
 
 /* ---- errors ---- */
 
-static enum stave_read_code public_code(int code)
+static enum stave_code public_code(int code)
 {
     switch (code) {
-    case SV_EUSAGE: return STAVE_READ_USAGE;
+    case SV_EUSAGE: return STAVE_EUSAGE;
     case SV_EIO:
     case SV_EINPUT:
-    case SV_EHELD: return STAVE_READ_INPUT;
-    case SV_EFORMAT: return STAVE_READ_FORMAT;
-    case SV_ENOMEM: return STAVE_READ_MEMORY;
-    case SV_EFOUND: return STAVE_READ_NOTHING;
-    case SV_EAGAIN: return STAVE_READ_INTERRUPTED;
-    default: return STAVE_READ_OTHER;
+    case SV_EHELD: return STAVE_EINPUT;
+    case SV_EFORMAT: return STAVE_EFORMAT;
+    case SV_ENOMEM: return STAVE_EMEMORY;
+    case SV_EFOUND: return STAVE_ENOTHING;
+    case SV_EAGAIN: return STAVE_EINTERRUPTED;
+    default: return STAVE_EOTHER;
     }
 }
 
-static void give_error(struct stave_read_error *error, int code, const struct sv_err *err)
+static void give_error(struct stave_error *error, int code, const struct sv_err *err)
 {
     if (!error)
         return;
@@ -61,11 +61,11 @@ static void give_error(struct stave_read_error *error, int code, const struct sv
         snprintf(error->text, sizeof error->text, "byte %lld: %s", (long long)err->pos, err->msg);
 }
 
-static void begin(struct sv_err *err, struct stave_read_error *error)
+static void begin(struct sv_err *err, struct stave_error *error)
 {
     sv_err_clear(err);
     if (error)
-        *error = (struct stave_read_error){.code = STAVE_READ_OK};
+        *error = (struct stave_error){.code = STAVE_OK};
 }
 
 /* ---- opening ---- */
@@ -115,7 +115,7 @@ static pthread_once_t is_muted = PTHREAD_ONCE_INIT;
 
 struct stave_read *stave_read_open(const char *const *paths, size_t n,
                                    const struct stave_read_options *options,
-                                   struct stave_read_error *error)
+                                   struct stave_error *error)
 {
     struct stave_read_options o;
     struct sv_err err;
@@ -152,7 +152,7 @@ uint64_t stave_read_damage(struct stave_read *r)
 /* ---- SQL ---- */
 
 struct stave_read_table *stave_read_query(struct stave_read *r, const char *sql,
-                                          struct stave_read_error *error)
+                                          struct stave_error *error)
 {
     struct sv_err err;
     begin(&err, error);
@@ -180,7 +180,7 @@ void stave_read_interrupt(struct stave_read *r)
 
 /* The buffer's bytes become the caller's. */
 static char *give_text(int code, struct sv_buf *b, size_t *len, struct sv_err *err,
-                       struct stave_read_error *error)
+                       struct stave_error *error)
 {
     if (code >= 0 && b->failed)
         code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the result is larger than 2 GB");
@@ -197,7 +197,7 @@ static char *give_text(int code, struct sv_buf *b, size_t *len, struct sv_err *e
 }
 
 char *stave_read_report(struct stave_read *r, const char *subject, size_t rows, size_t *len,
-                        struct stave_read_error *error)
+                        struct stave_error *error)
 {
     struct sv_err err;
     struct sv_buf json;
@@ -223,7 +223,7 @@ static struct sv_plot_options plot_options(const struct stave_read_plot *given)
 }
 
 char *stave_read_svg(struct stave_read *r, const struct stave_read_plot *plot, size_t *len,
-                     struct stave_read_error *error)
+                     struct stave_error *error)
 {
     struct stave_read_plot given;
     struct sv_err err;

@@ -210,12 +210,14 @@ unsigned sv_workers_count(const struct sv_workers *w)
 static bool is_run(void (*run)(void *ctx, size_t i), void *ctx, size_t i)
 {
     jmp_buf jump, *outer = sv_no_memory;
+    if (setjmp(jump) != 0) {
+        sv_no_memory = outer;
+        return false;
+    }
     sv_no_memory = &jump;
-    bool is_done = setjmp(jump) == 0;
-    if (is_done)
-        run(ctx, i);
+    run(ctx, i);
     sv_no_memory = outer;
-    return is_done;
+    return true;
 }
 
 /* With the lock, which it gives back. */

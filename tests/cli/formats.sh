@@ -20,7 +20,7 @@ awk -F' *\\| *' '
 !/^\| `/ { next }
 { gsub(/`/, "") }
 table == "written" { print "writes", $2; if ($5 == "yes") print "reads", $2; n = split($4, s, " "); for (i = 1; i <= n; i++) print "suffix", $2, s[i] }
-table == "dialects" { sub(/ \(formerly /, " ", $3); sub(/\)$/, "", $3); print "dialect", $2, $3 }
+table == "dialects" { print "dialect", $2, $3 }
 table == "read" { print "reads", $2 }
 ' tables >facts
 counts=$(cut -d' ' -f1 facts | sort | uniq -c | awk '{ printf "%s %s, ", $2, $1 }')
@@ -35,7 +35,6 @@ words_of() { tr -c 'a-z0-9\n.-' ' ' | tr -s ' ' '\n'; }
 listed() { grep -qxF -e "$1" <(words_of); }
 offered() { grep -e "--$1)" offers | listed "$2" && listed "$2" <help; }
 named() { offered "$1" "$2" && listed "$2" <"bad_$1.err"; }
-same() { cmp "$1" "$2" && cmp "$1" "$3"; }
 unpacked() { zcat "$1" >unpacked && cmp unpacked "$2"; }
 while read -r what who rest; do
   case $what in
@@ -50,20 +49,16 @@ while read -r what who rest; do
   esac
 done <facts
 
-# Each dialect is accepted, also as a format and under its former name; one that a format does not have is refused.
+# Each dialect is accepted, also as a format; one that a format does not have is refused.
 grep '^dialect' facts | grep -v batching >dialects
-while read -r _ format dialect former; do
+while read -r _ format dialect; do
   run_any "$dialect" 0 "$STAVE" convert -q "$lines" --to "$format" --dialect "$dialect" -o d.1
   run_any "to $dialect" 0 "$STAVE" convert -q "$lines" --to "$dialect" -o d.2
-  run_any "formerly $former" 0 "$STAVE" convert -q "$lines" --to "$format" --dialect "${former:-$dialect}" -o d.3
-  check "$dialect by any name" same d.1 d.2 d.3
+  check "$dialect by any name" cmp d.1 d.2
 done <dialects
-check former_names test "$(awk 'NF == 4 { print $4 }' dialects | xargs)" = "seed seed-basic"
 run dialect_of_another 2 "$STAVE" convert "$lines" --dialect kineto -o x.pftrace
 run no_dialects 2 "$STAVE" convert "$lines" --dialect kineto -o x.txt
 run_any rows_by_kind 0 "$STAVE" convert -q "$lines" --gpu-tracks kind -o k.txt
-run_any rows_by_kind_formerly 0 "$STAVE" convert -q "$lines" --gpu-tracks seed -o s.txt
-check same_rows cmp k.txt s.txt
 
 # No text of any verb shows the name of a list instead of the list.
 for verb in $("$STAVE" verbs); do "$STAVE" "$verb" --help; "$STAVE" man "$verb"; done >all_help

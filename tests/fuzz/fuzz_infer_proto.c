@@ -53,14 +53,14 @@ static void check_answer(const struct sv_infer_model *m, const struct sv_infer_r
     struct sv_infer_request again;
     struct sv_err err = {0};
     struct sv_buf out, back;
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     bool came_raw;
     sv_buf_init(&out, 1 << 24);
     sv_buf_init(&back, 1 << 24);
     sv_proto_answer(m, &a, is_raw, &out);
-    struct sv_wire w = sv_wire_at(out.data, out.len);
-    while (sv_wire_next(&w, &f))
-        if (f.type == SV_WIRE_BYTES)
+    struct sv_pb w = sv_pb_at(out.data, out.len);
+    while (sv_pb_next(&w, &f))
+        if (f.type == SV_PB_BYTES)
             sv_put_bytes(&back, f.id == 6 ? 7 : f.id, f.bytes, (size_t)f.u);
     assert(!w.bad && !out.failed);
     for (uint32_t i = 0; i < m->n_outputs; i++)

@@ -99,10 +99,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* From one packet to the end: in one compressed packet. */
 static void pack_tail(struct mutate *m)
 {
-    struct sv_wire w = sv_wire_at(m->data, m->size);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(m->data, m->size);
+    struct sv_pb_field f;
     size_t at = 0, n = 0;
-    for (size_t start = 0; sv_wire_next(&w, &f); start = (size_t)(w.p - m->data))
+    for (size_t start = 0; sv_pb_next(&w, &f); start = (size_t)(w.p - m->data))
         if (mutate_one_in(m, ++n))
             at = start;
     uint8_t made[2 * MUTATE_SCRATCH];

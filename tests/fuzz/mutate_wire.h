@@ -28,9 +28,9 @@ struct mutate_choice {
 
 static inline bool mutate_is_message(const uint8_t *bytes, size_t len)
 {
-    struct sv_wire w = sv_wire_at(bytes, len);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {}
+    struct sv_pb w = sv_pb_at(bytes, len);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {}
     return len > 0 && !w.bad;
 }
 
@@ -38,16 +38,16 @@ static inline bool mutate_is_message(const uint8_t *bytes, size_t len)
 static inline void mutate_visit(struct mutate_choice *c, size_t at, size_t end, size_t depth)
 {
     struct mutate *m = c->m;
-    struct sv_wire w = sv_wire_at(m->data + at, end - at);
-    struct sv_wire_field f;
-    for (const uint8_t *start = w.p; sv_wire_next(&w, &f); start = w.p) {
-        bool is_bytes = f.type == SV_WIRE_BYTES;
+    struct sv_pb w = sv_pb_at(m->data + at, end - at);
+    struct sv_pb_field f;
+    for (const uint8_t *start = w.p; sv_pb_next(&w, &f); start = w.p) {
+        bool is_bytes = f.type == SV_PB_BYTES;
         size_t value = is_bytes ? (size_t)(f.bytes - m->data) : 0;
         bool is_leaf = !is_bytes || depth == MUTATE_DEPTH ||
                        !mutate_is_message(f.bytes, (size_t)f.u);
-        struct sv_wire tag = sv_wire_at(start, (size_t)(w.p - start));
+        struct sv_pb tag = sv_pb_at(start, (size_t)(w.p - start));
         uint64_t unused;
-        (void)sv_wire_varint(&tag, &unused);
+        (void)sv_pb_varint(&tag, &unused);
         if (mutate_one_in(m, ++c->n)) {
             *c->chosen =
                 (struct mutate_field){.at = (size_t)(start - m->data),
@@ -84,10 +84,10 @@ static inline void mutate_splice(struct mutate *m, const struct mutate_field *f,
     if (!mutate_replace(m, at, n_old, bytes, n_new))
         return;
     for (size_t i = f->depth; i-- > 0;) {
-        struct sv_wire w = sv_wire_at(m->data + f->around[i], m->size - f->around[i]);
+        struct sv_pb w = sv_pb_at(m->data + f->around[i], m->size - f->around[i]);
         uint64_t len;
         uint8_t text[10];
-        if (!sv_wire_varint(&w, &len))
+        if (!sv_pb_varint(&w, &len))
             return;
         len += m->size - before; /* by all that became longer or shorter in it so far */
         size_t n = sv_put_varint_at(text, len);
@@ -100,15 +100,15 @@ static inline size_t mutate_put_field(struct mutate *m, uint8_t *to, uint32_t id
                                       uint64_t value)
 {
     size_t n = sv_put_varint_at(to, (uint64_t)id << 3 | type);
-    if (type == SV_WIRE_VARINT)
+    if (type == SV_PB_VARINT)
         return n + sv_put_varint_at(to + n, value);
-    if (type == SV_WIRE_BYTES) {
+    if (type == SV_PB_BYTES) {
         to[n++] = 8;
-        type = SV_WIRE_FIXED64;
+        type = SV_PB_FIXED64;
     }
     uint64_t random = mutate_one_in(m, 2) ? value : mutate_random(m);
     memcpy(to + n, &random, 8);
-    return n + (type == SV_WIRE_FIXED32 ? 4 : 8);
+    return n + (type == SV_PB_FIXED32 ? 4 : 8);
 }
 
 static inline uint32_t mutate_id(struct mutate *m, uint32_t old, uint32_t other)
@@ -125,18 +125,18 @@ static inline void mutate_value(struct mutate *m, const struct mutate_field *f)
 {
     uint64_t old = 0;
     size_t n;
-    if (f->type == SV_WIRE_BYTES) {
+    if (f->type == SV_PB_BYTES) {
         n = mutate_bytes(m, f->value, f->end - f->value);
         uint8_t made[MUTATE_SCRATCH + 20];
-        size_t head = sv_put_varint_at(made, (uint64_t)f->id << 3 | SV_WIRE_BYTES);
+        size_t head = sv_put_varint_at(made, (uint64_t)f->id << 3 | SV_PB_BYTES);
         head += sv_put_varint_at(made + head, n);
         memcpy(made + head, m->scratch, n);
         mutate_splice(m, f, f->at, f->end - f->at, made, head + n);
         return;
     }
-    if (f->type == SV_WIRE_VARINT) {
-        struct sv_wire w = sv_wire_at(m->data + f->value, f->end - f->value);
-        (void)sv_wire_varint(&w, &old);
+    if (f->type == SV_PB_VARINT) {
+        struct sv_pb w = sv_pb_at(m->data + f->value, f->end - f->value);
+        (void)sv_pb_varint(&w, &old);
         n = sv_put_varint_at(m->scratch, mutate_number(m, old));
     } else {
         n = f->end - f->value;
@@ -152,9 +152,9 @@ static inline void mutate_retag(struct mutate *m, const struct mutate_field *f, 
                                 const struct mutate_field *from)
 {
     uint8_t made[MUTATE_SCRATCH + 10];
-    struct sv_wire tag = sv_wire_at(m->data + from->at, from->end - from->at);
+    struct sv_pb tag = sv_pb_at(m->data + from->at, from->end - from->at);
     uint64_t old;
-    (void)sv_wire_varint(&tag, &old);
+    (void)sv_pb_varint(&tag, &old);
     size_t rest = from->end - (size_t)(tag.p - m->data);
     if (rest > MUTATE_SCRATCH)
         return;
@@ -186,7 +186,7 @@ static inline void mutate_wire_once(struct mutate *m)
         return;
     case 5: /* the other kind of number */
         n = mutate_put_field(m, m->scratch, f.id,
-                             f.type == SV_WIRE_VARINT ? SV_WIRE_FIXED64 : SV_WIRE_VARINT,
+                             f.type == SV_PB_VARINT ? SV_PB_FIXED64 : SV_PB_VARINT,
                              mutate_number(m, f.end));
         mutate_splice(m, &f, f.at, f.end - f.at, m->scratch, n);
         return;

@@ -75,21 +75,54 @@ check pkg_config_plugin pkg_config_plugin
 check pkg_config_cpp pkg_config_cpp
 check pkg_config_static pkg_config_static
 
-# Every function that a public C header declares: the compiler lists them, a program has the address of each, pkg-config links it.
-everything() {
-  local header
-  for header in "$prefix"/include/stave/*.h; do [ "${header##*/}" != too_old.h ] || continue; echo "#include <stave/${header##*/}>"; done >all.c
-  gcc -std=c11 "${strict[@]}" -fsyntax-only -aux-info all.txt $(pkg-config --cflags stave) all.c || return 1
-  sed -nE 's|^/\* [^ ]*/include/stave/[a-z_]+\.h:.* \*/ extern .*[ *](stave_[a-z0-9_]+) \(.*|\1|p' all.txt | sort -u >declared
-  { cat all.c; echo 'void (*const all[])(void) = {'; sed 's/.*/    (void (*)(void))&,/' declared; echo '};'
-    echo 'int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; i++) if (!all[i]) return 1; return 0; }'; } >everything.c
-  gcc -std=c11 -Wall -Werror -Wno-cast-function-type everything.c -o everything $(pkg-config --cflags --libs stave) && ./everything || return 1
+# Every function that a public C header declares: the compiler lists them with their headers, a program has the address of each, and one package or target links
+# it. declared NAME HEADER…: NAME.c has the functions of these headers (and what they include); too_old.h takes the place of another.
+declared() {
+  local name=$1; shift
+  printf '#include <stave/%s>\n' "$@" >"$name.h"
+  gcc -std=c11 "${strict[@]}" -fsyntax-only -aux-info "$name.txt" $(pkg-config --cflags stave) -x c "$name.h" || return 1
+  sed -nE 's|^/\* [^ ]*/include/stave/[a-z_]+\.h:.* \*/ extern .*[ *](stave_[a-z0-9_]+) \(.*|\1|p' "$name.txt" | sort -u >"$name.names"
+  { cat "$name.h"; echo 'void (*const all[])(void) = {'; sed 's/.*/    (void (*)(void))&,/' "$name.names"; echo '};'
+    echo 'int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; i++) if (!all[i]) return 1; return 0; }'; } >"$name.c"
+}
+all_headers() { for header in "$prefix"/include/stave/*.h; do case ${header##*/} in too_old.h) ;; *) echo "${header##*/}" ;; esac; done; }
+links() { # NAME FLAG…
+  gcc -std=c11 -Wall -Werror -Wno-cast-function-type -I. "$1.c" -o "$1" $(pkg-config --cflags stave) "${@:2}" && "./$1"
+}
+everything() { # of read.h in libstave-read, which needs no libstave
+  declared every $(all_headers) && declared of_read read.h && declared of_others $(all_headers | grep -vx read.h) || return 1
   local name
-  for name in stave_start stave_i_emit stave_file_emit stave_trace_writer_push stave_gpu_device stave_serving_open; do
-    grep -qx $name declared || { echo "$name is not among the $(wc -l <declared) functions"; return 1; }
+  for name in stave_start stave_i_emit stave_file_emit stave_trace_writer_push stave_gpu_device stave_serving_open stave_read_open; do
+    grep -qx $name every.names || { echo "$name is not among the $(wc -l <every.names) functions"; return 1; }
   done
+  links of_others $(pkg-config --libs stave) && links of_read $(pkg-config --libs stave-read)
 }
 check pkg_config_links_every_declaration everything
+# Statically, with nothing but what pkg-config names. libstave-read is a shared library only.
+static_package() { # PACKAGE HEADER…
+  local package=$1; shift
+  declared "static_$package" "$@" && links "static_$package" -static $(pkg-config --static --libs "$package") && ! readelf -d "static_$package" | grep NEEDED
+}
+check static_stave static_package stave $(all_headers | grep -vx read.h)
+check static_stave-static static_package stave-static stave.h file.h trace_writer.h trace_context.h
+check static_stave-gpu static_package stave-gpu gpu.h
+check static_stave-serving static_package stave-serving serving.h
+# Whatever a .pc file names is installed, or is a library of the system that links.
+named_exists() {
+  local file package word n=0
+  for file in "$prefix"/lib/pkgconfig/*.pc; do
+    package=${file##*/}; package=${package%.pc}; n=$((n + 1))
+    for word in $(pkg-config --static --libs-only-l "$package"); do
+      case $word in
+      -lstave*) [ -e "$prefix/lib/lib${word#-l}.so" ] || { echo "$package names $word"; return 1; } ;;
+      -l:*) [ -e "$prefix/lib/${word#-l:}" ] || { echo "$package names $word"; return 1; } ;;
+      esac
+    done
+    echo 'int main(void) { return 0; }' | gcc -x c - -o nothing $(pkg-config --static --libs "$package") || return 1
+  done
+  [ $n -ge 5 ]
+}
+check pkg_config_names_what_exists named_exists
 only_what_is_used() { # the other libraries only where a program calls them
   local needed; needed=$(objdump -p c | sed -n 's/ *NEEDED *//p' | grep stave); [ "$needed" = "libstave.so.${version%%.*}" ] || { echo "$needed"; return 1; }
 }
@@ -145,11 +178,11 @@ cat >server.c <<'C'
 #include <stdio.h>
 int main(void)
 {
-    char message[256];
+    struct stave_error error;
     struct stave_serving_config config = {.size = sizeof config, .trace_enabled = true, .trace_output = "server_out"};
-    struct stave_serving *s = stave_serving_open(&config, message, sizeof message);
+    struct stave_serving *s = stave_serving_open(&config, &error);
     stave_serving_enqueued(s, 1, stave_serving_model(s, "m"), 0, 0);
-    return !s || stave_serving_close(s, message, sizeof message) || puts(stave_version()) < 0;
+    return !s || stave_serving_close(s, &error) || puts(stave_version()) < 0;
 }
 C
 serving_shared() { gcc -std=c11 "${strict[@]}" server.c -o server $(pkg-config --cflags --libs stave-serving) && says_version ./server; }
@@ -168,7 +201,7 @@ cat >reader.c <<'C'
 #include <stdio.h>
 int main(int n, char **words)
 {
-    struct stave_read_error error;
+    struct stave_error error;
     const char *path = words[n - 1];
     struct stave_read *trace = stave_read_open(&path, 1, NULL, &error);
     struct stave_read_table *t = trace ? stave_read_query(trace, "SELECT name, dur FROM slice ORDER BY ts", &error) : NULL;
@@ -187,7 +220,7 @@ echo '[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1},{"name":"b","ph":"X"
 reads() { [ "$("$1" two.json)" = "$(printf 'a 2000\nb 7000')" ]; }
 read_c() { gcc -std=c11 "${strict[@]}" reader.c -o reader $(pkg-config --cflags --libs stave-read) && reads ./reader; }
 read_cpp() { g++ -std=c++17 "${strict[@]}" -x c++ reader.c -o reader_cpp $(pkg-config --cflags --libs stave-read) && reads ./reader_cpp; }
-read_says_why() { local said; said=$(./reader nowhere.json); [ $? = 1 ] && [[ $said == '2 nowhere.json: cannot open: No such file'* ]] || { echo "$said"; return 1; }; }
+read_says_why() { local said; said=$(./reader nowhere.json); [ $? = 1 ] && [[ $said == '-5 nowhere.json: cannot open: No such file'* ]] || { echo "$said"; return 1; }; }
 read_exports_public_api_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-read.so" | awk '$2 != "A" && $3 !~ /^stave_read_/')" ]; }
 read_needs_little() {
   local needed
@@ -216,10 +249,22 @@ target_link_libraries(shared stave::stave)
 add_executable(archive user.c)
 target_link_libraries(archive stave::static)
 add_executable(file writer.c)
-target_link_libraries(file stave::stave stave::file)
+target_link_libraries(file stave::file)
+add_executable(every every.c)
+target_link_libraries(every stave::stave)
+add_executable(of_read of_read.c)
+target_link_libraries(of_read stave::read)
+add_executable(of_gpu of_gpu.c)
+target_link_libraries(of_gpu stave::gpu)
+add_executable(of_serving of_serving.c)
+target_link_libraries(of_serving stave::serving)
 C
 find_package() {
-  cmake -S . -B b -DCMAKE_PREFIX_PATH="$prefix" >/dev/null && cmake --build b >/dev/null &&
-    b/file && says_version b/shared && LD_LIBRARY_PATH='' says_version b/archive
+  declared of_gpu gpu.h && declared of_serving serving.h || return 1
+  cmake -S . -B b -DCMAKE_PREFIX_PATH="$prefix" >/dev/null && cmake --build b >/dev/null || return 1
+  local program
+  for program in file every of_read of_gpu of_serving; do b/$program || { echo "$program"; return 1; }; done
+  says_version b/shared && LD_LIBRARY_PATH='' says_version b/archive
 }
 check find_package find_package
+check find_package_links_only_what_is_used sh -c '[ "$(objdump -p b/shared | grep -c "NEEDED.*stave")" = 1 ]'

@@ -22,13 +22,12 @@ static PyObject *start(PyObject *, PyObject *path)
     stave_options o = {};
     o.size = sizeof o;
     o.out = PyUnicode_AsUTF8(path);
-    return PyLong_FromLong(stave_start(&o));
+    return PyLong_FromLong(stave_start(&o, nullptr));
 }
 static PyObject *file(PyObject *, PyObject *path)
 {
-    char message[256];
-    struct stave_file *f = stave_file_open(PyUnicode_AsUTF8(path), nullptr, message, sizeof message);
-    return PyLong_FromLong(f ? stave_file_close(f, message, sizeof message) : -1);
+    struct stave_file *f = stave_file_open(PyUnicode_AsUTF8(path), nullptr, nullptr);
+    return PyLong_FromLong(f ? stave_file_close(f, nullptr) : -1);
 }
 static PyMethodDef methods[] = {{"work", work, METH_O, nullptr}, {"start", start, METH_O, nullptr}, {"file", file, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};

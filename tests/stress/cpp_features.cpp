@@ -99,7 +99,7 @@ static void nothing_when_off()
 int main(int argc, char **)
 {
     if (argc > 1)
-        stave_categories("*,-off");
+        stave_set_categories("*,-off");
     nothing_when_off();
     if (argc > 1) {
         values();

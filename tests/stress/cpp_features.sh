@@ -38,6 +38,7 @@ int main() { STAVE_SCOPE("a", "b", "k", 1); stave::scope s("a", "b"); s.add("k",
 check too_old_a_standard refused 'needs C++17' "${CXX:-c++}" -std=c++14 old.cpp
 echo '#include <stave/stave.h>
 int main(void) { STAVE_SCOPE("a", "b", "k", 1); STAVE_FUNC(); return 0; }' >old.c
+check too_old_a_standard_for_macros refused 'needs C++11' "${CXX:-c++}" -std=c++98 -x c++ old.c
 check too_old_a_standard_for_c refused 'needs C11' "${CC:-cc}" -std=c89 old.c
 check c99_is_enough "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -I"$SRC/include" -fsyntax-only old.c
 echo '#include <stave/stave.h>

@@ -54,7 +54,7 @@ static void prepare(const char *how)
         signal(SIGTERM, end_well);            /* its own */
     if (strcmp(how, "handler_before") == 0) { /* the session begins after it was set */
         stave_stop();
-        stave_start(NULL);
+        stave_start(NULL, NULL);
     }
 }
 

@@ -218,7 +218,7 @@ static int scene_restart(void) /* the parent stops and starts again while the ch
     stave_stop();
     record(0, 0);
     struct stave_options o = {.size = sizeof o, .out = "again.pftrace", .full = STAVE_FULL_BLOCK};
-    if (stave_start(&o) != 0 || write(go[1], "x", 1) != 1)
+    if (stave_start(&o, NULL) != 0 || write(go[1], "x", 1) != 1)
         return 1;
     printf("orphan %d\n", (int)pid);
     int status = wait_for(pid);
@@ -234,7 +234,7 @@ static void flush_and_stop(uint64_t who)
     stave_stop();
     stave_stop();
     STAVE_INSTANT("life", "while stopped");
-    int first = stave_start(NULL), again = stave_start(NULL);
+    int first = stave_start(NULL, NULL), again = stave_start(NULL, NULL);
     if (first != 0 || again != 0)
         exit(1);
     record(who, 1000);

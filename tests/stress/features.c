@@ -39,12 +39,12 @@ static int scene_crossing(void)
 
 static int scene_order(void)
 {
-    stave_track_t group = stave_group(STAVE_ROOT, "ordered");
+    stave_track_t group = stave_track(STAVE_ROOT, "ordered");
     const char *const names[] = {"last", "first", "middle"};
     const int64_t orders[] = {30, -5, 7};
     for (int i = 0; i < 3; i++) {
         stave_track_t t = stave_track(group, names[i]);
-        stave_track_order(t, orders[i]);
+        stave_set_track_order(t, orders[i]);
         STAVE_INSTANT_ON(t, "c", "here");
     }
     /* Any depth; counters in groups. */
@@ -52,7 +52,7 @@ static int scene_order(void)
     for (int i = 0; i < 12; i++) {
         char name[32];
         snprintf(name, sizeof name, "level %d", i);
-        t = stave_group(t, name);
+        t = stave_track(t, name);
     }
     STAVE_COUNTER_ON(stave_counter(t, "deep", "bytes"), "c", (uint64_t)7);
     stave_track_t first = stave_track(group, "first"), again = stave_track(group, "first");
@@ -72,11 +72,11 @@ static int scene_categories(void) /* STAVE_CATEGORIES=net.*,-net.noise */
     STAVE_INSTANT("net.noise", "off", "v", expensive());
     STAVE_INSTANT("disk", "off", "v", expensive());
     int failed = evaluated != 0 || !stave_enabled("net.tcp") || stave_enabled("disk");
-    stave_categories("d?sk");
+    stave_set_categories("d?sk");
     for (int i = 0; i < 2; i++)
         STAVE_INSTANT("disk", "on later", "v", expensive());
     STAVE_INSTANT("net.tcp", "off");
-    stave_categories("-disk");
+    stave_set_categories("-disk");
     STAVE_INSTANT("net.tcp", "on again");
     STAVE_INSTANT("disk", "off", "v", expensive());
     return failed || evaluated != 2 || stave_enabled("disk") || !stave_enabled("x");
@@ -165,29 +165,30 @@ static int scene_flows(void) /* fan-out, fan-in, another thread */
 /* Names of threads, processes and tracks: as given, and marked where they are cut. */
 static int scene_names(void)
 {
-    char longer[1200], text[64];
+    char longer[1200];
+    struct stave_error error;
     memset(longer, 'n', sizeof longer);
     longer[sizeof longer - 1] = '\0';
-    stave_process_name("the service");
-    stave_thread_name("a thread with a name of more than 31 bytes");
+    stave_set_process_name("the service");
+    stave_set_thread_name("a thread with a name of more than 31 bytes");
     STAVE_INSTANT("c", "named");
     STAVE_INSTANT_ON(stave_track(STAVE_PROCESS, longer), "c", "on a long name");
-    return stave_start(NULL) == 0 && stave_error(text, sizeof text) == 0 ? 0 : 1;
+    return stave_start(NULL, &error) == 0 && error.code == STAVE_OK && !error.text[0] ? 0 : 1;
 }
 
 /* A start that fails, and why. */
 static int scene_refused(void)
 {
-    char text[512];
+    struct stave_error error;
     struct stave_options nowhere = {.size = sizeof nowhere, .out = "/nowhere/x.pftrace"};
     struct stave_options large = {
         .size = sizeof large, .out = "x.pftrace", .buffer_bytes = SIZE_MAX};
-    if (stave_start(&nowhere) == 0 || stave_error(text, sizeof text) != strlen(text))
+    if (stave_start(&nowhere, &error) != STAVE_EOUTPUT || error.code != STAVE_EOUTPUT)
         return 1;
-    puts(text);
-    if (stave_start(&large) == 0 || stave_error(text, sizeof text) == 0)
+    puts(error.text);
+    if (stave_start(&large, &error) != STAVE_EUSAGE || error.code != STAVE_EUSAGE)
         return 1;
-    puts(text);
+    puts(error.text);
     return 0;
 }
 

@@ -205,7 +205,8 @@ static void scene_pipe(void)
     stave_stop();
     emit(0);
     stave_start(
-        &(struct stave_options){.size = sizeof(struct stave_options), .out = getenv("STAVE_OUT")});
+        &(struct stave_options){.size = sizeof(struct stave_options), .out = getenv("STAVE_OUT")},
+        NULL);
     emit(1000);
     stave_flush();
     close(p[1]);

@@ -258,9 +258,9 @@ int main(int argc, char **argv)
         return 2;
     seed = strtoull(argv[1], NULL, 10);
     n_events = strtoull(argv[2], NULL, 10);
-    stave_track_t group = stave_group(STAVE_ROOT, "group"), deep = group;
+    stave_track_t group = stave_track(STAVE_ROOT, "group"), deep = group;
     for (int i = 0; i < 8; i++)
-        deep = stave_group(deep, "deeper");
+        deep = stave_track(deep, "deeper");
     rows[0] = stave_track(STAVE_PROCESS, row_names[0]);
     rows[1] = stave_track(group, row_names[1]);
     rows[2] = stave_track(group, row_names[2]); /* of the same name as another one */

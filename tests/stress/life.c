@@ -313,7 +313,7 @@ static int scene_restart(void)
     stave_flush();
     struct stave_options o = {.size = sizeof o, .out = "second.pftrace", .full = STAVE_FULL_BLOCK};
     for (int i = 0; i < 20; i++) {
-        int first = stave_start(&o), again = stave_start(&o);
+        int first = stave_start(&o, NULL), again = stave_start(&o, NULL);
         if (first != 0 || again != 0)
             return 1;
         child_events(100);
@@ -335,9 +335,9 @@ static int scene_plugin(void)
         void (*work)(int);
         *(void **)(void *)&work = dlsym(so, "plugin_work");
         work(100);
-        stave_categories(i % 2 ? "*" : "plugin,life"); /* walks all call places */
+        stave_set_categories(i % 2 ? "*" : "plugin,life"); /* walks all call places */
         dlclose(so);
-        stave_categories("*");
+        stave_set_categories("*");
     }
     expect(2000, "in plugin");
     return 0;

@@ -56,7 +56,7 @@ kill $trap_pid; wait $trap_pid 2>/dev/null
 
 # ---- what a listener takes ----
 port=$((20000 + RANDOM % 20000))
-greeting=$(sed -n 's/^#define SV_GREETING *"\(.*\)".*/\1/p' "$SRC/lib/sdk/stream_wire.h")
+greeting=$(sed -n 's/^#define SV_GREETING *"\(.*\)".*/\1/p' "$SRC/lib/sdk/write/stream_wire.h")
 listen "unix:$here/l"
 check "the socket is its owner's only" '[ "$(stat -c %a l)" = 600 ]'
 chmod 777 l

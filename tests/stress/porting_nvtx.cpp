@@ -37,7 +37,7 @@ static void started()
 
 int main()
 {
-    stave_thread_name("loader");
+    stave_set_thread_name("loader");
     whole_function();
     pushed();
     scoped("known at run time");

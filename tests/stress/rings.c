@@ -116,9 +116,9 @@ static void scene_by_hand(void)
 static void scene_switched(void)
 {
     STAVE_BEGIN("rings", "on");
-    stave_categories("none");
+    stave_set_categories("none");
     STAVE_BEGIN("rings", "off");
-    stave_categories("*");
+    stave_set_categories("*");
     STAVE_END("rings");
     STAVE_END("rings");
     expect("on", 1);

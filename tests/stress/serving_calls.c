@@ -20,7 +20,7 @@ static uint32_t model;
 
 static void open_in(const char *dir, bool is_newer, bool truncate)
 {
-    char message[512];
+    struct stave_error error;
     struct stave_serving_config config = {.size = sizeof config,
                                           .trace_enabled = true,
                                           .trace_output = dir,
@@ -28,16 +28,16 @@ static void open_in(const char *dir, bool is_newer, bool truncate)
                                           .full = STAVE_FULL_BLOCK,
                                           .names = is_newer ? STAVE_SERVING_NAMES_NEWER
                                                             : STAVE_SERVING_NAMES_DEFAULT};
-    s = stave_serving_open(&config, message, sizeof message);
+    s = stave_serving_open(&config, &error);
     if (!s) {
-        fprintf(stderr, "serving: %s\n", message);
+        fprintf(stderr, "serving: %s\n", error.text);
         exit(1);
     }
 }
 
 static int close_all(void)
 {
-    char message[512];
+    struct stave_error error;
     struct stave_serving_counts c = {.size = sizeof c};
     stave_serving_flush(s);
     stave_serving_count(s, &c);
@@ -47,8 +47,8 @@ static int close_all(void)
            (unsigned long long)c.open_requests, (unsigned long long)c.open_batches,
            (unsigned long long)c.lost);
     printf("deferred %llu\n", (unsigned long long)c.deferred);
-    if (stave_serving_close(s, message, sizeof message) != 0)
-        return fprintf(stderr, "serving: %s\n", message), 1;
+    if (stave_serving_close(s, &error) != 0)
+        return fprintf(stderr, "serving: %s\n", error.text), 1;
     return 0;
 }
 

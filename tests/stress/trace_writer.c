@@ -46,11 +46,11 @@ static void document(const char *path)
     must(stave_trace_event_json(&e, json, sizeof json) == (int)strlen(json));
     must(strcmp(json, "{\"name\":\"rms_norm\",\"cat\":\"norm\",\"ph\":\"X\",\"ts\":1000000,"
                       "\"dur\":123,\"pid\":0,\"tid\":1}") == 0);
-    must(stave_trace_event_json(&e, json, 20) == -ENOSPC);
+    must(stave_trace_event_json(&e, json, 20) == STAVE_ELIMIT);
 
     struct stave_trace_writer *off = stave_trace_writer_open(NULL);
     must(stave_trace_writer_push(off, "rms_norm", "norm", 1.0, 0) == 0);
-    must(!stave_trace_writer_is_enabled(off) && stave_trace_writer_flush(off) == 0);
+    must(!stave_trace_writer_is_enabled(off) && stave_trace_writer_flush(off, NULL) == 0);
     stave_trace_writer_close(off);
 
     const char *no[] = {"FERRUM_TRACE_OUT=", "OTHER=1", NULL};
@@ -67,9 +67,9 @@ static void document(const char *path)
     struct stave_trace_writer *w = stave_trace_writer_open(path);
     must(stave_trace_writer_push(w, "rms_norm", "norm", 1.0, 1) == 0);
     must(stave_trace_writer_push(w, "rope", "attn", 0.5, 1) == 0);
-    must(stave_trace_writer_flush(w) == 0);
+    must(stave_trace_writer_flush(w, NULL) == 0);
     must(strstr(read_file(path), "\"rope\",\"cat\":\"attn\"") != NULL);
-    must(stave_trace_writer_flush(w) == 0); /* a second one loses nothing */
+    must(stave_trace_writer_flush(w, NULL) == 0); /* a second one loses nothing */
     must(strstr(read_file(path), "rms_norm") != NULL);
     stave_trace_writer_close(w);
     must(strstr(read_file(path), "rms_norm") != NULL);
@@ -92,12 +92,12 @@ static void odd(const char *path)
     must(stave_trace_writer_push_with_args(w, "empty", "a", 0.1, 0, " { } ") == 0);
     const char *bad[] = {"}", "[1]", "{\"x\":NaN}", "{\"x\":1},{", "{\"x\":\"\xff\"}", "\"text\""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        must(stave_trace_writer_push_with_args(w, "bad", "a", 0.1, 0, bad[i]) == -EINVAL);
+        must(stave_trace_writer_push_with_args(w, "bad", "a", 0.1, 0, bad[i]) == STAVE_EFORMAT);
     struct stave_trace_event e = {.name = "a\0b", .name_len = 3, .cat = "cut off", .cat_len = 3};
     e.ts = UINT64_MAX;
     e.pid = 9;
     must(stave_trace_writer_push_event(w, &e) == 0);
-    must(stave_trace_writer_flush(w) == 0);
+    must(stave_trace_writer_flush(w, NULL) == 0);
     stave_trace_writer_close(w);
 }
 
@@ -172,9 +172,11 @@ static void limited(struct stave_trace_writer *w)
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     must(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     int lost = 0;
+    struct stave_error error;
     for (int i = 0; i < 100; i++)
-        lost += stave_trace_writer_push(w, "op", "limit", 0.1, 0) == -EFBIG;
-    must(lost > 50 && stave_trace_writer_flush(w) == -EFBIG);
+        lost += stave_trace_writer_push(w, "op", "limit", 0.1, 0) == STAVE_EOUTPUT;
+    must(lost > 50 && stave_trace_writer_flush(w, &error) == STAVE_EOUTPUT);
+    must(error.code == STAVE_EOUTPUT && error.os_error == EFBIG && strstr(error.text, "File too"));
 }
 
 /* Instead of libc's, for the library, too: a write that does only half of its work. */
@@ -193,10 +195,11 @@ __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes,
 
 static void torn(struct stave_trace_writer *w)
 {
+    struct stave_error error;
     must(stave_trace_writer_push(w, "before", "torn", 0.1, 0) == 0);
     tears = ENOSPC;
     must(stave_trace_writer_push(w, "a name that is longer than others", "torn", 0.1, 0) ==
-         -ENOSPC);
+         STAVE_EOUTPUT);
     tears = 0;
     must(strstr(read_file("torn.json"), "longer") == NULL && strstr(text, "}]") != NULL);
     must(stave_trace_writer_push(w, "between", "torn", 0.1, 0) == 0);
@@ -206,7 +209,8 @@ static void torn(struct stave_trace_writer *w)
         stave_trace_writer_push(w, "a name that is longer than others", "torn", 0.1, 0);
     }
     must(child > 0 && waitpid(child, NULL, 0) == child);
-    must(stave_trace_writer_flush(w) == -ENOSPC); /* puts the bracket back */
+    must(stave_trace_writer_flush(w, &error) == STAVE_EOUTPUT); /* puts the bracket back */
+    must(error.os_error == ENOSPC);
     must(strstr(read_file("torn.json"), "longer") == NULL && strstr(text, "}]") != NULL);
     must(stave_trace_writer_push(w, "after", "torn", 0.1, 0) == 0);
 }
@@ -229,7 +233,7 @@ static void daemon_like(struct stave_trace_writer *w)
     must(stave_trace_writer_push(w, "third", "daemon", 0.1, 0) == 0);
     must(!strstr(read_file(absolute), "second") && strstr(text, "third"));
     must(unlink(absolute) == 0);
-    must(stave_trace_writer_flush(w) == 0 && strcmp(read_file(absolute), "[]") == 0);
+    must(stave_trace_writer_flush(w, NULL) == 0 && strcmp(read_file(absolute), "[]") == 0);
     must(unlink(absolute) == 0);
     if (fork() == 0) {
         stave_trace_writer_push(w, "child", "daemon", 0.1, 0);
@@ -310,7 +314,7 @@ int main(int argc, char **argv)
         struct stave_trace_writer *w = stave_trace_writer_open(path);
         must(stave_trace_writer_is_enabled(w));
         must(stave_trace_writer_push(w, "op", "none", 0.1, 0) < 0);
-        must(stave_trace_writer_flush(w) < 0);
+        must(stave_trace_writer_flush(w, NULL) < 0);
         stave_trace_writer_close(w);
     } else {
         end_by(way, stave_trace_writer_open(path));

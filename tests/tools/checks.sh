@@ -40,6 +40,8 @@ finds opening check-style core/base/x.c 'opening' <<<'int x;'
 finds banned check-style src/cmd/x.c 'banned.*strcpy' < <(printf '/* X. */\nvoid f(char *a) { strcpy(a, "b"); }\n')
 finds prints check-style core/base/x.c 'prints.*printf' < <(printf '/* X. */\nvoid f(void) { printf("b"); }\n')
 finds exits check-style core/base/x.c 'prints.*exit' < <(printf '/* X. */\nvoid f(void) { /* why */ exit(1); }\n')
+finds setjmp check-style core/base/x.c 'setjmp' < <(printf '/* X. */\nvoid f(void) { bool is_first = setjmp(jump) == 0; }\n')
+finds thread_local check-style core/base/x.c 'thread-local' < <(printf '/* X. */\nstatic _Thread_local int x;\n')
 finds tab check-style core/base/x.c 'tab' < <(printf '/* X. */\n\tint x;\n')
 finds trailing check-style core/base/x.c 'trailing' < <(printf '/* X. */\nint x; \n')
 finds machine_path check-style core/base/x.c 'path' < <(printf '/* X. */\nchar *x = "%sjoe/x";\n' /home/)

@@ -45,19 +45,19 @@ static void fail(struct state *st, const char *what)
     st->is_good = false;
 }
 
-static uint64_t field_u64(struct sv_wire w, uint32_t id, uint64_t otherwise)
+static uint64_t field_u64(struct sv_pb w, uint32_t id, uint64_t otherwise)
 {
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);)
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == id)
             otherwise = f.u;
     return otherwise;
 }
 
-static bool field_sub(struct sv_wire w, uint32_t id, struct sv_wire *sub)
+static bool field_sub(struct sv_pb w, uint32_t id, struct sv_pb *sub)
 {
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
-        if (f.id == id && f.type == SV_WIRE_BYTES) {
-            *sub = sv_wire_sub(&f);
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
+        if (f.id == id && f.type == SV_PB_BYTES) {
+            *sub = sv_pb_sub(&f);
             return true;
         }
     }
@@ -97,21 +97,21 @@ static struct text *interned_at(struct state *st, struct sequence *s, uint32_t k
 static void put_interned(struct state *st, struct sequence *s, uint32_t kind, uint64_t iid)
 {
     struct text *t = interned_at(st, s, kind, iid);
-    struct sv_wire w = sv_wire_at(t->bytes, t->len), sub;
+    struct sv_pb w = sv_pb_at(t->bytes, t->len), sub;
     if (field_sub(w, SV_PF_INTERNED_TEXT, &sub))
         put_text(st, sub.p, (size_t)(sub.end - sub.p));
 }
 
 /* ---- arguments ---- */
 
-static void annotation(struct state *st, struct sequence *s, struct sv_wire w, unsigned depth)
+static void annotation(struct state *st, struct sequence *s, struct sv_pb w, unsigned depth)
 {
     struct sv_buf *b = st->out;
     if (depth > 80) {
         fail(st, "too deep");
         return;
     }
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (f.id) {
         case SV_PF_ANN_NAME_IID:
             put_interned(st, s, SV_PF_INTERNED_ANNOTATION_NAMES, f.u);
@@ -125,7 +125,7 @@ static void annotation(struct state *st, struct sequence *s, struct sv_wire w, u
         case SV_PF_ANN_UINT: sv_buf_printf(b, "%" PRIu64 "u", f.u); break;
         case SV_PF_ANN_INT: sv_buf_i64(b, (int64_t)f.u); break;
         case SV_PF_ANN_DOUBLE:
-            sv_buf_double(b, sv_wire_double(&f));
+            sv_buf_double(b, sv_pb_double(&f));
             sv_buf_byte(b, 'd');
             break;
         case SV_PF_ANN_POINTER: sv_buf_printf(b, "0x%" PRIx64, f.u); break;
@@ -150,7 +150,7 @@ static void annotation(struct state *st, struct sequence *s, struct sv_wire w, u
         case SV_PF_ANN_DICT:
         case SV_PF_ANN_ARRAY:
             sv_buf_byte(b, f.id == SV_PF_ANN_DICT ? '{' : '[');
-            annotation(st, s, sv_wire_sub(&f), depth + 1);
+            annotation(st, s, sv_pb_sub(&f), depth + 1);
             sv_buf_byte(b, f.id == SV_PF_ANN_DICT ? '}' : ']');
             break;
         default: fail(st, "unknown annotation field");
@@ -160,9 +160,9 @@ static void annotation(struct state *st, struct sequence *s, struct sv_wire w, u
         fail(st, "bad annotation");
 }
 
-static void legacy(struct state *st, struct sv_wire w)
+static void legacy(struct state *st, struct sv_pb w)
 {
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (f.id) {
         case SV_PF_LEGACY_PHASE: sv_buf_printf(st->out, " ph=%c", (int)f.u); break;
         case SV_PF_LEGACY_UNSCOPED_ID: sv_buf_printf(st->out, " id=%" PRIu64, f.u); break;
@@ -175,11 +175,11 @@ static void legacy(struct state *st, struct sv_wire w)
     }
 }
 
-static void callstack(struct state *st, struct sv_wire w)
+static void callstack(struct state *st, struct sv_pb w)
 {
     sv_buf_str(st->out, " stack=");
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
-        struct sv_wire frame = sv_wire_sub(&f), name;
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
+        struct sv_pb frame = sv_pb_sub(&f), name;
         if (field_sub(frame, SV_PF_INLINE_FUNCTION, &name))
             put_text(st, name.p, (size_t)(name.end - name.p));
         sv_buf_byte(st->out, ';');
@@ -189,7 +189,7 @@ static void callstack(struct state *st, struct sv_wire w)
 static void source(struct state *st, struct sequence *s, uint64_t iid)
 {
     struct text *t = interned_at(st, s, SV_PF_INTERNED_SOURCE_LOCATIONS, iid);
-    struct sv_wire w = sv_wire_at(t->bytes, t->len), sub;
+    struct sv_pb w = sv_pb_at(t->bytes, t->len), sub;
     sv_buf_str(st->out, " source=");
     if (field_sub(w, SV_PF_SOURCE_FILE, &sub))
         put_text(st, sub.p, (size_t)(sub.end - sub.p));
@@ -200,7 +200,7 @@ static void source(struct state *st, struct sequence *s, uint64_t iid)
 
 /* ---- events ---- */
 
-static void event_field(struct state *st, struct sequence *s, const struct sv_wire_field *f)
+static void event_field(struct state *st, struct sequence *s, const struct sv_pb_field *f)
 {
     struct sv_buf *b = st->out;
     switch (f->id) {
@@ -217,12 +217,12 @@ static void event_field(struct state *st, struct sequence *s, const struct sv_wi
         break;
     case SV_PF_EVENT_DEBUG_ANNOTATIONS:
         sv_buf_byte(b, ' ');
-        annotation(st, s, sv_wire_sub(f), 0);
+        annotation(st, s, sv_pb_sub(f), 0);
         break;
     case SV_PF_EVENT_COUNTER_VALUE: sv_buf_printf(b, " value=%" PRId64, (int64_t)f->u); break;
     case SV_PF_EVENT_DOUBLE_COUNTER_VALUE:
         sv_buf_str(b, " value=");
-        sv_buf_double(b, sv_wire_double(f));
+        sv_buf_double(b, sv_pb_double(f));
         sv_buf_byte(b, 'd');
         break;
     case SV_PF_EVENT_EXTRA_COUNTER_VALUES:
@@ -234,20 +234,20 @@ static void event_field(struct state *st, struct sequence *s, const struct sv_wi
     case SV_PF_EVENT_END_FLOW_IDS: sv_buf_printf(b, " endflow=%" PRIu64, f->u); break;
     case SV_PF_EVENT_CORRELATION_ID: sv_buf_printf(b, " corr=%" PRIu64, f->u); break;
     case SV_PF_EVENT_SOURCE_LOCATION_IID: source(st, s, f->u); break;
-    case SV_PF_EVENT_CALLSTACK: callstack(st, sv_wire_sub(f)); break;
-    case SV_PF_EVENT_LEGACY_EVENT: legacy(st, sv_wire_sub(f)); break;
+    case SV_PF_EVENT_CALLSTACK: callstack(st, sv_pb_sub(f)); break;
+    case SV_PF_EVENT_LEGACY_EVENT: legacy(st, sv_pb_sub(f)); break;
     default: fail(st, "unknown event field");
     }
 }
 
-static void event(struct state *st, struct sequence *s, struct sv_wire w, uint64_t ts)
+static void event(struct state *st, struct sequence *s, struct sv_pb w, uint64_t ts)
 {
     static const char *const types[] = {"-", "BEGIN", "END", "INSTANT", "COUNTER"};
     uint64_t type = field_u64(w, SV_PF_EVENT_TYPE, 0);
     uint64_t track = field_u64(w, SV_PF_EVENT_TRACK_UUID, s->has_track ? s->track : 0);
     sv_buf_printf(st->out, "%" PRId64 " %" PRIu64 " %s", (int64_t)ts, track,
                   type < 5 ? types[type] : "?");
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);)
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         event_field(st, s, &f);
     if (w.bad)
         fail(st, "bad event");
@@ -257,16 +257,16 @@ static void event(struct state *st, struct sequence *s, struct sv_wire w, uint64
 /* ---- descriptors, snapshots, metadata ---- */
 
 /* A message of which all is printed: id=value, id={…} for those that nest, id="…" for texts. */
-static void generic(struct state *st, struct sv_wire w, uint64_t nested_ids)
+static void generic(struct state *st, struct sv_pb w, uint64_t nested_ids)
 {
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         sv_buf_printf(st->out, " %" PRIu32 "=", f.id);
         bool nests = f.id == SV_PF_STAVE || (f.id < 64 && nested_ids >> f.id & 1);
-        if (f.type != SV_WIRE_BYTES) {
+        if (f.type != SV_PB_BYTES) {
             sv_buf_i64(st->out, (int64_t)f.u);
         } else if (nests) {
             sv_buf_byte(st->out, '{');
-            generic(st, sv_wire_sub(&f), 0);
+            generic(st, sv_pb_sub(&f), 0);
             sv_buf_str(st->out, " }");
         } else {
             sv_buf_byte(st->out, '"');
@@ -278,14 +278,14 @@ static void generic(struct state *st, struct sv_wire w, uint64_t nested_ids)
         fail(st, "bad message");
 }
 
-static void named(struct state *st, const char *name, struct sv_wire w, uint64_t nested_ids)
+static void named(struct state *st, const char *name, struct sv_pb w, uint64_t nested_ids)
 {
     sv_buf_str(st->out, name);
     generic(st, w, nested_ids);
     sv_buf_byte(st->out, '\n');
 }
 
-static void snapshot(struct state *st, struct sequence *s, struct sv_wire w)
+static void snapshot(struct state *st, struct sequence *s, struct sv_pb w)
 {
     uint64_t primary = field_u64(w, SV_PF_SNAPSHOT_PRIMARY, 0);
     if (!s)
@@ -293,8 +293,8 @@ static void snapshot(struct state *st, struct sequence *s, struct sv_wire w)
     if (primary == 0 || (st->primary && st->primary != primary))
         fail(st, "primary clock");
     st->primary = primary;
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
-        struct sv_wire clock = sv_wire_sub(&f);
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
+        struct sv_pb clock = sv_pb_sub(&f);
         if (f.id != SV_PF_SNAPSHOT_CLOCKS ||
             field_u64(clock, SV_PF_CLOCK_ID, 0) != SV_PF_CLOCK_SEQUENCE_FIRST)
             continue;
@@ -307,9 +307,9 @@ static void snapshot(struct state *st, struct sequence *s, struct sv_wire w)
     }
 }
 
-static void defaults(struct sequence *s, struct sv_wire w)
+static void defaults(struct sequence *s, struct sv_pb w)
 {
-    struct sv_wire event_defaults;
+    struct sv_pb event_defaults;
     s->clock = field_u64(w, SV_PF_DEFAULTS_CLOCK_ID, 0);
     s->has_track = s->has_extra = false;
     if (!field_sub(w, SV_PF_DEFAULTS_TRACK_EVENT, &event_defaults))
@@ -320,10 +320,10 @@ static void defaults(struct sequence *s, struct sv_wire w)
     s->has_extra = s->extra != 0;
 }
 
-static void intern(struct state *st, struct sequence *s, struct sv_wire w)
+static void intern(struct state *st, struct sequence *s, struct sv_pb w)
 {
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
-        uint64_t iid = field_u64(sv_wire_sub(&f), SV_PF_INTERNED_IID, 0);
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
+        uint64_t iid = field_u64(sv_pb_sub(&f), SV_PF_INTERNED_IID, 0);
         if (!s->is_valid || f.id >= KINDS || iid == 0 || iid >= INTERNED)
             fail(st, "interned data out of place");
         else if (s->interned[f.id][iid].bytes)
@@ -353,7 +353,7 @@ static struct sequence *sequence_of(struct state *st, uint64_t id)
 static bool packets(struct state *st, const uint8_t *bytes, size_t len);
 
 /* The size of the block, 0: not what it says it is. */
-static size_t inflate_block(uint32_t id, struct sv_wire packed, uint8_t *block, size_t size)
+static size_t inflate_block(uint32_t id, struct sv_pb packed, uint8_t *block, size_t size)
 {
     size_t len = (size_t)(packed.end - packed.p);
     if (id == SV_PF_PACKET_COMPRESSED)
@@ -366,7 +366,7 @@ static size_t inflate_block(uint32_t id, struct sv_wire packed, uint8_t *block, 
 #endif
 }
 
-static void unpack(struct state *st, uint32_t id, struct sv_wire packed)
+static void unpack(struct state *st, uint32_t id, struct sv_pb packed)
 {
     enum { BLOCK_MAX = 1 << 22 };
     uint8_t *block = sv_alloc(BLOCK_MAX);
@@ -378,10 +378,10 @@ static void unpack(struct state *st, uint32_t id, struct sv_wire packed)
         fail(st, "compressed packets");
 }
 
-static void packet_payload(struct state *st, struct sequence *s, struct sv_wire w, uint64_t ts)
+static void packet_payload(struct state *st, struct sequence *s, struct sv_pb w, uint64_t ts)
 {
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
-        struct sv_wire sub = sv_wire_sub(&f);
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
+        struct sv_pb sub = sv_pb_sub(&f);
         switch (f.id) {
         case SV_PF_PACKET_TRACK_EVENT:
             if (s && s->is_valid)
@@ -406,10 +406,10 @@ static void packet_payload(struct state *st, struct sequence *s, struct sv_wire 
     }
 }
 
-static void packet(struct state *st, struct sv_wire w)
+static void packet(struct state *st, struct sv_pb w)
 {
     struct sequence *s = sequence_of(st, field_u64(w, SV_PF_PACKET_SEQUENCE_ID, 0));
-    struct sv_wire sub;
+    struct sv_pb sub;
     uint64_t ts = field_u64(w, SV_PF_PACKET_TIMESTAMP, 0);
     if (field_u64(w, SV_PF_PACKET_PREVIOUS_DROPPED, 0))
         sv_buf_str(st->out, "dropped\n");
@@ -432,11 +432,11 @@ static void packet(struct state *st, struct sv_wire w)
 
 static bool packets(struct state *st, const uint8_t *bytes, size_t len)
 {
-    struct sv_wire w = sv_wire_at(bytes, len);
-    for (struct sv_wire_field f; sv_wire_next(&w, &f);) {
-        if (f.id != SV_PF_TRACE_PACKET || f.type != SV_WIRE_BYTES)
+    struct sv_pb w = sv_pb_at(bytes, len);
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
+        if (f.id != SV_PF_TRACE_PACKET || f.type != SV_PB_BYTES)
             fail(st, "not a packet");
-        packet(st, sv_wire_sub(&f));
+        packet(st, sv_pb_sub(&f));
     }
     if (w.bad)
         fail(st, "bad packet");

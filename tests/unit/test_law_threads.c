@@ -240,11 +240,11 @@ TEST(events_inside_events)
 /* The same packets with a field that is not known: none of them is an everyday one. */
 static void make_unusual(const struct sv_buf *from, struct sv_buf *to)
 {
-    struct sv_wire w = sv_wire_at(from->data, from->len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(from->data, from->len);
+    struct sv_pb_field f;
     struct sv_buf packet;
     sv_buf_init(&packet, BYTES_MAX);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         sv_buf_clear(&packet);
         sv_buf_add(&packet, f.bytes, (size_t)f.u);
         sv_put_u64(&packet, 199, 7);

@@ -140,7 +140,7 @@ static void all_fields(struct file *f, uint32_t up_to)
         for (unsigned round = 0; round < 2; round++) {
             u64(f, id, 0x7fffffff);
             sv_put_fixed64(&f->b, id, 0x7fffffffffffffffull);
-            sv_put_varint(&f->b, (uint64_t)id << 3 | SV_WIRE_FIXED32);
+            sv_put_varint(&f->b, (uint64_t)id << 3 | SV_PB_FIXED32);
             sv_buf_add(&f->b, "\xff\xff\xff\x7f", 4);
             sv_put_bytes(&f->b, id, "\x08\x01\x12\x01x", 5);
         }
@@ -355,11 +355,11 @@ TEST(a_broken_compressed_packet_gives_what_it_can)
     for (unsigned i = 0; i < 2000; i++)
         named_event(&inner, 1, 100 + i * 977 % 1000, SV_PF_TYPE_INSTANT, i, "x");
     put_compressed(&f, &inner, false);
-    struct sv_wire w = sv_wire_at(f.b.data, f.b.len);
-    struct sv_wire_field packet_field, data;
-    sv_wire_next(&w, &packet_field);
-    w = sv_wire_sub(&packet_field);
-    sv_wire_next(&w, &data);
+    struct sv_pb w = sv_pb_at(f.b.data, f.b.len);
+    struct sv_pb_field packet_field, data;
+    sv_pb_next(&w, &packet_field);
+    w = sv_pb_sub(&packet_field);
+    sv_pb_next(&w, &data);
     packet(&broken, 0);
     sv_put_bytes(&broken.b, SV_PF_PACKET_COMPRESSED, data.bytes, (size_t)data.u / 2);
     end(&broken);

@@ -28,9 +28,10 @@ static int emit(struct stave_file *f, enum stave_kind kind, uint32_t track, int6
 
 TEST(file_takes_any_order_and_appears_when_complete)
 {
-    char path[256], message[256] = "";
+    char path[256];
+    struct stave_error error;
     path_of(path, sizeof path, "order.pftrace");
-    struct stave_file *f = stave_file_open(path, NULL, message, sizeof message);
+    struct stave_file *f = stave_file_open(path, NULL, &error);
     CHECK(f != NULL);
     uint32_t process = stave_file_process(f, 7, "sim"), row = stave_file_track(f, process, "row");
     uint32_t counter = stave_file_counter(f, process, "bw", "B/s");
@@ -46,21 +47,23 @@ TEST(file_takes_any_order_and_appears_when_complete)
     CHECK_UINT_EQ(stave_file_track(f, 999, "x"), 0);
     struct stat st;
     CHECK(stat(path, &st) != 0);
-    CHECK_INT_EQ(stave_file_close(f, message, sizeof message), 0);
+    CHECK_INT_EQ(stave_file_close(f, &error), 0);
     CHECK(stat(path, &st) == 0 && st.st_size > 100);
     unlink(path);
 }
 
 TEST(file_refusals_say_why)
 {
-    char message[256] = "";
-    CHECK(stave_file_open("/nowhere/at/all.pftrace", NULL, message, sizeof message) == NULL);
-    CHECK(message[0] != 0);
-    CHECK(stave_file_open("x.unknown", NULL, message, sizeof message) == NULL);
-    CHECK(strstr(message, ".pftrace") != NULL);
-    CHECK(stave_file_open("unix:/x", NULL, message, sizeof message) == NULL);
-    CHECK(stave_file_open("x.pftrace", "lzma", message, sizeof message) == NULL);
-    CHECK(stave_file_open(NULL, NULL, NULL, 0) == NULL);
+    struct stave_error error;
+    CHECK(stave_file_open("/nowhere/at/all.pftrace", NULL, &error) == NULL);
+    CHECK_INT_EQ(error.code, STAVE_EOUTPUT);
+    CHECK(error.text[0] != 0);
+    CHECK(stave_file_open("x.unknown", NULL, &error) == NULL);
+    CHECK(strstr(error.text, ".pftrace") != NULL);
+    CHECK_INT_EQ(error.code, STAVE_EUSAGE);
+    CHECK(stave_file_open("unix:/x", NULL, &error) == NULL);
+    CHECK(stave_file_open("x.pftrace", "lzma", &error) == NULL);
+    CHECK(stave_file_open(NULL, NULL, NULL) == NULL);
 }
 
 static long size_of_part(const char *path)
@@ -78,9 +81,10 @@ static long size_of_part(const char *path)
 
 TEST(file_grows_by_what_is_released)
 {
-    char path[256], message[256] = "";
+    char path[256];
+    struct stave_error error;
     path_of(path, sizeof path, "live.pftrace");
-    struct stave_file *f = stave_file_open(path, NULL, message, sizeof message);
+    struct stave_file *f = stave_file_open(path, NULL, &error);
     CHECK(f != NULL);
     uint32_t row = stave_file_track_as(f, STAVE_ROW_STREAM,
                                        stave_file_track_as(f, STAVE_ROW_GPU, 0, "GPU 0"), "S");
@@ -96,19 +100,22 @@ TEST(file_grows_by_what_is_released)
     CHECK(emit(f, STAVE_KIND_COMPLETE, row, 499, 5) < 0);
     CHECK_INT_EQ(stave_file_flush(f, 1000), 0);
     CHECK(size_of_part(path) > half + 50 * 5); /* the other fifty */
-    CHECK_INT_EQ(stave_file_close(f, message, sizeof message), 0);
+    CHECK_INT_EQ(stave_file_close(f, &error), 0);
     unlink(path);
 }
 
 TEST(file_that_is_discarded_leaves_nothing)
 {
-    char path[256], message[256] = "";
+    char path[256];
+    struct stave_error error;
     path_of(path, sizeof path, "no.json");
-    struct stave_file *f = stave_file_open_tracesmith(path, 3, message, sizeof message);
+    struct stave_file *f = stave_file_open_tracesmith(path, 3, &error);
     CHECK(f != NULL);
-    CHECK(stave_file_flush(f, 0) < 0); /* it is made in memory */
+    CHECK_INT_EQ(error.code, STAVE_OK);
+    CHECK(error.text[0] == 0);
+    CHECK_INT_EQ(stave_file_flush(f, 0), STAVE_EUSAGE); /* it is made in memory */
     CHECK_INT_EQ(stave_file_metadata(f, "key", "value"), 0);
-    CHECK(stave_file_metadata(f, "", "value") < 0);
+    CHECK_INT_EQ(stave_file_metadata(f, "", "value"), STAVE_EUSAGE);
     stave_file_discard(f);
     struct stat st;
     CHECK(stat(path, &st) != 0);

@@ -19,14 +19,14 @@ static void serve(struct stave_serving *s, uint64_t first, uint64_t n)
     }
 }
 
-static struct stave_serving *open_server(const char *dir, char *message, size_t size)
+static struct stave_serving *open_server(const char *dir, struct stave_error *error)
 {
     struct stave_serving_config c = {.size = sizeof c,
                                      .trace_enabled = true,
                                      .trace_output = dir,
                                      .outputs = STAVE_SERVING_JSON | STAVE_SERVING_CSV,
                                      .flush_ms = 1000000};
-    return stave_serving_open(&c, message, size);
+    return stave_serving_open(&c, error);
 }
 
 /* The file, whole: to be freed. */
@@ -43,11 +43,12 @@ static char *text_of(const char *path, size_t *len)
 TEST(an_exhausted_heap_ends_the_files_of_a_server)
 {
     const char *dir = test_scratch("serving");
-    char message[200], path[4096];
+    struct stave_error error;
+    char path[4096];
     struct stave_serving_counts counts = {.size = sizeof counts};
     size_t len_before, len;
     REQUIRE(mkdir(dir, 0700) == 0);
-    struct stave_serving *s = open_server(dir, message, sizeof message);
+    struct stave_serving *s = open_server(dir, &error);
     REQUIRE(s);
     snprintf(path, sizeof path, "%s", stave_serving_file(s, STAVE_SERVING_JSON));
     serve(s, 1, 3);
@@ -62,8 +63,8 @@ TEST(an_exhausted_heap_ends_the_files_of_a_server)
     CHECK(status != 0 && again != 0);
     stave_serving_count(s, &counts);
     CHECK(counts.lost >= 40);
-    CHECK(stave_serving_close(s, message, sizeof message) < 0);
-    CHECK(strstr(message, "not complete"));
+    CHECK(stave_serving_close(s, &error) < 0);
+    CHECK(strstr(error.text, "not complete"));
     char *after = text_of(path, &len);
     CHECK_UINT_EQ(len, len_before);
     CHECK(len > 0 && memcmp(before, after, len) == 0);
@@ -74,17 +75,17 @@ TEST(an_exhausted_heap_ends_the_files_of_a_server)
 TEST(a_server_without_memory_is_not_traced)
 {
     const char *dir = test_scratch("serving");
-    char message[200] = "";
+    struct stave_error error;
     REQUIRE(mkdir(dir, 0700) == 0);
     unsigned k = 1;
     for (bool failed = true; failed && k < 1000; k++) {
         test_alloc_fail(k);
-        struct stave_serving *s = open_server(dir, message, sizeof message);
+        struct stave_serving *s = open_server(dir, &error);
         failed = test_alloc_failed();
         test_alloc_fail(0);
-        CHECK(s || message[0]);
+        CHECK(s || (error.code < 0 && error.text[0]));
         if (s)
-            stave_serving_close(s, message, sizeof message);
+            stave_serving_close(s, &error);
     }
     CHECK(k > 2 && k < 1000);
 }

@@ -9,14 +9,14 @@
 
 static struct stave_serving *open_server(const char *name, size_t queue, enum stave_full full)
 {
-    char message[200];
+    struct stave_error error;
     struct stave_serving_config c = {.size = sizeof c,
                                      .trace_enabled = true,
                                      .trace_output = test_scratch(name),
                                      .outputs = STAVE_SERVING_PFTRACE | STAVE_SERVING_TOKENS,
                                      .queue_records = queue,
                                      .full = full};
-    struct stave_serving *s = stave_serving_open(&c, message, sizeof message);
+    struct stave_serving *s = stave_serving_open(&c, &error);
     REQUIRE(s);
     return s;
 }
@@ -31,8 +31,8 @@ static struct stave_serving_counts counts_of(struct stave_serving *s)
 
 static void close_server(struct stave_serving *s)
 {
-    char message[200];
-    CHECK_INT_EQ(stave_serving_close(s, message, sizeof message), 0);
+    struct stave_error error;
+    CHECK_INT_EQ(stave_serving_close(s, &error), 0);
 }
 
 static void step(struct stave_serving *s, uint64_t number,
@@ -76,12 +76,13 @@ TEST(a_request_takes_part_in_many_steps)
 /* The file beside the trace has them, too. */
 TEST(steps_are_in_the_json)
 {
-    char message[200], path[4096], *text = calloc(1, 1 << 16);
+    struct stave_error error;
+    char path[4096], *text = calloc(1, 1 << 16);
     struct stave_serving_config config = {.size = sizeof config,
                                           .trace_enabled = true,
                                           .trace_output = test_scratch("json"),
                                           .outputs = STAVE_SERVING_JSON};
-    struct stave_serving *s = stave_serving_open(&config, message, sizeof message);
+    struct stave_serving *s = stave_serving_open(&config, &error);
     REQUIRE(s && text);
     struct stave_serving_member m[] = {
         {.request = 41, .tokens_in = 5, .tokens_out = 1},

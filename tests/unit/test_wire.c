@@ -16,22 +16,22 @@ TEST(reads_what_it_writes)
     sv_put_end(&b, outer);
     sv_put_bytes(&b, 100, "xyz", 3);
 
-    struct sv_wire w = sv_wire_at(b.data, b.len);
-    struct sv_wire_field f;
-    REQUIRE(sv_wire_next(&w, &f));
+    struct sv_pb w = sv_pb_at(b.data, b.len);
+    struct sv_pb_field f;
+    REQUIRE(sv_pb_next(&w, &f));
     CHECK(f.id == 1 && f.u == UINT64_MAX);
-    REQUIRE(sv_wire_next(&w, &f));
-    CHECK(f.id == 2 && sv_wire_double(&f) == 0.5);
-    REQUIRE(sv_wire_next(&w, &f) && f.id == 3);
-    struct sv_wire sub = sv_wire_sub(&f);
-    REQUIRE(sv_wire_next(&sub, &f) && f.id == 4);
-    struct sv_wire leaf = sv_wire_sub(&f);
+    REQUIRE(sv_pb_next(&w, &f));
+    CHECK(f.id == 2 && sv_pb_double(&f) == 0.5);
+    REQUIRE(sv_pb_next(&w, &f) && f.id == 3);
+    struct sv_pb sub = sv_pb_sub(&f);
+    REQUIRE(sv_pb_next(&sub, &f) && f.id == 4);
+    struct sv_pb leaf = sv_pb_sub(&f);
     for (uint64_t i = 0; i < 300; i++)
-        CHECK(sv_wire_next(&leaf, &f) && f.id == 5 && f.u == i);
-    CHECK(!sv_wire_next(&leaf, &f) && !leaf.bad);
-    REQUIRE(sv_wire_next(&w, &f));
+        CHECK(sv_pb_next(&leaf, &f) && f.id == 5 && f.u == i);
+    CHECK(!sv_pb_next(&leaf, &f) && !leaf.bad);
+    REQUIRE(sv_pb_next(&w, &f));
     CHECK(f.id == 100 && f.u == 3 && memcmp(f.bytes, "xyz", 3) == 0);
-    CHECK(!sv_wire_next(&w, &f) && !w.bad);
+    CHECK(!sv_pb_next(&w, &f) && !w.bad);
     sv_buf_fini(&b);
 }
 
@@ -53,9 +53,9 @@ TEST(stops_at_damage_and_says_where)
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         CONTEXT("row %zu", i);
-        struct sv_wire w = sv_wire_at((const uint8_t *)rows[i].bytes, rows[i].len);
-        struct sv_wire_field f;
-        while (sv_wire_next(&w, &f))
+        struct sv_pb w = sv_pb_at((const uint8_t *)rows[i].bytes, rows[i].len);
+        struct sv_pb_field f;
+        while (sv_pb_next(&w, &f))
             ;
         CHECK(w.bad);
         CHECK_UINT_EQ(w.p - (const uint8_t *)rows[i].bytes, rows[i].bad_at);

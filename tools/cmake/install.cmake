@@ -9,7 +9,8 @@ target_link_libraries(stave_static INTERFACE ${link_names})
 set_target_properties(stave_static PROPERTIES EXPORT_NAME static)
 
 install(DIRECTORY include/stave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(TARGETS stave stave_static stave_file stave_serving stave_serving_static stave_gpu stave_gpu_static stave_read EXPORT stave)
+install(FILES ${CMAKE_BINARY_DIR}/libstave-file.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS stave_all stave stave_static stave_file stave_serving stave_serving_static stave_gpu stave_gpu_static stave_read EXPORT stave)
 
 list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
 list(JOIN link_flags " " link_flags)

@@ -137,7 +137,7 @@ static void read_name(struct cuda_decoder *d, struct cuda_view v)
     if (kind == CUPTI_ACTIVITY_OBJECT_STREAM)
         stave_gpu_stream(device_of(d, words[0]), words[1], words[2], name);
     else if (kind == CUPTI_ACTIVITY_OBJECT_CONTEXT)
-        stave_gpu_context_name(device_of(d, words[0]), words[1], name);
+        stave_gpu_set_context_name(device_of(d, words[0]), words[1], name);
 }
 
 static void learn(struct cuda_decoder *d, enum cuda_record record, struct cuda_view v)

@@ -99,7 +99,7 @@ void itt_detach(void)
 void itt_thread_set_name(const char *name)
 {
     if (name && stave_enabled(NULL))
-        stave_thread_name(name);
+        stave_set_thread_name(name);
 }
 
 int itt_thr_name_set(const char *name, int len)

@@ -85,7 +85,7 @@ static void take_name(struct thread *t, uint32_t n)
             memcpy(name, named[i].name, sizeof name);
     pthread_mutex_unlock(&naming);
     if (*name)
-        stave_thread_name(name);
+        stave_set_thread_name(name);
 }
 
 static inline struct thread *me(void)

@@ -34,39 +34,39 @@ static int file_init(PyObject *self, PyObject *args, PyObject *kwargs)
     struct file *f = (struct file *)self;
     PyObject *path;
     const char *compress = NULL;
-    char message[512] = "";
+    struct stave_error error;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|z", words, PyUnicode_FSConverter, &path,
                                      &compress))
         return -1;
     if (f->file) {
         PyErr_SetString(PyExc_RuntimeError, "stave: the trace file is open already");
     } else {
-        f->file = stave_file_open(PyBytes_AS_STRING(path), compress, message, sizeof message);
+        f->file = stave_file_open(PyBytes_AS_STRING(path), compress, &error);
         f->pid = getpid();
         if (!f->file)
-            PyErr_Format(PyExc_OSError, "%s: %s", PyBytes_AS_STRING(path), message);
+            PyErr_Format(PyExc_OSError, "%s: %s", PyBytes_AS_STRING(path), error.text);
     }
     Py_DECREF(path);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int close_file(struct file *f, char *message, size_t size)
+static int close_file(struct file *f, struct stave_error *error)
 {
     struct stave_file *file = f->file;
     int status = 0;
     f->file = NULL;
     if (!file || f->pid != getpid())
         return 0;
-    Py_BEGIN_ALLOW_THREADS status = stave_file_close(file, message, size);
+    Py_BEGIN_ALLOW_THREADS status = stave_file_close(file, error);
     Py_END_ALLOW_THREADS return status;
 }
 
 static PyObject *file_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    char message[512] = "";
-    if (close_file((struct file *)self, message, sizeof message) != 0) {
-        PyErr_Format(PyExc_OSError, "stave: the trace file could not be written: %s", message);
+    struct stave_error error;
+    if (close_file((struct file *)self, &error) != 0) {
+        PyErr_Format(PyExc_OSError, "stave: the trace file could not be written: %s", error.text);
         return NULL;
     }
     Py_RETURN_NONE;
@@ -75,8 +75,7 @@ static PyObject *file_close(PyObject *self, PyObject *unused)
 static void file_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    char message[512];
-    close_file((struct file *)self, message, sizeof message);
+    close_file((struct file *)self, NULL);
     type->tp_free(self);
     Py_DECREF(type);
 }

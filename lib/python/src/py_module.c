@@ -73,18 +73,12 @@ static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
                               .trigger_signal = trigger_signal,
                               .trigger_name = trigger_name,
                               .trigger_ms = trigger_ms};
-    Py_BEGIN_ALLOW_THREADS status = stave_start(&o);
+    struct stave_error error;
+    Py_BEGIN_ALLOW_THREADS status = stave_start(&o, &error);
     Py_END_ALLOW_THREADS py_name_again();
-    return PyLong_FromLong(status);
-}
-
-static PyObject *error(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    char text[512];
-    text[0] = '\0';
-    stave_error(text, sizeof text);
-    return PyUnicode_DecodeFSDefault(text);
+    if (status == 0)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(error.text);
 }
 
 static PyObject *flush(PyObject *module, PyObject *unused)
@@ -137,7 +131,7 @@ static PyObject *categories(PyObject *module, PyObject *args)
     const char *globs;
     if (!PyArg_ParseTuple(args, "s", &globs))
         return NULL;
-    stave_categories(globs);
+    stave_set_categories(globs);
     Py_RETURN_NONE;
 }
 
@@ -219,7 +213,7 @@ static PyObject *track_order(PyObject *module, PyObject *args)
     long long order;
     if (!PyArg_ParseTuple(args, "IL", &track, &order))
         return NULL;
-    stave_track_order(track, order);
+    stave_set_track_order(track, order);
     Py_RETURN_NONE;
 }
 
@@ -308,7 +302,7 @@ static PyMethodDef methods[] = {
     {"start", PY_FUNCTION(start), METH_VARARGS | METH_KEYWORDS,
      "start($module, out=None, categories=None, buffer_bytes=0, full=0, compress=None, keep_ms=0, "
      "after_ms=0, trigger_signal=0, trigger_name=None, trigger_ms=0)\n--\n\n"
-     "0, or a negative number: error() says why."},
+     "None, or why it failed."},
     {"flush", flush, METH_NOARGS,
      "flush($module)\n--\n\nEverything recorded so far is in the (growing) file."},
     {"stop", stop, METH_NOARGS, "stop($module)\n--\n\nThe file is complete and has its name."},
@@ -327,7 +321,6 @@ static PyMethodDef methods[] = {
     {"now_ns", now_ns, METH_NOARGS,
      "now_ns($module)\n--\n\nCLOCK_MONOTONIC in nanoseconds: what complete() takes."},
     {"session", session, METH_NOARGS, "session($module)\n--\n\nIts directory, or \"\"."},
-    {"error", error, METH_NOARGS, "error($module)\n--\n\nWhy the last start() failed, or \"\"."},
     {"flow_new", flow_new, METH_NOARGS, "flow_new($module)\n--\n\nThe number of a new flow."},
     {"track_new", track_new, METH_VARARGS,
      "track_new($module, parent, name, /)\n--\n\nThe number of a track."},

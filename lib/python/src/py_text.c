@@ -128,7 +128,7 @@ static PyObject *set_thread_name(PyObject *module, PyObject *args)
     struct py_text name = {0};
     if (!PyArg_ParseTuple(args, "O&", py_name_arg, &name))
         return NULL;
-    stave_thread_name(name.text);
+    stave_set_thread_name(name.text);
     py_text_free(&name);
     Py_RETURN_NONE;
 }
@@ -139,7 +139,7 @@ static PyObject *set_process_name(PyObject *module, PyObject *args)
     struct py_text name = {0};
     if (!PyArg_ParseTuple(args, "O&", py_name_arg, &name))
         return NULL;
-    stave_process_name(name.text);
+    stave_set_process_name(name.text);
     py_text_free(&name);
     Py_RETURN_NONE;
 }

@@ -115,7 +115,7 @@ static PyObject *writer_push(PyObject *module, PyObject *args)
     }
     for (int i = 0; i < 4; i++)
         Py_XDECREF(keep[i]);
-    return e.cat ? PyLong_FromLong(-status) : NULL;
+    return e.cat ? PyLong_FromLong(status) : NULL;
 }
 
 static PyObject *writer_flush(PyObject *module, PyObject *capsule)
@@ -125,8 +125,8 @@ static PyObject *writer_flush(PyObject *module, PyObject *capsule)
     int status;
     if (!w)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = stave_trace_writer_flush(w);
-    Py_END_ALLOW_THREADS return PyLong_FromLong(-status);
+    Py_BEGIN_ALLOW_THREADS status = stave_trace_writer_flush(w, NULL);
+    Py_END_ALLOW_THREADS return PyLong_FromLong(status);
 }
 
 PyMethodDef py_trace_writer_methods[] = {

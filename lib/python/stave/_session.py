@@ -53,11 +53,11 @@ def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=
     out = None if path is None else os.fspath(path)
     if out is None and not os.environ.get("STAVE_OUT"):
         raise ValueError("stave: where to? give a path, or set STAVE_OUT")
-    status = _stave.start(out=out, categories=categories, buffer_bytes=buffer_bytes, full=_FULL[full], compress=compress,
-                          keep_ms=keep_ms, after_ms=after_ms, trigger_signal=trigger_signal, trigger_name=trigger_name,
-                          trigger_ms=trigger_ms)
-    if status < 0 or not _stave.enabled():
-        raise _errors.failure(_stave.error() or f"cannot trace to {out!r}", out)
+    why = _stave.start(out=out, categories=categories, buffer_bytes=buffer_bytes, full=_FULL[full], compress=compress,
+                       keep_ms=keep_ms, after_ms=after_ms, trigger_signal=trigger_signal, trigger_name=trigger_name,
+                       trigger_ms=trigger_ms)
+    if why is not None or not _stave.enabled():
+        raise _errors.failure(why or f"cannot trace to {out!r}", out)
     _State.path = out or os.environ["STAVE_OUT"]
     if _stave.session():
         os.environ[_SESSION] = _stave.session()
@@ -128,7 +128,7 @@ def _begin():
         _keep_trace_at_exit()
     elif _SESSION in os.environ and _is_worker():
         os.environ["STAVE_SESSION"] = os.environ[_SESSION]
-        if _stave.start(full=_FULL["block"]) == 0:
+        if _stave.start(full=_FULL["block"]) is None:
             _State.by_environment = True
             _keep_trace_at_exit()
         del os.environ["STAVE_SESSION"]

@@ -14,18 +14,19 @@ __all__ = ["Error", "Picture", "Result", "Trace", "load"]
 _MAJOR = _stave.version.split(".")[0]
 _ROWS_SHOWN = 20  # in a notebook and by print()
 _INT, _REAL, _TEXT, _BLOB, _MIXED = range(1, 6)
+_EUSAGE, _EMEMORY, _EINPUT, _EINTERRUPTED = -1, -4, -5, -7  # enum stave_code
 
 
 class Error(RuntimeError):
     """A trace cannot be loaded, drawn or reported on. Bad SQL and unknown names are a ValueError, files that cannot be opened an OSError."""
 
 
-class _Error(ctypes.Structure):
-    _fields_ = [("code", c_int), ("text", ctypes.c_char * 600)]
+class _Error(ctypes.Structure):  # <stave/error.h>
+    _fields_ = [("code", c_int), ("os_error", c_int), ("text", ctypes.c_char * 600)]
 
     def exception(self):
         text = self.text.decode(errors="replace")
-        kind = {1: ValueError, 4: MemoryError, 5: KeyboardInterrupt}.get(self.code, Error)
+        kind = {_EUSAGE: ValueError, _EMEMORY: MemoryError, _EINTERRUPTED: KeyboardInterrupt}.get(self.code, Error)
         return kind(text)
 
 
@@ -330,7 +331,7 @@ class Trace:
         self.paths = [os.fsdecode(p) for p in raw]
         self._handle = _lib.open(_words(raw), len(raw), byref(options), byref(error))
         if not self._handle:
-            if error.code == 2:
+            if error.code == _EINPUT:
                 for one in raw:
                     open(one, "rb").close()  # the exact OSError, where that is the reason
             raise error.exception()

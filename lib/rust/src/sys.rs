@@ -1,4 +1,4 @@
-//! The C functions of `stave/trace_writer.h`, as they are declared there.
+//! The C functions of `stave/trace_writer.h`, and the error of `stave/error.h`, as they are declared there.
 use std::os::raw::{c_char, c_int};
 
 #[repr(C)]
@@ -20,6 +20,23 @@ pub struct Event {
     pub args_len: usize,
 }
 
+#[repr(C)]
+pub struct Error {
+    pub code: c_int,
+    pub os_error: c_int,
+    pub text: [c_char; 600],
+}
+
+impl Error {
+    pub fn none() -> Self {
+        Self {
+            code: 0,
+            os_error: 0,
+            text: [0; 600],
+        }
+    }
+}
+
 extern "C" {
     pub fn stave_trace_writer_from_env() -> *mut Writer;
     pub fn stave_trace_writer_from_vars(vars: *const *const c_char) -> *mut Writer;
@@ -31,7 +48,7 @@ extern "C" {
         event: *const Event,
         dur_ms: f64,
     ) -> c_int;
-    pub fn stave_trace_writer_flush(writer: *mut Writer) -> c_int;
+    pub fn stave_trace_writer_flush(writer: *mut Writer, error: *mut Error) -> c_int;
     pub fn stave_global_trace() -> *mut Writer;
     pub fn stave_flush_global_trace();
 }

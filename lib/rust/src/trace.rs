@@ -288,9 +288,10 @@ impl TraceWriter {
 
     /// Does the file hold every event? It was written by `push` already.
     pub fn flush(&self) -> std::io::Result<()> {
-        match unsafe { sys::stave_trace_writer_flush(self.writer) } {
+        let mut error = sys::Error::none();
+        match unsafe { sys::stave_trace_writer_flush(self.writer, &mut error) } {
             0 => Ok(()),
-            error => Err(std::io::Error::from_raw_os_error(-error)),
+            _ => Err(std::io::Error::from_raw_os_error(error.os_error)),
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "core/base/map.h"
 #include "core/stream/dict.h"
 #include "sdk/session/sdk.h"
+#include "sdk/emit/track_rows.h"
 
 #include <errno.h>
 #include <string.h>
@@ -94,7 +95,7 @@ bool sv_sites_off(unsigned ms)
     return true;
 }
 
-void stave_categories(const char *globs)
+void stave_set_categories(const char *globs)
 {
     sv_sites_switch(reg.is_on, globs && *globs ? globs : "*");
 }
@@ -449,14 +450,9 @@ stave_track_t stave_track(stave_track_t parent, const char *name)
     return find_track(SV_TRACK_CUSTOM, as_parent(parent), name, "", 0);
 }
 
-_Static_assert((unsigned)STAVE_ROW_PLAIN == SV_TRACK_CUSTOM &&
-                   (unsigned)STAVE_ROW_GPU == SV_TRACK_GPU &&
-                   (unsigned)STAVE_ROW_STREAM == SV_TRACK_STREAM,
-               "one number per kind");
-
 stave_track_t stave_track_as(enum stave_row row, stave_track_t parent, const char *name)
 {
-    return find_track((unsigned)row, as_parent(parent), name, "", 0);
+    return find_track(sv_track_kind_of_row(row), as_parent(parent), name, "", 0);
 }
 
 stave_track_t stave_thread_track(int64_t tid)
@@ -474,7 +470,7 @@ stave_track_t stave_async(stave_track_t parent, const char *name, uint64_t id)
     return find_track(SV_TRACK_ASYNC, as_parent(parent), name, "", (int64_t)id);
 }
 
-void stave_track_order(stave_track_t track, int64_t order)
+void stave_set_track_order(stave_track_t track, int64_t order)
 {
     if (track < TRACK_FIRST || !sv_process_init() || !sv_lock())
         return;
@@ -486,7 +482,7 @@ void stave_track_order(stave_track_t track, int64_t order)
     sv_unlock();
 }
 
-void stave_thread_name(const char *name)
+void stave_set_thread_name(const char *name)
 {
     struct sv_thread *t = sv_self;
     if (!t->ring && atomic_load(&sv_epoch) != 0)
@@ -499,7 +495,7 @@ void stave_thread_name(const char *name)
     sv_unlock();
 }
 
-void stave_process_name(const char *name)
+void stave_set_process_name(const char *name)
 {
     if (!name || !sv_process_init() || !sv_lock())
         return;

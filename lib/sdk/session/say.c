@@ -10,6 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
+int sv_fail(struct stave_error *error, int code, int os_error, const char *text)
+{
+    if (error) {
+        error->code = code;
+        error->os_error = os_error;
+        snprintf(error->text, sizeof error->text, "%s", text);
+    }
+    return code;
+}
+
 static struct sv_file_id at_begin;
 static bool has_begun;
 

@@ -2,10 +2,14 @@
 #ifndef SV_SDK_SESSION_SAY_H
 #define SV_SDK_SESSION_SAY_H
 
+#include <stave/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Fills `error` (which may be NULL) and returns the code. STAVE_OK: the text is empty. */
+int sv_fail(struct stave_error *error, int code, int os_error, const char *text);
 
 /* When the library is loaded: standard error is what it is now. What the program opens later under its number is its own, and gets no line. */
 void sv_say_begin(void);

@@ -38,7 +38,7 @@ static struct sv_plan plan;             /* of the running session; inherited by 
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST, default_full = STAVE_FULL_DROP;
 
-/* What a call of start or stop says is also kept for stave_error(). */
+/* What a call of stave_start() says is also kept for its caller. */
 void sv_said(const char *text, size_t len)
 {
     struct sv_process *p = sv_process;
@@ -463,11 +463,12 @@ static int start_locked(struct sv_process *p, bool is_child)
     return start_own(p, is_child);
 }
 
-int stave_start(const struct stave_options *options)
+int stave_start(const struct stave_options *options, struct stave_error *error)
 {
     if (!sv_process_init() || !sv_registry_init()) {
-        sv_say("out of memory; tracing is off");
-        return -1;
+        static const char why[] = "out of memory; tracing is off";
+        sv_say("%s", why);
+        return sv_fail(error, STAVE_EMEMORY, ENOMEM, why);
     }
     struct sv_process *p = sv_process;
     sigset_t mask;
@@ -481,31 +482,19 @@ int stave_start(const struct stave_options *options)
         int wanted = make_plan(options, &fresh);
         if (wanted > 0) {
             plan = fresh;
-            status = start_locked(p, false);
+            status = start_locked(p, false) == 0 ? 0 : STAVE_EOUTPUT;
             if (status == 0) {
                 gates(true);
                 sv_attach(); /* now, while system calls are allowed */
             }
         } else {
-            status = wanted;
+            status = wanted == 0 ? 0 : STAVE_EUSAGE;
         }
     }
-    if (status == 0)
-        p->said[0] = '\0'; /* a note, not an error */
+    sv_fail(error, status, 0, status == 0 ? "" : p->said); /* else it may be a note */
     sv_control_unlock(p);
     sv_signals_release(&mask);
     return status;
-}
-
-size_t stave_error(char *text, size_t size)
-{
-    struct sv_process *p = sv_process;
-    if (!p || atomic_load(&p->ready) != 2 || !text || !size)
-        return 0;
-    sv_control_lock(p);
-    int n = snprintf(text, size, "%s", p->said);
-    sv_control_unlock(p);
-    return n > 0 ? (size_t)n : 0;
 }
 
 static bool has_failed(const struct sv_process *p)
@@ -524,7 +513,7 @@ int stave_flush(void)
         continue_alone(p);
     if (p->has_writer)
         sv_session_writer_flush(p);
-    int status = has_failed(p) ? -1 : 0;
+    int status = has_failed(p) ? STAVE_EOUTPUT : 0;
     sv_control_unlock(p);
     return status;
 }
@@ -539,7 +528,7 @@ static int stop(struct sv_process *p, bool frees)
         gates(false);
         sv_session_writer_stop(p);
         sv_signals_end();
-        status = has_failed(p) ? -1 : 0;
+        status = has_failed(p) ? STAVE_EOUTPUT : 0;
     }
     if (frees)
         sv_session_writer_free();
@@ -650,7 +639,7 @@ __attribute__((constructor)) static void begin_with_program(void)
     const char *out = sv_trusted_getenv("STAVE_OUT"), *session = sv_trusted_getenv("STAVE_SESSION");
     sv_say_begin();
     if (stave_i_obeys_environment && ((out && *out) || (session && *session)))
-        stave_start(NULL);
+        stave_start(NULL, NULL);
 }
 
 static bool has_unread(struct sv_process *p)

@@ -6,9 +6,11 @@
 #include "core/files/out_name.h"
 #include "core/stream/stages.h"
 #include "core/stream/writer.h"
-#include "sdk/drain/drain_items.h"
 #include "sdk/session/destination.h"
+#include "sdk/drain/drain_items.h"
 #include "sdk/session/quiet.h"
+#include "sdk/session/say.h"
+#include "sdk/emit/track_rows.h"
 #include "sdk/write/writer.h"
 
 #include <errno.h>
@@ -33,10 +35,12 @@ struct stave_file {
 static _Atomic unsigned n_files;
 #define WRITER "libstave"
 
-static void set_message(char *message, size_t size, const char *text)
+/* What the first failure is for the caller. */
+static int code_of(const struct sv_err *err)
 {
-    if (message && size)
-        snprintf(message, size, "%s", text);
+    return err->code == SV_ENOMEM   ? STAVE_EMEMORY
+           : err->code == SV_EUSAGE ? STAVE_EUSAGE
+                                    : STAVE_EOUTPUT;
 }
 
 /* Runs `f` so that an exhausted heap comes back here, and a refused write (`writes`: there may be one) without a signal. */
@@ -45,7 +49,7 @@ static int guarded(struct stave_file *file, int (*f)(struct stave_file *, const 
 {
     jmp_buf jump;
     jmp_buf *outer = sv_no_memory;
-    volatile int status = -1;
+    volatile int status = STAVE_EMEMORY;
     struct sv_quiet quiet;
     if (writes)
         sv_quiet_begin(&quiet);
@@ -67,7 +71,7 @@ static int locked(struct stave_file *file, int (*f)(struct stave_file *, const v
 {
     pthread_mutex_lock(&file->lock);
     bool writes = file->batch->n + 1 >= SV_BATCH; /* full batches are handed on */
-    int status = file->failed ? -1 : guarded(file, f, arg, writes);
+    int status = file->failed ? code_of(&file->err) : guarded(file, f, arg, writes);
     pthread_mutex_unlock(&file->lock);
     return status;
 }
@@ -109,7 +113,7 @@ static int prepare(struct stave_file *f, const void *arg)
                               : sv_destination_sink(f->path, f->part, how->compress, f->dict,
                                                     &f->report, &f->sink, &f->err);
     if (status < 0)
-        return -1;
+        return code_of(&f->err);
     f->end = f->sink;
     f->sink = sv_pump_adapt(SV_HAS_SLICES | SV_IN_NO_ORDER, f->sink, f->dict, &f->report, NULL);
     return 0;
@@ -131,22 +135,24 @@ static void release(struct stave_file *f)
 
 /* `why` is what is wrong with the path, or NULL. */
 static struct stave_file *open_file(const char *path, const struct opening *how, const char *why,
-                                    char *message, size_t size)
+                                    struct stave_error *error)
 {
+    sv_fail(error, STAVE_OK, 0, "");
     if (!why && sv_stream_is(path))
         why = "explicit times go to files only";
     struct stave_file *f = why ? NULL : calloc(1, sizeof *f);
     if (!f) {
-        set_message(message, size, why ? why : "out of memory");
+        sv_fail(error, why ? STAVE_EUSAGE : STAVE_EMEMORY, 0, why ? why : "out of memory");
         return NULL;
     }
     pthread_mutex_init(&f->lock, NULL);
     unsigned number = atomic_fetch_add(&n_files, 1);
     why = sv_destination_expand(path, (uint32_t)getpid(), f->path, sizeof f->path);
     snprintf(f->part, sizeof f->part, "%s.%d.%u.part", f->path, (int)getpid(), number);
-    if (!why && guarded(f, prepare, how, true) == 0)
+    int status = why ? STAVE_EUSAGE : guarded(f, prepare, how, true);
+    if (status == 0)
         return f;
-    set_message(message, size, why ? why : f->err.msg);
+    sv_fail(error, status, 0, why ? why : f->err.msg);
     unlink(f->part);
     release(f);
     return NULL;
@@ -154,23 +160,23 @@ static struct stave_file *open_file(const char *path, const struct opening *how,
 
 static const char need_name[] = "a name is needed";
 
-struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
-                                   size_t size)
+struct stave_file *stave_file_open(const char *path, const char *compress,
+                                   struct stave_error *error)
 {
     struct opening how = {.compress = compress ? compress : ""};
     char text[SV_DESTINATION_TEXT];
     const char *why = path && *path ? sv_destination_check(path, how.compress, text, sizeof text)
                                     : need_name;
-    return open_file(path, &how, why, message, size);
+    return open_file(path, &how, why, error);
 }
 
-struct stave_file *stave_file_open_tracesmith(const char *path, unsigned parts, char *message,
-                                              size_t size)
+struct stave_file *stave_file_open_tracesmith(const char *path, unsigned parts,
+                                              struct stave_error *error)
 {
     static const char *const dialects[] = {SV_TRACESMITH_BASIC, SV_TRACESMITH_NO_FLOWS,
                                            SV_TRACESMITH_NO_TRACKS, SV_TRACESMITH};
     struct opening how = {.compress = "", .dialect = dialects[parts & 3]};
-    return open_file(path, &how, path && *path ? NULL : need_name, message, size);
+    return open_file(path, &how, path && *path ? NULL : need_name, error);
 }
 
 static int hand_on(struct stave_file *f)
@@ -178,7 +184,7 @@ static int hand_on(struct stave_file *f)
     int status = f->sink->write(f->sink, f->batch->events, f->batch->n, &f->err);
     sv_batch_reset(f->batch);
     f->failed = status < 0;
-    return status;
+    return status < 0 ? code_of(&f->err) : 0;
 }
 
 static int finish(struct stave_file *f, const void *arg)
@@ -188,14 +194,14 @@ static int finish(struct stave_file *f, const void *arg)
     struct sv_sink *sink = f->sink;
     f->sink = NULL;
     int closed = sink->close(sink, status < 0, &f->err);
-    return status < 0 ? status : closed;
+    return status < 0 ? status : closed < 0 ? code_of(&f->err) : 0;
 }
 
 static int release_events(struct stave_file *f, const void *arg)
 {
     int64_t before_ns = *(const int64_t *)arg;
     if (!f->end->flush)
-        return -1;
+        return STAVE_EUSAGE;
     if (before_ns > f->released_ns)
         f->released_ns = before_ns;
     int status = f->batch->n ? hand_on(f) : 0;
@@ -204,30 +210,29 @@ static int release_events(struct stave_file *f, const void *arg)
     if (status >= 0)
         status = f->end->flush(f->end, &f->err);
     f->failed = status < 0;
-    return status < 0 ? -1 : 0;
+    return status < 0 ? code_of(&f->err) : 0;
 }
 
 int stave_file_flush(struct stave_file *f, int64_t before_ns)
 {
     pthread_mutex_lock(&f->lock);
-    int status = f->failed ? -1 : guarded(f, release_events, &before_ns, true);
+    int status = f->failed ? code_of(&f->err) : guarded(f, release_events, &before_ns, true);
     pthread_mutex_unlock(&f->lock);
     return status;
 }
 
-int stave_file_close(struct stave_file *f, char *message, size_t size)
+int stave_file_close(struct stave_file *f, struct stave_error *error)
 {
-    int status = f->failed ? -1 : guarded(f, finish, NULL, true);
+    int status = f->failed ? code_of(&f->err) : guarded(f, finish, NULL, true);
     if (f->failed && f->sink) /* its memory may be what is missing: it stays */
         f->sink = NULL;
     if (status == 0 && rename(f->part, f->path) != 0) {
         sv_err_sys(&f->err, "cannot rename the finished file");
-        status = -1;
+        status = STAVE_EOUTPUT;
     }
-    if (status != 0) {
-        set_message(message, size, f->err.msg);
+    sv_fail(error, status, 0, status != 0 ? f->err.msg : "");
+    if (status != 0)
         unlink(f->part);
-    }
     release(f);
     return status;
 }
@@ -306,9 +311,8 @@ uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const char *nam
 uint32_t stave_file_track_as(struct stave_file *f, enum stave_row row, uint32_t parent,
                              const char *name)
 {
-    bool is_device = row == STAVE_ROW_GPU || row == STAVE_ROW_STREAM;
-    unsigned kind = is_device ? (unsigned)row : SV_TRACK_CUSTOM;
-    return track_of(f, (struct wanted){.kind = kind, .parent = parent, .name = name});
+    return track_of(
+        f, (struct wanted){.kind = sv_track_kind_of_row(row), .parent = parent, .name = name});
 }
 
 uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
@@ -333,7 +337,7 @@ static int put_metadata(struct stave_file *f, const void *arg)
 int stave_file_metadata(struct stave_file *f, const char *key, const char *value)
 {
     struct metadata m = {key, value};
-    return key && *key && value ? locked(f, put_metadata, &m) : -1;
+    return key && *key && value ? locked(f, put_metadata, &m) : STAVE_EUSAGE;
 }
 
 /* ---- events ---- */
@@ -346,12 +350,12 @@ static int put_event(struct stave_file *f, const void *arg)
                                     [STAVE_KIND_COMPLETE] = SV_SLICE};
     if (given->track == 0 || given->track >= f->dict->n_tracks ||
         (size_t)given->kind >= sizeof kinds || kinds[given->kind] == 0)
-        return -1;
+        return STAVE_EUSAGE;
     int64_t dur_ns = given->kind == STAVE_KIND_COMPLETE && given->dur_ns > 0 ? given->dur_ns : 0;
     int64_t end_ns;
     if (__builtin_add_overflow(given->start_ns, dur_ns, &end_ns) ||
         given->start_ns < f->released_ns)
-        return -1;
+        return STAVE_EUSAGE;
     struct sv_batch *b = f->batch;
     struct sv_event *e = sv_batch_event(b);
     *e = (struct sv_event){.ts_ns = given->start_ns,

@@ -345,12 +345,13 @@ int stave_trigger(const char *reason)
 {
     struct sv_process *p = sv_process;
     if (!p || atomic_load(&p->ready) != 2)
-        return -1;
+        return STAVE_EUSAGE;
     sv_control_lock(p);
-    int number = -1;
+    int number = STAVE_EUSAGE;
     if (p->has_writer && p->full == STAVE_FULL_OVERWRITE) {
         struct sv_session_writer *w = p->writer;
         uint32_t asked = atomic_load_explicit(&w->triggers_asked, memory_order_relaxed);
+        number = STAVE_ELIMIT;
         /* Pairs with the release of the writer: it has read what was in the place. */
         if (asked - atomic_load_explicit(&w->triggers_done, memory_order_acquire) <
             SV_TRIGGERS_MAX) {

@@ -533,21 +533,20 @@ static int probe(const uint8_t *head, size_t n)
 }
 
 static const struct sv_dialect dialects[] = {
-    {"object", NULL, "an object with traceEvents, the default", NULL, NULL},
-    {"array", NULL, "only the array of events", "metadata, but for an event that only Stave reads",
-     NULL},
-    {"kineto", NULL, "as PyTorch's profiler writes it",
+    {"object", "an object with traceEvents, the default", NULL, NULL},
+    {"array", "only the array of events", "metadata, but for an event that only Stave reads", NULL},
+    {"kineto", "as PyTorch's profiler writes it",
      "slices that never ended (get duration 0), kinds of tracks", &sv_kineto_writer},
-    {"tracesmith", "seed", "as TraceSmith writes it",
-     "all but GPU work and counters, nested arguments", &sv_tracesmith_writer},
-    {"tracesmith-basic", "seed-basic", "the same without track names and arrows",
+    {"tracesmith", "as TraceSmith writes it", "all but GPU work and counters, nested arguments",
+     &sv_tracesmith_writer},
+    {"tracesmith-basic", "the same without track names and arrows",
      "all but GPU work and counters, nested arguments, flows", &sv_tracesmith_writer},
-    {"ferrum", NULL, "as ferrum's trace writer writes it",
+    {"ferrum", "as ferrum's trace writer writes it",
      "all but slices; flows, names of tracks, parts of a microsecond", &sv_ferrum_writer},
-    {"batching", NULL, "a server's batching_trace.json", "all but a server's requests and batches",
+    {"batching", "a server's batching_trace.json", "all but a server's requests and batches",
      &sv_batching_writer},
-    {"batching-newer", NULL, "a server's perfetto_trace.json",
-     "all but a server's requests and batches", &sv_batching_writer},
+    {"batching-newer", "a server's perfetto_trace.json", "all but a server's requests and batches",
+     &sv_batching_writer},
     {0},
 };
 

@@ -26,8 +26,8 @@ struct sbt {
     struct sv_source source;
     struct sv_input *in;
     uint32_t space;
-    struct sv_wire at; /* the events */
-    uint64_t n_left;   /* UINT64_MAX: until the end */
+    struct sv_pb at; /* the events */
+    uint64_t n_left; /* UINT64_MAX: until the end */
     uint64_t ts_ns;
     sv_str *strings;
     size_t n_strings, cap_strings;
@@ -70,15 +70,15 @@ static void damage(struct sbt *s, const char *what)
 }
 
 /* 0 and `bad` at the end of the bytes. */
-static uint64_t number(struct sv_wire *w)
+static uint64_t number(struct sv_pb *w)
 {
     uint64_t v = 0;
-    if (!sv_wire_varint(w, &v))
+    if (!sv_pb_varint(w, &v))
         w->bad = true;
     return w->bad ? 0 : v;
 }
 
-static struct sv_text text(struct sv_wire *w)
+static struct sv_text text(struct sv_pb *w)
 {
     uint64_t len = number(w);
     if (w->bad || len > (uint64_t)(w->end - w->p) || len > SV_TEXT_MAX) {
@@ -90,7 +90,7 @@ static struct sv_text text(struct sv_wire *w)
     return t;
 }
 
-static sv_str str(struct sbt *s, struct sv_wire *w)
+static sv_str str(struct sbt *s, struct sv_pb *w)
 {
     struct sv_text t = text(w);
     return sv_dict_str(s->source.dict, t.bytes, t.len);
@@ -98,7 +98,7 @@ static sv_str str(struct sbt *s, struct sv_wire *w)
 
 /* ---- sections ---- */
 
-static bool read_metadata(struct sbt *s, struct sv_wire *w)
+static bool read_metadata(struct sbt *s, struct sv_pb *w)
 {
     struct sv_dict *d = s->source.dict;
     struct sv_text app = text(w), command = text(w);
@@ -119,7 +119,7 @@ static bool read_metadata(struct sbt *s, struct sv_wire *w)
     return true;
 }
 
-static bool read_devices(struct sbt *s, struct sv_wire *w)
+static bool read_devices(struct sbt *s, struct sv_pb *w)
 {
     uint64_t n = number(w);
     for (uint64_t i = 0; i < n && i < DEVICES_MAX && !w->bad; i++) {
@@ -134,7 +134,7 @@ static bool read_devices(struct sbt *s, struct sv_wire *w)
     return !w->bad;
 }
 
-static bool read_strings(struct sbt *s, struct sv_wire *w)
+static bool read_strings(struct sbt *s, struct sv_pb *w)
 {
     uint64_t n = number(w);
     if (n > STRINGS_MAX || n > (uint64_t)(w->end - w->p))
@@ -146,12 +146,12 @@ static bool read_strings(struct sbt *s, struct sv_wire *w)
     return !w->bad;
 }
 
-static struct sv_wire section_at(const struct sbt *s, uint64_t offset, unsigned type)
+static struct sv_pb section_at(const struct sbt *s, uint64_t offset, unsigned type)
 {
     const uint8_t *data = s->in->data, *end = data + s->in->len;
-    struct sv_wire w = {.p = end, .end = end, .bad = true};
+    struct sv_pb w = {.p = end, .end = end, .bad = true};
     if (offset >= HEADER_BYTES && offset < s->in->len && data[offset] == type)
-        w = (struct sv_wire){.p = data + offset + 1, .end = end};
+        w = (struct sv_pb){.p = data + offset + 1, .end = end};
     return w;
 }
 
@@ -160,9 +160,9 @@ static void find_sections(struct sbt *s)
     const uint8_t *h = s->in->data;
     uint64_t metadata = u64_at(h + 16), strings = u64_at(h + 24), devices = u64_at(h + 32),
              events = u64_at(h + 40);
-    struct sv_wire w;
+    struct sv_pb w;
     s->n_left = u64_at(h + 56);
-    s->at = (struct sv_wire){.p = h + HEADER_BYTES, .end = h + s->in->len};
+    s->at = (struct sv_pb){.p = h + HEADER_BYTES, .end = h + s->in->len};
     if (metadata && (w = section_at(s, metadata, SECTION_METADATA), w.bad || !read_metadata(s, &w)))
         sv_report_add(s->source.report, SV_DAMAGE, "damaged metadata section", 1, (int64_t)metadata,
                       NULL);
@@ -328,7 +328,7 @@ static void read_stack(struct sbt *s, struct sv_batch *b, struct record *r)
 
 static void read_fields(struct sbt *s, struct record *r)
 {
-    struct sv_wire *w = &s->at;
+    struct sv_pb *w = &s->at;
     s->ts_ns += number(w); /* wraps where time goes back */
     r->dur = r->flags & HAS_DURATION ? number(w) : 0;
     r->device = number(w);

@@ -6,37 +6,37 @@
 enum { NESTED_MAX = 2 * OTLP_DEPTH_MAX + 4 };
 
 /* Can it be read to its end, with all that is in it? Fields that nobody knows are as they are. */
-static bool is_sound(const struct sv_otlp_message *m, struct sv_wire w, unsigned depth)
+static bool is_sound(const struct sv_otlp_message *m, struct sv_pb w, unsigned depth)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         const struct sv_otlp_field *known = sv_otlp_field(m, f.id);
         if (!known)
             continue;
         if (f.type != sv_otlp_wire_type(known))
             return false;
         if (known->type == OTLP_TYPE_MESSAGE &&
-            (depth == NESTED_MAX || !is_sound(known->message, sv_wire_sub(&f), depth + 1)))
+            (depth == NESTED_MAX || !is_sound(known->message, sv_pb_sub(&f), depth + 1)))
             return false;
     }
     return !w.bad;
 }
 
-static bool has_late_event(struct sv_wire w)
+static bool has_late_event(struct sv_pb w)
 {
-    struct sv_wire_field f, time;
-    while (sv_wire_next(&w, &f)) {
-        if (f.id != OTLP_SPAN_EVENTS || f.type != SV_WIRE_BYTES)
+    struct sv_pb_field f, time;
+    while (sv_pb_next(&w, &f)) {
+        if (f.id != OTLP_SPAN_EVENTS || f.type != SV_PB_BYTES)
             continue;
-        for (struct sv_wire event = sv_wire_sub(&f); sv_wire_next(&event, &time);)
-            if (time.id == OTLP_EVENT_TIME && time.type == SV_WIRE_FIXED64 && time.u > INT64_MAX)
+        for (struct sv_pb event = sv_pb_sub(&f); sv_pb_next(&event, &time);)
+            if (time.id == OTLP_EVENT_TIME && time.type == SV_PB_FIXED64 && time.u > INT64_MAX)
                 return true;
     }
     return false;
 }
 
 /* Why a span cannot be kept, or NULL. */
-static const char *judge(struct sv_wire w)
+static const char *judge(struct sv_pb w)
 {
     struct otlp_span s;
     otlp_span_outline(w, &s);
@@ -47,12 +47,12 @@ static const char *judge(struct sv_wire w)
     return NULL;
 }
 
-static bool copy_scope_spans(struct sv_wire w, struct sv_buf *out, struct sv_otlp_checked *c)
+static bool copy_scope_spans(struct sv_pb w, struct sv_buf *out, struct sv_otlp_checked *c)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     const uint8_t *from = w.p;
-    for (; sv_wire_next(&w, &f); from = w.p) {
-        const char *why = f.id == OTLP_SS_SPANS ? judge(sv_wire_sub(&f)) : NULL;
+    for (; sv_pb_next(&w, &f); from = w.p) {
+        const char *why = f.id == OTLP_SS_SPANS ? judge(sv_pb_sub(&f)) : NULL;
         if (!why) {
             sv_buf_add(out, from, (size_t)(w.p - from));
             c->spans += f.id == OTLP_SS_SPANS;
@@ -64,32 +64,32 @@ static bool copy_scope_spans(struct sv_wire w, struct sv_buf *out, struct sv_otl
 }
 
 /* A message with its elements of this number copied by `copy`, all else as it is. */
-static bool copy_with(struct sv_wire w, uint32_t id, struct sv_buf *out, struct sv_otlp_checked *c,
-                      bool (*copy)(struct sv_wire, struct sv_buf *, struct sv_otlp_checked *))
+static bool copy_with(struct sv_pb w, uint32_t id, struct sv_buf *out, struct sv_otlp_checked *c,
+                      bool (*copy)(struct sv_pb, struct sv_buf *, struct sv_otlp_checked *))
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     bool ok = true;
     const uint8_t *from = w.p;
-    for (; ok && sv_wire_next(&w, &f); from = w.p) {
+    for (; ok && sv_pb_next(&w, &f); from = w.p) {
         if (f.id != id) {
             sv_buf_add(out, from, (size_t)(w.p - from));
             continue;
         }
         size_t mark = sv_put_begin(out, id);
-        ok = copy(sv_wire_sub(&f), out, c);
+        ok = copy(sv_pb_sub(&f), out, c);
         sv_put_end(out, mark);
     }
     return ok && !w.bad;
 }
 
-static bool copy_resource_spans(struct sv_wire w, struct sv_buf *out, struct sv_otlp_checked *c)
+static bool copy_resource_spans(struct sv_pb w, struct sv_buf *out, struct sv_otlp_checked *c)
 {
     return copy_with(w, OTLP_RS_SCOPE_SPANS, out, c, copy_scope_spans);
 }
 
 bool sv_otlp_check(const uint8_t *bytes, size_t len, struct sv_buf *out, struct sv_otlp_checked *c)
 {
-    struct sv_wire w = len ? sv_wire_at(bytes, len) : (struct sv_wire){0};
+    struct sv_pb w = len ? sv_pb_at(bytes, len) : (struct sv_pb){0};
     *c = (struct sv_otlp_checked){0};
     if (len == 0)
         return true;

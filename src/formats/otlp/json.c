@@ -227,7 +227,7 @@ static bool put_number(struct parser *s, const struct sv_otlp_field *f)
         sv_put_fixed64(s->out, f->id, v);
     } else if (f->type == OTLP_TYPE_FIXED32) {
         uint32_t narrow = (uint32_t)v;
-        sv_put_varint(s->out, (uint64_t)f->id << 3 | SV_WIRE_FIXED32);
+        sv_put_varint(s->out, (uint64_t)f->id << 3 | SV_PB_FIXED32);
         sv_buf_add(s->out, &narrow, sizeof narrow);
     } else {
         sv_put_u64(s->out, f->id, v);
@@ -487,20 +487,20 @@ static void number_text(struct sv_json *j, uint64_t v, bool is_signed)
     sv_json_text(j, to, (size_t)n);
 }
 
-static bool write_message(const struct sv_otlp_message *m, struct sv_wire w, struct sv_json *j,
+static bool write_message(const struct sv_otlp_message *m, struct sv_pb w, struct sv_json *j,
                           unsigned depth);
 
-static bool write_value(const struct sv_otlp_field *f, const struct sv_wire_field *v,
+static bool write_value(const struct sv_otlp_field *f, const struct sv_pb_field *v,
                         struct sv_json *j, unsigned depth)
 {
     switch ((enum sv_otlp_type)f->type) {
     case OTLP_TYPE_MESSAGE:
-        return depth < MESSAGES_MAX && write_message(f->message, sv_wire_sub(v), j, depth + 1);
+        return depth < MESSAGES_MAX && write_message(f->message, sv_pb_sub(v), j, depth + 1);
     case OTLP_TYPE_STRING: sv_json_text(j, (const char *)v->bytes, (size_t)v->u); break;
     case OTLP_TYPE_HEX: hex_text(j, v->bytes, (size_t)v->u); break;
     case OTLP_TYPE_BASE64: base64_text(j, v->bytes, (size_t)v->u); break;
     case OTLP_TYPE_BOOL: sv_json_bool(j, v->u != 0); break;
-    case OTLP_TYPE_DOUBLE: sv_json_double(j, sv_wire_double(v)); break;
+    case OTLP_TYPE_DOUBLE: sv_json_double(j, sv_pb_double(v)); break;
     case OTLP_TYPE_ENUM:
     case OTLP_TYPE_UINT32:
     case OTLP_TYPE_FIXED32: sv_json_u64(j, v->u & UINT32_MAX); break;
@@ -511,28 +511,28 @@ static bool write_value(const struct sv_otlp_field *f, const struct sv_wire_fiel
 }
 
 /* All elements of a list, which need not follow each other. */
-static bool write_list(const struct sv_otlp_field *f, struct sv_wire w, struct sv_json *j,
+static bool write_list(const struct sv_otlp_field *f, struct sv_pb w, struct sv_json *j,
                        unsigned depth)
 {
-    struct sv_wire_field v;
+    struct sv_pb_field v;
     bool ok = true;
     sv_json_begin(j, '[');
-    while (ok && sv_wire_next(&w, &v))
+    while (ok && sv_pb_next(&w, &v))
         if (v.id == f->id && v.type == sv_otlp_wire_type(f))
             ok = write_value(f, &v, j, depth);
     sv_json_end(j);
     return ok && !w.bad;
 }
 
-static bool write_message(const struct sv_otlp_message *m, struct sv_wire w, struct sv_json *j,
+static bool write_message(const struct sv_otlp_message *m, struct sv_pb w, struct sv_json *j,
                           unsigned depth)
 {
-    struct sv_wire all = w;
-    struct sv_wire_field v;
+    struct sv_pb all = w;
+    struct sv_pb_field v;
     uint32_t seen = 0;
     bool ok = true;
     sv_json_begin(j, '{');
-    while (ok && sv_wire_next(&w, &v)) {
+    while (ok && sv_pb_next(&w, &v)) {
         const struct sv_otlp_field *f = sv_otlp_field(m, v.id);
         if (!f || v.type != sv_otlp_wire_type(f) || seen >> f->id & 1)
             continue;
@@ -547,5 +547,5 @@ static bool write_message(const struct sv_otlp_message *m, struct sv_wire w, str
 bool sv_otlp_to_json(const struct sv_otlp_message *m, const uint8_t *bytes, size_t len,
                      struct sv_json *j)
 {
-    return write_message(m, len ? sv_wire_at(bytes, len) : (struct sv_wire){0}, j, 0);
+    return write_message(m, len ? sv_pb_at(bytes, len) : (struct sv_pb){0}, j, 0);
 }

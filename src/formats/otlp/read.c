@@ -31,7 +31,7 @@ void otlp_damage(struct otlp_reader *r, const uint8_t *at, const char *what, con
                   detail);
 }
 
-void otlp_unknown(struct otlp_reader *r, const struct sv_wire_field *f)
+void otlp_unknown(struct otlp_reader *r, const struct sv_pb_field *f)
 {
     sv_report_add(r->source.report, SV_SKIPPED, "unknown field of OTLP", 1, otlp_pos(r, f->bytes),
                   "number %" PRIu32, f->id);
@@ -46,7 +46,7 @@ static void set_unit(struct otlp_reader *r, const uint8_t *unit, size_t len, siz
     r->unit_len = len;
     r->unit_bytes = bytes;
     r->unit_pos = (int64_t)(r->in->pos + header);
-    r->request = len ? sv_wire_at(unit, len) : (struct sv_wire){0}; /* `{}` has no bytes at all */
+    r->request = len ? sv_pb_at(unit, len) : (struct sv_pb){0}; /* `{}` has no bytes at all */
 }
 
 static int end_input(struct otlp_reader *r)
@@ -89,31 +89,31 @@ static int next_protobuf(struct otlp_reader *r, struct sv_err *err)
     int code = sv_input_need(r->in, TAG_MAX, err);
     if (code < 0 || r->in->len == 0)
         return code < 0 ? code : end_input(r);
-    struct sv_wire w = sv_wire_at(r->in->data, r->in->len);
-    bool ok = sv_wire_varint(&w, &tag) && tag >> 3 != 0;
-    if (ok && (tag & 7) == SV_WIRE_BYTES)
-        ok = sv_wire_varint(&w, &len) && len < SIZE_MAX / 4;
-    else if (ok && (tag & 7) == SV_WIRE_VARINT)
-        ok = sv_wire_varint(&w, &len) && (len = 0, true);
+    struct sv_pb w = sv_pb_at(r->in->data, r->in->len);
+    bool ok = sv_pb_varint(&w, &tag) && tag >> 3 != 0;
+    if (ok && (tag & 7) == SV_PB_BYTES)
+        ok = sv_pb_varint(&w, &len) && len < SIZE_MAX / 4;
+    else if (ok && (tag & 7) == SV_PB_VARINT)
+        ok = sv_pb_varint(&w, &len) && (len = 0, true);
     else if (ok)
-        ok = (tag & 7) == SV_WIRE_FIXED64 || (tag & 7) == SV_WIRE_FIXED32;
+        ok = (tag & 7) == SV_PB_FIXED64 || (tag & 7) == SV_PB_FIXED32;
     if (!ok) {
         sv_report_add(r->source.report, SV_DAMAGE, "bytes that are not OTLP", 1,
                       (int64_t)r->in->pos, "nothing after them is read");
         return end_input(r);
     }
-    if ((tag & 7) == SV_WIRE_FIXED64 || (tag & 7) == SV_WIRE_FIXED32)
-        len = (tag & 7) == SV_WIRE_FIXED64 ? 8 : 4;
+    if ((tag & 7) == SV_PB_FIXED64 || (tag & 7) == SV_PB_FIXED32)
+        len = (tag & 7) == SV_PB_FIXED64 ? 8 : 4;
     size_t header = (size_t)(w.p - r->in->data);
     code = take_bytes(r, header, (size_t)len, err);
     if (code <= 0)
         return code;
-    if (tag == (OTLP_RESOURCE_SPANS << 3 | SV_WIRE_BYTES)) {
+    if (tag == (OTLP_RESOURCE_SPANS << 3 | SV_PB_BYTES)) {
         r->resource_spans = r->request;
         return 2;
     }
-    otlp_unknown(r, &(struct sv_wire_field){.id = (uint32_t)(tag >> 3), .bytes = r->unit});
-    r->request = (struct sv_wire){0};
+    otlp_unknown(r, &(struct sv_pb_field){.id = (uint32_t)(tag >> 3), .bytes = r->unit});
+    r->request = (struct sv_pb){0};
     return 1;
 }
 
@@ -263,7 +263,7 @@ static bool is_framed(const uint8_t *p, size_t n)
     if (n < 6)
         return false;
     memcpy(&len, p, sizeof len);
-    return p[0] == 0 && be32toh(len) > 2 && p[4] == (OTLP_RESOURCE_SPANS << 3 | SV_WIRE_BYTES);
+    return p[0] == 0 && be32toh(len) > 2 && p[4] == (OTLP_RESOURCE_SPANS << 3 | SV_PB_BYTES);
 }
 
 /* Is there a span with valid ids on the way down? The head may end anywhere, so lengths past it are cut. */
@@ -271,14 +271,14 @@ static bool has_span(const uint8_t *p, const uint8_t *end, unsigned level)
 {
     static const uint8_t ids[] = {OTLP_RESOURCE_SPANS, OTLP_RS_SCOPE_SPANS, OTLP_SS_SPANS};
     for (unsigned fields = 0; p < end && fields < 64; fields++) {
-        struct sv_wire w = sv_wire_at(p, (size_t)(end - p));
+        struct sv_pb w = sv_pb_at(p, (size_t)(end - p));
         uint64_t tag, len;
-        if (!sv_wire_varint(&w, &tag) || (tag & 7) != SV_WIRE_BYTES || !sv_wire_varint(&w, &len))
+        if (!sv_pb_varint(&w, &tag) || (tag & 7) != SV_PB_BYTES || !sv_pb_varint(&w, &len))
             return false;
         size_t have = (size_t)(end - w.p), n = len < have ? (size_t)len : have;
         if (level == sizeof ids)
-            return tag == (OTLP_SPAN_TRACE_ID << 3 | SV_WIRE_BYTES) && len == OTLP_TRACE_ID_BYTES &&
-                   have >= len + 2 && w.p[len] == (OTLP_SPAN_ID << 3 | SV_WIRE_BYTES) &&
+            return tag == (OTLP_SPAN_TRACE_ID << 3 | SV_PB_BYTES) && len == OTLP_TRACE_ID_BYTES &&
+                   have >= len + 2 && w.p[len] == (OTLP_SPAN_ID << 3 | SV_PB_BYTES) &&
                    w.p[len + 1] == OTLP_SPAN_ID_BYTES;
         if (tag >> 3 == ids[level])
             return has_span(w.p, w.p + n, level + 1);
@@ -325,7 +325,7 @@ static int next_unit(struct otlp_reader *r, struct sv_err *err)
     sv_input_skip(r->in, r->unit_bytes);
     r->unit_bytes = 0;
     r->unit = NULL;
-    r->request = (struct sv_wire){0};
+    r->request = (struct sv_pb){0};
     int code = r->form == OTLP_FORM_UNKNOWN ? find_form(r, err) : 0;
     if (code < 0)
         return code;
@@ -338,7 +338,7 @@ static int next_unit(struct otlp_reader *r, struct sv_err *err)
 
 /* ---- down to the spans ---- */
 
-static void one_span(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w)
+static void one_span(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
     struct otlp_span s;
     bool is_whole = otlp_span_read(w, &s);
@@ -351,26 +351,26 @@ static void one_span(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w
 }
 
 /* The last element of an input that breaks off, as far as it is there. */
-static bool cut_element(struct otlp_reader *r, struct sv_wire *w, uint32_t id, struct sv_wire *out)
+static bool cut_element(struct otlp_reader *r, struct sv_pb *w, uint32_t id, struct sv_pb *out)
 {
-    struct sv_wire at = {.p = w->p, .end = w->end};
+    struct sv_pb at = {.p = w->p, .end = w->end};
     uint64_t tag, len;
-    *w = (struct sv_wire){0};
-    if (!r->is_cut || !sv_wire_varint(&at, &tag) || !sv_wire_varint(&at, &len) || at.p == at.end ||
-        tag != ((uint64_t)id << 3 | SV_WIRE_BYTES))
+    *w = (struct sv_pb){0};
+    if (!r->is_cut || !sv_pb_varint(&at, &tag) || !sv_pb_varint(&at, &len) || at.p == at.end ||
+        tag != ((uint64_t)id << 3 | SV_PB_BYTES))
         return false;
     *out = at;
     return true;
 }
 
 /* The next element of a list that is below `w`; what is neither that nor known to the caller is unknown. */
-static bool next_element(struct otlp_reader *r, struct sv_wire *w, uint32_t id,
-                         const struct sv_otlp_message *m, struct sv_wire *out)
+static bool next_element(struct otlp_reader *r, struct sv_pb *w, uint32_t id,
+                         const struct sv_otlp_message *m, struct sv_pb *out)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(w, &f)) {
-        if (f.id == id && f.type == SV_WIRE_BYTES) {
-            *out = sv_wire_sub(&f);
+    struct sv_pb_field f;
+    while (sv_pb_next(w, &f)) {
+        if (f.id == id && f.type == SV_PB_BYTES) {
+            *out = sv_pb_sub(&f);
             return true;
         }
         if (!sv_otlp_field(m, f.id))
@@ -387,7 +387,7 @@ static bool step(struct otlp_reader *r, struct sv_batch *b)
     const struct sv_otlp_message *rs = sv_otlp_field(&sv_otlp_request, 1)->message;
     const struct sv_otlp_message *ss = sv_otlp_field(rs, OTLP_RS_SCOPE_SPANS)->message;
     const struct sv_otlp_message *span = sv_otlp_field(ss, OTLP_SS_SPANS)->message;
-    struct sv_wire w;
+    struct sv_pb w;
     if (r->in_events) {
         r->in_events = next_element(r, &r->span_events, OTLP_SPAN_EVENTS, span, &w);
         if (r->in_events)
@@ -423,7 +423,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             return code;
         if (code == 2) {
             otlp_resource(r, r->resource_spans);
-            r->request = (struct sv_wire){0};
+            r->request = (struct sv_pb){0};
         }
     }
     if (b->n == 0 && r->is_at_end && !r->has_found)

@@ -64,12 +64,12 @@ static bool has_remote_parent(const struct otlp_span *s)
     return s->kind == OTLP_KIND_SERVER || s->kind == OTLP_KIND_CONSUMER;
 }
 
-static bool read_link(struct sv_wire w, uint64_t *flow)
+static bool read_link(struct sv_pb w, uint64_t *flow)
 {
     const uint8_t *trace_id = NULL, *id = NULL;
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
-        if (f.type != SV_WIRE_BYTES)
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
+        if (f.type != SV_PB_BYTES)
             continue;
         if (f.id == OTLP_LINK_TRACE_ID && f.u == OTLP_TRACE_ID_BYTES)
             trace_id = f.bytes;
@@ -94,11 +94,11 @@ static bool leads(struct otlp_flows *f, const struct otlp_span *s, uint64_t flow
     return s->kind == OTLP_KIND_CLIENT || s->kind == OTLP_KIND_PRODUCER;
 }
 
-void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
+void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                     const struct otlp_span *s, sv_track track, int64_t end_ns)
 {
     struct otlp_flows *f = &r->flows;
-    struct sv_wire_field field;
+    struct sv_pb_field field;
     uint64_t flow;
     if (!s->trace_id || !s->id)
         return;
@@ -108,10 +108,10 @@ void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
                             .track = track};
     if (has_remote_parent(s))
         follow(f, b, sv_trace_flow(s->trace_id, s->parent_id), own.ts_ns);
-    while (sv_wire_next(&w, &field)) {
-        if (field.id != OTLP_SPAN_LINKS || field.type != SV_WIRE_BYTES)
+    while (sv_pb_next(&w, &field)) {
+        if (field.id != OTLP_SPAN_LINKS || field.type != SV_PB_BYTES)
             continue;
-        if (read_link(sv_wire_sub(&field), &flow))
+        if (read_link(sv_pb_sub(&field), &flow))
             follow(f, b, flow, own.ts_ns);
         else
             otlp_damage(r, field.bytes, "link without valid ids", NULL);

@@ -56,7 +56,7 @@ static bool is_first(const char *word, const char **given, size_t *n)
     return true;
 }
 
-static void put_number(struct otlp_reader *r, struct sv_batch *b, size_t i, struct sv_wire value)
+static void put_number(struct otlp_reader *r, struct sv_batch *b, size_t i, struct sv_pb value)
 {
     double seconds;
     int64_t n;
@@ -66,14 +66,14 @@ static void put_number(struct otlp_reader *r, struct sv_batch *b, size_t i, stru
         sv_batch_int(b, sv_dict_cstr(r->source.dict, numbers[i].word), n);
 }
 
-static bool is_aborted(struct sv_wire value)
+static bool is_aborted(struct sv_pb value)
 {
     static const char word[] = "abort";
     return memmem(value.p, (size_t)(value.end - value.p), word, sizeof word - 1) != NULL;
 }
 
 /* What `stave export` wrote says it in our words; NULL: it does not. */
-static const char *own_outcome(struct sv_wire value)
+static const char *own_outcome(struct sv_pb value)
 {
     struct otlp_text text;
     for (int i = SV_FATE_RESPONDED; i < SV_N_FATES && otlp_value_text(value, &text); i++)
@@ -82,19 +82,19 @@ static const char *own_outcome(struct sv_wire value)
     return NULL;
 }
 
-void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
+void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                    const struct otlp_span *s)
 {
     const char *given[N_NUMBERS + sizeof texts / sizeof *texts];
     const char *outcome = s->status == OTLP_STATUS_ERROR ? "failed" : "responded", *own = NULL;
     size_t n_given = 0;
     int64_t id;
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         struct otlp_text key, text;
-        struct sv_wire value;
-        if (f.id != OTLP_SPAN_ATTRIBUTES || f.type != SV_WIRE_BYTES ||
-            !otlp_key_value(sv_wire_sub(&f), &key, &value))
+        struct sv_pb value;
+        if (f.id != OTLP_SPAN_ATTRIBUTES || f.type != SV_PB_BYTES ||
+            !otlp_key_value(sv_pb_sub(&f), &key, &value))
             continue;
         for (size_t i = 0; i < N_NUMBERS; i++)
             if (otlp_is(key, numbers[i].attribute) && is_first(numbers[i].word, given, &n_given))

@@ -17,10 +17,10 @@ struct resource {
     int64_t pid;
 };
 
-static void read_attribute(struct resource *x, struct sv_wire attribute)
+static void read_attribute(struct resource *x, struct sv_pb attribute)
 {
     struct otlp_text key;
-    struct sv_wire value;
+    struct sv_pb value;
     const struct {
         const char *key;
         struct otlp_text *to;
@@ -83,15 +83,15 @@ static uint32_t space_of(struct otlp_reader *r, const struct resource *x)
 
 /* The head of resource spans or scope spans, which is all but their spans, as JSON: for who needs more of it than the track says, and for the way back. */
 static void keep_head(struct otlp_reader *r, struct otlp_kept *kept, const char *name,
-                      const struct sv_otlp_message *m, struct sv_wire w, uint32_t but)
+                      const struct sv_otlp_message *m, struct sv_pb w, uint32_t but)
 {
     struct sv_json j;
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     char key[40];
     bool is_new;
     uint64_t hash = 7;
-    for (struct sv_wire all = w; sv_wire_next(&all, &f);)
-        if (f.id != but && f.type == SV_WIRE_BYTES && sv_otlp_field(m, f.id))
+    for (struct sv_pb all = w; sv_pb_next(&all, &f);)
+        if (f.id != but && f.type == SV_PB_BYTES && sv_otlp_field(m, f.id))
             hash = sv_hash_bytes(f.bytes, (size_t)f.u, hash + f.id);
     if (hash == 7 || kept->n == KEPT_MAX)
         return;
@@ -100,8 +100,8 @@ static void keep_head(struct otlp_reader *r, struct otlp_kept *kept, const char 
         return;
     struct sv_buf head;
     sv_buf_init(&head, (size_t)1 << 24);
-    while (sv_wire_next(&w, &f))
-        if (f.id != but && f.type == SV_WIRE_BYTES && sv_otlp_field(m, f.id))
+    while (sv_pb_next(&w, &f))
+        if (f.id != but && f.type == SV_PB_BYTES && sv_otlp_field(m, f.id))
             sv_put_bytes(&head, f.id, f.bytes, (size_t)f.u);
     sv_buf_clear(&r->text);
     sv_json_init(&j, &r->text);
@@ -112,13 +112,13 @@ static void keep_head(struct otlp_reader *r, struct otlp_kept *kept, const char 
     sv_buf_fini(&head);
 }
 
-static struct sv_wire find_sub(struct sv_wire w, uint32_t id)
+static struct sv_pb find_sub(struct sv_pb w, uint32_t id)
 {
-    struct sv_wire_field f;
-    struct sv_wire found = {0};
-    while (sv_wire_next(&w, &f))
-        if (f.id == id && f.type == SV_WIRE_BYTES)
-            found = sv_wire_sub(&f);
+    struct sv_pb_field f;
+    struct sv_pb found = {0};
+    while (sv_pb_next(&w, &f))
+        if (f.id == id && f.type == SV_PB_BYTES)
+            found = sv_pb_sub(&f);
     return found;
 }
 
@@ -163,14 +163,14 @@ static sv_track process_of(struct otlp_reader *r, const struct resource *x, stru
     return t;
 }
 
-void otlp_resource(struct otlp_reader *r, struct sv_wire resource_spans)
+void otlp_resource(struct otlp_reader *r, struct sv_pb resource_spans)
 {
     struct resource x = {.pid = -1};
-    struct sv_wire w = find_sub(resource_spans, OTLP_RS_RESOURCE);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
-        if (f.id == OTLP_RESOURCE_ATTRIBUTES && f.type == SV_WIRE_BYTES)
-            read_attribute(&x, sv_wire_sub(&f));
+    struct sv_pb w = find_sub(resource_spans, OTLP_RS_RESOURCE);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
+        if (f.id == OTLP_RESOURCE_ATTRIBUTES && f.type == SV_PB_BYTES)
+            read_attribute(&x, sv_pb_sub(&f));
     if (w.bad)
         otlp_damage(r, w.p, "resource that cannot be read", NULL);
     r->has_found = true;
@@ -184,18 +184,18 @@ void otlp_resource(struct otlp_reader *r, struct sv_wire resource_spans)
                   OTLP_RS_SCOPE_SPANS);
 }
 
-void otlp_scope(struct otlp_reader *r, struct sv_wire scope_spans)
+void otlp_scope(struct otlp_reader *r, struct sv_pb scope_spans)
 {
     const struct sv_otlp_message *rs =
         sv_otlp_field(&sv_otlp_request, OTLP_RESOURCE_SPANS)->message;
-    struct sv_wire w = find_sub(scope_spans, OTLP_SS_SCOPE);
+    struct sv_pb w = find_sub(scope_spans, OTLP_SS_SCOPE);
     bool has_more = find_sub(scope_spans, OTLP_SS_SCHEMA_URL).p != NULL;
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     r->scope = r->scope_version = (struct otlp_text){0};
-    while (sv_wire_next(&w, &f)) {
-        if (f.id == OTLP_SCOPE_NAME && f.type == SV_WIRE_BYTES)
+    while (sv_pb_next(&w, &f)) {
+        if (f.id == OTLP_SCOPE_NAME && f.type == SV_PB_BYTES)
             r->scope = (struct otlp_text){f.bytes, (size_t)f.u};
-        else if (f.id == OTLP_SCOPE_VERSION && f.type == SV_WIRE_BYTES)
+        else if (f.id == OTLP_SCOPE_VERSION && f.type == SV_PB_BYTES)
             r->scope_version = (struct otlp_text){f.bytes, (size_t)f.u};
         else
             has_more = true;

@@ -11,15 +11,15 @@
 
 /* ---- reading ---- */
 
-static const uint8_t *id_of(const struct sv_wire_field *f, size_t bytes)
+static const uint8_t *id_of(const struct sv_pb_field *f, size_t bytes)
 {
     return f->u == bytes && sv_is_id(f->bytes, bytes) ? f->bytes : NULL;
 }
 
-static void read_attribute(struct otlp_span *s, struct sv_wire attribute)
+static void read_attribute(struct otlp_span *s, struct sv_pb attribute)
 {
     struct otlp_text key;
-    struct sv_wire value;
+    struct sv_pb value;
     if (!otlp_key_value(attribute, &key, &value))
         return;
     if (otlp_llm_marks(key))
@@ -30,19 +30,19 @@ static void read_attribute(struct otlp_span *s, struct sv_wire attribute)
         otlp_value_text(value, &s->thread_name);
 }
 
-static bool read_status(struct otlp_span *s, struct sv_wire w)
+static bool read_status(struct otlp_span *s, struct sv_pb w)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
-        if (f.id == OTLP_STATUS_CODE && f.type == SV_WIRE_VARINT)
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
+        if (f.id == OTLP_STATUS_CODE && f.type == SV_PB_VARINT)
             s->status = (uint32_t)f.u;
-        else if (f.id == OTLP_STATUS_MESSAGE && f.type == SV_WIRE_BYTES)
+        else if (f.id == OTLP_STATUS_MESSAGE && f.type == SV_PB_BYTES)
             s->message = (struct otlp_text){f.bytes, (size_t)f.u};
     }
     return !w.bad;
 }
 
-static bool read_bytes(struct otlp_span *s, const struct sv_wire_field *f)
+static bool read_bytes(struct otlp_span *s, const struct sv_pb_field *f)
 {
     struct otlp_text t = {f->bytes, (size_t)f->u};
     switch (f->id) {
@@ -51,16 +51,16 @@ static bool read_bytes(struct otlp_span *s, const struct sv_wire_field *f)
     case OTLP_SPAN_PARENT_ID: s->parent_id = id_of(f, OTLP_SPAN_ID_BYTES); break;
     case OTLP_SPAN_TRACE_STATE: s->state = t; break;
     case OTLP_SPAN_NAME: s->name = t; break;
-    case OTLP_SPAN_ATTRIBUTES: read_attribute(s, sv_wire_sub(f)); break;
+    case OTLP_SPAN_ATTRIBUTES: read_attribute(s, sv_pb_sub(f)); break;
     case OTLP_SPAN_EVENTS: s->has_events = true; break;
     case OTLP_SPAN_LINKS: s->has_links = true; break;
-    case OTLP_SPAN_STATUS: return read_status(s, sv_wire_sub(f));
+    case OTLP_SPAN_STATUS: return read_status(s, sv_pb_sub(f));
     default: break;
     }
     return true;
 }
 
-static void read_number(struct otlp_span *s, const struct sv_wire_field *f)
+static void read_number(struct otlp_span *s, const struct sv_pb_field *f)
 {
     switch (f->id) {
     case OTLP_SPAN_KIND: s->kind = (uint32_t)f->u; break;
@@ -85,12 +85,12 @@ static const char *judge(const struct otlp_span *s)
     return NULL;
 }
 
-bool otlp_span_read(struct sv_wire w, struct otlp_span *s)
+bool otlp_span_read(struct sv_pb w, struct otlp_span *s)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     *s = (struct otlp_span){.tid = -1};
-    while (sv_wire_next(&w, &f)) {
-        if (f.type != SV_WIRE_BYTES)
+    while (sv_pb_next(&w, &f)) {
+        if (f.type != SV_PB_BYTES)
             read_number(s, &f);
         else if (!read_bytes(s, &f))
             return false;
@@ -99,12 +99,12 @@ bool otlp_span_read(struct sv_wire w, struct otlp_span *s)
     return !w.bad;
 }
 
-void otlp_span_outline(struct sv_wire w, struct otlp_span *s)
+void otlp_span_outline(struct sv_pb w, struct otlp_span *s)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     *s = (struct otlp_span){.tid = -1};
-    while (sv_wire_next(&w, &f)) {
-        if (f.type != SV_WIRE_BYTES)
+    while (sv_pb_next(&w, &f)) {
+        if (f.type != SV_PB_BYTES)
             read_number(s, &f);
         else if (f.id != OTLP_SPAN_ATTRIBUTES && f.id != OTLP_SPAN_STATUS)
             read_bytes(s, &f);
@@ -202,30 +202,30 @@ static void put_identity(struct otlp_reader *r, struct sv_batch *b, const struct
     put_count(b, r->key.flags, s->flags);
 }
 
-static void put_attributes(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w, uint32_t id)
+static void put_attributes(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w, uint32_t id)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
-        if (f.id == id && f.type == SV_WIRE_BYTES)
-            otlp_put_attribute(r, b, sv_wire_sub(&f));
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
+        if (f.id == id && f.type == SV_PB_BYTES)
+            otlp_put_attribute(r, b, sv_pb_sub(&f));
 }
 
-static void put_link(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w)
+static void put_link(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
-    struct sv_wire all = w;
-    struct sv_wire_field f;
+    struct sv_pb all = w;
+    struct sv_pb_field f;
     size_t open = sv_batch_open(b, 0, SV_ARG_DICT), attributes = 0;
-    while (sv_wire_next(&w, &f)) {
-        struct otlp_text text = {f.bytes, f.type == SV_WIRE_BYTES ? (size_t)f.u : 0};
+    while (sv_pb_next(&w, &f)) {
+        struct otlp_text text = {f.bytes, f.type == SV_PB_BYTES ? (size_t)f.u : 0};
         if (f.id == OTLP_LINK_TRACE_ID && text.len == OTLP_TRACE_ID_BYTES)
             otlp_put_hex(b, r->key.trace_id, text.bytes, text.len);
         else if (f.id == OTLP_LINK_SPAN_ID && text.len == OTLP_SPAN_ID_BYTES)
             otlp_put_hex(b, r->key.span_id, text.bytes, text.len);
         else if (f.id == OTLP_LINK_TRACE_STATE)
             put_some(b, r->key.trace_state, text);
-        else if (f.id == OTLP_LINK_FLAGS && f.type == SV_WIRE_FIXED32)
+        else if (f.id == OTLP_LINK_FLAGS && f.type == SV_PB_FIXED32)
             put_count(b, r->key.flags, (uint32_t)f.u);
-        else if (f.id == OTLP_LINK_DROPPED && f.type == SV_WIRE_VARINT)
+        else if (f.id == OTLP_LINK_DROPPED && f.type == SV_PB_VARINT)
             put_count(b, r->key.dropped_attributes, (uint32_t)f.u);
         attributes += f.id == OTLP_LINK_ATTRIBUTES;
     }
@@ -238,13 +238,13 @@ static void put_link(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w
 }
 
 /* All that a link has: the flow of it is only an arrow. */
-static void put_links(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w)
+static void put_links(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     size_t open = sv_batch_open(b, r->key.links, SV_ARG_ARRAY);
-    while (sv_wire_next(&w, &f))
-        if (f.id == OTLP_SPAN_LINKS && f.type == SV_WIRE_BYTES)
-            put_link(r, b, sv_wire_sub(&f));
+    while (sv_pb_next(&w, &f))
+        if (f.id == OTLP_SPAN_LINKS && f.type == SV_PB_BYTES)
+            put_link(r, b, sv_pb_sub(&f));
     sv_batch_close(b, open);
 }
 
@@ -257,7 +257,7 @@ static void finish(struct otlp_reader *r, struct sv_batch *b, struct sv_event *e
 
 /* ---- spans ---- */
 
-void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
+void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                    const struct otlp_span *s)
 {
     struct sv_dict *d = r->source.dict;
@@ -290,19 +290,19 @@ void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
     r->span_events = w;
 }
 
-void otlp_event_put(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w)
+void otlp_event_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
-    struct sv_wire all = w;
-    struct sv_wire_field f;
+    struct sv_pb all = w;
+    struct sv_pb_field f;
     struct otlp_text name = {0};
     uint64_t time = 0;
     uint32_t dropped = 0;
-    while (sv_wire_next(&w, &f)) {
-        if (f.id == OTLP_EVENT_DROPPED && f.type == SV_WIRE_VARINT)
+    while (sv_pb_next(&w, &f)) {
+        if (f.id == OTLP_EVENT_DROPPED && f.type == SV_PB_VARINT)
             dropped = (uint32_t)f.u;
-        else if (f.id == OTLP_EVENT_TIME && f.type == SV_WIRE_FIXED64)
+        else if (f.id == OTLP_EVENT_TIME && f.type == SV_PB_FIXED64)
             time = f.u;
-        else if (f.id == OTLP_EVENT_NAME && f.type == SV_WIRE_BYTES)
+        else if (f.id == OTLP_EVENT_NAME && f.type == SV_PB_BYTES)
             name = (struct otlp_text){f.bytes, (size_t)f.u};
     }
     if (w.bad)

@@ -16,48 +16,48 @@ sv_str otlp_word(struct otlp_reader *r, struct otlp_text t)
                        t.len < SV_TEXT_MAX ? t.len : SV_TEXT_MAX);
 }
 
-bool otlp_key_value(struct sv_wire w, struct otlp_text *key, struct sv_wire *value)
+bool otlp_key_value(struct sv_pb w, struct otlp_text *key, struct sv_pb *value)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     *key = (struct otlp_text){0};
-    *value = (struct sv_wire){0};
-    while (sv_wire_next(&w, &f)) {
-        if (f.type != SV_WIRE_BYTES)
+    *value = (struct sv_pb){0};
+    while (sv_pb_next(&w, &f)) {
+        if (f.type != SV_PB_BYTES)
             continue;
         if (f.id == OTLP_KV_KEY)
             *key = (struct otlp_text){f.bytes, (size_t)f.u};
         else if (f.id == OTLP_KV_VALUE)
-            *value = sv_wire_sub(&f);
+            *value = sv_pb_sub(&f);
     }
     return !w.bad;
 }
 
 /* The last field of a value counts, as everywhere in protobuf. */
-static bool last(struct sv_wire value, uint32_t id, uint32_t type, struct sv_wire_field *out)
+static bool last(struct sv_pb value, uint32_t id, uint32_t type, struct sv_pb_field *out)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     bool is_found = false;
-    while (sv_wire_next(&value, &f)) {
+    while (sv_pb_next(&value, &f)) {
         is_found = f.id == id && f.type == type;
         *out = f;
     }
     return is_found && !value.bad;
 }
 
-bool otlp_value_text(struct sv_wire value, struct otlp_text *out)
+bool otlp_value_text(struct sv_pb value, struct otlp_text *out)
 {
-    struct sv_wire_field f;
-    if (!last(value, OTLP_ANY_STRING, SV_WIRE_BYTES, &f))
+    struct sv_pb_field f;
+    if (!last(value, OTLP_ANY_STRING, SV_PB_BYTES, &f))
         return false;
     *out = (struct otlp_text){f.bytes, (size_t)f.u};
     return true;
 }
 
-bool otlp_value_int(struct sv_wire value, int64_t *out)
+bool otlp_value_int(struct sv_pb value, int64_t *out)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     struct otlp_text t;
-    if (last(value, OTLP_ANY_INT, SV_WIRE_VARINT, &f)) {
+    if (last(value, OTLP_ANY_INT, SV_PB_VARINT, &f)) {
         *out = (int64_t)f.u;
         return true;
     }
@@ -72,12 +72,12 @@ bool otlp_value_int(struct sv_wire value, int64_t *out)
     return true;
 }
 
-bool otlp_value_double(struct sv_wire value, double *out)
+bool otlp_value_double(struct sv_pb value, double *out)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     int64_t i;
-    if (last(value, OTLP_ANY_DOUBLE, SV_WIRE_FIXED64, &f)) {
-        *out = sv_wire_double(&f);
+    if (last(value, OTLP_ANY_DOUBLE, SV_PB_FIXED64, &f)) {
+        *out = sv_pb_double(&f);
         return true;
     }
     if (!otlp_value_int(value, &i))
@@ -104,22 +104,22 @@ void otlp_put_hex(struct sv_batch *b, sv_str key, const uint8_t *bytes, size_t n
     sv_batch_str(b, key, sv_batch_text(b, text, 2 * n), 2 * n);
 }
 
-static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_wire value,
+static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_pb value,
                       unsigned depth);
 
-static void put_members(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_wire list,
+static void put_members(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_pb list,
                         bool is_dict, unsigned depth)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     size_t open = sv_batch_open(b, key, is_dict ? SV_ARG_DICT : SV_ARG_ARRAY);
-    while (sv_wire_next(&list, &f)) {
+    while (sv_pb_next(&list, &f)) {
         struct otlp_text name;
-        struct sv_wire value = sv_wire_sub(&f);
-        if (f.id != OTLP_LIST_VALUES || f.type != SV_WIRE_BYTES)
+        struct sv_pb value = sv_pb_sub(&f);
+        if (f.id != OTLP_LIST_VALUES || f.type != SV_PB_BYTES)
             continue;
         if (!is_dict)
             put_value(r, b, 0, value, depth + 1);
-        else if (otlp_key_value(sv_wire_sub(&f), &name, &value) && name.len > 0)
+        else if (otlp_key_value(sv_pb_sub(&f), &name, &value) && name.len > 0)
             put_value(r, b, otlp_word(r, name), value, depth + 1);
     }
     sv_batch_close(b, open);
@@ -136,13 +136,13 @@ static struct sv_arg *put_typed(struct sv_batch *b, sv_str key, uint32_t type)
 }
 
 static void put_field(struct otlp_reader *r, struct sv_batch *b, sv_str key,
-                      const struct sv_wire_field *f, unsigned depth)
+                      const struct sv_pb_field *f, unsigned depth)
 {
     static const uint8_t types[] = {
-        [OTLP_ANY_STRING] = SV_WIRE_BYTES, [OTLP_ANY_BOOL] = SV_WIRE_VARINT,
-        [OTLP_ANY_INT] = SV_WIRE_VARINT,   [OTLP_ANY_DOUBLE] = SV_WIRE_FIXED64,
-        [OTLP_ANY_ARRAY] = SV_WIRE_BYTES,  [OTLP_ANY_KVLIST] = SV_WIRE_BYTES,
-        [OTLP_ANY_BYTES] = SV_WIRE_BYTES,
+        [OTLP_ANY_STRING] = SV_PB_BYTES, [OTLP_ANY_BOOL] = SV_PB_VARINT,
+        [OTLP_ANY_INT] = SV_PB_VARINT,   [OTLP_ANY_DOUBLE] = SV_PB_FIXED64,
+        [OTLP_ANY_ARRAY] = SV_PB_BYTES,  [OTLP_ANY_KVLIST] = SV_PB_BYTES,
+        [OTLP_ANY_BYTES] = SV_PB_BYTES,
     };
     if (f->id >= sizeof types || f->type != types[f->id]) {
         otlp_unknown(r, f);
@@ -153,21 +153,21 @@ static void put_field(struct otlp_reader *r, struct sv_batch *b, sv_str key,
     case OTLP_ANY_BYTES: otlp_put_text(b, key, (struct otlp_text){f->bytes, (size_t)f->u}); return;
     case OTLP_ANY_BOOL: put_typed(b, key, SV_ARG_BOOL)->i = f->u != 0; return;
     case OTLP_ANY_INT: sv_batch_int(b, key, (int64_t)f->u); return;
-    case OTLP_ANY_DOUBLE: put_typed(b, key, SV_ARG_DOUBLE)->d = sv_wire_double(f); return;
+    case OTLP_ANY_DOUBLE: put_typed(b, key, SV_ARG_DOUBLE)->d = sv_pb_double(f); return;
     case OTLP_ANY_ARRAY:
     case OTLP_ANY_KVLIST:
         if (depth < OTLP_DEPTH_MAX)
-            put_members(r, b, key, sv_wire_sub(f), f->id == OTLP_ANY_KVLIST, depth);
+            put_members(r, b, key, sv_pb_sub(f), f->id == OTLP_ANY_KVLIST, depth);
         else
             otlp_damage(r, f->bytes, "attribute that is nested too deep", NULL);
     }
 }
 
-static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_wire value,
+static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_pb value,
                       unsigned depth)
 {
-    struct sv_wire_field f, kept = {0};
-    while (sv_wire_next(&value, &f))
+    struct sv_pb_field f, kept = {0};
+    while (sv_pb_next(&value, &f))
         kept = f;
     if (value.bad)
         otlp_damage(r, value.p, "attribute that cannot be read", NULL);
@@ -177,10 +177,10 @@ static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, str
         put_typed(b, key, SV_ARG_NULL);
 }
 
-void otlp_put_attribute(struct otlp_reader *r, struct sv_batch *b, struct sv_wire attribute)
+void otlp_put_attribute(struct otlp_reader *r, struct sv_batch *b, struct sv_pb attribute)
 {
     struct otlp_text key;
-    struct sv_wire value;
+    struct sv_pb value;
     const uint8_t *at = attribute.p;
     if (otlp_key_value(attribute, &key, &value) && key.len > 0)
         put_value(r, b, otlp_word(r, key), value, 0);

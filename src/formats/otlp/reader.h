@@ -88,7 +88,7 @@ struct otlp_reader {
     const uint8_t *unit;
     size_t unit_len, unit_bytes; /* unit_bytes: of the input, to be left behind after it */
     int64_t unit_pos;
-    struct sv_wire request, resource_spans, scope_spans, span_events;
+    struct sv_pb request, resource_spans, scope_spans, span_events;
     bool in_events;
     struct otlp_text scope, scope_version;
     sv_track process; /* or what is in its place */
@@ -110,40 +110,40 @@ struct otlp_reader {
 /* Byte position of a place in the unit; of a JSON document that of its begin. */
 int64_t otlp_pos(const struct otlp_reader *r, const uint8_t *at);
 void otlp_damage(struct otlp_reader *r, const uint8_t *at, const char *what, const char *detail);
-void otlp_unknown(struct otlp_reader *r, const struct sv_wire_field *f);
+void otlp_unknown(struct otlp_reader *r, const struct sv_pb_field *f);
 
 /* ---- read_value.c ---- */
 
 /* The key and the value of an attribute; false: it is damaged. */
-bool otlp_key_value(struct sv_wire w, struct otlp_text *key, struct sv_wire *value);
-bool otlp_value_text(struct sv_wire value, struct otlp_text *out);
-bool otlp_value_int(struct sv_wire value, int64_t *out); /* also a text of digits */
-bool otlp_value_double(struct sv_wire value, double *out);
+bool otlp_key_value(struct sv_pb w, struct otlp_text *key, struct sv_pb *value);
+bool otlp_value_text(struct sv_pb value, struct otlp_text *out);
+bool otlp_value_int(struct sv_pb value, int64_t *out); /* also a text of digits */
+bool otlp_value_double(struct sv_pb value, double *out);
 /* Adds an attribute to the arguments of the event that is being made. */
-void otlp_put_attribute(struct otlp_reader *r, struct sv_batch *b, struct sv_wire attribute);
+void otlp_put_attribute(struct otlp_reader *r, struct sv_batch *b, struct sv_pb attribute);
 void otlp_put_text(struct sv_batch *b, sv_str key, struct otlp_text t);
 void otlp_put_hex(struct sv_batch *b, sv_str key, const uint8_t *bytes, size_t n);
 bool otlp_is(struct otlp_text t, const char *word);
 sv_str otlp_word(struct otlp_reader *r, struct otlp_text t); /* in the dictionary */
 
 /* ---- read_resource.c ---- */
-void otlp_resource(struct otlp_reader *r, struct sv_wire resource_spans);
-void otlp_scope(struct otlp_reader *r, struct sv_wire scope_spans);
+void otlp_resource(struct otlp_reader *r, struct sv_pb resource_spans);
+void otlp_scope(struct otlp_reader *r, struct sv_pb scope_spans);
 
 /* ---- read_span.c ---- */
 
 /* Reads what is needed before the arguments are made. False: it is damaged. */
-bool otlp_span_read(struct sv_wire w, struct otlp_span *s);
+bool otlp_span_read(struct sv_pb w, struct otlp_span *s);
 /* The same without attributes and status: whether it can be an event. */
-void otlp_span_outline(struct sv_wire w, struct otlp_span *s);
-void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
+void otlp_span_outline(struct sv_pb w, struct otlp_span *s);
+void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                    const struct otlp_span *s);
-void otlp_event_put(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w);
+void otlp_event_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w);
 
 /* ---- read_flow.c ---- */
 
 /* The arguments of a span for its parent, its links and those that follow from it. */
-void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
+void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                     const struct otlp_span *s, sv_track track, int64_t end_ns);
 bool otlp_flow_point(struct otlp_reader *r, struct sv_batch *b); /* false: none is left */
 void otlp_flows_fini(struct otlp_flows *f);
@@ -153,7 +153,7 @@ void otlp_flows_fini(struct otlp_flows *f);
 /* Does an attribute of this name make its span a request of an engine? */
 bool otlp_llm_marks(struct otlp_text key);
 /* The request's arguments, from the attributes of the span. */
-void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_wire w,
+void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                    const struct otlp_span *s);
 
 #endif

@@ -135,12 +135,12 @@ static inline const struct sv_otlp_field *sv_otlp_field(const struct sv_otlp_mes
 static inline uint32_t sv_otlp_wire_type(const struct sv_otlp_field *f)
 {
     static const uint8_t types[] = {
-        [OTLP_TYPE_MESSAGE] = SV_WIRE_BYTES,   [OTLP_TYPE_STRING] = SV_WIRE_BYTES,
-        [OTLP_TYPE_HEX] = SV_WIRE_BYTES,       [OTLP_TYPE_BASE64] = SV_WIRE_BYTES,
-        [OTLP_TYPE_BOOL] = SV_WIRE_VARINT,     [OTLP_TYPE_ENUM] = SV_WIRE_VARINT,
-        [OTLP_TYPE_UINT32] = SV_WIRE_VARINT,   [OTLP_TYPE_INT64] = SV_WIRE_VARINT,
-        [OTLP_TYPE_FIXED64] = SV_WIRE_FIXED64, [OTLP_TYPE_FIXED32] = SV_WIRE_FIXED32,
-        [OTLP_TYPE_DOUBLE] = SV_WIRE_FIXED64,
+        [OTLP_TYPE_MESSAGE] = SV_PB_BYTES,   [OTLP_TYPE_STRING] = SV_PB_BYTES,
+        [OTLP_TYPE_HEX] = SV_PB_BYTES,       [OTLP_TYPE_BASE64] = SV_PB_BYTES,
+        [OTLP_TYPE_BOOL] = SV_PB_VARINT,     [OTLP_TYPE_ENUM] = SV_PB_VARINT,
+        [OTLP_TYPE_UINT32] = SV_PB_VARINT,   [OTLP_TYPE_INT64] = SV_PB_VARINT,
+        [OTLP_TYPE_FIXED64] = SV_PB_FIXED64, [OTLP_TYPE_FIXED32] = SV_PB_FIXED32,
+        [OTLP_TYPE_DOUBLE] = SV_PB_FIXED64,
     };
     return types[f->type];
 }

@@ -31,9 +31,9 @@ static inline enum sv_pf_frame_state sv_pf_frame_at(const uint8_t *p, size_t hav
         return SV_PF_FRAME_SHORT;
     if (p[0] != 0x0a)
         return SV_PF_FRAME_BAD;
-    struct sv_wire w = sv_wire_at(p + 1, have - 1);
+    struct sv_pb w = sv_pb_at(p + 1, have - 1);
     uint64_t len;
-    if (!sv_wire_varint(&w, &len)) {
+    if (!sv_pb_varint(&w, &len)) {
         f->header = SV_PF_HEADER_MAX;
         return have < SV_PF_HEADER_MAX ? SV_PF_FRAME_SHORT : SV_PF_FRAME_BAD;
     }

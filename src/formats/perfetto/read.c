@@ -723,7 +723,7 @@ static int probe(const uint8_t *head, size_t n)
 }
 
 static const struct sv_dialect dialects[] = {
-    {SV_PERFETTO_GPU, NULL, "GPU work as GPU packets",
+    {SV_PERFETTO_GPU, "GPU work as GPU packets",
      "nested arguments of GPU work; grid and block come back under other names",
      &sv_perfetto_gpu_writer},
     {0},

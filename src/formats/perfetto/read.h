@@ -4,16 +4,15 @@
 
 #include "formats/perfetto/state.h"
 
-static inline struct sv_wire sv_pf_wire(struct sv_pf_blob b)
+static inline struct sv_pb sv_pf_wire(struct sv_pf_blob b)
 {
-    return b.bytes ? sv_wire_at(b.bytes, b.len)
-                   : (struct sv_wire){0}; /* a message that is not there */
+    return b.bytes ? sv_pb_at(b.bytes, b.len) : (struct sv_pb){0}; /* a message that is not there */
 }
 
-static inline struct sv_pf_blob sv_pf_bytes(const struct sv_wire_field *f)
+static inline struct sv_pf_blob sv_pf_bytes(const struct sv_pb_field *f)
 {
-    return f->type == SV_WIRE_BYTES ? (struct sv_pf_blob){f->bytes, (size_t)f->u}
-                                    : (struct sv_pf_blob){NULL, 0};
+    return f->type == SV_PB_BYTES ? (struct sv_pf_blob){f->bytes, (size_t)f->u}
+                                  : (struct sv_pf_blob){NULL, 0};
 }
 
 static inline sv_str sv_pf_intern(struct sv_pf *r, struct sv_pf_blob text)
@@ -22,11 +21,11 @@ static inline sv_str sv_pf_intern(struct sv_pf *r, struct sv_pf_blob text)
 }
 
 /* A field and its wire type as one number, so that a field of the wrong type is an unknown field. */
-#define SV_PF_V(id) ((uint32_t)(id) << 3 | SV_WIRE_VARINT)
-#define SV_PF_B(id) ((uint32_t)(id) << 3 | SV_WIRE_BYTES)
-#define SV_PF_F(id) ((uint32_t)(id) << 3 | SV_WIRE_FIXED64)
+#define SV_PF_V(id) ((uint32_t)(id) << 3 | SV_PB_VARINT)
+#define SV_PF_B(id) ((uint32_t)(id) << 3 | SV_PB_BYTES)
+#define SV_PF_F(id) ((uint32_t)(id) << 3 | SV_PB_FIXED64)
 
-static inline uint32_t sv_pf_tag(const struct sv_wire_field *f)
+static inline uint32_t sv_pf_tag(const struct sv_pb_field *f)
 {
     return f->id << 3 | f->type;
 }

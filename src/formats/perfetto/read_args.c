@@ -61,15 +61,15 @@ static bool is_too_deep(struct sv_pf *r, unsigned depth)
 /* Keys and values are two lists of equal length. */
 static void nested_dict(struct sv_pf *r, sv_str key, struct sv_pf_blob data, unsigned depth)
 {
-    struct sv_wire keys = sv_pf_wire(data), values = sv_pf_wire(data);
-    struct sv_wire_field k, v;
+    struct sv_pb keys = sv_pf_wire(data), values = sv_pf_wire(data);
+    struct sv_pb_field k, v;
     size_t open = sv_batch_open(r->b, key, SV_ARG_DICT);
     for (;;) {
         bool has_key, has_value;
-        while ((has_key = sv_wire_next(&keys, &k)) &&
+        while ((has_key = sv_pb_next(&keys, &k)) &&
                sv_pf_tag(&k) != SV_PF_B(SV_PF_NESTED_DICT_KEYS))
             ;
-        while ((has_value = sv_wire_next(&values, &v)) &&
+        while ((has_value = sv_pb_next(&values, &v)) &&
                sv_pf_tag(&v) != SV_PF_B(SV_PF_NESTED_DICT_VALUES))
             ;
         if (!has_key || !has_value) {
@@ -85,10 +85,10 @@ static void nested_dict(struct sv_pf *r, sv_str key, struct sv_pf_blob data, uns
 
 static void nested_array(struct sv_pf *r, sv_str key, struct sv_pf_blob data, unsigned depth)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, key, SV_ARG_ARRAY);
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_NESTED_ARRAY_VALUES))
             nested_value(r, 0, sv_pf_bytes(&f), depth + 1);
     sv_batch_close(r->b, open);
@@ -96,12 +96,12 @@ static void nested_array(struct sv_pf *r, sv_str key, struct sv_pf_blob data, un
 
 static void nested_value(struct sv_pf *r, sv_str key, struct sv_pf_blob data, unsigned depth)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f, value = {0};
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f, value = {0};
     uint64_t type = 0;
     if (is_too_deep(r, depth))
         return;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_NESTED_TYPE))
             type = f.u;
         else if (f.id >= SV_PF_NESTED_INT && f.id <= SV_PF_NESTED_STRING)
@@ -117,7 +117,7 @@ static void nested_value(struct sv_pf *r, sv_str key, struct sv_pf_blob data, un
     }
     switch (sv_pf_tag(&value)) {
     case SV_PF_V(SV_PF_NESTED_INT): sv_pf_arg_int(r, key, (int64_t)value.u); break;
-    case SV_PF_F(SV_PF_NESTED_DOUBLE): sv_pf_arg_double(r, key, sv_wire_double(&value)); break;
+    case SV_PF_F(SV_PF_NESTED_DOUBLE): sv_pf_arg_double(r, key, sv_pb_double(&value)); break;
     case SV_PF_V(SV_PF_NESTED_BOOL): add(r, key, SV_ARG_BOOL)->i = value.u != 0; break;
     case SV_PF_B(SV_PF_NESTED_STRING): sv_pf_arg_text(r, key, value.bytes, (size_t)value.u); break;
     default: add(r, key, SV_ARG_NULL); break;
@@ -133,9 +133,9 @@ struct annotation {
     size_t open; /* dict or array, or NO_CONTAINER */
     uint32_t open_type;
     bool has_name, has_value, has_proto;
-    struct sv_wire_field value; /* the last one */
-    struct sv_pf_blob name;     /* unless it has an iid */
-    struct sv_pf_blob type;     /* of a typed protobuf value */
+    struct sv_pb_field value; /* the last one */
+    struct sv_pf_blob name;   /* unless it has an iid */
+    struct sv_pf_blob type;   /* of a typed protobuf value */
 };
 
 static sv_str unknown_key(struct sv_pf *r, uint64_t iid)
@@ -157,7 +157,7 @@ static sv_str annotation_key(struct sv_pf *r, const struct annotation *a)
                        : sv_dict_str(r->dict, (const char *)a->name.bytes, a->name.len);
 }
 
-static void annotation_member(struct sv_pf *r, struct annotation *a, const struct sv_wire_field *f,
+static void annotation_member(struct sv_pf *r, struct annotation *a, const struct sv_pb_field *f,
                               unsigned depth)
 {
     unsigned type = f->id == SV_PF_ANN_DICT ? SV_ARG_DICT : SV_ARG_ARRAY;
@@ -194,12 +194,12 @@ static void text_at(struct sv_pf *r, sv_str key, uint64_t iid)
 static void annotation_value(struct sv_pf *r, sv_str key, const struct annotation *a,
                              unsigned depth)
 {
-    const struct sv_wire_field *v = &a->value;
+    const struct sv_pb_field *v = &a->value;
     switch (a->has_value ? sv_pf_tag(v) : 0) {
     case SV_PF_V(SV_PF_ANN_INT): sv_pf_arg_int(r, key, (int64_t)v->u); break;
     case SV_PF_V(SV_PF_ANN_UINT): sv_pf_arg_uint(r, key, v->u); break;
     case SV_PF_V(SV_PF_ANN_BOOL): add(r, key, SV_ARG_BOOL)->i = v->u != 0; break;
-    case SV_PF_F(SV_PF_ANN_DOUBLE): sv_pf_arg_double(r, key, sv_wire_double(v)); break;
+    case SV_PF_F(SV_PF_ANN_DOUBLE): sv_pf_arg_double(r, key, sv_pb_double(v)); break;
     case SV_PF_V(SV_PF_ANN_POINTER): add(r, key, SV_ARG_POINTER)->u = v->u; break;
     case SV_PF_B(SV_PF_ANN_STRING): sv_pf_arg_text(r, key, v->bytes, (size_t)v->u); break;
     case SV_PF_V(SV_PF_ANN_STRING_IID): text_at(r, key, v->u); break;
@@ -216,7 +216,7 @@ static void annotation_value(struct sv_pf *r, sv_str key, const struct annotatio
 }
 
 static inline void annotation_field(struct sv_pf *r, struct annotation *a,
-                                    const struct sv_wire_field *f, unsigned depth)
+                                    const struct sv_pb_field *f, unsigned depth)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_V(SV_PF_ANN_NAME_IID):
@@ -248,13 +248,13 @@ void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigne
                       bool is_member)
 {
     struct annotation a;
-    struct sv_wire w = sv_wire_at(bytes, len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(bytes, len);
+    struct sv_pb_field f;
     size_t start = (size_t)(r->b->arg - r->b->args);
     memset(&a, 0, offsetof(struct annotation, value));
     a.open = NO_CONTAINER;
     a.name.len = a.type.len = 0;
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         annotation_field(r, &a, &f, depth);
     if (__builtin_expect(w.bad || (!a.has_name && !is_member), 0)) {
         sv_pf_damage(r, "malformed annotation", w.bad ? "dropped" : "without a name; dropped");
@@ -290,12 +290,12 @@ void sv_pf_arg_quick(struct sv_pf *r, const struct sv_arg *from)
 /* A SourceLocation as SV_ARG_SOURCE, or as a dict with a key. */
 void sv_pf_arg_source(struct sv_pf *r, struct sv_pf_blob location, unsigned type, sv_str key)
 {
-    struct sv_wire w = sv_pf_wire(location);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(location);
+    struct sv_pb_field f;
     if (!location.bytes)
         return;
     size_t open = sv_batch_open(r->b, key, type);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SOURCE_FILE))
             sv_pf_arg_text(r, r->str.file, f.bytes, (size_t)f.u);
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SOURCE_FUNCTION))
@@ -308,10 +308,10 @@ void sv_pf_arg_source(struct sv_pf *r, struct sv_pf_blob location, unsigned type
 
 void sv_pf_arg_task(struct sv_pf *r, struct sv_pf_blob task)
 {
-    struct sv_wire w = sv_pf_wire(task);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(task);
+    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, sv_dict_cstr(r->dict, "task"), SV_ARG_DICT);
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_TASK_POSTED_FROM_IID))
             sv_pf_arg_source(r, sv_pf_blob_at(r, SV_PF_T_SOURCE, f.u), SV_ARG_DICT,
                              sv_dict_cstr(r->dict, "posted_from"));
@@ -320,10 +320,10 @@ void sv_pf_arg_task(struct sv_pf *r, struct sv_pf_blob task)
 
 void sv_pf_arg_log(struct sv_pf *r, struct sv_pf_blob message)
 {
-    struct sv_wire w = sv_pf_wire(message);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(message);
+    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, sv_dict_cstr(r->dict, "log_message"), SV_ARG_DICT);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_LOG_BODY_IID)) {
             struct sv_pf_blob body = sv_pf_blob_at(r, SV_PF_T_LOG_BODY, f.u);
             if (body.bytes)
@@ -364,16 +364,16 @@ static void frame_text(struct sv_pf *r, struct sv_pf_blob function, struct sv_pf
 
 void sv_pf_arg_inline_callstack(struct sv_pf *r, struct sv_pf_blob callstack)
 {
-    struct sv_wire w = sv_pf_wire(callstack);
-    struct sv_wire_field f, g;
+    struct sv_pb w = sv_pf_wire(callstack);
+    struct sv_pb_field f, g;
     size_t open = sv_batch_open(r->b, 0, SV_ARG_STACK);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         struct sv_pf_blob function = {0}, file = {0};
         uint64_t line = 0;
-        struct sv_wire frame = sv_wire_sub(&f);
+        struct sv_pb frame = sv_pb_sub(&f);
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_INLINE_FRAMES))
             continue;
-        while (sv_wire_next(&frame, &g)) {
+        while (sv_pb_next(&frame, &g)) {
             switch (sv_pf_tag(&g)) {
             case SV_PF_B(SV_PF_INLINE_FUNCTION): function = sv_pf_bytes(&g); break;
             case SV_PF_B(SV_PF_INLINE_FILE): file = sv_pf_bytes(&g); break;
@@ -390,9 +390,9 @@ void sv_pf_arg_inline_callstack(struct sv_pf *r, struct sv_pf_blob callstack)
 static struct sv_pf_blob mapping_name(struct sv_pf *r, uint64_t iid)
 {
     struct sv_pf_blob name = {0};
-    struct sv_wire w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_MAPPING, iid));
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_MAPPING, iid));
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_MAPPING_PATH_IIDS))
             name = sv_pf_blob_at(r, SV_PF_T_MAPPING_PATH, f.u);
     return name;
@@ -400,12 +400,12 @@ static struct sv_pf_blob mapping_name(struct sv_pf *r, uint64_t iid)
 
 static void interned_frame(struct sv_pf *r, uint64_t iid)
 {
-    struct sv_wire w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_FRAME, iid));
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_FRAME, iid));
+    struct sv_pb_field f;
     struct sv_pf_blob function = {0}, file = {0};
     uint64_t line = 0, mapping = 0, pc = 0;
-    while (sv_wire_next(&w, &f)) {
-        if (f.type != SV_WIRE_VARINT)
+    while (sv_pb_next(&w, &f)) {
+        if (f.type != SV_PB_VARINT)
             continue;
         switch (f.id) {
         case SV_PF_FRAME_FUNCTION_IID:
@@ -431,18 +431,18 @@ static void interned_frame(struct sv_pf *r, uint64_t iid)
 
 void sv_pf_arg_callstack(struct sv_pf *r, struct sv_pf_blob callstack)
 {
-    struct sv_wire w = sv_pf_wire(callstack);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(callstack);
+    struct sv_pb_field f;
     if (!callstack.bytes)
         return;
     size_t open = sv_batch_open(r->b, 0, SV_ARG_STACK);
-    while (sv_wire_next(&w, &f)) {
-        struct sv_wire packed = sv_wire_sub(&f);
+    while (sv_pb_next(&w, &f)) {
+        struct sv_pb packed = sv_pb_sub(&f);
         uint64_t iid = f.u;
         if (f.id != SV_PF_INTERNED_TEXT) /* frame_ids has the number of a text */
             continue;
         do {
-            if (f.type == SV_WIRE_BYTES && !sv_wire_varint(&packed, &iid))
+            if (f.type == SV_PB_BYTES && !sv_pb_varint(&packed, &iid))
                 break;
             interned_frame(r, iid);
         } while (packed.p < packed.end);

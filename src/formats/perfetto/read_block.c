@@ -147,23 +147,21 @@ static inline bool take_value(struct span *s, unsigned tag, struct sv_arg *a)
 {
     bool ok;
     switch (tag) {
-    case TAG(SV_PF_ANN_INT, SV_WIRE_VARINT): a->type = SV_ARG_INT; return take_varint(s, &a->u);
-    case TAG(SV_PF_ANN_UINT, SV_WIRE_VARINT):
+    case TAG(SV_PF_ANN_INT, SV_PB_VARINT): a->type = SV_ARG_INT; return take_varint(s, &a->u);
+    case TAG(SV_PF_ANN_UINT, SV_PB_VARINT):
         ok = take_varint(s, &a->u);
         a->type = a->u > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT;
         return ok;
-    case TAG(SV_PF_ANN_BOOL, SV_WIRE_VARINT):
+    case TAG(SV_PF_ANN_BOOL, SV_PB_VARINT):
         ok = take_varint(s, &a->u);
         a->type = SV_ARG_BOOL;
         a->i = a->u != 0;
         return ok;
-    case TAG(SV_PF_ANN_POINTER, SV_WIRE_VARINT):
+    case TAG(SV_PF_ANN_POINTER, SV_PB_VARINT):
         a->type = SV_ARG_POINTER;
         return take_varint(s, &a->u);
-    case TAG(SV_PF_ANN_DOUBLE, SV_WIRE_FIXED64):
-        a->type = SV_ARG_DOUBLE;
-        return take_fixed(s, &a->u);
-    case TAG(SV_PF_ANN_STRING, SV_WIRE_BYTES): return take_text(s, a);
+    case TAG(SV_PF_ANN_DOUBLE, SV_PB_FIXED64): a->type = SV_ARG_DOUBLE; return take_fixed(s, &a->u);
+    case TAG(SV_PF_ANN_STRING, SV_PB_BYTES): return take_text(s, a);
     default: return false;
     }
 }
@@ -174,15 +172,15 @@ static bool decode_annotation(struct sv_pf_block *k, struct span s)
     struct sv_arg a = {0};
     while (s.p < s.end) {
         unsigned tag = *s.p++;
-        if (tag == TAG(SV_PF_ANN_NAME_IID, SV_WIRE_VARINT)) {
+        if (tag == TAG(SV_PF_ANN_NAME_IID, SV_PB_VARINT)) {
             if (a.key || !take_number(&s, &a.key))
                 return false;
             continue;
         }
         if (a.type != 0)
             return false;
-        if (tag == (TAG2(SV_PF_ANN_STRING_IID, SV_WIRE_VARINT) & 0xff)) {
-            if (s.p == s.end || *s.p++ != TAG2(SV_PF_ANN_STRING_IID, SV_WIRE_VARINT) >> 8 ||
+        if (tag == (TAG2(SV_PF_ANN_STRING_IID, SV_PB_VARINT) & 0xff)) {
+            if (s.p == s.end || *s.p++ != TAG2(SV_PF_ANN_STRING_IID, SV_PB_VARINT) >> 8 ||
                 !take_varint(&s, &a.u))
                 return false;
             a.type = SV_PF_QUICK_TEXT_IID;
@@ -202,14 +200,14 @@ static bool decode_second(struct sv_pf_block *k, struct span *s, unsigned low)
     if (s->p == s->end)
         return false;
     switch (low | (unsigned)*s->p++ << 8) {
-    case TAG2(SV_PF_EVENT_FLOW_IDS, SV_WIRE_FIXED64): return add_special(k, s, SV_ARG_FLOW, true);
-    case TAG2(SV_PF_EVENT_END_FLOW_IDS, SV_WIRE_FIXED64):
+    case TAG2(SV_PF_EVENT_FLOW_IDS, SV_PB_FIXED64): return add_special(k, s, SV_ARG_FLOW, true);
+    case TAG2(SV_PF_EVENT_END_FLOW_IDS, SV_PB_FIXED64):
         return add_special(k, s, SV_ARG_FLOW_END, true);
-    case TAG2(SV_PF_EVENT_CORRELATION_ID, SV_WIRE_VARINT):
+    case TAG2(SV_PF_EVENT_CORRELATION_ID, SV_PB_VARINT):
         return add_special(k, s, SV_ARG_CORRELATION, false);
-    case TAG2(SV_PF_EVENT_COUNTER_VALUE, SV_WIRE_VARINT):
+    case TAG2(SV_PF_EVENT_COUNTER_VALUE, SV_PB_VARINT):
         return add_special(k, s, SV_PF_QUICK_COUNTER, false);
-    case TAG2(SV_PF_EVENT_DOUBLE_COUNTER_VALUE, SV_WIRE_FIXED64):
+    case TAG2(SV_PF_EVENT_DOUBLE_COUNTER_VALUE, SV_PB_FIXED64):
         return add_special(k, s, SV_PF_QUICK_DOUBLE_COUNTER, true);
     default: return false;
     }
@@ -222,29 +220,29 @@ static inline bool decode_event(struct sv_pf_block *k, struct span s, struct sv_
     while (s.p < s.end) {
         unsigned tag = *s.p++;
         switch (tag) {
-        case TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT):
+        case TAG(SV_PF_EVENT_TYPE, SV_PB_VARINT):
             if (!take_varint(&s, &type) || type > UINT8_MAX)
                 return false;
             q->type = (uint8_t)type;
             break;
-        case TAG(SV_PF_EVENT_NAME_IID, SV_WIRE_VARINT):
+        case TAG(SV_PF_EVENT_NAME_IID, SV_PB_VARINT):
             if (!take_number(&s, &q->name_iid))
                 return false;
             break;
-        case TAG(SV_PF_EVENT_CATEGORY_IIDS, SV_WIRE_VARINT):
+        case TAG(SV_PF_EVENT_CATEGORY_IIDS, SV_PB_VARINT):
             if (q->has & SV_PF_QUICK_CATEGORY || !take_number(&s, &q->category_iid))
                 return false;
             q->has |= SV_PF_QUICK_CATEGORY;
             break;
-        case TAG(SV_PF_EVENT_TRACK_UUID, SV_WIRE_VARINT): {
-            struct sv_wire w = sv_wire_at(s.p, (size_t)(s.end - s.p)); /* often ten bytes */
-            if (!sv_wire_varint(&w, &q->track_uuid))
+        case TAG(SV_PF_EVENT_TRACK_UUID, SV_PB_VARINT): {
+            struct sv_pb w = sv_pb_at(s.p, (size_t)(s.end - s.p)); /* often ten bytes */
+            if (!sv_pb_varint(&w, &q->track_uuid))
                 return false;
             s.p = w.p;
             q->has |= SV_PF_QUICK_TRACK;
             break;
         }
-        case TAG(SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_WIRE_BYTES):
+        case TAG(SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_PB_BYTES):
             if (!take_span(&s, &note) || !decode_annotation(k, note))
                 return false;
             break;
@@ -264,31 +262,31 @@ static inline bool decode_packet(struct sv_pf_block *k, struct span s, struct sv
     uint64_t u;
     while (s.p < s.end) {
         switch (*s.p++) {
-        case TAG(SV_PF_PACKET_TIMESTAMP, SV_WIRE_VARINT):
+        case TAG(SV_PF_PACKET_TIMESTAMP, SV_PB_VARINT):
             if (!take_varint(&s, &q->timestamp))
                 return false;
             has_time = true;
             break;
-        case TAG(SV_PF_PACKET_SEQUENCE_ID, SV_WIRE_VARINT):
+        case TAG(SV_PF_PACKET_SEQUENCE_ID, SV_PB_VARINT):
             if (!take_number(&s, &q->seq_id))
                 return false;
             q->has |= SV_PF_QUICK_SEQUENCE;
             break;
-        case TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES):
+        case TAG(SV_PF_PACKET_TRACK_EVENT, SV_PB_BYTES):
             if (event.p || !take_span(&s, &event))
                 return false;
             break;
-        case TAG(SV_PF_PACKET_SEQUENCE_FLAGS, SV_WIRE_VARINT):
+        case TAG(SV_PF_PACKET_SEQUENCE_FLAGS, SV_PB_VARINT):
             if (!take_varint(&s, &u) || u & SV_PF_SEQ_CLEARED || u > UINT8_MAX)
                 return false;
             q->flags |= (uint8_t)u;
             break;
-        case TAG(SV_PF_PACKET_TRUSTED_UID, SV_WIRE_VARINT):
+        case TAG(SV_PF_PACKET_TRUSTED_UID, SV_PB_VARINT):
             if (!take_varint(&s, &u))
                 return false;
             break;
-        case TAG2(SV_PF_PACKET_TRUSTED_PID, SV_WIRE_VARINT) & 0xff:
-            if (s.p == s.end || *s.p++ != TAG2(SV_PF_PACKET_TRUSTED_PID, SV_WIRE_VARINT) >> 8 ||
+        case TAG2(SV_PF_PACKET_TRUSTED_PID, SV_PB_VARINT) & 0xff:
+            if (s.p == s.end || *s.p++ != TAG2(SV_PF_PACKET_TRUSTED_PID, SV_PB_VARINT) >> 8 ||
                 !take_varint(&s, &u))
                 return false;
             break;

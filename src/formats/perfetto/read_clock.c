@@ -562,11 +562,11 @@ struct readings {
     int64_t origin_ns;
 };
 
-static struct reading read_clock(struct sv_wire w)
+static struct reading read_clock(struct sv_pb w)
 {
     struct reading x = {.multiplier = 1};
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_CLOCK_ID): x.id = (uint32_t)f.u; break;
         case SV_PF_V(SV_PF_CLOCK_TIMESTAMP): x.timestamp = f.u; break;
@@ -579,11 +579,11 @@ static struct reading read_clock(struct sv_wire w)
 }
 
 /* What the snapshot says beside its clocks; the rest of its fields is needed to read those. */
-static void read_snapshot_facts(struct sv_wire w, struct readings *s)
+static void read_snapshot_facts(struct sv_pb w, struct readings *s)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     *s = (struct readings){.uncertainty_ns = -1};
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_SNAPSHOT_PRIMARY): s->primary = (uint32_t)f.u; break;
         case SV_PF_V(SV_PF_STAVE_CLOCK):
@@ -610,13 +610,13 @@ static bool reading_ns(const struct readings *s, struct reading *x)
 
 static void read_snapshot(struct sv_pf *r, struct sv_pf_blob data, struct readings *s)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     read_snapshot_facts(w, s);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_SNAPSHOT_CLOCKS))
             continue;
-        struct reading x = read_clock(sv_wire_sub(&f));
+        struct reading x = read_clock(sv_pb_sub(&f));
         bool is_twice = false;
         for (uint32_t i = 0; i < s->n; i++)
             is_twice = is_twice || s->at[i].id == x.id;
@@ -699,19 +699,19 @@ struct round {
     uint64_t host[64], client[64]; /* by built-in clock; 0: not read */
 };
 
-static void read_round(struct sv_wire w, struct round *x)
+static void read_round(struct sv_pb w, struct round *x)
 {
-    struct sv_wire_field f, g;
+    struct sv_pb_field f, g;
     *x = (struct round){0};
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (f.id != SV_PF_SYNCED_CLIENT && f.id != SV_PF_SYNCED_HOST)
             continue;
         uint64_t *at = f.id == SV_PF_SYNCED_HOST ? x->host : x->client;
-        struct sv_wire snapshot = sv_wire_sub(&f);
-        while (sv_wire_next(&snapshot, &g)) {
+        struct sv_pb snapshot = sv_pb_sub(&f);
+        while (sv_pb_next(&snapshot, &g)) {
             if (sv_pf_tag(&g) != SV_PF_B(SV_PF_SNAPSHOT_CLOCKS))
                 continue;
-            struct reading c = read_clock(sv_wire_sub(&g));
+            struct reading c = read_clock(sv_pb_sub(&g));
             if (c.id < 64 && c.timestamp < (uint64_t)1 << 62)
                 at[c.id] = c.timestamp;
         }
@@ -738,17 +738,17 @@ static void add_offsets(const struct round *a, const struct round *b, int64_t *s
 
 void sv_pf_remote_clock_sync(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     struct round rounds[2];
     int64_t sum[64] = {0};
     uint32_t n[64] = {0}, n_rounds = 0;
     if (r->seq->machine == r->machines[0])
         return;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_REMOTE_SYNCED))
             continue;
-        read_round(sv_wire_sub(&f), &rounds[n_rounds % 2]);
+        read_round(sv_pb_sub(&f), &rounds[n_rounds % 2]);
         if (n_rounds++ > 0)
             add_offsets(&rounds[n_rounds % 2], &rounds[(n_rounds + 1) % 2], sum, n);
     }

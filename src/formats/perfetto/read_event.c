@@ -78,10 +78,10 @@ static void join_category_iid(struct sv_pf *r, struct joined *j, uint64_t iid)
 static sv_str joined_categories(struct sv_pf *r, struct sv_pf_blob event)
 {
     struct joined j = {.n = 0};
-    struct sv_wire w = sv_pf_wire(event);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
-        struct sv_wire packed = sv_wire_sub(&f);
+    struct sv_pb w = sv_pf_wire(event);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
+        struct sv_pb packed = sv_pb_sub(&f);
         uint64_t iid;
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_EVENT_CATEGORIES):
@@ -89,7 +89,7 @@ static sv_str joined_categories(struct sv_pf *r, struct sv_pf_blob event)
             break;
         case SV_PF_V(SV_PF_EVENT_CATEGORY_IIDS): join_category_iid(r, &j, f.u); break;
         case SV_PF_B(SV_PF_EVENT_CATEGORY_IIDS):
-            while (packed.p < packed.end && sv_wire_varint(&packed, &iid))
+            while (packed.p < packed.end && sv_pb_varint(&packed, &iid))
                 join_category_iid(r, &j, iid);
             break;
         default: break;
@@ -315,38 +315,38 @@ struct extras {
     bool is_dropped;
 };
 
-static void add_numbers(const struct sv_wire_field *f, uint64_t *items, size_t *n)
+static void add_numbers(const struct sv_pb_field *f, uint64_t *items, size_t *n)
 {
-    struct sv_wire w = sv_wire_sub(f);
+    struct sv_pb w = sv_pb_sub(f);
     uint64_t u = f->u;
     do {
-        if (f->type == SV_WIRE_BYTES && !sv_wire_varint(&w, &u))
+        if (f->type == SV_PB_BYTES && !sv_pb_varint(&w, &u))
             return;
         if (*n < EXTRAS_MAX)
             items[(*n)++] = u;
     } while (w.p < w.end);
 }
 
-static void add_doubles(const struct sv_wire_field *f, struct extras *x)
+static void add_doubles(const struct sv_pb_field *f, struct extras *x)
 {
-    if (f->type == SV_WIRE_FIXED64 && x->n_doubles < EXTRAS_MAX)
-        x->doubles[x->n_doubles++] = sv_wire_double(f);
-    for (uint64_t at = 0; f->type == SV_WIRE_BYTES && at + 8 <= f->u && x->n_doubles < EXTRAS_MAX;
+    if (f->type == SV_PB_FIXED64 && x->n_doubles < EXTRAS_MAX)
+        x->doubles[x->n_doubles++] = sv_pb_double(f);
+    for (uint64_t at = 0; f->type == SV_PB_BYTES && at + 8 <= f->u && x->n_doubles < EXTRAS_MAX;
          at += 8)
         memcpy(&x->doubles[x->n_doubles++], f->bytes + at, 8);
 }
 
 /* flow_ids_old and friends: varints, one by one or packed; the new generation: packed. */
-static void add_flows(struct sv_pf *r, const struct sv_wire_field *f, unsigned type, bool is_fixed)
+static void add_flows(struct sv_pf *r, const struct sv_pb_field *f, unsigned type, bool is_fixed)
 {
-    struct sv_wire w = sv_wire_sub(f);
+    struct sv_pb w = sv_pb_sub(f);
     uint64_t u = f->u;
     do {
-        if (f->type == SV_WIRE_BYTES) {
+        if (f->type == SV_PB_BYTES) {
             if (is_fixed && w.end - w.p >= 8) {
                 memcpy(&u, w.p, 8);
                 w.p += 8;
-            } else if (is_fixed || !sv_wire_varint(&w, &u)) {
+            } else if (is_fixed || !sv_pb_varint(&w, &u)) {
                 return;
             }
         }
@@ -355,7 +355,7 @@ static void add_flows(struct sv_pf *r, const struct sv_wire_field *f, unsigned t
 }
 
 /* The time fields of old traces: microseconds, as increments of the thread descriptor's or absolute. */
-static bool read_old_times(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv_wire_field *f)
+static bool read_old_times(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv_pb_field *f)
 {
     struct sv_pf_seq *seq = r->seq;
     int64_t v = (int64_t)f->u, ns = 0;
@@ -399,14 +399,14 @@ static bool read_old_times(struct sv_pf *r, struct sv_pf_event_in *e, const stru
 }
 
 /* Work that the GPU does for this event, or that it waits for: the stages carry the same flows. */
-static void read_gpu_correlation(struct sv_pf *r, struct sv_wire w)
+static void read_gpu_correlation(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
-        struct sv_wire packed = sv_wire_sub(&f);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
+        struct sv_pb packed = sv_pb_sub(&f);
         uint64_t id = f.u;
         do {
-            if (f.type == SV_WIRE_BYTES && !sv_wire_varint(&packed, &id))
+            if (f.type == SV_PB_BYTES && !sv_pb_varint(&packed, &id))
                 break;
             bool is_wait = f.id == SV_PF_GPU_WAIT_IDS;
             sv_pf_arg_special(r, is_wait ? SV_ARG_FLOW : SV_ARG_FLOW_BEGIN,
@@ -423,7 +423,7 @@ static void count_field(struct sv_pf *r, uint32_t id)
 }
 
 /* Fields that become arguments; true when it was one of them. */
-static bool read_rare_arg(struct sv_pf *r, const struct sv_wire_field *f)
+static bool read_rare_arg(struct sv_pf *r, const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_B(SV_PF_EVENT_TASK_EXECUTION): sv_pf_arg_task(r, sv_pf_bytes(f)); return true;
@@ -449,9 +449,9 @@ static bool read_rare_arg(struct sv_pf *r, const struct sv_wire_field *f)
         sv_pf_arg_callstack(r, sv_pf_blob_at(r, SV_PF_T_CALLSTACK, f->u));
         return true;
     case SV_PF_F(SV_PF_EVENT_CALLSTACK_WEIGHT):
-        sv_pf_arg_double(r, sv_dict_cstr(r->dict, "callstack_weight"), sv_wire_double(f));
+        sv_pf_arg_double(r, sv_dict_cstr(r->dict, "callstack_weight"), sv_pb_double(f));
         return true;
-    case SV_PF_B(SV_PF_EVENT_GPU_CORRELATION): read_gpu_correlation(r, sv_wire_sub(f)); return true;
+    case SV_PF_B(SV_PF_EVENT_GPU_CORRELATION): read_gpu_correlation(r, sv_pb_sub(f)); return true;
     case SV_PF_V(SV_PF_EVENT_GPU_API):
         sv_pf_arg_int(r, sv_dict_cstr(r->dict, "gpu_api"), (int64_t)f->u);
         return true;
@@ -460,7 +460,7 @@ static bool read_rare_arg(struct sv_pf *r, const struct sv_wire_field *f)
 }
 
 /* What the first walk has read already. */
-static bool is_usual(const struct sv_wire_field *f)
+static bool is_usual(const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_V(SV_PF_EVENT_TYPE):
@@ -480,7 +480,7 @@ static bool is_usual(const struct sv_wire_field *f)
     }
 }
 
-static void read_rare(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv_wire_field *f,
+static void read_rare(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv_pb_field *f,
                       struct extras *x)
 {
     switch (f->id) {
@@ -490,12 +490,12 @@ static void read_rare(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv
     case SV_PF_EVENT_THREAD_TIME_ABSOLUTE_US:
     case SV_PF_EVENT_INSTRUCTIONS_DELTA:
     case SV_PF_EVENT_INSTRUCTIONS_ABSOLUTE:
-        if (f->type == SV_WIRE_VARINT && !read_old_times(r, e, f))
+        if (f->type == SV_PB_VARINT && !read_old_times(r, e, f))
             x->is_dropped = true;
         break;
     case SV_PF_EVENT_LEGACY_EVENT:
         e->legacy = sv_pf_bytes(f);
-        e->has_legacy = f->type == SV_WIRE_BYTES;
+        e->has_legacy = f->type == SV_PB_BYTES;
         break;
     case SV_PF_EVENT_EXTRA_COUNTER_VALUES:
         add_numbers(f, (uint64_t *)x->values, &x->n_values);
@@ -513,7 +513,7 @@ static void read_rare(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv
         break;
     case SV_PF_EVENT_FLOW_IDS:
     case SV_PF_EVENT_END_FLOW_IDS:
-        if (f->type == SV_WIRE_BYTES)
+        if (f->type == SV_PB_BYTES)
             add_flows(r, f, f->id == SV_PF_EVENT_FLOW_IDS ? SV_ARG_FLOW : SV_ARG_FLOW_END, true);
         break;
     default:
@@ -568,11 +568,11 @@ static void rare_event(struct sv_pf *r, struct sv_pf_event_in *e, struct sv_pf_b
 {
     struct extras x;
     struct extra_value extra[2 * EXTRAS_MAX];
-    struct sv_wire w = sv_pf_wire(event);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(event);
+    struct sv_pb_field f;
     x.n_values = x.n_doubles = x.n_uuids = x.n_double_uuids = 0;
     x.is_dropped = false;
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         read_rare(r, e, &f, &x);
     if (e->has_legacy && !e->name_iid && (e->name_iid = sv_pf_legacy_name_iid(e->legacy)) != 0)
         e->name = sv_pf_str_quick(r, SV_PF_T_NAME, e->name_iid);
@@ -602,7 +602,7 @@ static void rare_event(struct sv_pf *r, struct sv_pf_event_in *e, struct sv_pf_b
 /* ---- the usual fields ---- */
 
 static inline void read_usual(struct sv_pf *r, struct sv_pf_event_in *e,
-                              const struct sv_wire_field *f)
+                              const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_V(SV_PF_EVENT_TYPE): e->type = (uint32_t)f->u; break;
@@ -623,7 +623,7 @@ static inline void read_usual(struct sv_pf *r, struct sv_pf_event_in *e,
         e->has_counter = true;
         break;
     case SV_PF_F(SV_PF_EVENT_DOUBLE_COUNTER_VALUE):
-        e->counter_d = sv_wire_double(f);
+        e->counter_d = sv_pb_double(f);
         e->has_double_counter = true;
         break;
     case SV_PF_F(SV_PF_EVENT_FLOW_IDS):
@@ -780,8 +780,8 @@ void sv_pf_quick_event(struct sv_pf *r, const struct sv_pf_quick *q)
 void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k)
 {
     struct sv_pf_event_in e;
-    struct sv_wire w = sv_pf_wire(k->payload);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(k->payload);
+    struct sv_pb_field f;
     struct sv_pf_seq *seq = r->seq;
     memset(&e, 0, offsetof(struct sv_pf_event_in, name_text));
     if (__builtin_expect(seq->damage != r->damage, 0))
@@ -792,7 +792,7 @@ void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k)
     sv_pf_ready(r);
     if (k->quick)
         take_quick(r, &e, k->quick);
-    while (sv_wire_next(&w, &f)) /* then there is no payload */
+    while (sv_pb_next(&w, &f)) /* then there is no payload */
         read_usual(r, &e, &f);
     if (__builtin_expect(w.bad, 0)) {
         sv_pf_damage(r, "malformed track event", "dropped");

@@ -71,11 +71,11 @@ struct stage {
     int64_t pid;
 };
 
-static struct stage read_stage(struct sv_wire w)
+static struct stage read_stage(struct sv_pb w)
 {
     struct stage s = {.pid = -1};
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_STAGE_EVENT_ID):
             s.event_id = f.u;
@@ -110,11 +110,11 @@ static struct stage read_stage(struct sv_wire w)
     return s;
 }
 
-static struct old_spec read_old_spec(struct sv_pf *r, struct sv_wire w)
+static struct old_spec read_old_spec(struct sv_pf *r, struct sv_pb w)
 {
     struct old_spec s = {0};
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPEC_NAME))
             s.name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPEC_DESCRIPTION))
@@ -127,11 +127,11 @@ static struct old_spec read_old_spec(struct sv_pf *r, struct sv_wire w)
 static void read_old_specs(struct sv_pf *r, struct stage *s)
 {
     struct sv_pf_gpu *g = gpu_of(r);
-    struct sv_wire w = sv_pf_wire(s->specs);
-    struct sv_wire_field f, c;
+    struct sv_pb w = sv_pf_wire(s->specs);
+    struct sv_pb_field f, c;
     size_t queue = 0;
-    while (sv_wire_next(&w, &f)) {
-        struct sv_wire sub = sv_wire_sub(&f);
+    while (sv_pb_next(&w, &f)) {
+        struct sv_pb sub = sv_pb_sub(&f);
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPECS_HW_QUEUE) && queue < OLD_SPECS_MAX) {
             g->queues = sv_grow(g->queues, &g->cap_queues, queue + 1, sizeof *g->queues);
             g->queues[queue++] = read_old_spec(r, sub);
@@ -140,7 +140,7 @@ static void read_old_specs(struct sv_pf *r, struct stage *s)
             g->stages = sv_grow(g->stages, &g->cap_stages, g->n_stages + 1, sizeof *g->stages);
             g->stages[g->n_stages++] = read_old_spec(r, sub);
         } else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPECS_CONTEXT)) {
-            while (sv_wire_next(&sub, &c))
+            while (sv_pb_next(&sub, &c))
                 if (sv_pf_tag(&c) == SV_PF_V(SV_PF_GPU_CONTEXT_PID))
                     s->pid = (int32_t)c.u;
         }
@@ -156,9 +156,9 @@ struct spec {
 static struct spec interned_spec(struct sv_pf *r, uint64_t iid)
 {
     struct spec s = {0};
-    struct sv_wire w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_GPU_SPEC, iid));
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_GPU_SPEC, iid));
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_GPU_SPEC_NAME): s.name = sv_pf_bytes(&f); break;
         case SV_PF_B(SV_PF_GPU_SPEC_DESCRIPTION): s.desc = sv_pf_bytes(&f); break;
@@ -213,11 +213,11 @@ static sv_str stage_name(struct sv_pf *r, const struct stage *s, const struct sp
 
 /* ---- arguments of stages ---- */
 
-static void kernel_arg(struct sv_pf *r, struct sv_wire w)
+static void kernel_arg(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_wire_field f, v = {0};
+    struct sv_pb_field f, v = {0};
     sv_str name = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_KARG_NAME_IID))
             name = sv_pf_str(r, SV_PF_T_COMPUTE_ARG_NAME, f.u);
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_KARG_NAME))
@@ -228,7 +228,7 @@ static void kernel_arg(struct sv_pf *r, struct sv_wire w)
     switch (name ? sv_pf_tag(&v) : 0) {
     case SV_PF_V(SV_PF_KARG_INT): sv_pf_arg_int(r, name, (int64_t)v.u); break;
     case SV_PF_V(SV_PF_KARG_UINT): sv_pf_arg_uint(r, name, v.u); break;
-    case SV_PF_F(SV_PF_KARG_DOUBLE): sv_pf_arg_double(r, name, sv_wire_double(&v)); break;
+    case SV_PF_F(SV_PF_KARG_DOUBLE): sv_pf_arg_double(r, name, sv_pb_double(&v)); break;
     case SV_PF_B(SV_PF_KARG_STRING): sv_pf_arg_text(r, name, v.bytes, (size_t)v.u); break;
     case SV_PF_V(SV_PF_KARG_STRING_IID): {
         struct sv_pf_blob text = sv_pf_blob_at(r, SV_PF_T_ARG_STRING, v.u);
@@ -242,9 +242,9 @@ static void kernel_arg(struct sv_pf *r, struct sv_wire w)
 
 static void kernel_args(struct sv_pf *r, uint64_t iid)
 {
-    struct sv_wire w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_KERNEL, iid));
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_KERNEL, iid));
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_KERNEL_NAME):
             sv_pf_arg_text(r, key(r, "kernel_name"), f.bytes, (size_t)f.u);
@@ -255,47 +255,47 @@ static void kernel_args(struct sv_pf *r, uint64_t iid)
         case SV_PF_B(SV_PF_KERNEL_ARCH):
             sv_pf_arg_text(r, key(r, "arch"), f.bytes, (size_t)f.u);
             break;
-        case SV_PF_B(SV_PF_KERNEL_ARGS): kernel_arg(r, sv_wire_sub(&f)); break;
+        case SV_PF_B(SV_PF_KERNEL_ARGS): kernel_arg(r, sv_pb_sub(&f)); break;
         default: break;
         }
     }
 }
 
-static void dimensions(struct sv_pf *r, const char *name, struct sv_wire w)
+static void dimensions(struct sv_pf *r, const char *name, struct sv_pb w)
 {
     static const char *const axes[] = {"x", "y", "z"};
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, key(r, name), SV_ARG_DICT);
-    while (sv_wire_next(&w, &f))
-        if (f.type == SV_WIRE_VARINT && f.id >= 1 && f.id <= 3)
+    while (sv_pb_next(&w, &f))
+        if (f.type == SV_PB_VARINT && f.id >= 1 && f.id <= 3)
             sv_pf_arg_uint(r, key(r, axes[f.id - 1]), f.u);
     sv_batch_close(r->b, open);
 }
 
 static void launch(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, key(r, "launch"), SV_ARG_DICT);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_LAUNCH_GRID))
-            dimensions(r, "grid_size", sv_wire_sub(&f));
+            dimensions(r, "grid_size", sv_pb_sub(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_LAUNCH_WORKGROUP))
-            dimensions(r, "workgroup_size", sv_wire_sub(&f));
+            dimensions(r, "workgroup_size", sv_pb_sub(&f));
     }
     sv_batch_close(r->b, open);
     w = sv_pf_wire(data);
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_LAUNCH_ARGS))
-            kernel_arg(r, sv_wire_sub(&f));
+            kernel_arg(r, sv_pb_sub(&f));
 }
 
-static void extra_data(struct sv_pf *r, struct sv_wire w)
+static void extra_data(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     sv_str name = 0;
     struct sv_pf_blob text = {(const uint8_t *)"", 0};
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(1))
             name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(2))
@@ -305,12 +305,12 @@ static void extra_data(struct sv_pf *r, struct sv_wire w)
         sv_pf_arg_text(r, name, text.bytes, text.len);
 }
 
-static void wait_flows(struct sv_pf *r, const struct sv_wire_field *f)
+static void wait_flows(struct sv_pf *r, const struct sv_pb_field *f)
 {
-    struct sv_wire packed = sv_wire_sub(f);
+    struct sv_pb packed = sv_pb_sub(f);
     uint64_t id = f->u;
     do {
-        if (f->type == SV_WIRE_BYTES && !sv_wire_varint(&packed, &id))
+        if (f->type == SV_PB_BYTES && !sv_pb_varint(&packed, &id))
             return;
         sv_pf_arg_special(r, SV_ARG_FLOW, sv_pf_gpu_flow(r, id, true));
     } while (packed.p < packed.end);
@@ -330,16 +330,16 @@ static void stage_args(struct sv_pf *r, struct sv_pf_blob data)
         {SV_PF_STAGE_SUBPASS_MASK, "render_subpass_index_mask"},
         {SV_PF_STAGE_RENDER_PASS_INSTANCE, "render_pass_instance_id"},
     };
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
             if (sv_pf_tag(&f) == SV_PF_V(numbers[i].field))
                 sv_pf_arg_uint(r, key(r, numbers[i].key), f.u);
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_STAGE_LAUNCH))
             launch(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_STAGE_EXTRA_DATA))
-            extra_data(r, sv_wire_sub(&f));
+            extra_data(r, sv_pb_sub(&f));
         else if (f.id == SV_PF_STAGE_WAIT_IDS)
             wait_flows(r, &f);
     }
@@ -350,10 +350,10 @@ static int64_t context_pid(struct sv_pf *r, uint64_t iid)
     uint32_t value;
     if (!sv_pf_find(r->seq->state, SV_PF_T_GPU_CONTEXT, iid, &value))
         return -1; /* many producers give none */
-    struct sv_wire w = sv_pf_wire(r->seq->state->blobs[value]);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(r->seq->state->blobs[value]);
+    struct sv_pb_field f;
     int64_t pid = -1;
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_CONTEXT_PID))
             pid = (int32_t)f.u;
     return pid;
@@ -424,11 +424,11 @@ struct counter_spec {
     char over[64], under[64];
 };
 
-static struct counter_spec read_counter_spec(struct sv_pf *r, struct sv_wire w)
+static struct counter_spec read_counter_spec(struct sv_pf *r, struct sv_pb w)
 {
     struct counter_spec s = {0};
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_GPU_CSPEC_ID):
             s.id = f.u;
@@ -484,12 +484,12 @@ static void define_counter(struct sv_pf *r, uint32_t seq, uint64_t gpu,
 static void read_counter_descriptor(struct sv_pf *r, uint32_t seq, uint64_t gpu,
                                     struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_GPU_DESCRIPTOR_SPECS))
             continue;
-        struct counter_spec s = read_counter_spec(r, sv_wire_sub(&f));
+        struct counter_spec s = read_counter_spec(r, sv_pb_sub(&f));
         define_counter(r, seq, gpu, &s);
     }
 }
@@ -498,10 +498,10 @@ static void read_counter_descriptor(struct sv_pf *r, uint32_t seq, uint64_t gpu,
 static void use_interned_descriptor(struct sv_pf *r, uint64_t iid, uint64_t *gpu)
 {
     struct sv_pf_blob message = sv_pf_blob_at(r, SV_PF_T_GPU_COUNTERS, iid), descriptor = {0};
-    struct sv_wire w = sv_pf_wire(message);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(message);
+    struct sv_pb_field f;
     bool is_new;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(2))
             descriptor = sv_pf_bytes(&f);
         else if (sv_pf_tag(&f) == SV_PF_V(3))
@@ -515,9 +515,9 @@ static void use_interned_descriptor(struct sv_pf *r, uint64_t iid, uint64_t *gpu
     read_counter_descriptor(r, r->seq->id, *gpu, descriptor);
 }
 
-static void counter_value(struct sv_pf *r, struct gpu_counter *c, const struct sv_wire_field *v)
+static void counter_value(struct sv_pf *r, struct gpu_counter *c, const struct sv_pb_field *v)
 {
-    bool is_double = v->type == SV_WIRE_FIXED64;
+    bool is_double = v->type == SV_PB_FIXED64;
     int64_t now = r->ts_ns;
     bool is_shifted = !c->is_forward && !r->copy_texts && (!c->has_last || now >= c->last_ns);
     if (is_shifted) {
@@ -531,16 +531,16 @@ static void counter_value(struct sv_pf *r, struct gpu_counter *c, const struct s
         }
     }
     sv_pf_emit_counter(r, c->track, is_double, is_double ? 0 : (int64_t)v->u,
-                       is_double ? sv_wire_double(v) : 0);
+                       is_double ? sv_pb_double(v) : 0);
     r->ts_ns = now;
 }
 
-static void read_counter(struct sv_pf *r, uint32_t seq, uint64_t gpu, struct sv_wire w)
+static void read_counter(struct sv_pf *r, uint32_t seq, uint64_t gpu, struct sv_pb w)
 {
     struct sv_pf_gpu *g = gpu_of(r);
-    struct sv_wire_field f, v = {0};
+    struct sv_pb_field f, v = {0};
     uint64_t id = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_VALUE_ID))
             id = f.u;
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_VALUE_INT) ||
@@ -557,15 +557,15 @@ static void read_counter(struct sv_pf *r, uint32_t seq, uint64_t gpu, struct sv_
 
 void sv_pf_gpu_counters(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     uint64_t gpu = 0;
     uint32_t seq = 0;
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_COUNTER_GPU_ID))
             gpu = f.u;
     w = sv_pf_wire(data);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_GPU_COUNTER_DESCRIPTOR)) {
             read_counter_descriptor(r, 0, gpu, sv_pf_bytes(&f));
         } else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_COUNTER_DESCRIPTOR_IID)) {
@@ -574,19 +574,19 @@ void sv_pf_gpu_counters(struct sv_pf *r, struct sv_pf_blob data)
         }
     }
     w = sv_pf_wire(data);
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_GPU_COUNTER_VALUES))
-            read_counter(r, seq, gpu, sv_wire_sub(&f));
+            read_counter(r, seq, gpu, sv_pb_sub(&f));
 }
 
 /* ---- the others ---- */
 
 void sv_pf_gpu_frequency(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     uint64_t gpu = 0, khz = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_FREQUENCY_ID))
             gpu = f.u;
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_FREQUENCY_KHZ))
@@ -598,10 +598,10 @@ void sv_pf_gpu_frequency(struct sv_pf *r, struct sv_pf_blob data)
 
 void sv_pf_gpu_memory(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     uint64_t gpu = 0, pid = 0, size = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_GPU_MEM_ID): gpu = f.u; break;
         case SV_PF_V(SV_PF_GPU_MEM_PID): pid = f.u; break;
@@ -618,11 +618,11 @@ void sv_pf_gpu_log(struct sv_pf *r, struct sv_pf_blob data)
 {
     static const char *const severities[] = {"UNSPECIFIED", "VERBOSE", "DEBUG",
                                              "INFO",        "WARNING", "ERROR"};
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     uint64_t severity = 0;
     sv_pf_ready(r);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_GPU_LOG_SEVERITY): severity = f.u; break;
         case SV_PF_B(SV_PF_GPU_LOG_TAG):
@@ -640,17 +640,17 @@ void sv_pf_gpu_log(struct sv_pf *r, struct sv_pf_blob data)
 
 /* ---- devices ---- */
 
-static void device_info(struct sv_pf *r, unsigned n, struct sv_wire w)
+static void device_info(struct sv_pf *r, unsigned n, struct sv_pb w)
 {
     static const char *const names[] = {
         [SV_PF_GPU_NAME] = "name",   [SV_PF_GPU_VENDOR] = "vendor",
         [SV_PF_GPU_MODEL] = "model", [SV_PF_GPU_ARCHITECTURE] = "architecture",
         [SV_PF_GPU_UUID] = "uuid",   [SV_PF_GPU_EXTRA] = NULL,
         [SV_PF_GPU_PCI] = "pci_bdf"};
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         char name[32], text[40];
-        if (f.type != SV_WIRE_BYTES || f.id > SV_PF_GPU_PCI || !names[f.id])
+        if (f.type != SV_PB_BYTES || f.id > SV_PF_GPU_PCI || !names[f.id])
             continue;
         snprintf(name, sizeof name, "gpu.%u.%s", n, names[f.id]);
         const char *value = (const char *)f.bytes;
@@ -674,12 +674,12 @@ static void device_info(struct sv_pf *r, unsigned n, struct sv_wire w)
 
 void sv_pf_gpu_info(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     unsigned n = 0;
-    while (sv_wire_next(&w, &f) && n < 1024)
+    while (sv_pb_next(&w, &f) && n < 1024)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_GPU_INFO_GPUS))
-            device_info(r, n++, sv_wire_sub(&f));
+            device_info(r, n++, sv_pb_sub(&f));
 }
 
 /* ---- the end ---- */

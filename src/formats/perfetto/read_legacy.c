@@ -30,7 +30,7 @@ static void set_id(struct legacy *l, enum id_kind kind, uint64_t id)
     l->id = id;
 }
 
-static void read_field(struct legacy *l, const struct sv_wire_field *f)
+static void read_field(struct legacy *l, const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_V(SV_PF_LEGACY_PHASE): l->phase = (uint32_t)f->u; break;
@@ -64,10 +64,10 @@ static void read_field(struct legacy *l, const struct sv_wire_field *f)
 
 uint64_t sv_pf_legacy_name_iid(struct sv_pf_blob legacy)
 {
-    struct sv_wire w = sv_pf_wire(legacy);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(legacy);
+    struct sv_pb_field f;
     uint64_t iid = 0;
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_LEGACY_NAME_IID))
             iid = f.u;
     return iid;
@@ -369,9 +369,9 @@ static void emit_phase(struct sv_pf *r, const struct sv_pf_event_in *e, const st
 void sv_pf_legacy_event(struct sv_pf *r, struct sv_pf_event_in *e)
 {
     struct legacy l = {0};
-    struct sv_wire w = sv_pf_wire(e->legacy);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    struct sv_pb w = sv_pf_wire(e->legacy);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
         read_field(&l, &f);
     if (w.bad) {
         sv_pf_damage(r, "malformed legacy event", "dropped");

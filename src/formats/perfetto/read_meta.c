@@ -38,9 +38,9 @@ static sv_str command_line(struct sv_pf *r, struct sv_pf_blob process)
 {
     char text[4096];
     size_t n = 0;
-    struct sv_wire w = sv_pf_wire(process);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(process);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_TREE_CMDLINE))
             continue;
         if (n > 0 && n < sizeof text)
@@ -52,11 +52,11 @@ static sv_str command_line(struct sv_pf *r, struct sv_pf_blob process)
     return sv_dict_str(r->dict, text, n);
 }
 
-static struct process read_process(struct sv_wire w)
+static struct process read_process(struct sv_pb w)
 {
     struct process p = {0};
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_TREE_PID): p.pid = (int32_t)f.u; break;
         case SV_PF_V(SV_PF_TREE_PPID): p.ppid = (int32_t)f.u; break;
@@ -101,12 +101,12 @@ static void tree_process(struct sv_pf *r, struct sv_pf_blob data)
         sv_pf_name(r, sv_pf_thread(r, p.pid, p.pid), SV_PF_NAME_TREE_THREAD, cmdline);
 }
 
-static void tree_thread(struct sv_pf *r, struct sv_wire w)
+static void tree_thread(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_wire_field f;
+    struct sv_pb_field f;
     int64_t tid = 0, tgid = 0;
     struct sv_pf_blob name = {0};
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_TREE_TID): tid = (int32_t)f.u; break;
         case SV_PF_V(SV_PF_TREE_TGID): tgid = (int32_t)f.u; break;
@@ -122,13 +122,13 @@ static void tree_thread(struct sv_pf *r, struct sv_wire w)
 
 void sv_pf_process_tree(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_TREE_PROCESSES))
             tree_process(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_TREE_THREADS))
-            tree_thread(r, sv_wire_sub(&f));
+            tree_thread(r, sv_pb_sub(&f));
     }
     if (w.bad)
         sv_pf_damage(r, "malformed process tree", "its last part is damaged");
@@ -165,7 +165,7 @@ static const struct stat_counter stat_counters[] = {
     {24, 1024, "mem.dmabuf_rss", "bytes"},
 };
 
-static void stats_counter(struct sv_pf *r, sv_track process, const struct sv_wire_field *f)
+static void stats_counter(struct sv_pf *r, sv_track process, const struct sv_pb_field *f)
 {
     for (size_t i = 0; i < sizeof stat_counters / sizeof *stat_counters; i++) {
         const struct stat_counter *c = &stat_counters[i];
@@ -179,20 +179,20 @@ static void stats_counter(struct sv_pf *r, sv_track process, const struct sv_wir
 
 static void stats_process(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f, g;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f, g;
     int64_t pid = 0;
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STATS_PID))
             pid = (int32_t)f.u;
     sv_track process = sv_pf_process(r, pid)->track;
     w = sv_pf_wire(data);
-    while (sv_wire_next(&w, &f)) {
-        if (f.type == SV_WIRE_VARINT) {
+    while (sv_pb_next(&w, &f)) {
+        if (f.type == SV_PB_VARINT) {
             stats_counter(r, process, &f);
         } else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_STATS_THREADS)) {
-            struct sv_wire thread = sv_wire_sub(&f);
-            while (sv_wire_next(&thread, &g))
+            struct sv_pb thread = sv_pb_sub(&f);
+            while (sv_pb_next(&thread, &g))
                 if (sv_pf_tag(&g) == SV_PF_V(SV_PF_TREE_TID))
                     sv_pf_thread(r, pid, (int32_t)g.u);
         }
@@ -201,9 +201,9 @@ static void stats_process(struct sv_pf *r, struct sv_pf_blob data)
 
 void sv_pf_process_stats(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_STATS_PROCESSES))
             stats_process(r, sv_pf_bytes(&f));
 }
@@ -232,15 +232,15 @@ struct meta_field {
 static void set_meta_fields(struct sv_pf *r, struct sv_pf_blob data,
                             const struct meta_field *fields, size_t n)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         for (size_t i = 0; i < n; i++) {
             if (fields[i].field != f.id)
                 continue;
-            if (f.type == SV_WIRE_BYTES)
+            if (f.type == SV_PB_BYTES)
                 set_meta(r, fields[i].key, sv_pf_bytes(&f), false);
-            else if (f.type == SV_WIRE_VARINT)
+            else if (f.type == SV_PB_VARINT)
                 set_meta_number(r, fields[i].key, (int64_t)f.u);
         }
     }
@@ -248,10 +248,10 @@ static void set_meta_fields(struct sv_pf *r, struct sv_pf_blob data,
 
 void sv_pf_trace_uuid(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     uint64_t msb = 0, lsb = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_UUID_MSB))
             msb = f.u;
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_UUID_LSB))
@@ -284,12 +284,12 @@ void sv_pf_system_info(struct sv_pf *r, struct sv_pf_blob data)
         {SV_PF_UTSNAME_RELEASE, "system_release"},
         {SV_PF_UTSNAME_MACHINE, "system_machine"},
     };
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     if (r->seq->machine != r->machines[0]) /* there is one place only */
         return;
     set_meta_fields(r, data, fields, sizeof fields / sizeof *fields);
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SYSTEM_UTSNAME))
             set_meta_fields(r, sv_pf_bytes(&f), uts, sizeof uts / sizeof *uts);
 }
@@ -303,12 +303,12 @@ static bool make_key(char *key, size_t cap, const char *prefix, struct sv_pf_blo
                     (const char *)name.bytes) > 0;
 }
 
-static void chrome_meta(struct sv_pf *r, struct sv_wire w)
+static void chrome_meta(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_wire_field f, value = {0};
+    struct sv_pb_field f, value = {0};
     struct sv_pf_blob name = {0};
     char key[256];
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_META_NAME))
             name = sv_pf_bytes(&f);
         else
@@ -329,11 +329,11 @@ static void chrome_meta(struct sv_pf *r, struct sv_wire w)
 
 void sv_pf_chrome_events(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
-        case SV_PF_B(SV_PF_BUNDLE_METADATA): chrome_meta(r, sv_wire_sub(&f)); break;
+        case SV_PF_B(SV_PF_BUNDLE_METADATA): chrome_meta(r, sv_pb_sub(&f)); break;
         case SV_PF_B(SV_PF_BUNDLE_TRACE_EVENTS):
             sv_report_add(r->report, SV_SKIPPED, "chrome_events: old trace event", 1, r->pos, NULL);
             break;
@@ -374,13 +374,13 @@ void sv_pf_range_of_interest(struct sv_pf *r, struct sv_pf_blob data)
     set_meta_fields(r, data, fields, sizeof fields / sizeof *fields);
 }
 
-static void attribute(struct sv_pf *r, struct sv_wire w)
+static void attribute(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_wire_field f, value = {0};
+    struct sv_pb_field f, value = {0};
     struct sv_pf_blob name = {0};
     uint64_t form = 0;
     char key[256];
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_ATTRIBUTE_KEY))
             name = sv_pf_bytes(&f);
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE))
@@ -398,11 +398,11 @@ static void attribute(struct sv_pf *r, struct sv_wire w)
 
 void sv_pf_trace_attributes(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_ATTRIBUTES_LIST))
-            attribute(r, sv_wire_sub(&f));
+            attribute(r, sv_pb_sub(&f));
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE_ORIGIN))
             r->clocks.origin_ns = (int64_t)f.u;
     }
@@ -438,11 +438,10 @@ struct sv_pf_losses {
     int64_t pos;
 };
 
-static void add_losses(struct sv_wire w, const struct loss_field *fields, uint64_t *counts,
-                       size_t n)
+static void add_losses(struct sv_pb w, const struct loss_field *fields, uint64_t *counts, size_t n)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
         for (size_t i = 0; i < n; i++)
             if (sv_pf_tag(&f) == SV_PF_V(fields[i].field))
                 counts[i] += f.u;
@@ -450,15 +449,15 @@ static void add_losses(struct sv_wire w, const struct loss_field *fields, uint64
 
 void sv_pf_trace_stats(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     if (!r->losses)
         r->losses = sv_alloc(sizeof *r->losses);
     *r->losses = (struct sv_pf_losses){.pos = r->pos};
     add_losses(w, service_losses, r->losses->service, N_SERVICE);
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_TRACE_STATS_BUFFERS))
-            add_losses(sv_wire_sub(&f), buffer_losses, r->losses->buffer, N_BUFFER);
+            add_losses(sv_pb_sub(&f), buffer_losses, r->losses->buffer, N_BUFFER);
 }
 
 static void report_losses(struct sv_pf *r, const struct loss_field *fields, const uint64_t *counts,
@@ -492,11 +491,11 @@ void sv_pf_meta_finish(struct sv_pf *r)
 
 void sv_pf_trigger(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     sv_str name = 0;
     sv_pf_ready(r);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_TRIGGER_NAME):
             name = sv_dict_str(r->dict, (const char *)f.bytes, (size_t)f.u);
@@ -515,14 +514,14 @@ void sv_pf_trigger(struct sv_pf *r, struct sv_pf_blob data)
 
 void sv_pf_chrome_trigger(struct sv_pf *r, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     sv_str name = sv_dict_cstr(r->dict, "chrome_trigger");
     sv_pf_ready(r);
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_TRIGGER_NAME))
             name = sv_pf_intern(r, sv_pf_bytes(&f));
-        else if (f.id == SV_PF_CHROME_TRIGGER_HASH && f.type == SV_WIRE_FIXED32)
+        else if (f.id == SV_PF_CHROME_TRIGGER_HASH && f.type == SV_PB_FIXED32)
             sv_pf_arg_uint(r, sv_dict_cstr(r->dict, "name_hash"), f.u);
         else if (sv_pf_tag(&f) == SV_PF_F(SV_PF_CHROME_TRIGGER_FLOW))
             sv_pf_arg_special(r, SV_ARG_FLOW_END, sv_pf_salted(r, f.u));

@@ -18,7 +18,7 @@ static bool is_beside_payload(uint32_t id)
     return id == SV_PF_PACKET_INTERNED_DATA || id == SV_PF_PACKET_DEFAULTS;
 }
 
-static inline void set_field(struct sv_pf_packet *k, const struct sv_wire_field *f)
+static inline void set_field(struct sv_pf_packet *k, const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_V(SV_PF_PACKET_TIMESTAMP):
@@ -50,7 +50,7 @@ static inline void set_field(struct sv_pf_packet *k, const struct sv_wire_field 
     case SV_PF_V(SV_PF_PACKET_PREVIOUS_DROPPED): k->dropped = (uint32_t)f->u; break;
     case SV_PF_V(SV_PF_PACKET_MACHINE_ID): k->machine_id = (uint32_t)f->u; break;
     default:
-        if (f->type == SV_WIRE_BYTES && !is_beside_payload(f->id)) {
+        if (f->type == SV_PB_BYTES && !is_beside_payload(f->id)) {
             k->payload_id = f->id;
             k->payload = sv_pf_bytes(f);
         }
@@ -59,11 +59,11 @@ static inline void set_field(struct sv_pf_packet *k, const struct sv_wire_field 
 
 bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k)
 {
-    struct sv_wire w = sv_wire_at(bytes, len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(bytes, len);
+    struct sv_pb_field f;
     memset(k, 0, offsetof(struct sv_pf_packet, timestamp));
     k->whole = (struct sv_pf_blob){bytes, len};
-    while (sv_wire_next(&w, &f))
+    while (sv_pb_next(&w, &f))
         set_field(k, &f);
     return !w.bad;
 }
@@ -73,7 +73,7 @@ static int field_of_packet(uint32_t id, uint32_t type)
 {
     switch (id) {
     case SV_PF_PACKET_TIMESTAMP:
-    case SV_PF_PACKET_SEQUENCE_ID: return type == SV_WIRE_VARINT ? 2 : 0;
+    case SV_PF_PACKET_SEQUENCE_ID: return type == SV_PB_VARINT ? 2 : 0;
     case SV_PF_PACKET_TRUSTED_UID:
     case SV_PF_PACKET_SEQUENCE_FLAGS:
     case SV_PF_PACKET_STATE_CLEARED:
@@ -81,17 +81,17 @@ static int field_of_packet(uint32_t id, uint32_t type)
     case SV_PF_PACKET_CLOCK_ID:
     case SV_PF_PACKET_TRUSTED_PID:
     case SV_PF_PACKET_FIRST_ON_SEQUENCE:
-    case SV_PF_PACKET_MACHINE_ID: return type == SV_WIRE_VARINT;
-    default: return type == SV_WIRE_BYTES && (id <= 200 || id == 900 || (id >= 1000 && id < 2000));
+    case SV_PF_PACKET_MACHINE_ID: return type == SV_PB_VARINT;
+    default: return type == SV_PB_BYTES && (id <= 200 || id == 900 || (id >= 1000 && id < 2000));
     }
 }
 
 int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have)
 {
-    struct sv_wire w = sv_wire_at(bytes, have < len ? have : len);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_at(bytes, have < len ? have : len);
+    struct sv_pb_field f;
     int best = 0;
-    for (int n = 0; n < 64 && sv_wire_next(&w, &f); n++) {
+    for (int n = 0; n < 64 && sv_pb_next(&w, &f); n++) {
         int field = field_of_packet(f.id, f.type);
         if (field == 0)
             return 0;
@@ -104,7 +104,7 @@ int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have)
         return 0;
     /* The last field reaches past what is here: its head must be right. */
     uint64_t tag;
-    if (!sv_wire_varint(&w, &tag))
+    if (!sv_pb_varint(&w, &tag))
         return w.end - w.p < 5 ? (best ? best : 1) : 0;
     int field = tag <= UINT32_MAX ? field_of_packet((uint32_t)(tag >> 3), (uint32_t)(tag & 7)) : 0;
     return field > best ? field : field ? best : 0;
@@ -228,26 +228,26 @@ static void add_uuid(struct sv_pf_uuids *u, uint64_t uuid)
     u->items[u->n++] = uuid;
 }
 
-static void add_uuids(struct sv_pf_uuids *u, const struct sv_wire_field *f)
+static void add_uuids(struct sv_pf_uuids *u, const struct sv_pb_field *f)
 {
-    if (f->type == SV_WIRE_VARINT) {
+    if (f->type == SV_PB_VARINT) {
         add_uuid(u, f->u);
         return;
     }
-    struct sv_wire w = sv_wire_sub(f);
+    struct sv_pb w = sv_pb_sub(f);
     uint64_t uuid;
-    while (w.p < w.end && sv_wire_varint(&w, &uuid))
+    while (w.p < w.end && sv_pb_varint(&w, &uuid))
         add_uuid(u, uuid);
 }
 
-static void read_event_defaults(struct sv_pf_seq *seq, struct sv_wire w)
+static void read_event_defaults(struct sv_pf_seq *seq, struct sv_pb w)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (f.id) {
         case SV_PF_EVENT_TRACK_UUID:
             seq->default_track = f.u;
-            seq->has_default_track = f.type == SV_WIRE_VARINT;
+            seq->has_default_track = f.type == SV_PB_VARINT;
             break;
         case SV_PF_EVENT_EXTRA_COUNTER_UUIDS: add_uuids(&seq->extra, &f); break;
         case SV_PF_EVENT_EXTRA_DOUBLE_COUNTER_UUIDS: add_uuids(&seq->extra_double, &f); break;
@@ -259,17 +259,17 @@ static void read_event_defaults(struct sv_pf_seq *seq, struct sv_wire w)
 /* New defaults replace the old ones as a whole. */
 static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_blob data)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     seq->has_default_track = seq->has_whole_flows = false;
     seq->default_clock_id = 0;
     seq->default_clock = NULL;
     seq->extra.n = seq->extra_double.n = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_DEFAULTS_CLOCK_ID))
             seq->default_clock_id = (uint32_t)f.u;
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_DEFAULTS_TRACK_EVENT))
-            read_event_defaults(seq, sv_wire_sub(&f));
+            read_event_defaults(seq, sv_pb_sub(&f));
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE))
             seq->has_whole_flows = f.u == 1;
     }
@@ -282,9 +282,9 @@ static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_b
 /* A message in several pieces is the sum of them. */
 static void read_all_interned(struct sv_pf *r, const struct sv_pf_packet *k)
 {
-    struct sv_wire w = sv_pf_wire(k->whole);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    struct sv_pb w = sv_pf_wire(k->whole);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_PACKET_INTERNED_DATA))
             sv_pf_interned_data(r, sv_pf_bytes(&f));
 }

@@ -144,9 +144,9 @@ static sv_str join(struct sv_pf *r, struct sv_pf_blob message, uint32_t field, c
 {
     char text[4096];
     size_t n = 0;
-    struct sv_wire w = sv_pf_wire(message);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(message);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         if (sv_pf_tag(&f) != SV_PF_B(field))
             continue;
         if (n > 0 && n < sizeof text)
@@ -198,9 +198,9 @@ static void set_chrome_process(struct sv_pf *r, struct process *p, uint64_t type
 
 static void read_process(struct sv_pf *r, struct sv_pf_blob data, struct process *p)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_PROCESS_PID):
             p->pid = (int32_t)f.u;
@@ -231,9 +231,9 @@ static void read_process(struct sv_pf *r, struct sv_pf_blob data, struct process
 
 static void read_thread(struct sv_pf *r, struct sv_pf_blob data, struct thread *t)
 {
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_THREAD_PID):
             t->pid = (int32_t)f.u;
@@ -263,13 +263,12 @@ static void read_thread(struct sv_pf *r, struct sv_pf_blob data, struct thread *
     }
 }
 
-static void read_chrome_parts(struct sv_pf *r, const struct sv_wire_field *part,
-                              struct descriptor *d)
+static void read_chrome_parts(struct sv_pf *r, const struct sv_pb_field *part, struct descriptor *d)
 {
-    struct sv_wire w = sv_wire_sub(part);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pb_sub(part);
+    struct sv_pb_field f;
     bool is_process = part->id == SV_PF_TRACK_CHROME_PROCESS;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         if (is_process && sv_pf_tag(&f) == SV_PF_V(SV_PF_CHROME_PROCESS_TYPE))
             set_chrome_process(r, &d->process, f.u);
         else if (is_process && sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_PROCESS_PACKAGE))
@@ -286,10 +285,10 @@ static sv_str number_text(struct sv_pf *r, uint64_t u)
     return sv_dict_str(r->dict, text, (size_t)n);
 }
 
-static void read_own(struct sv_pf *r, struct descriptor *d, struct sv_wire w)
+static void read_own(struct sv_pf *r, struct descriptor *d, struct sv_pb w)
 {
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f)) {
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_STAVE_TRACK_KIND): d->own_kind = f.u; break;
         case SV_PF_V(SV_PF_STAVE_TRACK_SPACE): d->own_space = f.u; break;
@@ -309,7 +308,7 @@ static void read_own(struct sv_pf *r, struct descriptor *d, struct sv_wire w)
 }
 
 static bool read_descriptor_field(struct sv_pf *r, struct descriptor *d,
-                                  const struct sv_wire_field *f)
+                                  const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_V(SV_PF_TRACK_UUID):
@@ -341,7 +340,7 @@ static bool read_descriptor_field(struct sv_pf *r, struct descriptor *d,
 }
 
 static void read_descriptor_layout(struct sv_pf *r, struct descriptor *d,
-                                   const struct sv_wire_field *f)
+                                   const struct sv_pb_field *f)
 {
     switch (sv_pf_tag(f)) {
     case SV_PF_B(SV_PF_TRACK_CHROME_PROCESS):
@@ -354,7 +353,7 @@ static void read_descriptor_layout(struct sv_pf *r, struct descriptor *d,
     case SV_PF_V(SV_PF_TRACK_SIBLING_MERGE): d->merge = f->u; break;
     case SV_PF_B(SV_PF_TRACK_MERGE_KEY): d->merge_key = sv_pf_intern(r, sv_pf_bytes(f)); break;
     case SV_PF_V(SV_PF_TRACK_MERGE_KEY_INT): d->merge_key = number_text(r, f->u); break;
-    case SV_PF_B(SV_PF_STAVE): read_own(r, d, sv_wire_sub(f)); break;
+    case SV_PF_B(SV_PF_STAVE): read_own(r, d, sv_pb_sub(f)); break;
     default: break;
     }
 }
@@ -452,12 +451,12 @@ static void apply_counter(struct sv_pf *r, struct sv_pf_track *t, struct sv_pf_b
 {
     static const char *const units[] = {NULL, "ns", "count", "bytes"};
     struct sv_track_info info = r->dict->tracks[t->track];
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
     uint64_t type = 0, unit = 0;
     sv_str unit_name = 0;
     info.cat = 0;
-    while (sv_wire_next(&w, &f)) {
+    while (sv_pb_next(&w, &f)) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_COUNTER_TYPE): type = f.u; break;
         case SV_PF_V(SV_PF_COUNTER_UNIT): unit = f.u; break;
@@ -602,9 +601,9 @@ static void apply(struct sv_pf *r, struct descriptor *d)
 void sv_pf_track_descriptor(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct descriptor d = {0};
-    struct sv_wire w = sv_pf_wire(data);
-    struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    struct sv_pb w = sv_pf_wire(data);
+    struct sv_pb_field f;
+    while (sv_pb_next(&w, &f))
         if (!read_descriptor_field(r, &d, &f))
             read_descriptor_layout(r, &d, &f);
     if (w.bad)

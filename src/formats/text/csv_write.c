@@ -170,9 +170,9 @@ static const struct sv_writer writer = {
 
 /* What an inference server would have written itself (batching_write.c). */
 static const struct sv_dialect dialects[] = {
-    {"batching", NULL, "summary of a server's batches",
+    {"batching", "summary of a server's batches",
      "all but a server's requests and batches, warm-up", &sv_batching_summary_writer},
-    {"batching-newer", NULL, "the same with the newer columns",
+    {"batching-newer", "the same with the newer columns",
      "all but a server's requests and batches, warm-up", &sv_batching_summary_writer},
     {0},
 };

@@ -1,0 +1,19 @@
+/* The kind of track that a public row is, for sessions and for files. */
+#ifndef SV_SDK_EMIT_TRACK_ROWS_H
+#define SV_SDK_EMIT_TRACK_ROWS_H
+
+#include "core/stream/dict.h"
+
+#include <stave/stave.h>
+
+static inline unsigned sv_track_kind_of_row(enum stave_row row)
+{
+    switch (row) {
+    case STAVE_ROW_GPU: return SV_TRACK_GPU;
+    case STAVE_ROW_STREAM: return SV_TRACK_STREAM;
+    case STAVE_ROW_PLAIN: break;
+    }
+    return SV_TRACK_CUSTOM;
+}
+
+#endif
