@@ -23,8 +23,11 @@ table == "written" { print "writes", $2; if ($5 == "yes") print "reads", $2; n =
 table == "dialects" { sub(/ \(formerly /, " ", $3); sub(/\)$/, "", $3); print "dialect", $2, $3 }
 table == "read" { print "reads", $2 }
 ' tables >facts
-counts=$(cut -d' ' -f1 facts | sort | uniq -c | awk '{ printf "%s %s, ", $2, $1 }')
-check "the tables are read: $counts" test "$counts" = "dialect 11, reads 25, suffix 11, writes 5, "
+# Each row gave a line, each format of the list is among them, and what is written has a suffix.
+check every_row_is_read test "$(grep -c '^| `' tables)" = "$(grep -v '^suffix' facts | awk '!/^reads/ || !w[$2]; /^writes/ { w[$2] = 1 }' | wc -l)"
+in_list() { sed -n 's/^SV_FORMAT(\(.*\))$/\1/p' "$SRC/src/formats/list.h" | tr _ - | sort; }
+check every_format_is_read diff <(in_list) <(sed -nE 's/^(reads|writes) //p' facts | tr _ - | sort -u)
+check every_writer_has_a_suffix diff <(sed -n 's/^writes //p' facts | sort) <(sed -nE 's/^suffix ([^ ]+) .*/\1/p' facts | sort -u)
 
 # What the tables say is what --from, --to and --dialect offer, and name in their errors.
 run_any bad_from 2 "$STAVE" convert "$lines" --from nothing -o x.txt
