@@ -62,6 +62,7 @@ extern const struct sv_word_list sv_format_lists[];
      SV_OPT_OUTPUT,                                                                        \
      offsetof(type, out.path),                                                             \
      "where to write; the suffix chooses the format ({suffixes}), '-' is standard output", \
+     NULL,                                                                                 \
      NULL},                                                                                \
         {0,                                                                                \
          "to",                                                                             \
@@ -69,17 +70,19 @@ extern const struct sv_word_list sv_format_lists[];
          SV_OPT_TEXT,                                                                      \
          offsetof(type, out.to),                                                           \
          "output format regardless of the suffix: {writers}",                              \
-         "{writers}"},                                                                     \
+         "{writers}",                                                                      \
+         "Output"},                                                                        \
         {0,                                                                                \
          "compress",                                                                       \
          "HOW",                                                                            \
          SV_OPT_TEXT,                                                                      \
          offsetof(type, out.compress),                                                     \
          "none, gzip or zstd: inside a Perfetto file, around any other",                   \
-         "none gzip zstd"},                                                                \
+         "none gzip zstd",                                                                 \
+         "Output"},                                                                        \
     {                                                                                      \
         0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),                    \
-            "a variant of the format: {dialects}", "{dialects}"                            \
+            "a variant of the format: {dialects}", "{dialects}", "Output"                  \
     }
 
 /* `--mode` of commands that record: who may read their files (core/files/recording_mode.h). */
@@ -87,23 +90,24 @@ extern const struct sv_word_list sv_format_lists[];
     {                                                                                              \
         0, "mode", "MODE", SV_OPT_TEXT, offsetof(type, member),                                    \
             "who may read what is recorded: 0600 (default), 0640 or 0644; others can never write", \
-            "0600 0640 0644"                                                                       \
+            "0600 0640 0644", "Output"                                                             \
     }
 /* Checks it (NULL: not given) and makes it hold for this process and what it starts. */
 int sv_recording_option(const char *mode, struct sv_err *err);
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                              \
-    {0,                                                                     \
-     name,                                                                  \
-     "FORMAT",                                                              \
-     SV_OPT_TEXT,                                                           \
-     offsetof(type, field),                                                 \
-     "input format: {readers} (default: recognised by content)",            \
-     "{readers}"},                                                          \
-    {                                                                       \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),             \
-            "if an input is damaged, exit with 1 and write no output", NULL \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                                       \
+    {0,                                                                              \
+     name,                                                                           \
+     "FORMAT",                                                                       \
+     SV_OPT_TEXT,                                                                    \
+     offsetof(type, field),                                                          \
+     "input format: {readers} (default: recognised by content)",                     \
+     "{readers}",                                                                    \
+     "Input"},                                                                       \
+    {                                                                                \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),                      \
+            "if an input is damaged, exit with 1 and write no output", NULL, "Input" \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 

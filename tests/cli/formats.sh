@@ -69,6 +69,6 @@ run_any rows_by_kind_formerly 0 "$STAVE" convert -q "$lines" --gpu-tracks seed -
 check same_rows cmp k.txt s.txt
 
 # No text of any verb shows the name of a list instead of the list.
-for verb in $("$STAVE" verbs); do "$STAVE" "$verb" --help; "$STAVE" man "$verb"; done >all_help
+for verb in $("$STAVE" verbs); do "$STAVE" "$verb" --help all; "$STAVE" man "$verb"; done >all_help
 for shell in bash zsh fish; do "$STAVE" completion $shell; done >>all_help
 check lists_are_filled_in sh -c '! grep -E "\{(readers|writers|suffixes|dialects)\}" all_help'
