@@ -55,7 +55,7 @@ static void give_files(const struct sv_record_owner *owner, const struct sv_reco
 {
     char path[1400];
     sv_record_owner_give(owner, place->trace);
-    for (uint32_t i = r->first_part; r->first_part && i <= r->n_parts; i++) {
+    for (uint32_t i = r->output.first_part; r->output.first_part && i <= r->output.last_part; i++) {
         sv_parts_name(place->trace, i, path, sizeof path);
         sv_record_owner_give(owner, path);
     }
@@ -80,13 +80,13 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     struct sv_record_place place = {0};
     struct sv_recorder r = {.options = o,
                             .command = operands,
-                            .word = -1,
-                            .copies = {-1, -1},
-                            .umask = sv_recording_umask()};
+                            .detach_fd = -1,
+                            .copier.fds = {-1, -1},
+                            .child.umask = sv_recording_umask()};
     struct sv_record_owner owner = sv_record_owner_find(o);
     if (o->detach) {
         bool is_parent;
-        int code = sv_record_detach(&r.word, &is_parent, err);
+        int code = sv_record_detach(&r.detach_fd, &is_parent, err);
         if (is_parent || code < 0)
             return code;
     }
@@ -94,7 +94,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     if (code < 0)
         return code;
     if (o->detach)
-        code = sv_record_leave_terminal(o->out.path, r.word, err);
+        code = sv_record_leave_terminal(o->out.path, r.detach_fd, err);
     if (code >= 0 && o->use.copy_output)
         code = sv_copy_open(&r, &place, err);
     if (code >= 0)
@@ -102,7 +102,9 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     sv_record_unclaim(&r);
     int copied = sv_copy_close(&r, err);
     snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
-    int packed = code < 0 ? code : sv_record_package(o, &place, r.first_part, r.n_parts, err);
+    int packed = code < 0
+                     ? code
+                     : sv_record_package(o, &place, r.output.first_part, r.output.last_part, err);
     give_files(&owner, o, &r, &place);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
