@@ -478,7 +478,7 @@ static void add_list(struct sv_buf *out, enum sv_format_list which, bool is_help
     sv_format_names(out, which, NULL, is_help ? ", " : " ", is_help ? " or " : " ");
 }
 
-static void list_readers(struct sv_buf *out, bool is_help)
+void sv_list_readers(struct sv_buf *out, bool is_help)
 {
     add_list(out, SV_LIST_READERS, is_help);
 }
@@ -502,7 +502,7 @@ static void list_dialects(struct sv_buf *out, bool is_help)
 }
 
 const struct sv_word_list sv_format_lists[] = {
-    {"readers", list_readers},
+    {"readers", sv_list_readers},
     {"writers", list_writers},
     {"suffixes", list_suffixes},
     {"dialects", list_dialects},

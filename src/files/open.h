@@ -54,6 +54,7 @@ struct sv_output_choice {
 
 /* What {readers}, {writers}, {suffixes} and {dialects} mean in the texts of a command: for its `lists`. */
 extern const struct sv_word_list sv_format_lists[];
+void sv_list_readers(struct sv_buf *out, bool is_help); /* {readers}, for lists of other words */
 
 #define SV_OUTPUT_OPTIONS(type)                                                            \
     {'o',                                                                                  \

@@ -12,19 +12,21 @@ fi
 sed -n "/^$begin\$/,/^$end\$/p" "$docs" | sed '1d;$d' >in_docs
 check docs_have_every_format diff in_docs tables
 
-# The tables as lines: "reads NAME", "writes NAME", "suffix NAME SUFFIX", "dialect NAME DIALECT [FORMER]".
+# The tables as lines: "exports FORM", "chooses FORM SUFFIX", "reads NAME", "writes NAME", "suffix NAME SUFFIX", "dialect NAME DIALECT [FORMER]".
 awk -F' *\\| *' '
 /^\| name \| what it is/ { table = "written"; next }
 /^\| format/ { table = "dialects"; next }
 /^\| name \| what it reads/ { table = "read"; next }
+/^\| `stave export/ { table = "exported"; next }
 !/^\| `/ { next }
 { gsub(/`/, "") }
 table == "written" { print "writes", $2; if ($5 == "yes") print "reads", $2; n = split($4, s, " "); for (i = 1; i <= n; i++) print "suffix", $2, s[i] }
 table == "dialects" { sub(/ \(formerly /, " ", $3); sub(/\)$/, "", $3); print "dialect", $2, $3 }
 table == "read" { print "reads", $2 }
+table == "exported" { print "exports", $2; n = split($4, s, " "); for (i = 1; i <= n; i++) print "chooses", $2, s[i] }
 ' tables >facts
 # Each row gave a line, each format of the list is among them, and what is written has a suffix.
-check every_row_is_read test "$(grep -c '^| `' tables)" = "$(grep -v '^suffix' facts | awk '!/^reads/ || !w[$2]; /^writes/ { w[$2] = 1 }' | wc -l)"
+check every_row_is_read test "$(grep -c '^| `[^ ]*` ' tables)" = "$(grep -vE '^(suffix|chooses)' facts | awk '!/^reads/ || !w[$2]; /^writes/ { w[$2] = 1 }' | wc -l)"
 in_list() { sed -n 's/^SV_FORMAT(\(.*\))$/\1/p' "$SRC/src/formats/list.h" | tr _ - | sort; }
 check every_format_is_read diff <(in_list) <(sed -nE 's/^(reads|writes) //p' facts | tr _ - | sort -u)
 check every_writer_has_a_suffix diff <(sed -n 's/^writes //p' facts | sort) <(sed -nE 's/^suffix ([^ ]+) .*/\1/p' facts | sort -u)
@@ -52,6 +54,23 @@ while read -r what who rest; do
     check "$rest.gz is $who" unpacked "a$rest.gz" b ;;
   esac
 done <facts
+
+# The same of the forms of export: in the list, in help, completion and error, and chosen by their suffixes.
+forms_in_list() { sed -n 's/^SV_EXPORT_FORM(\(.*\))$/\1/p' "$SRC/src/cmd/export_forms.h" | tr _ -; }
+check every_form_is_read diff <(forms_in_list) <(sed -n 's/^exports //p' facts)
+run_any bad_form 2 "$STAVE" export "$lines" --to nothing -o x
+"$STAVE" export --help | tr -s ' \n' '  ' >help
+"$STAVE" completion bash | sed -n '/^    export)/,/esac ;;/p' >offers
+form_is_known() { grep -e '--to)' offers | listed "$1" && listed "$1" <help && listed "$1" <bad_form.err; }
+if "$STAVE" query "$lines" 'SELECT 1' >/dev/null 2>&1; then
+  while read -r what form suffix; do
+    case $what in
+    exports) check "form $form" form_is_known "$form" ;;
+    chooses) run_any "$suffix chooses $form" 0 "$STAVE" export -q "$lines" -o "form$suffix"
+      run_any "$form as $suffix" 0 "$STAVE" export -q "$lines" --to "$form" --force -o "form$suffix" ;;
+    esac
+  done <facts
+fi
 
 # Each dialect is accepted, also as a format and under its former name; one that a format does not have is refused.
 grep '^dialect' facts | grep -v batching >dialects
