@@ -13,9 +13,6 @@ struct sv_opened {
     struct sv_source *source; /* NULL once it was pumped */
     struct sv_report report;
     struct sv_workers *workers; /* its own threads, until it was pumped; NULL: none */
-    /* Where its events go, if another thread may put them there; NULL: into the sink in the usual way. */
-    struct sv_trace *beside;
-    struct sv_workers *beside_workers;
     bool is_live;       /* it is being written: that it ends anywhere is nothing to report */
     bool takes_nothing; /* damage without any event is a result, not an error (validate) */
     uint64_t n_events;  /* that it gave, once it was pumped */
