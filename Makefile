@@ -29,8 +29,7 @@ check: ## T=WORD: unit and command-line tests with WORD in their name, seconds a
 	@[ -n "$(T)" ] || { echo "usage: make check T=WORD" >&2; exit 2; }
 	@tools/install-deps build
 	@tools/build release stave_program unit
-	@build/tests/unit -q "$(T)"
-	@tests/run -f "$(T)" build:cli,golden
+	@tests/run -f "$(T)" build:unit,cli,golden
 test: all ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
 	@tools/build release tests benches

@@ -62,8 +62,9 @@ static int run(struct sv_source *source, struct sv_sink *sink,
     }
 }
 
-int sv_pump_strict(const struct sv_source *source, const struct sv_pump_options *options,
-                   struct sv_err *err)
+/* Refuses damage if that is asked for. */
+static int check_strict(const struct sv_source *source, const struct sv_pump_options *options,
+                        struct sv_err *err)
 {
     bool is_strict = options && options->strict;
     uint64_t damage = is_strict ? sv_report_count(source->report, SV_DAMAGE) : 0;
@@ -80,7 +81,7 @@ int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
     sv_batch_init(batch);
     int code = run(source, sink, options, batch, err);
     if (code >= 0)
-        code = sv_pump_strict(source, options, err);
+        code = check_strict(source, options, err);
     source->close(source);
     sv_batch_fini(batch);
     free(batch);

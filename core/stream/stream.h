@@ -95,10 +95,6 @@ int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump
 int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
                  const struct sv_pump_options *options, struct sv_err *err);
 
-/* What sv_pump_into() does after the source's end: refuses damage if that is asked for. `options` may be NULL. */
-int sv_pump_strict(const struct sv_source *source, const struct sv_pump_options *options,
-                   struct sv_err *err);
-
 /* Wraps `sink` in the stages it needs for a source of this shape (what sv_pump does first). */
 struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,
                               struct sv_report *report, const struct sv_pump_options *options);

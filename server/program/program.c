@@ -17,10 +17,11 @@ struct sv_common sv_common;
 
 const struct sv_option sv_common_options[] = {
     {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet),
-     "only errors on standard error", NULL},
+     "only errors on standard error", NULL, NULL},
     {0, "color", "WHEN", SV_OPT_TEXT, offsetof(struct sv_common, color),
-     "auto (default), always or never; NO_COLOR is respected", "auto always never"},
-    {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help), "this help", NULL},
+     "auto (default), always or never; NO_COLOR is respected", "auto always never", NULL},
+    {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help),
+     "this help; --help all: with all options", NULL, NULL},
     {0},
 };
 
@@ -49,7 +50,7 @@ static int run(const struct sv_command *c, int argc, char **argv, struct sv_err 
     if (code == 0) {
         sv_console_init(c->name, sv_common.color, sv_common.quiet);
         if (sv_common.help)
-            sv_help_print(c);
+            sv_help_print(c, sv_help_wants_all(&operands));
         else
             code = c->run(options, &operands, err);
     }

@@ -35,14 +35,15 @@ static const struct sv_option options[] = {
      "a model and how it is served; the first one also describes the server. May be given several "
      "times, "
      "once for each model",
-     NULL},
+     NULL, NULL},
     {'a', "address", "HOST:PORT", SV_OPT_TEXT, OPTION(address),
-     "address to listen on instead of that of the configuration; port 0: any free port", NULL},
+     "address to listen on instead of that of the configuration; port 0: any free port", NULL,
+     NULL},
     {0, "grpc", "HOST:PORT", SV_OPT_TEXT, OPTION(grpc),
-     "the same for gRPC (grpc_address); off: no gRPC", NULL},
+     "the same for gRPC (grpc_address); off: no gRPC", NULL, NULL},
     {0, "check", NULL, SV_OPT_FLAG, OPTION(check),
-     "check the configurations and the models, and exit", NULL},
-    {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL},
+     "check the configurations and the models, and exit", NULL, NULL},
+    {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL, NULL},
     {0},
 };
 

@@ -55,6 +55,9 @@ struct sv_option {
     size_t offset; /* of the value in the command's own options struct */
     const char *help;
     const char *choices; /* for completion: words separated by blanks, NULL: files or anything */
+    /* The heading under which the help of a verb with more than SV_HELP_FIRST options has it; NULL or "": it is
+     * among the first, which --help shows without `all`. */
+    const char *topic;
 };
 
 struct sv_example {
@@ -130,8 +133,11 @@ int sv_parse_moment(const char *text, size_t len,
 /* The time that is meant in a trace that begins at first_ns; `missing` when none was given. Saturates. */
 int64_t sv_moment_in(const struct sv_moment *m, int64_t first_ns, int64_t missing);
 
-/* Help and man page of one command (NULL: of the program), completion script of a shell. */
-void sv_help_print(const struct sv_command *c);
+/* Help and man page of one command (NULL: of the program), completion script of a shell. A command with more than
+ * SV_HELP_FIRST options shows those without a topic, and with `all` the others, too, topic by topic. */
+enum { SV_HELP_FIRST = 12 };
+void sv_help_print(const struct sv_command *c, bool all);
+bool sv_help_wants_all(const struct sv_words *operands); /* --help all */
 void sv_help_man(const struct sv_command *c);
 int sv_help_completion(const char *shell, struct sv_err *err);
 int sv_help_complete_program(const struct sv_command *c, const char *shell, struct sv_err *err);

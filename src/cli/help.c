@@ -69,11 +69,58 @@ static const char *fill_in(const struct sv_command *c, const char *text, bool is
     return sv_buf_cstr(to);
 }
 
-static void print_options(const struct sv_command *c, const struct sv_option *o)
+/* ---- topics ---- */
+
+static bool is_first(const struct sv_option *o)
+{
+    return !o->topic || !*o->topic;
+}
+
+/* Short lists need no topics. */
+static bool has_topics(const struct sv_command *c)
+{
+    size_t n = 0;
+    bool any = false;
+    for (const struct sv_option *o = c->options; o && o->name; o++, n++)
+        any |= !is_first(o);
+    return any && n > SV_HELP_FIRST;
+}
+
+/* `topic` NULL: any, "": the first. */
+static bool is_of(const struct sv_option *o, const char *topic)
+{
+    return !topic || (is_first(o) ? !*topic : strcmp(o->topic, topic) == 0);
+}
+
+/* The topics of a command in the order of their first options: NULL after the last one. */
+static const char *next_topic(const struct sv_command *c, const char *topic)
+{
+    bool is_seen = !topic;
+    for (const struct sv_option *o = c->options; o->name; o++) {
+        bool is_new = !is_first(o);
+        for (const struct sv_option *before = c->options; is_new && before < o; before++)
+            is_new = !is_of(before, o->topic);
+        if (is_new && is_seen)
+            return o->topic;
+        is_seen |= is_new && strcmp(o->topic, topic) == 0;
+    }
+    return NULL;
+}
+
+bool sv_help_wants_all(const struct sv_words *operands)
+{
+    return operands->n > 0 && strcmp(operands->items[operands->n - 1], "all") == 0;
+}
+
+/* ---- for a terminal ---- */
+
+static void print_options(const struct sv_command *c, const struct sv_option *o, const char *topic)
 {
     struct sv_buf text;
     sv_buf_init(&text, TEXT_BYTES);
     for (; o && o->name; o++) {
+        if (!is_of(o, topic))
+            continue;
         char left[64];
         char letter[8] = "    ";
         if (o->letter)
@@ -104,12 +151,27 @@ static void print_program_help(void)
             printf("  %s%-14s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
                    (*c)->summary);
     heading("Options of every verb");
-    print_options(NULL, sv_common_options);
+    print_options(NULL, sv_common_options, NULL);
     printf("\n'stave VERB --help' explains a verb with examples; 'stave help VERB' opens its "
            "manual page.\n");
 }
 
-void sv_help_print(const struct sv_command *c)
+static void print_own_options(const struct sv_command *c, bool all)
+{
+    bool by_topic = has_topics(c);
+    heading("Options");
+    print_options(c, c->options, by_topic ? "" : NULL);
+    if (by_topic && !all)
+        printf("\n  more: stave%c%s --help all\n", c->is_program ? '-' : ' ', c->name);
+    for (const char *t = NULL; by_topic && all && (t = next_topic(c, t));) {
+        char text[96];
+        snprintf(text, sizeof text, "Options: %s", t);
+        heading(text);
+        print_options(c, c->options, t);
+    }
+}
+
+void sv_help_print(const struct sv_command *c, bool all)
 {
     if (!c) {
         print_program_help();
@@ -123,12 +185,10 @@ void sv_help_print(const struct sv_command *c)
     printf("  stave%c%s%s%s\n\n  ", joint, c->name, *c->operands ? " " : "", c->operands);
     print_filled(fill_in(c, c->description, true, &text), 2, 2);
     sv_buf_fini(&text);
-    if (c->options && c->options->name) {
-        heading("Options");
-        print_options(c, c->options);
-    }
+    if (c->options && c->options->name)
+        print_own_options(c, all);
     heading(c->is_program ? "Other options" : "Options of every verb");
-    print_options(c, sv_common_options);
+    print_options(c, sv_common_options, NULL);
     heading("Examples");
     for (const struct sv_example *e = c->examples; e && e->command; e++)
         printf("  %s\n      %s\n", e->command, e->what);
@@ -163,11 +223,13 @@ static void print_troff(const char *text)
     putchar('\n');
 }
 
-static void man_options(const struct sv_command *c, const struct sv_option *o)
+static void man_options(const struct sv_command *c, const struct sv_option *o, const char *topic)
 {
     struct sv_buf text;
     sv_buf_init(&text, TEXT_BYTES);
     for (; o && o->name; o++) {
+        if (!is_of(o, topic))
+            continue;
         printf(".TP\n");
         if (o->letter)
             printf("\\fB\\-%c\\fR, ", o->letter);
@@ -191,7 +253,7 @@ static void man_program(void)
         if (!(*c)->is_hidden)
             printf(".TP\n\\fBstave\\-%s\\fR(1)\n%s\n", (*c)->name, (*c)->summary);
     printf(".SH OPTIONS\n");
-    man_options(NULL, sv_common_options);
+    man_options(NULL, sv_common_options, NULL);
     printf(".SH \"EXIT STATUS\"\n");
     print_troff(exit_codes);
     printf(".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nIf set, no colours are used.\n"
@@ -216,8 +278,15 @@ void sv_help_man(const struct sv_command *c)
     print_troff(fill_in(c, c->description, true, &text));
     sv_buf_fini(&text);
     printf(".SH OPTIONS\n");
-    man_options(c, c->options);
-    man_options(c, sv_common_options);
+    bool by_topic = has_topics(c);
+    man_options(c, c->options, by_topic ? "" : NULL);
+    for (const char *t = NULL; by_topic && (t = next_topic(c, t));) {
+        printf(".SS \"%s\"\n", t);
+        man_options(c, c->options, t);
+    }
+    if (by_topic)
+        printf(".SS \"%s\"\n", c->is_program ? "Other options" : "Options of every verb");
+    man_options(c, sv_common_options, NULL);
     printf(".SH EXAMPLES\n");
     for (const struct sv_example *e = c->examples; e && e->command; e++) {
         printf(".TP\n.B ");
@@ -234,7 +303,7 @@ void sv_help_man(const struct sv_command *c)
 static void print_option_words(const struct sv_option *o)
 {
     for (; o && o->name; o++)
-        printf(" --%s%s", o->name, o->letter ? "" : "");
+        printf(" --%s", o->name);
 }
 
 static void bash_choices(const struct sv_command *c, const struct sv_option *o)

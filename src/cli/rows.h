@@ -22,7 +22,7 @@ enum sv_rows_form { SV_ROWS_TABLE, SV_ROWS_CSV, SV_ROWS_JSON, SV_ROWS_JSONL, SV_
         0, name, "FORM", SV_OPT_TEXT, offsetof(type, field),                          \
             "table (default on a terminal), csv (default elsewhere), json, jsonl or " \
             "markdown",                                                               \
-            SV_ROWS_FORMS                                                             \
+            SV_ROWS_FORMS, NULL                                                       \
     }
 
 struct sv_printer {

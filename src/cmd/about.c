@@ -33,7 +33,7 @@ static int run_help(void *options, const struct sv_words *operands, struct sv_er
         if (system(probe) == 0)
             execlp("man", "man", page, (char *)NULL);
     }
-    sv_help_print(c);
+    sv_help_print(c, true);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* Databases of ClickHouse for the commands: `stave export --to clickhouse` and `stave query clickhouse://…`. */
 #include "cmd/clickhouse.h"
+#include "cmd/export.h"
 
 #include "cli/console.h"
 #include "clickhouse/answer.h"
@@ -92,15 +93,15 @@ static void say_lost(void *ctx, const char *table, uint64_t n)
                     s->file, table, sv_human_count(count, n));
 }
 
-static const char *run_of(const struct sv_to_database *o, const struct sv_dict *d)
+static const char *run_of(const struct sv_export_options *o, const struct sv_dict *d)
 {
     const char *job = sv_origin_of(d, 0).job;
     return o->run ? o->run : job && *job && strlen(job) < 200 ? job : "default";
 }
 
 /* 1: it is there already. */
-static int is_there(const struct sv_to_database *o, struct sv_ch_db *db, const struct sv_ch_file *f,
-                    struct sv_ch_found *found, struct sv_err *err)
+static int is_there(const struct sv_export_options *o, struct sv_ch_db *db,
+                    const struct sv_ch_file *f, struct sv_ch_found *found, struct sv_err *err)
 {
     int code = sv_ch_find(db, f, found, err);
     if (code < 0)
@@ -120,10 +121,10 @@ static int is_there(const struct sv_to_database *o, struct sv_ch_db *db, const s
     return 0;
 }
 
-static int load_rows(const struct sv_to_database *o, struct sv_ch_db *db, struct sv_ch_file *f,
+static int load_rows(const struct sv_export_options *o, struct sv_ch_db *db, struct sv_ch_file *f,
                      const struct sv_loaded *l, struct sv_err *err)
 {
-    struct sv_sql_options options = sv_query_options(l, o->how.memory_limit_bytes);
+    struct sv_sql_options options = sv_query_options(l, o->memory_limit);
     struct sv_origin origin = sv_origin_of(l->dict, 0);
     struct sv_ch_found found;
     struct sv_sql *q = NULL;
@@ -145,14 +146,17 @@ static int load_rows(const struct sv_to_database *o, struct sv_ch_db *db, struct
 }
 
 /* `parts`: of the recording that begins with the file; NULL: it is alone. */
-static int export_one(const struct sv_to_database *o, struct sv_ch_db *db, const char *path,
+static int export_one(const struct sv_export_options *o, struct sv_ch_db *db, const char *path,
                       const struct sv_rotation *parts, struct sv_err *err)
 {
     struct sv_ch_file f;
     struct sv_ch_found found;
     struct sv_loaded l = {0};
-    struct sv_load_how how = o->how;
-    how.rotation = parts;
+    struct sv_load_how how = {.from = o->from,
+                              .strict = o->strict,
+                              .memory_limit_bytes = o->memory_limit,
+                              .index = o->no_index,
+                              .rotation = parts};
     int code = sv_ch_file_read(&f, parts ? parts->paths : &path, parts ? parts->n : 1, err);
     if (code < 0)
         return code;
@@ -168,8 +172,8 @@ static int export_one(const struct sv_to_database *o, struct sv_ch_db *db, const
     return code;
 }
 
-int sv_export_clickhouse(const struct sv_to_database *o, const struct sv_rotations *traces,
-                         struct sv_err *err)
+static int write_database(const struct sv_export_options *o, const struct sv_rotations *traces,
+                          struct sv_err *err)
 {
     const char *const *paths = traces->inputs;
     size_t n = traces->n;
@@ -181,7 +185,7 @@ int sv_export_clickhouse(const struct sv_to_database *o, const struct sv_rotatio
         if (strcmp(paths[i], "-") == 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                               "standard input has no name in the ledger: give files");
-    int code = sv_database_open(o->url, &c, err);
+    int code = sv_database_open(o->output, &c, err);
     if (code >= 0)
         code = sv_ch_db_open(c, &db, err);
     for (size_t i = 0; i < n && code >= 0; i++)
@@ -190,3 +194,16 @@ int sv_export_clickhouse(const struct sv_to_database *o, const struct sv_rotatio
     sv_ch_close(c);
     return code;
 }
+
+const struct sv_export_form sv_export_clickhouse = {
+    .name = "clickhouse",
+    .help = "tables of a ClickHouse database, each trace exactly once",
+    .about = "clickhouse: each trace by itself, exactly once: what is there already is left out, "
+             "a load that was interrupted is never visible. User and password come from "
+             "STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD or from the file that "
+             "STAVE_CLICKHOUSE_FILE names (user=…, password=…; mode 600), never from the URL; "
+             "clickhouses:// uses TLS. See docs/clickhouse.md.",
+    .options = "run",
+    .is_database = true,
+    .write_each = write_database,
+};

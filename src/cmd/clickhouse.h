@@ -7,17 +7,6 @@
 #include "files/load.h"
 #include "why/steps.h"
 
-struct sv_to_database {
-    const char *url, *run; /* run NULL: what the traces say */
-    bool force;            /* also what is there already */
-    struct sv_load_how how;
-};
-
-/* Loads each trace by itself, those that are there are left out. Nothing of a trace that cannot be read is loaded. */
-struct sv_rotations;
-int sv_export_clickhouse(const struct sv_to_database *o, const struct sv_rotations *traces,
-                         struct sv_err *err);
-
 /* URL and credentials to a client. */
 int sv_database_open(const char *url, struct sv_ch **out, struct sv_err *err);
 /* A database is the only input: "query URL other.json" makes no sense. */

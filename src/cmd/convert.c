@@ -64,7 +64,7 @@ static const struct sv_option options[] = {
     {0, "gpu-tracks", "HOW", SV_OPT_TEXT, offsetof(struct convert, gpu_tracks),
      "tracks of GPU work: streams (device, context, stream) or kind (GPU Compute, GPU Memory Copy "
      "(H→D) …); default: as in the input",
-     "streams kind"},
+     "streams kind", NULL},
     {0},
 };
 

@@ -268,13 +268,13 @@ static const struct sv_option options[] = {
     {0, "from", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, from),
      "where the path begins: a name or glob (its first slice) or id:N (default: the start of the "
      "trace)",
-     NULL},
+     NULL, NULL},
     {0, "to", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, to),
      "the slice to explain: a name or glob (its last slice) or id:N (default: the slice that ends "
      "last, without system calls)",
-     NULL},
+     NULL, NULL},
     {0, "summary", NULL, SV_OPT_FLAG, offsetof(struct critical_path, summary),
-     "time on the path by name instead of every segment", NULL},
+     "time on the path by name instead of every segment", NULL, NULL},
     SV_ROWS_OPTION(struct critical_path, "form", form),
     SV_MEMORY_OPTION(struct critical_path),
     SV_INDEX_OPTION(struct critical_path),

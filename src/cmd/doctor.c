@@ -473,7 +473,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct doctor_options, strict),
-     "exit with 1 if something is missing", NULL},
+     "exit with 1 if something is missing", NULL, NULL},
     {0},
 };
 

@@ -121,7 +121,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct explain, json),
-     "the findings as JSON, less than 16 KiB", NULL},
+     "the findings as JSON, less than 16 KiB", NULL, NULL},
     SV_MEMORY_OPTION(struct explain),
     SV_INDEX_OPTION(struct explain),
     SV_INPUTS_OPTIONS(struct explain),

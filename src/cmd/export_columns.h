@@ -1,4 +1,4 @@
-/* The exports of stave export that take many traces, one after the other: a folder of column files, an archive for Perfetto. */
+/* What the exports share that take many traces, one after the other: a folder of column files, an archive for Perfetto. */
 #ifndef SV_CMD_EXPORT_COLUMNS_H
 #define SV_CMD_EXPORT_COLUMNS_H
 
@@ -6,21 +6,6 @@
 #include "core/stream/dict.h"
 #include "sql/sql.h"
 #include "sql/typed.h"
-
-struct sv_export_many {
-    const char *from, *output;
-    const char *run, *rank; /* NULL: as the traces say */
-    bool strict, assume, force, no_index;
-    uint64_t memory_limit;
-    const struct sv_rotations *rotations; /* of the traces: files/rotation.h */
-};
-
-int sv_export_parquet(const struct sv_export_many *o, const struct sv_words *traces,
-                      struct sv_err *err);
-
-/* A TAR with one Perfetto trace per rank, and the manifest that relates them. */
-int sv_export_perfetto_tar(const struct sv_export_many *o, const struct sv_words *traces,
-                           struct sv_err *err);
 
 /* Refuses a merged trace: it has one axis and many ranks. */
 int sv_export_check_rank(const struct sv_dict *dict, struct sv_err *err);

@@ -473,7 +473,9 @@ static int write_spans(struct otlp_export *x, struct sv_err *err)
     return code < 0 ? code : rejected ? SV_EXIT_FOUND : 0;
 }
 
-int sv_export_otlp(const struct sv_to_otlp *o, const struct sv_trace *t, struct sv_err *err)
+/* SV_EXIT_FOUND: the collector has rejected some of the spans. */
+static int write_otlp(const struct sv_export_options *o, const struct sv_trace *t,
+                      struct sv_err *err)
 {
     struct otlp_export x = {.t = t, .dict = t->dict, .o = o};
     sv_batch_init(&x.scratch);
@@ -496,3 +498,19 @@ int sv_export_otlp(const struct sv_to_otlp *o, const struct sv_trace *t, struct 
     free(x.events);
     return code;
 }
+
+const struct sv_export_form sv_export_otlp = {
+    .name = "otlp",
+    .help = "slices as spans of OpenTelemetry, into a file or to a collector",
+    .about = "otlp: slices as spans of OpenTelemetry, into a file (.json or .jsonl: JSON lines, "
+             "else protobuf) or to a collector (http://HOST:PORT[/PATH], the path /v1/traces "
+             "without one). Ids are the same in each export, so that a receiver can recognise "
+             "spans that come twice; a collector that is busy or not there is asked again. "
+             "Headers for it come from OTEL_EXPORTER_OTLP_HEADERS. The exit status is 1 when the "
+             "collector rejected spans. See docs/otlp.md.",
+    .options = "category retry",
+    .needs_no_sqlite = true,
+    .to_stdout = true,
+    .check = otlp_check,
+    .write_trace = write_otlp,
+};

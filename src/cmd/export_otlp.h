@@ -7,24 +7,17 @@
 #ifndef SV_CMD_EXPORT_OTLP_H
 #define SV_CMD_EXPORT_OTLP_H
 
-#include "cli/command.h"
+#include "subjects/engine/llm.h"
+#include "cmd/export.h"
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/stream/trace_context.h"
 #include "store/trace.h"
 #include "subjects/engine/llm.h"
 
-struct sv_to_otlp {
-    const char *output; /* a file, "-" or http://HOST:PORT */
-    struct sv_words categories;
-    uint64_t retry_s; /* how long a request is repeated */
-};
-
 bool sv_is_url(const char *output);
 /* Before the trace is loaded: can it be written there? */
-int sv_export_otlp_check(const struct sv_to_otlp *o, struct sv_err *err);
-/* SV_EXIT_FOUND: the collector has rejected some of the spans. */
-int sv_export_otlp(const struct sv_to_otlp *o, const struct sv_trace *t, struct sv_err *err);
+int otlp_check(const struct sv_export_options *o, struct sv_err *err);
 
 /* ---- the parts, for each other ---- */
 
@@ -46,7 +39,7 @@ struct otlp_instant {
 struct otlp_export {
     const struct sv_trace *t;
     const struct sv_dict *dict;
-    const struct sv_to_otlp *o;
+    const struct sv_export_options *o;
     struct sv_batch scratch;
     int64_t wall_ns;  /* is added to the trace's times */
     uint32_t *of_row; /* chosen, by row; OTLP_NONE: it is not */
@@ -84,7 +77,7 @@ static inline uint64_t wall_of(const struct otlp_export *x, int64_t ns)
 }
 
 struct otlp_out;
-int otlp_out_open(const struct sv_to_otlp *o, struct otlp_out **out, struct sv_err *err);
+int otlp_out_open(const struct sv_export_options *o, struct otlp_out **out, struct sv_err *err);
 /* A request as protobuf. */
 int otlp_out_put(struct otlp_out *out, const struct sv_buf *request, struct sv_err *err);
 /* *rejected: spans that the collector did not take. */

@@ -21,7 +21,7 @@
 enum { ANSWER_MS = 30000, FIRST_WAIT_MS = 100, LONGEST_WAIT_MS = 5000, HEADERS_MAX = 4096 };
 
 struct otlp_out {
-    const struct sv_to_otlp *o;
+    const struct sv_export_options *o;
     struct sv_output *file; /* NULL: to a collector */
     bool is_json;
     struct sv_buf text;
@@ -92,14 +92,17 @@ static int read_headers(struct otlp_out *out, struct sv_err *err)
 
 /* ---- open and close ---- */
 
-int sv_export_otlp_check(const struct sv_to_otlp *o, struct sv_err *err)
+int otlp_check(const struct sv_export_options *o, struct sv_err *err)
 {
     struct sv_http_target target;
+    bool is_https = strncasecmp(o->output, "https://", 8) == 0; /* refused with its own message */
+    if (!is_https && sv_refuse_url("output", o->output, "http", err) < 0)
+        return err->code;
     return sv_is_url(o->output) ? sv_http_target_read(&target, o->output, "4318", "/v1/traces", err)
                                 : 0;
 }
 
-int otlp_out_open(const struct sv_to_otlp *o, struct otlp_out **result, struct sv_err *err)
+int otlp_out_open(const struct sv_export_options *o, struct otlp_out **result, struct sv_err *err)
 {
     struct otlp_out *out = *result = sv_alloc(sizeof *out);
     enum sv_compression compression = SV_PLAIN;

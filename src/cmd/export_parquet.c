@@ -3,6 +3,7 @@
  * One trace after the other, each independent of all others: ranks may be exported by many processes at once. A rank's folder is written
  * under a hidden name beside its own and renamed when all tables are whole, so that who reads the tree meets all of a rank or nothing of it. */
 #include "cli/console.h"
+#include "cmd/export.h"
 #include "cmd/export_columns.h"
 #include "cmd/query_shell.h"
 #include "files/load.h"
@@ -55,8 +56,8 @@ static int64_t rank_number(const char *text)
     return n > 0 && n <= 9 && text[n] == '\0' ? strtoll(text, NULL, 10) : -1;
 }
 
-static int name_leaf(const struct sv_export_many *o, const struct sv_dict *dict, struct leaf *leaf,
-                     struct sv_err *err)
+static int name_leaf(const struct sv_export_options *o, const struct sv_dict *dict,
+                     struct leaf *leaf, struct sv_err *err)
 {
     struct sv_origin who = sv_origin_of(dict, 0);
     int64_t rank = o->rank ? rank_number(o->rank) : who.rank;
@@ -139,7 +140,8 @@ static bool is_leaf(const char *path)
     return is_ours;
 }
 
-static int check_free(const struct sv_export_many *o, const struct leaf *leaf, struct sv_err *err)
+static int check_free(const struct sv_export_options *o, const struct leaf *leaf,
+                      struct sv_err *err)
 {
     struct stat st;
     if (lstat(leaf->path, &st) < 0)
@@ -157,7 +159,7 @@ static int check_free(const struct sv_export_many *o, const struct leaf *leaf, s
 }
 
 /* The finished folder under its own name. With --force the old one is exchanged for it at once, where the file system can do that. */
-static int publish(const struct sv_export_many *o, const struct leaf *leaf, struct sv_err *err)
+static int publish(const struct sv_export_options *o, const struct leaf *leaf, struct sv_err *err)
 {
     if (renameat2(AT_FDCWD, leaf->hidden, AT_FDCWD, leaf->path, RENAME_NOREPLACE) == 0)
         return 0;
@@ -195,7 +197,7 @@ static int write_tables(struct sv_sql *q, const struct sv_trace *t, const struct
     return code;
 }
 
-static int export_loaded(const struct sv_export_many *o, const struct sv_loaded *l,
+static int export_loaded(const struct sv_export_options *o, const struct sv_loaded *l,
                          const char *trace, struct sv_err *err)
 {
     struct leaf leaf;
@@ -223,7 +225,8 @@ static int export_loaded(const struct sv_export_many *o, const struct sv_loaded 
     return code;
 }
 
-static int export_trace(const struct sv_export_many *o, const char *trace, struct sv_err *err)
+static int export_trace(const struct sv_export_options *o, const char *trace,
+                        const struct sv_rotation *parts, struct sv_err *err)
 {
     struct sv_loaded l;
     int code = sv_load(trace,
@@ -231,7 +234,7 @@ static int export_trace(const struct sv_export_many *o, const char *trace, struc
                                              .strict = o->strict,
                                              .memory_limit_bytes = o->memory_limit,
                                              .index = o->no_index,
-                                             .rotation = sv_rotation_of(o->rotations, trace)},
+                                             .rotation = parts},
                        &l, err);
     if (code >= 0 && (code = export_loaded(o, &l, trace, err)) < 0)
         sv_err_in_file(err, trace);
@@ -239,14 +242,27 @@ static int export_trace(const struct sv_export_many *o, const char *trace, struc
     return code;
 }
 
-int sv_export_parquet(const struct sv_export_many *o, const struct sv_words *traces,
-                      struct sv_err *err)
+static int write_parquet(const struct sv_export_options *o, const struct sv_rotations *traces,
+                         struct sv_err *err)
 {
     int code = 0;
     if (o->rank && (traces->n > 1 || rank_number(o->rank) < 0))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--rank: must be a number, and goes with one trace");
     for (size_t i = 0; i < traces->n && code >= 0; i++)
-        code = export_trace(o, traces->items[i], err);
+        code = export_trace(o, traces->inputs[i], sv_rotation_of(traces, traces->inputs[i]), err);
     return code;
 }
+
+const struct sv_export_form sv_export_parquet = {
+    .name = "parquet",
+    .help = "column files for other engines, a folder for each trace",
+    .about = "parquet: each trace becomes a folder PATH/run=…/host=…/rank=… with one file per "
+             "table, the layout that engines read as partitions. Traces are not merged: each "
+             "keeps its own clock, and the table clock_snapshot relates it to the wall clock. A "
+             "rank's folder appears when it is whole; one that exists is replaced by --force "
+             "only. docs/scale.md has the rest.",
+    .options = "run rank",
+    .to_folder = true,
+    .write_each = write_parquet,
+};

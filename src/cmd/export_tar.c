@@ -8,6 +8,7 @@
  * wall clock: Perfetto drops all events of a file that nothing relates to the first one, and says nothing. */
 #include "clocks/hosts.h"
 #include "clocks/merge_axis.h"
+#include "cmd/export.h"
 #include "cmd/export_columns.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -37,11 +38,12 @@ struct member {
 };
 
 struct archive {
-    const struct sv_export_many *o;
+    const struct sv_export_options *o;
+    const struct sv_rotations *traces;
     struct sv_output *out;
     char part[4200]; /* the trace that is being converted */
     struct member *members;
-    size_t n, n_traces; /* so far, in all */
+    size_t n; /* so far */
 };
 
 /* ---- the archive ---- */
@@ -246,7 +248,7 @@ static int to_clock_close(struct sv_sink *s, bool failed, struct sv_err *err)
 static bool find_clock(const struct archive *a, const struct sv_dict *dict, struct to_clock *t)
 {
     t->from = dict->clocks.trace_clock;
-    if (clock_name(t->from) || a->n_traces == 1)
+    if (clock_name(t->from) || a->traces->n == 1)
         return false;
     t->clock = SV_CLOCK_REALTIME;
     if (sv_clocks_convert(&dict->clocks, t->from, t->clock, 0, &t->add_ns))
@@ -292,7 +294,7 @@ static int add_trace(struct archive *a, const char *path, struct sv_err *err)
     struct to_clock to;
     struct sv_opened in;
     struct sv_sink *sink;
-    struct sv_read_options read = {.rotation = sv_rotation_of(a->o->rotations, path)};
+    struct sv_read_options read = {.rotation = sv_rotation_of(a->traces, path)};
     int code = sv_open_input_as(path, a->o->from, &read, dict, &in, err);
     if (code >= 0)
         code = sv_open_output(&choice, dict, &in.report, &sink, err);
@@ -337,8 +339,7 @@ static int offset_of(struct sv_merge_axis *axis, size_t i, const char *path, int
 }
 
 /* offsets[i]: what the first trace's clock reads more than that of trace i at the same moment. */
-static int relate(struct archive *a, const struct sv_words *traces, int64_t *offsets,
-                  struct sv_err *err)
+static int relate(struct archive *a, int64_t *offsets, struct sv_err *err)
 {
     struct sv_merge_axis axis = {0};
     struct sv_merge_axis_input *inputs = sv_alloc(a->n * sizeof *inputs);
@@ -349,7 +350,7 @@ static int relate(struct archive *a, const struct sv_words *traces, int64_t *off
         hosts[i] = (struct sv_host){
             .host = who->host, .boot = who->boot, .rank = who->rank, .n_spaces = 1};
         list[i] = &hosts[i];
-        inputs[i] = (struct sv_merge_axis_input){.name = traces->items[i],
+        inputs[i] = (struct sv_merge_axis_input){.name = a->traces->inputs[i],
                                                  .dict = a->members[i].about,
                                                  .from = &hosts[i],
                                                  .first_ns = 1};
@@ -358,7 +359,7 @@ static int relate(struct archive *a, const struct sv_words *traces, int64_t *off
     int code = sv_merge_axis_relate(&axis, inputs, a->n,
                                     &(struct sv_merge_options){.assume = a->o->assume}, err);
     for (size_t i = 0; i < a->n && code >= 0; i++)
-        code = offset_of(&axis, i, traces->items[i], &first, &offsets[i], err);
+        code = offset_of(&axis, i, a->traces->inputs[i], &first, &offsets[i], err);
     sv_merge_axis_fini(&axis);
     free(inputs);
     free(hosts);
@@ -441,12 +442,12 @@ static void put_manifest(struct archive *a, const int64_t *offsets, struct sv_bu
     sv_buf_byte(b, '\n');
 }
 
-static int end_archive(struct archive *a, const struct sv_words *traces, struct sv_err *err)
+static int end_archive(struct archive *a, struct sv_err *err)
 {
     static const char end[2 * TAR_BLOCK];
     int64_t *offsets = sv_alloc(a->n * sizeof *offsets);
     struct sv_buf b;
-    int code = relate(a, traces, offsets, err);
+    int code = relate(a, offsets, err);
     sv_buf_init(&b, (size_t)1 << 30);
     if (code >= 0) {
         put_manifest(a, offsets, &b);
@@ -469,11 +470,11 @@ static void free_members(struct archive *a)
     free(a->members);
 }
 
-int sv_export_perfetto_tar(const struct sv_export_many *o, const struct sv_words *traces,
-                           struct sv_err *err)
+static int write_tar(const struct sv_export_options *o, const struct sv_rotations *traces,
+                     struct sv_err *err)
 {
     struct archive a = {
-        .o = o, .members = sv_alloc(traces->n * sizeof *a.members), .n_traces = traces->n};
+        .o = o, .traces = traces, .members = sv_alloc(traces->n * sizeof *a.members)};
     snprintf(a.part, sizeof a.part, "%.4096s.%ld.part.pftrace", o->output, (long)getpid());
     int code = sv_output_open(o->output, SV_OUTPUT_RENAME, SV_PLAIN, &a.out, err);
     if (code < 0) {
@@ -481,10 +482,21 @@ int sv_export_perfetto_tar(const struct sv_export_many *o, const struct sv_words
         return code;
     }
     for (size_t i = 0; i < traces->n && code >= 0; i++)
-        code = add_trace(&a, traces->items[i], err);
+        code = add_trace(&a, traces->inputs[i], err);
     if (code >= 0)
-        code = end_archive(&a, traces, err);
+        code = end_archive(&a, err);
     int ended = sv_output_end(a.out, code < 0, err);
     free_members(&a);
     return code < 0 ? code : ended;
 }
+
+const struct sv_export_form sv_export_perfetto_tar = {
+    .name = "perfetto-tar",
+    .help = "an archive of Perfetto traces on one time axis",
+    .about = "perfetto-tar: each trace becomes a Perfetto trace in one TAR, and "
+             "perfetto_manifest.json in it names their ranks and the offsets of their clocks. "
+             "Traces whose clocks cannot be related are refused, unless --assume is given.",
+    .suffixes = ".tar",
+    .needs_no_sqlite = true,
+    .write_each = write_tar,
+};

@@ -1,9 +1,11 @@
 /* stave formats, a hidden verb: the tables of docs/formats.md. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "cmd/export.h"
 #include "files/open.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *or_nothing(const char *text)
 {
@@ -50,6 +52,26 @@ static void print_read(void)
                      or_nothing((*f)->times), or_nothing((*f)->lacks));
 }
 
+/* Words with blanks between them, each as code after `prefix`. */
+static void print_words(const char *prefix, const char *words)
+{
+    for (const char *w = words; w && *w; w += strcspn(w, " "), w += strspn(w, " "))
+        sv_print(stdout, "%s`%s%.*s`", w == words ? "" : " ", prefix, (int)strcspn(w, " "), w);
+}
+
+static void print_exported(void)
+{
+    sv_print(stdout, "\n| `stave export --to` | what it is | suffixes | its own options |\n"
+                     "|---|---|---|---|\n");
+    for (const struct sv_export_form *const *f = sv_export_forms; *f; f++) {
+        sv_print(stdout, "| `%s` | %s | ", (*f)->name, (*f)->help);
+        print_words("", (*f)->suffixes);
+        sv_print(stdout, " | ");
+        print_words("--", (*f)->options);
+        sv_print(stdout, " |\n");
+    }
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     (void)options;
@@ -59,6 +81,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     print_written();
     print_dialects();
     print_read();
+    print_exported();
     return 0;
 }
 

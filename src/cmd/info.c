@@ -685,13 +685,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "print everything as JSON", NULL},
-    {0, "top", "N", SV_OPT_COUNT, offsetof(struct info, top), "rows per table (default 10)", NULL},
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "print everything as JSON", NULL,
+     NULL},
+    {0, "top", "N", SV_OPT_COUNT, offsetof(struct info, top), "rows per table (default 10)", NULL,
+     NULL},
     {0, "exact", NULL, SV_OPT_FLAG, offsetof(struct info, exact),
-     "read all of a large file, too, instead of estimating its counts", NULL},
+     "read all of a large file, too, instead of estimating its counts", NULL, NULL},
     {0, "sample-above", "BYTES", SV_OPT_BYTES, offsetof(struct info, sample_above),
      "estimate the counts of files larger than this (default 256M; compressed ones: an eighth)",
-     NULL},
+     NULL, NULL},
     SV_INPUT_OPTIONS(struct info),
     {0},
 };

@@ -585,27 +585,27 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct listen_options),
     {0, "senders", "N", SV_OPT_COUNT, offsetof(struct listen_options, senders),
-     "stop after this number of senders has disconnected (default: run until Ctrl-C)", NULL},
+     "stop after this number of senders has disconnected (default: run until Ctrl-C)", NULL, NULL},
     {0, "otlp", NULL, SV_OPT_FLAG, offsetof(struct listen_options, otlp),
      "take spans of OpenTelemetry programs over HTTP, on HOST:PORT (default " SV_OTLP_ADDRESS ")",
-     NULL},
+     NULL, NULL},
     {0, "otlp-grpc", "HOST:PORT", SV_OPT_TEXT, offsetof(struct listen_options, grpc),
      "the same over gRPC (default: " SV_OTLP_GRPC_ADDRESS
      " when --otlp has its default address and libgrpc is installed); off: none",
-     NULL},
+     NULL, NULL},
     {0, "token", "WORD", SV_OPT_TEXT, offsetof(struct listen_options, token),
      "secret that senders must send (STAVE_TOKEN; OTLP: the header 'authorization: Bearer WORD'); "
      "required for addresses other than those of this "
      "machine",
-     NULL},
+     NULL, NULL},
     {0, "user", "UID", SV_OPT_TEXT, offsetof(struct listen_options, user),
      "also take events of these users of this machine (numbers, with commas between them; 'any': "
      "of "
      "every user); without it and without --token only those of this user and root",
-     NULL},
+     NULL, NULL},
     SV_RECORDING_MODE_OPTION(struct listen_options, mode),
     {0, "spool-limit", "BYTES", SV_OPT_BYTES, offsetof(struct listen_options, spool_limit),
-     "maximum size of OUT.part (default 16G); later events are counted as lost", NULL},
+     "maximum size of OUT.part (default 16G); later events are counted as lost", NULL, NULL},
     {0},
 };
 

@@ -28,14 +28,15 @@ uint32_t stave_i_obeys_environment =
 
 const struct sv_option sv_common_options[] = {
     {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet),
-     "print only errors and damage on standard error", NULL},
+     "print only errors and damage on standard error", NULL, NULL},
     {0, "color", "WHEN", SV_OPT_TEXT, offsetof(struct sv_common, color),
-     "auto (default), always or never; NO_COLOR is respected", "auto always never"},
+     "auto (default), always or never; NO_COLOR is respected", "auto always never", NULL},
     {0, "threads", "N", SV_OPT_COUNT, offsetof(struct sv_common, threads),
      "load traces with N threads, 64 at most (default: the CPUs that the process may use); results "
      "do not depend on it",
-     NULL},
-    {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help), "this help", NULL},
+     NULL, NULL},
+    {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help),
+     "this help; --help all: with all options of a verb that has many", NULL, NULL},
     {0},
 };
 
@@ -104,7 +105,7 @@ static int run_command(const struct sv_command *c, int argc, char **argv)
         sv_workers_set_default(sv_common.threads < SV_WORKERS_MAX ? (unsigned)sv_common.threads
                                                                   : SV_WORKERS_MAX);
         if (sv_common.help)
-            sv_help_print(c);
+            sv_help_print(c, sv_help_wants_all(&operands));
         else
             code = c->run(options, &operands, &err);
     }
@@ -143,11 +144,11 @@ int main(int argc, char **argv)
     sv_dispositions_set(); /* a closed pipe, a limit: errors of write() like any other */
     sv_console_init("", NULL, false);
     if (argc < 2) {
-        sv_help_print(NULL);
+        sv_help_print(NULL, false);
         return SV_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        sv_help_print(NULL);
+        sv_help_print(NULL, false);
         return finish();
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {

@@ -49,24 +49,26 @@ static const struct sv_option options[] = {
      "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds), after its clock "
      "was related, or its unchanged times if the clock cannot be related; may be given several "
      "times",
-     NULL},
+     NULL, NULL},
     {0, "relation", "FILE", SV_OPT_LIST, offsetof(struct merge, relations),
-     "what 'stave sync' measured between two hosts; may be given several times", NULL},
+     "what 'stave sync' measured between two hosts; may be given several times", NULL, NULL},
     {0, "align", "HOW", SV_OPT_TEXT, offsetof(struct merge, align),
      "collectives: estimate how hosts relate from the ends of their common collectives, where "
      "nothing was measured; the result is marked as an estimate",
-     "collectives"},
+     "collectives", NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
-     "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL},
+     "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL,
+     NULL},
     {0, "same-host", NULL, SV_OPT_FLAG, offsetof(struct merge, same_host),
-     "all inputs are from one machine: equal pids are the same process", NULL},
+     "all inputs are from one machine: equal pids are the same process", NULL, NULL},
     {0, "skip-bad", NULL, SV_OPT_FLAG, offsetof(struct merge, skip_bad),
      "leave out inputs that cannot be read, with --strict also damaged ones; each is named with "
      "the "
      "reason and the byte position",
-     NULL},
+     NULL, NULL},
     {0, "repeat-ranks", NULL, SV_OPT_FLAG, offsetof(struct merge, repeat_ranks),
-     "also merge inputs of the same rank that cover the same time, for example of two jobs", NULL},
+     "also merge inputs of the same rank that cover the same time, for example of two jobs", NULL,
+     NULL},
     SV_OUTPUT_OPTIONS(struct merge),
     SV_INPUT_OPTIONS(struct merge),
     {0},

@@ -177,12 +177,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'f', "file", "FILE", SV_OPT_TEXT, offsetof(struct query, file),
-     "read the SQL from FILE ('-': standard input)", NULL},
+     "read the SQL from FILE ('-': standard input)", NULL, NULL},
     {'i', "interactive", NULL, SV_OPT_FLAG, offsetof(struct query, interactive),
-     "start an interactive shell with history and completion", NULL},
+     "start an interactive shell with history and completion", NULL, NULL},
     SV_ROWS_OPTION(struct query, "to", to),
     {0, "time", NULL, SV_OPT_FLAG, offsetof(struct query, time),
-     "report the time of loading and of each statement on standard error", NULL},
+     "report the time of loading and of each statement on standard error", NULL, NULL},
     SV_MEMORY_OPTION(struct query),
     SV_INDEX_OPTION(struct query),
     SV_INPUTS_OPTIONS(struct query),

@@ -55,7 +55,7 @@ static void give_files(const struct sv_record_owner *owner, const struct sv_reco
 {
     char path[1400];
     sv_record_owner_give(owner, place->trace);
-    for (uint32_t i = r->first_part; r->first_part && i <= r->n_parts; i++) {
+    for (uint32_t i = r->output.first_part; r->output.first_part && i <= r->output.last_part; i++) {
         sv_parts_name(place->trace, i, path, sizeof path);
         sv_record_owner_give(owner, path);
     }
@@ -80,13 +80,13 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     struct sv_record_place place = {0};
     struct sv_recorder r = {.options = o,
                             .command = operands,
-                            .word = -1,
-                            .copies = {-1, -1},
-                            .umask = sv_recording_umask()};
+                            .detach_fd = -1,
+                            .copier.fds = {-1, -1},
+                            .child.umask = sv_recording_umask()};
     struct sv_record_owner owner = sv_record_owner_find(o);
     if (o->detach) {
         bool is_parent;
-        int code = sv_record_detach(&r.word, &is_parent, err);
+        int code = sv_record_detach(&r.detach_fd, &is_parent, err);
         if (is_parent || code < 0)
             return code;
     }
@@ -94,7 +94,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     if (code < 0)
         return code;
     if (o->detach)
-        code = sv_record_leave_terminal(o->out.path, r.word, err);
+        code = sv_record_leave_terminal(o->out.path, r.detach_fd, err);
     if (code >= 0 && o->use.copy_output)
         code = sv_copy_open(&r, &place, err);
     if (code >= 0)
@@ -102,7 +102,9 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     sv_record_unclaim(&r);
     int copied = sv_copy_close(&r, err);
     snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
-    int packed = code < 0 ? code : sv_record_package(o, &place, r.first_part, r.n_parts, err);
+    int packed = code < 0
+                     ? code
+                     : sv_record_package(o, &place, r.output.first_part, r.output.last_part, err);
     give_files(&owner, o, &r, &place);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
@@ -148,7 +150,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
 #define PROBE_FLAG(probe)                                                              \
     {0,           sv_probe_##probe.option.name,          NULL,                         \
      SV_OPT_FLAG, AT(probes[SV_PROBE_##probe].is_given), sv_probe_##probe.option.help, \
-     NULL},
+     NULL,        sv_probe_##probe.option.topic},
 #define PROBE_COUNT(probe)                \
     {0,                                   \
      sv_probe_##probe.option.name,        \
@@ -156,81 +158,87 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
      SV_OPT_COUNT,                        \
      AT(probes[SV_PROBE_##probe].number), \
      sv_probe_##probe.option.help,        \
-     NULL},
+     NULL,                                \
+     sv_probe_##probe.option.topic},
 
 static const struct sv_option record_options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
     SV_RECORDING_MODE_OPTION(struct sv_record_options, mode),
     {'p', "pid", "PID", SV_OPT_LIST, AT(pids),
-     "record this running process, its threads and descendants; may be given several times", NULL},
+     "record this running process, its threads and descendants; may be given several times", NULL,
+     NULL},
     {0, "comm", "NAME", SV_OPT_TEXT, AT(comm),
      "record all processes with this name, running now or started later, and their descendants",
-     NULL},
+     NULL, "Which processes"},
     {0, "cgroup", "FOLDER", SV_OPT_TEXT, AT(cgroup),
      "record the processes of this cgroup (a container), in it now or entering later, and their "
      "descendants",
-     NULL},
+     NULL, "Which processes"},
     {0, "all", NULL, SV_OPT_FLAG, AT(all),
-     "record every process of the machine except stave itself", NULL},
+     "record every process of the machine except stave itself", NULL, "Which processes"},
     {0, "duration", "TIME", SV_OPT_TEXT, AT(duration),
-     "stop after this time (10s, 2min); the command continues unrecorded (default: no limit)",
+     "stop after this time (10s, 2min); the command continues unrecorded (default: no limit)", NULL,
      NULL},
     {0, "max-size", "SIZE", SV_OPT_BYTES, AT(max_bytes),
      "stop when the trace has reached this size; the command continues unrecorded (default: no "
      "limit)",
-     NULL},
+     NULL, "Long recordings"},
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"
 #undef SV_PROBE
     {0, "stacks", "HOW", SV_OPT_TEXT, AT(stacks),
      "frames of programs in stacks: dwarf (by unwind information, reaches main; default where "
      "possible), fp (by frame pointers) or none (innermost only)",
-     "dwarf fp none"},
+     "dwarf fp none", "Stacks"},
     {0, "offcpu-min", "TIME", SV_OPT_TEXT, AT(offcpu_min),
-     "--offcpu: skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL},
+     "--offcpu: skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL,
+     "Stacks"},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
-     "files maps sync names stat sockets uring all"},
+     "files maps sync names stat sockets uring all", "System calls"},
     {0, "min-latency", "TIME", SV_OPT_TEXT, AT(min_latency),
      "skip calls shorter than this (20us); they are filtered in the kernel and counted (default: "
      "none)",
-     NULL},
+     NULL, "System calls"},
     {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix),
      "record only calls on files whose path starts with this; filtered in the kernel where "
      "possible",
-     NULL},
+     NULL, "System calls"},
     {0, "paths", "HOW", SV_OPT_TEXT, AT(paths),
      "all: every call has the path of its file (default); once: only the first call on each "
      "descriptor has it, which makes the file an eighth smaller; stave fills in the others when it "
      "reads the file, other programs do not",
-     "all once"},
+     "all once", "System calls"},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
-     "ring buffer per CPU between kernel and stave (default 16M)", NULL},
+     "ring buffer per CPU between kernel and stave (default 16M)", NULL,
+     "Between kernel and trace"},
     {0, "spool", "SIZE", SV_OPT_TEXT, AT(spool),
      "disk beside OUT for records that wait while the workload makes very many calls; they are "
      "decoded when it is calm and at the end (default 1G; 0: decode at once)",
-     NULL},
+     NULL, "Between kernel and trace"},
     {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),
      "kind of kernel tracepoints: btf, raw or tracepoints (default: best, the first of these that "
      "works; 'stave doctor' shows which)",
-     "best btf raw tracepoints"},
+     "best btf raw tracepoints", "Between kernel and trace"},
     {0, "interval", "TIME", SV_OPT_TEXT, AT(interval),
      "sampling interval of utilisation (CPUs, memory, disks, network, processes); 0 disables it "
      "(default 100ms)",
-     NULL},
+     NULL, "Utilisation"},
     {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
-     "empty the page cache first, so that files are read from disk", NULL},
+     "empty the page cache first, so that files are read from disk", NULL, "The run"},
     {0, "redact", "WHAT", SV_OPT_TEXT, AT(redact),
      "paths: replace every component of a path by a token, the same token wherever it occurs, and "
      "omit command lines",
-     "paths"},
+     "paths", "Output"},
     {0, "detach", NULL, SV_OPT_FLAG, AT(detach),
-     "record in the background, without a terminal; use 'stave status' and 'stave stop'", NULL},
+     "record in the background, without a terminal; use 'stave status' and 'stave stop'", NULL,
+     NULL},
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
-     "stop if something cannot be recorded; exit with 1 if events were lost", NULL},
+     "stop if something cannot be recorded; exit with 1 if events were lost", NULL, "The run"},
     SV_RECORD_USE_OPTIONS(struct sv_record_options),
-    {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "print no summary at the end", NULL},
+    {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "print no summary at the end", NULL,
+     "The run"},
     {0},
 };
 

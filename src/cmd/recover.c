@@ -588,25 +588,26 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_OUTPUT, offsetof(struct recover, out.path),
-     "the file to write (default: the name that the program would have written)", NULL},
+     "the file to write (default: the name that the program would have written)", NULL, NULL},
     {0, "keep", NULL, SV_OPT_FLAG, offsetof(struct recover, keep),
-     "keep the partial file and the session directory", NULL},
+     "keep the partial file and the session directory", NULL, NULL},
     {0, "dry-run", NULL, SV_OPT_FLAG, offsetof(struct recover, dry_run),
      "say what would be read, written and removed, with the numbers of events; change nothing",
-     NULL},
+     NULL, NULL},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct recover, force),
      "recover even if a process of another container or machine, which cannot be seen from here, "
      "may still write to it",
-     NULL},
+     NULL, NULL},
     {0, "clean", NULL, SV_OPT_FLAG, offsetof(struct recover, clean),
      "without a file: list what can be removed (finished, recovered or empty), and why the rest "
      "cannot",
+     NULL, NULL},
+    {0, "yes", NULL, SV_OPT_FLAG, offsetof(struct recover, yes), "with --clean: remove it", NULL,
      NULL},
-    {0, "yes", NULL, SV_OPT_FLAG, offsetof(struct recover, yes), "with --clean: remove it", NULL},
     {0, "discard", "NAME", SV_OPT_LIST, offsetof(struct recover, discard),
      "with --clean: also remove what was not recovered of this output or session directory; may be "
      "given several times",
-     NULL},
+     NULL, NULL},
     {0},
 };
 

@@ -240,20 +240,20 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "group-by", "WHAT", SV_OPT_TEXT, offsetof(struct stats, group_by),
-     "name (default), cat, track, or several joined by commas", "name cat track"},
+     "name (default), cat, track, or several joined by commas", "name cat track", NULL},
     {0, "filter", "TERM", SV_OPT_LIST, offsetof(struct stats, filter),
      "only slices with name=GLOB, cat=GLOB, track=GLOB, dur>=TIME or dur<=TIME; may be given "
      "several "
      "times",
-     NULL},
+     NULL, NULL},
     {0, "sort", "COLUMN", SV_OPT_TEXT, offsetof(struct stats, sort),
      "count, total (default), self, min, mean, p50, p90, p99, max or name",
-     "count total self min mean p50 p90 p99 max name"},
-    {0, "top", "N", SV_OPT_COUNT, offsetof(struct stats, top), "only the first N rows", NULL},
+     "count total self min mean p50 p90 p99 max name", NULL},
+    {0, "top", "N", SV_OPT_COUNT, offsetof(struct stats, top), "only the first N rows", NULL, NULL},
     {0, "counters", NULL, SV_OPT_FLAG, offsetof(struct stats, counters),
-     "counters instead of slices", NULL},
+     "counters instead of slices", NULL, NULL},
     {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct stats, ns),
-     "print times in nanoseconds in tables, too", NULL},
+     "print times in nanoseconds in tables, too", NULL, NULL},
     SV_ROWS_OPTION(struct stats, "to", to),
     SV_MEMORY_OPTION(struct stats),
     SV_INDEX_OPTION(struct stats),

@@ -101,7 +101,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "all", NULL, SV_OPT_FLAG, offsetof(struct stop_options, all), "stop all running recordings",
-     NULL},
+     NULL, NULL},
     {0},
 };
 

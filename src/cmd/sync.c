@@ -225,15 +225,16 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_OUTPUT, AT(out),
-     "write the relation to FILE, which must not exist (default: standard output)", NULL},
+     "write the relation to FILE, which must not exist (default: standard output)", NULL, NULL},
     {0, "serve", "HOST[:PORT]", SV_OPT_TEXT, AT(serve),
      "answer pings on this address of this host until interrupted; without PORT a free one, which "
      "is printed",
-     NULL},
+     NULL, NULL},
     {0, "token-file", "FILE", SV_OPT_TEXT, AT(token_file),
-     "a secret that both sides have; --serve makes it (mode 0600) if it does not exist", NULL},
+     "a secret that both sides have; --serve makes it (mode 0600) if it does not exist", NULL,
+     NULL},
     {0, "for", "TIME", SV_OPT_TEXT, AT(duration),
-     "how long to measure (default 10s), or to serve (default: until interrupted)", NULL},
+     "how long to measure (default 10s), or to serve (default: until interrupted)", NULL, NULL},
     {0},
 };
 

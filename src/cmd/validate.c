@@ -148,13 +148,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct validate, json), "as JSON", NULL},
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct validate, json), "as JSON", NULL, NULL},
     {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct validate, strict),
-     "notes also cause exit code 1", NULL},
+     "notes also cause exit code 1", NULL, NULL},
     {0, "rules", NULL, SV_OPT_FLAG, offsetof(struct validate, rules), "list the rules and exit",
-     NULL},
+     NULL, NULL},
     {0, "from", "FORMAT", SV_OPT_TEXT, offsetof(struct validate, from),
-     "input format: {readers} (default: recognised by content)", "{readers}"},
+     "input format: {readers} (default: recognised by content)", "{readers}", NULL},
     {0},
 };
 

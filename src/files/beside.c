@@ -1,4 +1,4 @@
-/* A pump whose two ends run in two threads: the source fills batches, the store takes them, in order.
+/* A source that reads ahead in a thread of its own: it fills batches, the pump takes them, in order.
  *
  * Batches go through a line (threads/workers.h), some at a time, because a change of threads costs as much as hundreds of events. The dictionary belongs to
  * the thread that runs the source until that ends; each batch carries how many tracks there were when it was made. Texts of arguments
@@ -8,6 +8,7 @@
 #include "core/base/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { BATCHES = 16 };
 
@@ -48,7 +49,7 @@ static bool fill_load(void *ctx, void *item)
         sv_batch_reset(b);
         int n = r->source->next(r->source, b, &r->err);
         if (n <= 0) {
-            r->code = n == SV_EIO ? SV_EINPUT : n;
+            r->code = n;
             r->has_ended = true;
             break;
         }
@@ -72,44 +73,61 @@ static void clean_load(void *item)
         sv_batch_fini(&l->batches[i]);
 }
 
-bool sv_can_pump_beside(const struct sv_source *source, const struct sv_workers *workers,
-                        size_t memory_limit_bytes)
-{
-    return source->beside_from && sv_workers_count(workers) >= source->beside_from &&
-           memory_limit_bytes == 0;
-}
+/* ---- the source that the pump sees ---- */
 
-static int store(const struct load *l, struct sv_trace *trace, struct sv_err *err)
+struct beside {
+    struct sv_source source;
+    struct reading reading;
+    struct sv_trace *trace;
+    struct sv_line *line;
+    const struct load *load; /* what is given out now; NULL: the next one */
+    size_t next;             /* of its batches */
+};
+
+/* The events are copied; what they point to stays in the load until the line goes on. */
+static int beside_next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 {
-    struct sv_sink *sink = sv_trace_sink(trace);
-    int code = 0;
-    for (size_t i = 0; i < l->n && code >= 0; i++) {
-        sv_trace_tracks(trace, l->n_tracks[i]);
-        code = sink->write(sink, l->batches[i].events, l->batches[i].n, err);
+    struct beside *x = (struct beside *)s;
+    if (!x->load || x->next == x->load->n) {
+        x->load = sv_line_next(x->line);
+        x->next = 0;
     }
-    return code;
+    if (!x->load) {
+        if (x->reading.code < 0)
+            sv_err_set(err, x->reading.err.code, x->reading.err.pos, "%s", x->reading.err.msg);
+        return x->reading.code;
+    }
+    const struct sv_batch *from = &x->load->batches[x->next];
+    memcpy(b->events, from->events, from->n * sizeof *b->events);
+    b->n = from->n;
+    sv_trace_tracks(x->trace, x->load->n_tracks[x->next++]);
+    return (int)b->n;
 }
 
-int sv_pump_beside(struct sv_source *source, struct sv_trace *trace, struct sv_workers *workers,
-                   const struct sv_pump_options *options, struct sv_err *err)
+static void beside_close(struct sv_source *s)
+{
+    struct beside *x = (struct beside *)s;
+    sv_line_free(x->line);
+    sv_trace_tracks(x->trace, 0);
+    x->reading.source->close(x->reading.source);
+    free(x);
+}
+
+struct sv_source *sv_beside(struct sv_source *source, struct sv_trace *trace,
+                            struct sv_workers *workers, size_t memory_limit_bytes)
 {
     static const struct sv_line_ops ops = {fill_load, no_work, clean_load, sizeof(struct load)};
-    struct reading r = {.source = source};
-    int code = 0;
-    struct sv_line *line = sv_line_new(workers, &ops, &r);
-    for (struct load *l; code >= 0 && (l = sv_line_next(line));) {
-        code = store(l, trace, err);
-        if (options->progress)
-            options->progress(options->progress_ctx);
-    }
-    sv_line_free(line);
-    sv_trace_tracks(trace, 0);
-    if (code >= 0 && r.code < 0) {
-        code = r.code;
-        sv_err_set(err, r.err.code, r.err.pos, "%s", r.err.msg);
-    }
-    if (code >= 0)
-        code = sv_pump_strict(source, options, err);
-    source->close(source);
-    return code;
+    if (!source->beside_from || sv_workers_count(workers) < source->beside_from ||
+        memory_limit_bytes != 0)
+        return source;
+    struct beside *x = sv_alloc(sizeof *x);
+    x->source = (struct sv_source){.next = beside_next,
+                                   .close = beside_close,
+                                   .gives = source->gives,
+                                   .dict = source->dict,
+                                   .report = source->report};
+    x->reading.source = source;
+    x->trace = trace;
+    x->line = sv_line_new(workers, &ops, &x->reading);
+    return &x->source;
 }

@@ -58,10 +58,8 @@ static int read_into_store(const struct sv_load_how *how, struct sv_workers *wor
     struct sv_sink *sink = sv_trace_sink(l->trace);
     if (how->pass)
         sink = how->pass(how->pass_ctx, l->dict, sink);
-    else if (sv_can_pump_beside(l->in.source, workers, how->memory_limit_bytes)) {
-        l->in.beside = l->trace;
-        l->in.beside_workers = workers;
-    }
+    else
+        l->in.source = sv_beside(l->in.source, l->trace, workers, how->memory_limit_bytes);
     return sv_run(&l->in, sink, how->strict, "loading", err);
 }
 

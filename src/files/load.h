@@ -50,20 +50,20 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
         0, "assume", NULL, SV_OPT_FLAG, offsetof(type, assume),                    \
             "several traces whose clocks cannot be related: use their timestamps " \
             "unchanged",                                                           \
-            NULL                                                                   \
+            NULL, NULL                                                             \
     }
 #define SV_INPUTS_OPTIONS(type) SV_ASSUME_OPTION(type), SV_INPUT_OPTIONS(type)
 
 /* `bool no_index` and `uint64_t memory_limit`, of all commands that load a whole trace. */
-#define SV_INDEX_OPTION(type)                                                            \
-    {                                                                                    \
-        0, "no-index", NULL, SV_OPT_FLAG, offsetof(type, no_index),                      \
-            "read the trace even if the cache has an index of it (see stave view)", NULL \
+#define SV_INDEX_OPTION(type)                                                                     \
+    {                                                                                             \
+        0, "no-index", NULL, SV_OPT_FLAG, offsetof(type, no_index),                               \
+            "read the trace even if the cache has an index of it (see stave view)", NULL, "Input" \
     }
-#define SV_MEMORY_OPTION(type)                                                  \
-    {                                                                           \
-        0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(type, memory_limit), \
-            "stop with an error instead of using more memory than this", NULL   \
+#define SV_MEMORY_OPTION(type)                                                         \
+    {                                                                                  \
+        0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(type, memory_limit),        \
+            "stop with an error instead of using more memory than this", NULL, "Input" \
     }
 /* struct sv_load_how, as the options above of a command say. */
 #define SV_LOAD_HOW(o)                                                   \
@@ -77,7 +77,7 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
         0, "time", "FROM:TO", SV_OPT_WINDOW, offsetof(type, window),                        \
             what "; times count from the start of the trace, with a leading @ they are on " \
                  "its clock",                                                               \
-            NULL                                                                            \
+            NULL, NULL                                                                      \
     }
 
 #endif

@@ -8,7 +8,6 @@
 #include "core/base/mem.h"
 #include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
-#include "files/beside.h"
 #include "files/rotation.h"
 #include "files/unpack.h"
 #include "formats/foreign.h"
@@ -392,11 +391,7 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
                                       .progress_ctx = &progress,
                                       .n_events = &o->n_events};
     sv_progress_begin(&progress, o->in, what);
-    int code = o->beside ? sv_pump_beside(o->source, o->beside, o->beside_workers, &options, err)
-                         : sv_pump_into(o->source, sink, &options, err);
-    if (o->beside)
-        o->n_events = o->beside->slices.n + o->beside->counters.n + o->beside->points.n +
-                      o->beside->losses.n;
+    int code = sv_pump_into(o->source, sink, &options, err);
     o->source = NULL;
     sv_progress_end(&progress);
     bool has_place = code < 0 && err->pos != SV_NO_POS; /* in the input: outputs have none */
@@ -478,7 +473,7 @@ static void add_list(struct sv_buf *out, enum sv_format_list which, bool is_help
     sv_format_names(out, which, NULL, is_help ? ", " : " ", is_help ? " or " : " ");
 }
 
-static void list_readers(struct sv_buf *out, bool is_help)
+void sv_list_readers(struct sv_buf *out, bool is_help)
 {
     add_list(out, SV_LIST_READERS, is_help);
 }
@@ -502,7 +497,7 @@ static void list_dialects(struct sv_buf *out, bool is_help)
 }
 
 const struct sv_word_list sv_format_lists[] = {
-    {"readers", list_readers},
+    {"readers", sv_list_readers},
     {"writers", list_writers},
     {"suffixes", list_suffixes},
     {"dialects", list_dialects},

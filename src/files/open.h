@@ -13,9 +13,6 @@ struct sv_opened {
     struct sv_source *source; /* NULL once it was pumped */
     struct sv_report report;
     struct sv_workers *workers; /* its own threads, until it was pumped; NULL: none */
-    /* Where its events go, if another thread may put them there; NULL: into the sink in the usual way. */
-    struct sv_trace *beside;
-    struct sv_workers *beside_workers;
     bool is_live;       /* it is being written: that it ends anywhere is nothing to report */
     bool takes_nothing; /* damage without any event is a result, not an error (validate) */
     uint64_t n_events;  /* that it gave, once it was pumped */
@@ -54,6 +51,7 @@ struct sv_output_choice {
 
 /* What {readers}, {writers}, {suffixes} and {dialects} mean in the texts of a command: for its `lists`. */
 extern const struct sv_word_list sv_format_lists[];
+void sv_list_readers(struct sv_buf *out, bool is_help); /* {readers}, for lists of other words */
 
 #define SV_OUTPUT_OPTIONS(type)                                                            \
     {'o',                                                                                  \
@@ -62,6 +60,7 @@ extern const struct sv_word_list sv_format_lists[];
      SV_OPT_OUTPUT,                                                                        \
      offsetof(type, out.path),                                                             \
      "where to write; the suffix chooses the format ({suffixes}), '-' is standard output", \
+     NULL,                                                                                 \
      NULL},                                                                                \
         {0,                                                                                \
          "to",                                                                             \
@@ -69,17 +68,19 @@ extern const struct sv_word_list sv_format_lists[];
          SV_OPT_TEXT,                                                                      \
          offsetof(type, out.to),                                                           \
          "output format regardless of the suffix: {writers}",                              \
-         "{writers}"},                                                                     \
+         "{writers}",                                                                      \
+         "Output"},                                                                        \
         {0,                                                                                \
          "compress",                                                                       \
          "HOW",                                                                            \
          SV_OPT_TEXT,                                                                      \
          offsetof(type, out.compress),                                                     \
          "none, gzip or zstd: inside a Perfetto file, around any other",                   \
-         "none gzip zstd"},                                                                \
+         "none gzip zstd",                                                                 \
+         "Output"},                                                                        \
     {                                                                                      \
         0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),                    \
-            "a variant of the format: {dialects}", "{dialects}"                            \
+            "a variant of the format: {dialects}", "{dialects}", "Output"                  \
     }
 
 /* `--mode` of commands that record: who may read their files (core/files/recording_mode.h). */
@@ -87,23 +88,24 @@ extern const struct sv_word_list sv_format_lists[];
     {                                                                                              \
         0, "mode", "MODE", SV_OPT_TEXT, offsetof(type, member),                                    \
             "who may read what is recorded: 0600 (default), 0640 or 0644; others can never write", \
-            "0600 0640 0644"                                                                       \
+            "0600 0640 0644", "Output"                                                             \
     }
 /* Checks it (NULL: not given) and makes it hold for this process and what it starts. */
 int sv_recording_option(const char *mode, struct sv_err *err);
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                              \
-    {0,                                                                     \
-     name,                                                                  \
-     "FORMAT",                                                              \
-     SV_OPT_TEXT,                                                           \
-     offsetof(type, field),                                                 \
-     "input format: {readers} (default: recognised by content)",            \
-     "{readers}"},                                                          \
-    {                                                                       \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),             \
-            "if an input is damaged, exit with 1 and write no output", NULL \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                                       \
+    {0,                                                                              \
+     name,                                                                           \
+     "FORMAT",                                                                       \
+     SV_OPT_TEXT,                                                                    \
+     offsetof(type, field),                                                          \
+     "input format: {readers} (default: recognised by content)",                     \
+     "{readers}",                                                                    \
+     "Input"},                                                                       \
+    {                                                                                \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),                      \
+            "if an input is damaged, exit with 1 and write no output", NULL, "Input" \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 

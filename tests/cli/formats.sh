@@ -12,19 +12,24 @@ fi
 sed -n "/^$begin\$/,/^$end\$/p" "$docs" | sed '1d;$d' >in_docs
 check docs_have_every_format diff in_docs tables
 
-# The tables as lines: "reads NAME", "writes NAME", "suffix NAME SUFFIX", "dialect NAME DIALECT [FORMER]".
+# The tables as lines: "exports FORM", "chooses FORM SUFFIX", "reads NAME", "writes NAME", "suffix NAME SUFFIX", "dialect NAME DIALECT [FORMER]".
 awk -F' *\\| *' '
 /^\| name \| what it is/ { table = "written"; next }
 /^\| format/ { table = "dialects"; next }
 /^\| name \| what it reads/ { table = "read"; next }
+/^\| `stave export/ { table = "exported"; next }
 !/^\| `/ { next }
 { gsub(/`/, "") }
 table == "written" { print "writes", $2; if ($5 == "yes") print "reads", $2; n = split($4, s, " "); for (i = 1; i <= n; i++) print "suffix", $2, s[i] }
 table == "dialects" { print "dialect", $2, $3 }
 table == "read" { print "reads", $2 }
+table == "exported" { print "exports", $2; n = split($4, s, " "); for (i = 1; i <= n; i++) print "chooses", $2, s[i] }
 ' tables >facts
-counts=$(cut -d' ' -f1 facts | sort | uniq -c | awk '{ printf "%s %s, ", $2, $1 }')
-check "the tables are read: $counts" test "$counts" = "dialect 11, reads 25, suffix 11, writes 5, "
+# Each row gave a line, each format of the list is among them, and what is written has a suffix.
+check every_row_is_read test "$(grep -c '^| `[^ ]*` ' tables)" = "$(grep -vE '^(suffix|chooses)' facts | awk '!/^reads/ || !w[$2]; /^writes/ { w[$2] = 1 }' | wc -l)"
+in_list() { sed -n 's/^SV_FORMAT(\(.*\))$/\1/p' "$SRC/src/formats/list.h" | tr _ - | sort; }
+check every_format_is_read diff <(in_list) <(sed -nE 's/^(reads|writes) //p' facts | tr _ - | sort -u)
+check every_writer_has_a_suffix diff <(sed -n 's/^writes //p' facts | sort) <(sed -nE 's/^suffix ([^ ]+) .*/\1/p' facts | sort -u)
 
 # What the tables say is what --from, --to and --dialect offer, and name in their errors.
 run_any bad_from 2 "$STAVE" convert "$lines" --from nothing -o x.txt
@@ -49,6 +54,23 @@ while read -r what who rest; do
   esac
 done <facts
 
+# The same of the forms of export: in the list, in help, completion and error, and chosen by their suffixes.
+forms_in_list() { sed -n 's/^SV_EXPORT_FORM(\(.*\))$/\1/p' "$SRC/src/cmd/export_forms.h" | tr _ -; }
+check every_form_is_read diff <(forms_in_list) <(sed -n 's/^exports //p' facts)
+run_any bad_form 2 "$STAVE" export "$lines" --to nothing -o x
+"$STAVE" export --help | tr -s ' \n' '  ' >help
+"$STAVE" completion bash | sed -n '/^    export)/,/esac ;;/p' >offers
+form_is_known() { grep -e '--to)' offers | listed "$1" && listed "$1" <help && listed "$1" <bad_form.err; }
+if "$STAVE" query "$lines" 'SELECT 1' >/dev/null 2>&1; then
+  while read -r what form suffix; do
+    case $what in
+    exports) check "form $form" form_is_known "$form" ;;
+    chooses) run_any "$suffix chooses $form" 0 "$STAVE" export -q "$lines" -o "form$suffix"
+      run_any "$form as $suffix" 0 "$STAVE" export -q "$lines" --to "$form" --force -o "form$suffix" ;;
+    esac
+  done <facts
+fi
+
 # Each dialect is accepted, also as a format; one that a format does not have is refused.
 grep '^dialect' facts | grep -v batching >dialects
 while read -r _ format dialect; do
@@ -61,6 +83,6 @@ run no_dialects 2 "$STAVE" convert "$lines" --dialect kineto -o x.txt
 run_any rows_by_kind 0 "$STAVE" convert -q "$lines" --gpu-tracks kind -o k.txt
 
 # No text of any verb shows the name of a list instead of the list.
-for verb in $("$STAVE" verbs); do "$STAVE" "$verb" --help; "$STAVE" man "$verb"; done >all_help
+for verb in $("$STAVE" verbs); do "$STAVE" "$verb" --help all; "$STAVE" man "$verb"; done >all_help
 for shell in bash zsh fish; do "$STAVE" completion $shell; done >>all_help
 check lists_are_filled_in sh -c '! grep -E "\{(readers|writers|suffixes|dialects)\}" all_help'

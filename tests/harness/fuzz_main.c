@@ -4,7 +4,7 @@
  *
  *     fuzz_NAME [-rounds=N] [-seed=S] FILE|FOLDER…
  *
- * With rounds each file is also changed N times, by the target's own mutator or by the small one below,
+ * Where there is no file an empty input takes its place. With rounds each file is also changed N times, by the target's own mutator or by the small one below,
  * and given again. The same seed gives the same inputs, so a finding comes again.
  */
 #include <ftw.h>
@@ -91,6 +91,12 @@ static void give_changed(const uint8_t *bytes, size_t size)
     free(data);
 }
 
+static void give_all(const uint8_t *bytes, size_t size)
+{
+    give(bytes, size);
+    give_changed(bytes, size);
+}
+
 static int replay(const char *path, const struct stat *st, int type)
 {
     if (type != FTW_F)
@@ -105,8 +111,7 @@ static int replay(const char *path, const struct stat *st, int type)
     fclose(f);
     printf("%s\n", path);
     fflush(stdout);
-    give(data, size);
-    give_changed(data, size);
+    give_all(data, size);
     free(data);
     return 0;
 }
@@ -123,6 +128,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (replayed == 0)
+        give_all((const uint8_t *)"", 0);
     printf("# %u inputs\n", replayed);
     return 0;
 }

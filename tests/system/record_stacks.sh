@@ -23,7 +23,7 @@ share() {
 }
 
 how=
-"$STAVE" record --help | grep -q 'dwarf' || skip_all "no option --stacks"
+"$STAVE" record --help all | grep -q 'dwarf' || skip_all "no option --stacks"
 run_any can 0 "$STAVE" record -q --strict --sample 99 --stacks dwarf -o can.pftrace -- true || skip_all "no unwinding here: $(cat can.err)"
 run_any bad_way 2 "$STAVE" record -q --sample 99 --stacks magic -o x.pftrace -- true
 check bad_way_said grep -q "'magic' is none of dwarf, fp and none" bad_way.err

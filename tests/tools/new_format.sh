@@ -45,3 +45,27 @@ check in_the_table sh -c './stave formats | grep -q "^| .toy. | the toy.s log | 
 run_any error 2 ./stave convert run.toy --from nothing -o x.txt
 check in_the_error grep -q ' or toy' error.err
 check not_before sh -c '! "$0" formats | grep -q toy' "$STAVE"
+
+# Its tests need no list either: a golden file of the new suffix is read, and fails where nothing reads it or nothing is expected; the test of
+# the tables counts the new format.
+mkdir -p tree/tests/golden/good tree/tests/golden/bad tree/tests/cli tree/docs
+cp -r "$SRC/tests/harness" tree/tests/
+cp "$SRC/tests/golden/run.sh" tree/tests/golden/
+printf '1500 7 load batch\n1520 30 step\n' >tree/tests/golden/good/run.toy
+# in_tree SCRIPT STAVE [WORD=VALUE…]: runs a script of the copy.
+in_tree() { local script=$1 stave=$2; shift 2; mkdir -p inner && env "$@" SRC="$TMP/tree" STAVE="$stave" TMP="$TMP/inner" "tree/tests/$script" >said 2>&1; }
+not_in_tree() { ! in_tree "$@"; }
+check golden_without_expectation not_in_tree golden/run.sh "$TMP/stave"
+check golden_is_written in_tree golden/run.sh "$TMP/stave" UPDATE=1
+check golden_is_read in_tree golden/run.sh "$TMP/stave"
+check golden_is_named grep -qx 'ok good/run.toy' said
+check golden_that_nothing_reads not_in_tree golden/run.sh "$STAVE"
+mv tree/tests/golden/good/run.toy tree/tests/golden/bad/ && printf 'no line\n' >>tree/tests/golden/bad/run.toy
+check bad_golden_without_expectation not_in_tree golden/run.sh "$TMP/stave"
+
+cp -r "$SRC/tests/cli/formats" "$SRC/tests/cli/formats.sh" tree/tests/cli/
+cp "$SRC/docs/formats.md" tree/docs/ && cp "$SRC/tests/golden/good/lines.json" tree/tests/golden/good/
+check tables_are_old not_in_tree cli/formats.sh "$TMP/stave"
+check tables_are_written in_tree cli/formats.sh "$TMP/stave" UPDATE=1
+check tables_are_read in_tree cli/formats.sh "$TMP/stave"
+check table_has_it grep -qx 'ok from toy' said

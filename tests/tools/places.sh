@@ -53,7 +53,7 @@ touched | grep -qE 'probes|subjects|plot' || not_ok all_are_there
 check built tools/build release all unit
 equal() { if [ "$2" = "$3" ]; then ok "$1"; else echo "  '$2' is not '$3'"; not_ok "$1"; fi; }
 new=$PWD/build/stave
-check probe_option grep -q -- '--signals' <("$new" record --help)
+check probe_option grep -q -- '--signals' <("$new" record --help all)
 run_any probe_docs_are_old 1 build/tests/unit -q probes.the_documentation
 git add -A; git -c user.name=t -c user.email=t@localhost commit -qm all
 check probe_docs_updated env UPDATE=1 build/tests/unit -q probes.the_documentation

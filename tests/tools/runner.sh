@@ -98,6 +98,34 @@ check long_ones_first [ "$(tr '\n' ' ' <order)" = 'a/last a/first system/all ' ]
 check seconds_are_written [ "$(sort -k2 took | tr '\n' ' ')" = '0 a/first.sh 0 a/last.sh 0 system/all.sh ' ]
 rm -r tree/tests/seconds tree/tests/system tree/tests/a/*.sh
 
+# -f selects inside of the unit tests and the golden files, too; where nothing has the word that is a failure, once for all suites.
+mkdir -p tree/build/tests tree/tests/golden/good
+printf '#!/bin/sh\n[ "$1" = -l ] || { echo "ok of $*"; exit; }\ncase $2 in alpha) echo a.alpha ;; esac\n' >tree/build/tests/unit
+printf '#!/bin/sh\necho "ok golden of $*"\n' >tree/tests/golden/run.sh
+chmod +x tree/build/tests/unit tree/tests/golden/run.sh
+touch tree/tests/golden/good/alpha_beta.toy
+selects() { tree/tests/run -f "$1" build:unit,golden,a >said 2>&1; [ "$(grep -E '^ok ' said | awk '{ print $3 }' | xargs)|$(tail -n 1 said)" = "$2" ]; }
+check word_in_both selects alpha 'golden/run.sh unit|2 passed, 0 failed, 0 skipped'
+check word_in_a_golden selects beta 'golden/run.sh|1 passed, 0 failed, 0 skipped'
+check word_in_neither selects gamma '|0 passed, 1 failed, 0 skipped'
+check word_is_the_suite selects unit 'unit|1 passed, 0 failed, 0 skipped'
+rm -r tree/build/tests tree/tests/golden
+
+# Fuzz targets come from their sources: one without a corpus runs; a corpus without a target, and a target that is not built, fail.
+mkdir -p tree/tests/fuzz/corpus/with tree/build/tests/fuzz
+touch tree/tests/fuzz/fuzz_with.c tree/tests/fuzz/fuzz_without.c
+for target in with without; do printf '#!/bin/sh\necho "$*" >>%s\n' "$TMP/given" >"tree/build/tests/fuzz/fuzz_$target"; done
+chmod +x tree/build/tests/fuzz/*
+fuzzed() { tree/tests/run -j 1 build:fuzz >said 2>&1; [ "$(tail -n 1 said)" = "$1" ]; }
+check target_without_a_corpus fuzzed '2 passed, 0 failed, 0 skipped'
+check targets_get_their_corpus diff <(sed 's/ *$//' given) <(printf '%s\n' '-rounds=20 tests/fuzz/corpus/with' '-rounds=20')
+mkdir tree/tests/fuzz/corpus/of_none
+check corpus_without_a_target fuzzed '2 passed, 1 failed, 0 skipped'
+rm -r tree/tests/fuzz tree/build/tests
+printf 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { (void)p; (void)n; return 0; }\n' | sed '1i #include <stddef.h>' >target.c
+check fuzz_driver_compiles gcc -std=c17 -D_GNU_SOURCE target.c "$SRC/tests/harness/fuzz_main.c" -o target
+check no_file_is_an_empty_input [ "$(./target -rounds=20)" = '# 21 inputs' ]
+
 # Limits grow with the scale.
 script broken <<<'timeout --foreground -s KILL -k 5 1 sh -c "sleep 1.5; echo ok slept"; timeout 1 sleep 60; [ $? = 124 ] && echo ok ended'
 TEST_SCALE=3 counts limits_are_scaled 0 '2 passed, 0 failed, 0 skipped'

@@ -70,7 +70,7 @@ int sv_record_claim(struct sv_recorder *r, struct sv_err *err)
     r->output.is_held = true;
     r->output.is_converted = !can_continue;
     r->output.needs_end = can_continue && needs_end;
-    r->part = r->output.claim.part;
+    r->output.part = r->output.claim.part;
     return 0;
 }
 
@@ -94,7 +94,7 @@ static struct sv_output_choice growing(const struct sv_recorder *r)
 int sv_record_output_open(struct sv_recorder *r, struct sv_err *err)
 {
     struct sv_output_choice choice = growing(r);
-    int code = sv_open_growing(&choice, r->part, r->dict, &r->report, &r->sink, err);
+    int code = sv_open_growing(&choice, r->output.part, r->dict, &r->report, &r->output.sink, err);
     if (code < 0)
         return sv_err_in_file(err, r->options->out.path);
     return sv_parts_open(r, err);
@@ -111,7 +111,7 @@ void sv_record_output_session(struct sv_recorder *r, const char *dir)
 static uint64_t ended_bytes(const struct sv_recorder *r)
 {
     struct stat st;
-    bool is_there = stat(r->part, &st) == 0 && (uint64_t)st.st_size > r->output.whole_bytes;
+    bool is_there = stat(r->output.part, &st) == 0 && (uint64_t)st.st_size > r->output.whole_bytes;
     return is_there ? (uint64_t)st.st_size : r->output.whole_bytes;
 }
 
@@ -139,16 +139,16 @@ int sv_record_output_end(struct sv_recorder *r, struct sv_sink *file, struct sv_
 
 static bool has_many(const struct sv_recorder *r)
 {
-    return r->events - r->output.whole_events >=
+    return r->meter.events - r->output.whole_events >=
            (r->output.needs_end ? COMMIT_LINES : COMMIT_EVENTS);
 }
 
 static bool is_due(const struct sv_recorder *r, int64_t now)
 {
-    bool is_late = now - r->commit_ns >= COMMIT_EVERY_NS;
-    if (r->uncommitted > 0 && (is_late || sv_collect_is_pressed(r->collect)))
+    bool is_late = now - r->output.commit_ns >= COMMIT_EVERY_NS;
+    if (r->meter.uncommitted > 0 && (is_late || sv_collect_is_pressed(r->collect)))
         return true;
-    return is_late && r->events > r->output.whole_events;
+    return is_late && r->meter.events > r->output.whole_events;
 }
 
 void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err)
@@ -156,14 +156,14 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
     struct sv_record_output *o = &r->output;
     if (!must && !is_due(r, now))
         return;
-    r->commit_ns = now;
-    r->uncommitted = 0;
-    if (o->why.code == 0 && r->sink->flush(r->sink, err) < 0)
+    r->output.commit_ns = now;
+    r->meter.uncommitted = 0;
+    if (o->why.code == 0 && r->output.sink->flush(r->output.sink, err) < 0)
         sv_record_output_fail(r, err);
     if (o->why.code == 0) {
-        o->whole_bytes = sv_output_position(r->sink->file);
-        o->whole_events = r->events;
-        o->whole_lost = r->lost_in_events;
+        o->whole_bytes = sv_output_position(r->output.sink->file);
+        o->whole_events = r->meter.events;
+        o->whole_lost = r->meter.lost;
         o->whole_ns = now;
     }
     note_whole(r); /* rings are given back, also when nothing can be written */
@@ -216,8 +216,8 @@ static struct sv_sink nowhere = {
 static const char *reason(const struct sv_recorder *r)
 {
     const char *msg = r->output.why.msg;
-    size_t n = strlen(r->part);
-    return strncmp(msg, r->part, n) == 0 && msg[n] == ':' ? msg + n + 2 : msg;
+    size_t n = strlen(r->output.part);
+    return strncmp(msg, r->output.part, n) == 0 && msg[n] == ':' ? msg + n + 2 : msg;
 }
 
 /* What may be done about that reason. */
@@ -239,7 +239,7 @@ static int write_loss_to(struct sv_sink *sink, struct sv_dict *dict, const struc
     struct sv_arg count = {.type = SV_ARG_INT, .i = (int64_t)n};
     struct sv_event e = {
         .ts_ns = o->whole_ns,
-        .dur_ns = r->round_ns > o->whole_ns ? r->round_ns - o->whole_ns : 0,
+        .dur_ns = r->times.round_ns > o->whole_ns ? r->times.round_ns - o->whole_ns : 0,
         .track = sv_dict_child(dict, group, SV_TRACK_CUSTOM, sv_dict_cstr(dict, "output")),
         .name = sv_dict_cstr(dict, reason(r)),
         .kind = SV_LOSS,
@@ -260,7 +260,8 @@ static int write_end(struct sv_recorder *r, uint64_t n_lost, struct sv_err *err)
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     if (r->dict->clocks.n > 0)
         sv_clocks_add(&dict->clocks, &r->dict->clocks.snapshots[r->dict->clocks.n - 1]);
-    int code = sv_open_rest(&choice, r->part, r->output.whole_bytes, dict, &report, &sink, err);
+    int code =
+        sv_open_rest(&choice, r->output.part, r->output.whole_bytes, dict, &report, &sink, err);
     if (code >= 0) {
         code = write_loss_to(sink, dict, r, n_lost, err);
         int closed = sink->close(sink, code < 0, err);
@@ -280,9 +281,9 @@ int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err)
         return 0;
     o->why = *err;
     sv_err_clear(err);
-    if (r->sink)
-        r->sink->close(r->sink, true, &ignored);
-    r->sink = &nowhere;
+    if (r->output.sink)
+        r->output.sink->close(r->output.sink, true, &ignored);
+    r->output.sink = &nowhere;
     /* With an unknown number first: the file is valid even if this is never done again. */
     write_end(r, 0, &ignored);
     note_whole(r);
@@ -340,8 +341,8 @@ static int convert(struct sv_recorder *r, struct sv_err *err)
     struct sv_sink *sink;
     struct sv_dict *dict = sv_dict_new();
     char made[SV_CLAIM_PATH_MAX + 8];
-    snprintf(made, sizeof made, "%s.new", r->part);
-    int code = sv_open_input(r->part, "perfetto", 0, dict, &in, err);
+    snprintf(made, sizeof made, "%s.new", r->output.part);
+    int code = sv_open_input(r->output.part, "perfetto", 0, dict, &in, err);
     in.takes_nothing = true; /* a recording without events is one */
     if (code >= 0)
         code = sv_open_growing(&r->options->out, made, dict, &in.report, &sink, err);
@@ -359,7 +360,7 @@ static int convert(struct sv_recorder *r, struct sv_err *err)
 static int settle(struct sv_recorder *r, struct sv_err *err)
 {
     struct sv_record_output *o = &r->output;
-    int code = r->parts                 ? sv_parts_finish(r, err)
+    int code = r->output.parts          ? sv_parts_finish(r, err)
                : r->output.is_converted ? convert(r, err)
                                         : sv_claim_settle(&o->claim, err);
     if (code < 0) {
@@ -382,8 +383,9 @@ static int report_loss(const struct sv_recorder *r, uint64_t n, struct sv_err *e
     return sv_err_set(err, o->why.code, SV_NO_POS,
                       "%.200s: %.150s: the trace ends %s after its beginning; %s events of the %s "
                       "after that are lost",
-                      o->claim.out, reason(r), sv_human_ns(until, o->whole_ns - r->started_ns),
-                      sv_human_count(count, n), sv_human_ns(rest, r->round_ns - o->whole_ns));
+                      o->claim.out, reason(r),
+                      sv_human_ns(until, o->whole_ns - r->times.started_ns),
+                      sv_human_count(count, n), sv_human_ns(rest, r->times.round_ns - o->whole_ns));
 }
 
 /* Cut at the last commit, with its end if there is space for one. False: it cannot get its name. */
@@ -396,8 +398,8 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
     if (code >= 0)
         return true;
     if (o->whole_bytes == 0)
-        return unlink(r->part) == 0;
-    int fd = sv_trusted_file(AT_FDCWD, r->part, O_WRONLY, SV_TRUST_OWN, 0);
+        return unlink(r->output.part) == 0;
+    int fd = sv_trusted_file(AT_FDCWD, r->output.part, O_WRONLY, SV_TRUST_OWN, 0);
     bool is_cut = fd >= 0 && ftruncate(fd, (off_t)o->whole_bytes) == 0;
     if (fd >= 0)
         close(fd);
@@ -407,10 +409,10 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
 static int close_failed(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_output *o = &r->output;
-    uint64_t n = r->events - o->whole_events + r->lost_in_events - o->whole_lost;
+    uint64_t n = r->meter.events - o->whole_events + r->meter.lost - o->whole_lost;
     struct sv_err why = {0};
     bool is_in_order = end_in_order(r, n);
-    if (!r->parts && access(r->part, F_OK) != 0) {
+    if (!r->output.parts && access(r->output.part, F_OK) != 0) {
         sv_claim_release(&r->output.claim);
         return sv_err_set(err, o->why.code, SV_NO_POS, "%.200s: %.150s: nothing was recorded; %s",
                           r->options->out.path, reason(r), remedy(r));
@@ -429,8 +431,8 @@ static int close_aborted(struct sv_recorder *r, struct sv_err *err)
 {
     struct sv_err ignored = {0};
     sv_record_commit(r, sv_recorder_now_ns(), true, &ignored);
-    r->sink->close(r->sink, true, &ignored);
-    r->sink = NULL;
+    r->output.sink->close(r->output.sink, true, &ignored);
+    r->output.sink = NULL;
     r->output.is_held = false;
     return keep(r, err);
 }
@@ -440,23 +442,23 @@ int sv_record_output_close(struct sv_recorder *r, int code, struct sv_err *err)
     struct sv_record_output *o = &r->output;
     if (!o->is_held)
         return code;
-    if (r->has_begun && r->is_aborted && r->sink)
+    if (r->has_begun && r->is_aborted && r->output.sink)
         return close_aborted(r, err);
-    if (!r->has_begun || !r->sink) {
-        if (r->sink)
-            r->sink->close(r->sink, true, err);
-        r->sink = NULL;
+    if (!r->has_begun || !r->output.sink) {
+        if (r->output.sink)
+            r->output.sink->close(r->output.sink, true, err);
+        r->output.sink = NULL;
         sv_record_unclaim(r);
         return code;
     }
     struct sv_err own = {0};
     if (o->why.code == 0) {
-        int closed = sv_record_output_end(r, r->sink, &own);
-        r->sink = NULL;
+        int closed = sv_record_output_end(r, r->output.sink, &own);
+        r->output.sink = NULL;
         if (closed < 0)
             sv_record_output_fail(r, &own);
     }
-    r->sink = NULL;
+    r->output.sink = NULL;
     o->is_held = false;
     int ended = o->why.code != 0 ? close_failed(r, &own) : settle(r, &own);
     if (ended < 0 && code >= 0)

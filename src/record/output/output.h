@@ -8,12 +8,19 @@
 struct sv_recorder;
 struct sv_record_options;
 
+struct sv_parts;
+
 struct sv_record_output {
     struct sv_claim claim;
-    bool is_held;      /* the claim is ours */
-    bool is_converted; /* OUT is made from the growing file at the end */
-    bool needs_end;    /* a growing file that was cut is not whole without its end */
-    bool is_kept;      /* the growing file stays, for `stave recover` */
+    const char *part;               /* the growing file */
+    struct sv_sink *sink;           /* writes it */
+    struct sv_parts *parts;         /* --rotate, --last; NULL */
+    uint32_t first_part, last_part; /* --rotate: numbers of the files, when all is done */
+    int64_t commit_ns;              /* the last one */
+    bool is_held;                   /* the claim is ours */
+    bool is_converted;              /* OUT is made from the growing file at the end */
+    bool needs_end;                 /* a growing file that was cut is not whole without its end */
+    bool is_kept;                   /* the growing file stays, for `stave recover` */
     /* As of the last commit: these events are in so many bytes. */
     uint64_t whole_bytes, whole_events, whole_lost;
     int64_t whole_ns;

@@ -99,7 +99,7 @@ static uint32_t part_of(const struct sv_parts *p)
 
 static void label(struct sv_recorder *r)
 {
-    const struct sv_parts *p = r->parts;
+    const struct sv_parts *p = r->output.parts;
     char text[128];
     if (p->is_ring)
         return;
@@ -231,15 +231,15 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     p->sink = (struct sv_sink){.write = parts_write,
                                .close = parts_close,
                                .flush = parts_flush,
-                               .forget = r->sink->forget ? parts_forget : NULL};
-    sv_sink_takes_as(&p->sink, r->sink, SV_IN_NO_ORDER);
-    begin_file(p, r->sink);
+                               .forget = r->output.sink->forget ? parts_forget : NULL};
+    sv_sink_takes_as(&p->sink, r->output.sink, SV_IN_NO_ORDER);
+    begin_file(p, r->output.sink);
     p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
                                       : r->output.claim.segment;
     p->number = p->first;
     p->start_ns = sv_recorder_now_ns();
-    r->parts = p;
-    r->sink = &p->sink;
+    r->output.parts = p;
+    r->output.sink = &p->sink;
     int code = parse(r->options, p, err);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -293,7 +293,7 @@ static void remove_segment(const struct sv_recorder *r, uint32_t number)
 
 static void drop_oldest(struct sv_recorder *r)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     remove_segment(r, p->kept[0].number);
     p->kept_bytes -= p->kept[0].bytes;
     memmove(p->kept, p->kept + 1, --p->n_kept * sizeof *p->kept);
@@ -302,7 +302,7 @@ static void drop_oldest(struct sv_recorder *r)
 /* What the ring may forget: never more than was asked for is kept on the disk, never less than the time. */
 static void forget(struct sv_recorder *r, int64_t now)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     while (p->n_kept == SEGMENTS_MAX ||
            (p->limit_bytes && p->n_kept &&
             p->kept_bytes > p->limit_bytes / SEGMENTS * (SEGMENTS - 1)) ||
@@ -313,7 +313,7 @@ static void forget(struct sv_recorder *r, int64_t now)
 /* The file that has ended gets its name: a part that stays, or a segment. */
 static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     char path[PATH_SIZE], gone[PATH_SIZE];
     if (p->is_ring) {
         segment_name(r, p->number, false, path);
@@ -328,8 +328,8 @@ static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
             }
         }
     }
-    if (p->count == 1 ? unlink(r->part) != 0 : rename(r->part, path) != 0)
-        return sv_err_sys(err, "cannot rename %s", r->part);
+    if (p->count == 1 ? unlink(r->output.part) != 0 : rename(r->output.part, path) != 0)
+        return sv_err_sys(err, "cannot rename %s", r->output.part);
     uint64_t bytes = size_of(path);
     p->kept_bytes += bytes;
     if (p->is_ring) {
@@ -344,7 +344,7 @@ static void turn_clocks(struct sv_recorder *r)
 {
     struct sv_clocks *c = &r->dict->clocks;
     for (size_t i = 0; i + 1 < c->n; i++)
-        sv_clocks_add(&r->parts->old, &c->snapshots[i]);
+        sv_clocks_add(&r->output.parts->old, &c->snapshots[i]);
     if (c->n > 1) {
         c->snapshots[0] = c->snapshots[c->n - 1];
         c->n = 1;
@@ -356,18 +356,18 @@ static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     char path[PATH_SIZE];
     struct sv_sink *sink;
-    segment_name(r, r->parts->number, true, path);
+    segment_name(r, r->output.parts->number, true, path);
     int code = sv_open_growing(&r->options->out, path, r->dict, &r->report, &sink, err);
     if (code < 0)
         return code;
-    code = sv_still_begin(&r->parts->still, now - LATE_NS, 0, r->dict, sink, err);
+    code = sv_still_begin(&r->output.parts->still, now - LATE_NS, 0, r->dict, sink, err);
     int closed = sink->close(sink, code < 0, err);
     return code < 0 ? code : closed;
 }
 
 static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     sv_recorder_snapshot(r);
     sv_record_commit(r, now, true, err);
     if (r->output.why.code != 0) /* that has ended it */
@@ -389,17 +389,17 @@ static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
 
 static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     int code = end_file(r, now, err);
     if (code < 0)
         return code;
     turn_clocks(r);
-    sv_recorder_new_file(r);
+    sv_record_meter_new_file(r);
     p->number++;
     p->start_ns = now;
     struct sv_sink *file;
     label(r);
-    code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &file, err);
+    code = sv_open_growing(&r->options->out, r->output.part, r->dict, &r->report, &file, err);
     if (code >= 0) {
         begin_file(p, file);
         code = p->is_ring
@@ -438,7 +438,7 @@ struct join_list {
 static int open_segments(const struct sv_recorder *r, struct join_list *list, bool with_newest,
                          struct sv_err *err)
 {
-    const struct sv_parts *p = r->parts;
+    const struct sv_parts *p = r->output.parts;
     char path[PATH_SIZE];
     uint32_t oldest = p->n_kept ? p->kept[0].number : p->number;
     list->n = 0;
@@ -449,9 +449,9 @@ static int open_segments(const struct sv_recorder *r, struct join_list *list, bo
     for (size_t i = 0; i < p->n_kept + with_newest; i++) {
         if (i < p->n_kept)
             segment_name(r, p->kept[i].number, false, path);
-        fd = open(i < p->n_kept ? path : r->part, O_RDONLY | O_CLOEXEC);
+        fd = open(i < p->n_kept ? path : r->output.part, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
-            return sv_err_sys(err, "%s", i < p->n_kept ? path : r->part);
+            return sv_err_sys(err, "%s", i < p->n_kept ? path : r->output.part);
         list->fds[list->n++] = fd;
     }
     return 0;
@@ -479,7 +479,7 @@ static int join_segments(const struct join_list *list, const char *to, struct sv
 /* On a trigger: the segments up to now, in the background. */
 static int save(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     struct join_list list = {0};
     int code = turn(r, now, err);
     if (code < 0)
@@ -495,13 +495,13 @@ static int save(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (p->saver < 0 || why.code != SV_OK)
         sv_console_note("could not save %s", p->saving);
     close_segments(&list);
-    r->n_triggers = 0;
+    r->signals.n_triggers = 0;
     return 0;
 }
 
 static void look_after_saver(struct sv_recorder *r, bool waits)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     int status = 0;
     if (p->saver <= 0 || waitpid(p->saver, &status, waits ? 0 : WNOHANG) != p->saver)
         return;
@@ -517,7 +517,7 @@ static void look_after_saver(struct sv_recorder *r, bool waits)
 
 static bool is_time(const struct sv_recorder *r, int64_t now)
 {
-    const struct sv_parts *p = r->parts;
+    const struct sv_parts *p = r->output.parts;
     uint64_t limit = p->is_ring ? p->limit_bytes / SEGMENTS : p->limit_bytes;
     if (p->limit_ns)
         return now - p->start_ns >= p->limit_ns / SEGMENTS;
@@ -526,11 +526,11 @@ static bool is_time(const struct sv_recorder *r, int64_t now)
 
 int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     if (!p || r->output.why.code != 0)
         return 0;
     look_after_saver(r, false);
-    if (r->n_triggers > 0 && p->saver <= 0)
+    if (r->signals.n_triggers > 0 && p->saver <= 0)
         return save(r, now, err);
     return is_time(r, now) ? turn(r, now, err) : 0;
 }
@@ -540,9 +540,9 @@ static int finish_ring(struct sv_recorder *r, struct sv_err *err)
 {
     struct join_list list = {0};
     char made[PATH_SIZE];
-    snprintf(made, sizeof made, "%.1100s.new", r->part);
+    snprintf(made, sizeof made, "%.1100s.new", r->output.part);
     look_after_saver(r, true);
-    int code = open_segments(r, &list, access(r->part, F_OK) == 0, err);
+    int code = open_segments(r, &list, access(r->output.part, F_OK) == 0, err);
     if (code >= 0)
         code = join_segments(&list, made, err);
     close_segments(&list);
@@ -555,15 +555,16 @@ static int finish_ring(struct sv_recorder *r, struct sv_err *err)
 
 int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
 {
-    const struct sv_parts *p = r->parts;
+    const struct sv_parts *p = r->output.parts;
     const char *out = r->options->out.path;
     char newest[PATH_SIZE];
     if (p->is_ring)
         return finish_ring(r, err);
-    r->first_part = p->first;
-    r->n_parts = p->number;
-    if (access(r->part, F_OK) != 0 && p->number > p->first) { /* a full disk: no other was begun */
-        sv_parts_name(out, --r->n_parts, newest, sizeof newest);
+    r->output.first_part = p->first;
+    r->output.last_part = p->number;
+    if (access(r->output.part, F_OK) != 0 &&
+        p->number > p->first) { /* a full disk: no other was begun */
+        sv_parts_name(out, --r->output.last_part, newest, sizeof newest);
         return sv_claim_settle_as(&r->output.claim, newest, err);
     }
     if (p->number > p->first)
@@ -573,7 +574,7 @@ int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
 
 void sv_parts_free(struct sv_recorder *r)
 {
-    struct sv_parts *p = r->parts;
+    struct sv_parts *p = r->output.parts;
     if (!p)
         return;
     look_after_saver(r, true);
@@ -584,17 +585,18 @@ void sv_parts_free(struct sv_recorder *r)
     sv_still_fini(&p->still);
     sv_clocks_fini(&p->old);
     free(p);
-    r->parts = NULL;
+    r->output.parts = NULL;
 }
 
 uint64_t sv_parts_bytes(const struct sv_recorder *r)
 {
-    return r->parts ? r->parts->kept_bytes : 0;
+    return r->output.parts ? r->output.parts->kept_bytes : 0;
 }
 
 void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all)
 {
-    const struct sv_clocks *halves[] = {r->parts ? &r->parts->old : NULL, &r->dict->clocks};
+    const struct sv_clocks *halves[] = {r->output.parts ? &r->output.parts->old : NULL,
+                                        &r->dict->clocks};
     *all = (struct sv_clocks){.trace_clock = r->dict->clocks.trace_clock};
     for (int h = 0; h < 2; h++)
         for (size_t i = 0; halves[h] && i < halves[h]->n; i++)

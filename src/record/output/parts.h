@@ -15,7 +15,7 @@ struct sv_record_options;
 struct sv_clocks;
 
 int sv_parts_check(const struct sv_record_options *o, struct sv_err *err);
-/* Puts itself before r->sink, which is the first file's. Nothing without --rotate and --last. */
+/* Puts itself before r->output.sink, which is the first file's. Nothing without --rotate and --last. */
 int sv_parts_open(struct sv_recorder *r, struct sv_err *err);
 /* After each round: begins the next file when it is time, saves when a trigger has come. */
 int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err);

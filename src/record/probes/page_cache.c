@@ -88,6 +88,7 @@ const struct sv_probe sv_probe_page_cache = {
     .records = {{SV_WIRE_CACHE, sizeof(struct sv_wire_cache), "page cache events", decode_cache}},
     .option = {.name = "no-page-cache",
                .help = "do not record page-cache misses",
+               .topic = "Kernel events",
                .turns_off = true},
     .sums = {{SV_SUM_BYTES, "not in the page cache", false}},
     .docs = {"page-cache misses", "`page cache misses` below the thread",

@@ -41,6 +41,7 @@ struct sv_probe_option {
     char name[24]; /* "": none */
     char arg[8];   /* of a COUNT */
     char help[256];
+    char topic[24]; /* as in struct sv_option; "": among the first */
     bool turns_off; /* recorded unless given */
 };
 

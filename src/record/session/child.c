@@ -26,13 +26,14 @@ static ssize_t read_pipe(int fd, void *to, size_t size)
 static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int go, int back)
 {
     char byte;
-    sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
-    umask(r->umask);
+    sigprocmask(SIG_SETMASK, &r->child.mask, NULL);
+    umask(r->child.umask);
     if (read_pipe(go, &byte, 1) <= 0)
         _exit(EXIT_NOT_RUNNABLE); /* the recorder gave up */
     close(go);
     for (int i = 0; i < 2; i++)
-        if (r->copies[i] >= 0 && dup2(r->copies[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0)
+        if (r->copier.fds[i] >= 0 &&
+            dup2(r->copier.fds[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0)
             _exit(EXIT_NOT_RUNNABLE);
     sv_dispositions_restore();
     execvp(argv[0], argv);
@@ -51,8 +52,8 @@ int sv_child_start(struct sv_recorder *r, struct sv_err *err)
         free(argv);
         return sv_err_sys(err, "cannot make a pipe");
     }
-    r->child = fork();
-    if (r->child == 0) {
+    r->child.pid = fork();
+    if (r->child.pid == 0) {
         close(go[1]);
         become(r, (char *const *)(const void *)argv, go[0], back[1]);
     }
@@ -60,20 +61,21 @@ int sv_child_start(struct sv_recorder *r, struct sv_err *err)
     sv_copy_started(r);
     close(go[0]);
     close(back[1]);
-    r->go = go[1];
-    r->back = back[0];
-    return r->child > 0 ? 0 : sv_err_sys(err, "cannot start a process");
+    r->child.begin_fd = go[1];
+    r->child.error_fd = back[0];
+    return r->child.pid > 0 ? 0 : sv_err_sys(err, "cannot start a process");
 }
 
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
 {
     int error = 0;
-    ssize_t n = write(r->go, "g", 1);
-    close(r->go);
+    ssize_t n = write(r->child.begin_fd, "g", 1);
+    close(r->child.begin_fd);
     if (n == 1)
-        n = read_pipe(r->back, &error, sizeof error); /* ends when the command has begun */
-    close(r->back);
-    r->go = r->back = -1;
+        n = read_pipe(r->child.error_fd, &error,
+                      sizeof error); /* ends when the command has begun */
+    close(r->child.error_fd);
+    r->child.begin_fd = r->child.error_fd = -1;
     if (n > 0) {
         errno = error;
         return sv_err_sys(err, "cannot run '%s'", r->command->items[0]);
@@ -83,14 +85,16 @@ int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
 
 bool sv_child_look(struct sv_recorder *r)
 {
-    if (r->child > 0 && !r->has_ended && waitpid(r->child, &r->status, WNOHANG) == r->child)
-        r->has_ended = true;
-    return r->has_ended;
+    if (r->child.pid > 0 && !r->child.has_ended &&
+        waitpid(r->child.pid, &r->child.status, WNOHANG) == r->child.pid)
+        r->child.has_ended = true;
+    return r->child.has_ended;
 }
 
 int sv_child_exit_code(const struct sv_recorder *r)
 {
-    if (!r->has_ended)
+    if (!r->child.has_ended)
         return 0;
-    return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
+    return WIFSIGNALED(r->child.status) ? 128 + WTERMSIG(r->child.status)
+                                        : WEXITSTATUS(r->child.status);
 }

@@ -74,15 +74,15 @@ int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, str
         if (pipe2(ends, O_CLOEXEC) != 0)
             return sv_err_sys(err, "--copy-output: cannot make a pipe");
         streams[i] = (struct stream){ends[0], i == 0 ? STDOUT_FILENO : STDERR_FILENO, file, false};
-        r->copies[i] = ends[1];
+        r->copier.fds[i] = ends[1];
     }
     fflush(NULL);
-    r->copier = fork();
-    if (r->copier < 0)
+    r->copier.pid = fork();
+    if (r->copier.pid < 0)
         return sv_err_sys(err, "--copy-output: cannot start a process");
-    if (r->copier == 0) {
-        close(r->copies[0]);
-        close(r->copies[1]);
+    if (r->copier.pid == 0) {
+        close(r->copier.fds[0]);
+        close(r->copier.fds[1]);
         be_copier(streams);
     }
     for (int i = 0; i < 2; i++) {
@@ -95,9 +95,9 @@ int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, str
 void sv_copy_started(struct sv_recorder *r)
 {
     for (int i = 0; i < 2; i++) {
-        if (r->copies[i] >= 0)
-            close(r->copies[i]);
-        r->copies[i] = -1;
+        if (r->copier.fds[i] >= 0)
+            close(r->copier.fds[i]);
+        r->copier.fds[i] = -1;
     }
 }
 
@@ -106,14 +106,14 @@ int sv_copy_close(struct sv_recorder *r, struct sv_err *err)
     int status = 0;
     pid_t done = 0;
     sv_copy_started(r);
-    if (r->copier <= 0)
+    if (r->copier.pid <= 0)
         return 0;
     for (int ms = 0; ms < WAIT_MAX_MS && done == 0; ms += WAIT_MS) {
-        done = waitpid(r->copier, &status, WNOHANG);
+        done = waitpid(r->copier.pid, &status, WNOHANG);
         if (done == 0)
             nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     }
-    r->copier = 0;
+    r->copier.pid = 0;
     if (done == 0)
         sv_console_note(
             "child processes of the command still write; copying continues until they exit");

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int sv_record_leave_terminal(const char *out, int word, struct sv_err *err)
+int sv_record_leave_terminal(const char *out, int fd, struct sv_err *err)
 {
     char log[1100], line[1100];
     snprintf(log, sizeof log, "%.1024s.log", out);
@@ -24,7 +24,7 @@ int sv_record_leave_terminal(const char *out, int word, struct sv_err *err)
     if (null < 0 || setsid() < 0)
         return sv_err_sys(err, "--detach: cannot write %s", log);
     int n = snprintf(line, sizeof line, "%.1024s\n", out);
-    if (write(word, line, (size_t)n) != n)
+    if (write(fd, line, (size_t)n) != n)
         return sv_err_sys(err, "--detach: the starting process is gone");
     dup2(null, STDIN_FILENO);
     dup2(to, STDOUT_FILENO);
@@ -73,7 +73,7 @@ static int wait_for_word(pid_t pid, int fd, struct sv_err *err)
     return sv_err_set(err, SV_EIO, SV_NO_POS, "the recording did not begin; see %s.log", out);
 }
 
-int sv_record_detach(int *word, bool *is_parent, struct sv_err *err)
+int sv_record_detach(int *fd, bool *is_parent, struct sv_err *err)
 {
     sv_running_remember_terminal();
     int pipes[2];
@@ -90,6 +90,6 @@ int sv_record_detach(int *word, bool *is_parent, struct sv_err *err)
     }
     *is_parent = false;
     close(pipes[0]);
-    *word = pipes[1];
+    *fd = pipes[1];
     return 0;
 }

@@ -24,19 +24,19 @@ static bool is_worth_it(const struct sv_tree *t)
 
 void sv_record_forget(struct sv_recorder *r, int64_t now)
 {
-    struct sv_tree *t = sv_decode_tree(r->decode);
-    if (!is_worth_it(t) || now - r->forgot_ns < EVERY_NS)
+    struct sv_tree *t = sv_decode_tree(r->system.decode);
+    if (!is_worth_it(t) || now - r->times.forgot_ns < EVERY_NS)
         return;
-    r->forgot_ns = now;
-    sv_forget_dead(t, now - LATE_NS, is_read, r, r->input);
+    r->times.forgot_ns = now;
+    sv_forget_dead(t, now - LATE_NS, is_read, r, r->meter.input);
 }
 
 void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns)
 {
-    struct sv_tree *t = sv_decode_tree(r->decode);
-    int64_t passed = decoded_ns - r->forgot_decoded_ns;
+    struct sv_tree *t = sv_decode_tree(r->system.decode);
+    int64_t passed = decoded_ns - r->times.forgot_decoded_ns;
     if (!is_worth_it(t) || (passed >= 0 && passed < IN_TURN_NS))
         return;
-    r->forgot_decoded_ns = decoded_ns;
-    sv_forget_dead(t, decoded_ns - IN_TURN_NS, is_read, r, r->input);
+    r->times.forgot_decoded_ns = decoded_ns;
+    sv_forget_dead(t, decoded_ns - IN_TURN_NS, is_read, r, r->meter.input);
 }

@@ -23,36 +23,37 @@ static int parse(const char *text, int64_t *ns, struct sv_err *err)
 int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err)
 {
     const char *given = r->options->use.gpu_interval;
-    int code = parse(given ? given : "200ms", &r->gpu_interval_ns, err);
-    if (code < 0 || r->gpu_interval_ns == 0)
+    int code = parse(given ? given : "200ms", &r->samplers.gpu_interval_ns, err);
+    if (code < 0 || r->samplers.gpu_interval_ns == 0)
         return code;
-    r->gpus = sv_gpus_new(r->dict, sv_decode_tree(r->decode), NULL, NULL);
-    if (sv_gpus_count(r->gpus) == 0 && given)
-        sv_console_note("no GPU: %s", sv_gpus_why_none(r->gpus));
+    r->samplers.gpus = sv_gpus_new(r->dict, sv_decode_tree(r->system.decode), NULL, NULL);
+    if (sv_gpus_count(r->samplers.gpus) == 0 && given)
+        sv_console_note("no GPU: %s", sv_gpus_why_none(r->samplers.gpus));
     return 0;
 }
 
 int sv_record_gpus_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    if (!r->gpus || sv_gpus_count(r->gpus) == 0 || now - r->gpus_ns < r->gpu_interval_ns)
+    if (!r->samplers.gpus || sv_gpus_count(r->samplers.gpus) == 0 ||
+        now - r->samplers.gpus_ns < r->samplers.gpu_interval_ns)
         return 0;
-    sv_gpus_sample(r->gpus, now);
-    r->gpus_ns = now;
-    return sv_recorder_pull(r, sv_gpus_source(r->gpus), err);
+    sv_gpus_sample(r->samplers.gpus, now);
+    r->samplers.gpus_ns = now;
+    return sv_recorder_pull(r, sv_gpus_source(r->samplers.gpus), err);
 }
 
 void sv_record_gpus_summary(const struct sv_recorder *r)
 {
-    size_t n = r->gpus ? sv_gpus_count(r->gpus) : 0;
+    size_t n = r->samplers.gpus ? sv_gpus_count(r->samplers.gpus) : 0;
     for (size_t i = 0; i < n; i++)
         sv_print(stderr, i + 1 < n ? "%s%s" : "%s%s\n",
-                 i ? ", " : "  GPUs: ", sv_gpus_name(r->gpus, i));
-    if (r->gpus && n == 0 && !r->options->use.gpu_interval)
-        sv_print(stderr, "  no GPU: %s\n", sv_gpus_why_none(r->gpus));
+                 i ? ", " : "  GPUs: ", sv_gpus_name(r->samplers.gpus, i));
+    if (r->samplers.gpus && n == 0 && !r->options->use.gpu_interval)
+        sv_print(stderr, "  no GPU: %s\n", sv_gpus_why_none(r->samplers.gpus));
 }
 
 void sv_record_gpus_close(struct sv_recorder *r)
 {
-    sv_gpus_free(r->gpus);
-    r->gpus = NULL;
+    sv_gpus_free(r->samplers.gpus);
+    r->samplers.gpus = NULL;
 }

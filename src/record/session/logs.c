@@ -152,7 +152,7 @@ static int open_log(struct sv_recorder *r, const char *path, const struct sv_rea
 static int read_log(struct sv_recorder *r, const char *path, const struct sv_read_options *read,
                     struct sv_err *err)
 {
-    struct log_run g = {.r = r, .first_ns = r->started_ns - 1000000};
+    struct log_run g = {.r = r, .first_ns = r->times.started_ns - 1000000};
     struct sv_opened o;
     char name[300], n[32];
     const char *slash = strrchr(path, '/');
@@ -160,12 +160,12 @@ static int read_log(struct sv_recorder *r, const char *path, const struct sv_rea
     if (code >= 0) {
         snprintf(name, sizeof name, "log %.255s", slash ? slash + 1 : path);
         g.group = sv_dict_child(r->dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(r->dict, name));
-        g.to = sv_pump_adapt(o.source->gives, lend(r->sink), r->dict, &o.report, NULL);
+        g.to = sv_pump_adapt(o.source->gives, lend(r->output.sink), r->dict, &o.report, NULL);
         g.sink = (struct sv_sink){.write = log_write, .close = log_close, .takes = o.source->gives};
         sv_parts_clocks(r, &g.clocks);
         code = sv_pump(o.source, &g.sink, NULL, err);
         o.source = NULL;
-        r->events += g.n_events;
+        r->meter.events += g.n_events;
         if (code >= 0 && g.n_earlier)
             sv_console_note("%s: %s entries from before the recording left out", path,
                             sv_human_count(n, g.n_earlier));

@@ -44,7 +44,7 @@ void sv_recorder_snapshot(struct sv_recorder *r)
     struct sv_tick tick = sv_ticks_read(sv_ticks_counter());
     sv_ticks_snapshot(&s, &tick);
     sv_clocks_add(&r->dict->clocks, &s);
-    r->snapshot_ns = sv_recorder_now_ns();
+    r->times.snapshot_ns = sv_recorder_now_ns();
 }
 
 static void set_text(struct sv_dict *d, const char *key, const char *value)
@@ -95,7 +95,7 @@ static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, 
 {
     const struct sv_recorder *r = ctx;
     char text[1 << 14];
-    *out_len = sv_redact_path(&r->redact, path, len, text, sizeof text);
+    *out_len = sv_redact_path(&r->system.redact, path, len, text, sizeof text);
     *out = sv_batch_text(b, text, *out_len);
 }
 
@@ -103,15 +103,15 @@ static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, 
 static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
 {
     const struct sv_recorder *r = ctx;
-    fwrite(&size, sizeof size, 1, r->records);
-    fwrite(record, size, 1, r->records);
+    fwrite(&size, sizeof size, 1, r->system.records_file);
+    fwrite(record, size, 1, r->system.records_file);
 }
 
 static void found_python(void *ctx, uint32_t pid, const struct sv_wire_python *offsets)
 {
     const struct sv_recorder *r = ctx;
-    if (r->kernel)
-        sv_kernel_python(r->kernel, pid, offsets);
+    if (r->system.kernel)
+        sv_kernel_python(r->system.kernel, pid, offsets);
 }
 
 static bool has_stacks(const struct sv_record_options *o)
@@ -131,22 +131,22 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
     if (o->redact) {
         if (strcmp(o->redact, "paths") != 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
-        if (!sv_redact_init(&r->redact))
+        if (!sv_redact_init(&r->system.redact))
             return sv_err_sys(err, "--redact: no random key");
         d.redact = redact;
         d.redact_ctx = r;
     }
     const char *records = getenv("STAVE_RECORDS");
     if (records && *records) {
-        r->records = fopen(records, "wbe");
-        if (!r->records)
+        r->system.records_file = fopen(records, "wbe");
+        if (!r->system.records_file)
             return sv_err_sys(err, "STAVE_RECORDS: %s", records);
         d.keep = keep_record;
         d.keep_ctx = r;
     }
-    r->decode = sv_decode_new(r->dict, &r->report, &d);
-    sv_totals_init(&r->totals, sv_decode_source(r->decode));
-    sv_decode_tree(r->decode)->hides_commands = o->redact != NULL;
+    r->system.decode = sv_decode_new(r->dict, &r->report, &d);
+    sv_totals_init(&r->system.totals, sv_decode_source(r->system.decode));
+    sv_decode_tree(r->system.decode)->hides_commands = o->redact != NULL;
     return 0;
 }
 
@@ -166,7 +166,7 @@ static int parse_hooks(const char *text, enum sv_hooks *hooks, struct sv_err *er
 /* Raw tracepoints give the same, slower; plain ones give less. */
 static int report_hooks(struct sv_recorder *r, struct sv_err *err)
 {
-    const struct sv_kernel *k = r->kernel;
+    const struct sv_kernel *k = r->system.kernel;
     const char *why = sv_kernel_why_hooks(k);
     if (why[0] && sv_kernel_hooks(k) == SV_HOOKS_PLAIN) {
         r->is_partial = true;
@@ -200,7 +200,7 @@ static int parse_stacks(const char *text, enum sv_stack_way *way, struct sv_err 
 static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *o,
                          struct sv_err *err)
 {
-    enum sv_stack_way way = sv_kernel_stacks(r->kernel);
+    enum sv_stack_way way = sv_kernel_stacks(r->system.kernel);
     bool is_asked = r->options->stacks && strcmp(r->options->stacks, "dwarf") == 0;
     if (!o->probes[SV_PROBE_stack] || way != SV_STACK_FP || o->stacks == SV_STACK_NONE)
         return 0;
@@ -217,7 +217,7 @@ static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *
 
 static int report_offcpu(struct sv_recorder *r, struct sv_err *err)
 {
-    if (!r->options->probes[SV_PROBE_offcpu].is_given || sv_kernel_knows_calls(r->kernel))
+    if (!r->options->probes[SV_PROBE_offcpu].is_given || sv_kernel_knows_calls(r->system.kernel))
         return 0;
     r->is_partial = true;
     if (r->options->strict)
@@ -270,7 +270,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
     k.min_latency_ns = (uint64_t)shortest;
     sv_probes_choose(o->probes, k.groups, k.probes);
     struct sv_err why = {0};
-    if (sv_kernel_open(&k, &r->kernel, &why) < 0) {
+    if (sv_kernel_open(&k, &r->system.kernel, &why) < 0) {
         r->is_partial = true;
         if (o->strict)
             return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)",
@@ -279,7 +279,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                         why.msg);
         return 0;
     }
-    sv_kernel_rings(r->kernel, sv_decode_rings(r->decode));
+    sv_kernel_rings(r->system.kernel, sv_decode_rings(r->system.decode));
     code = report_hooks(r, err);
     if (code >= 0)
         code = report_stacks(r, &k, err);
@@ -296,9 +296,9 @@ static int open_signals(struct sv_recorder *r, struct sv_err *err)
     sigaddset(&set, SIGCHLD);
     if (r->options->use.last)
         sigaddset(&set, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &set, &r->old_mask);
-    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return r->signal_fd >= 0 ? 0 : sv_err_sys(err, "cannot wait for signals");
+    sigprocmask(SIG_BLOCK, &set, &r->child.mask);
+    r->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return r->signals.fd >= 0 ? 0 : sv_err_sys(err, "cannot wait for signals");
 }
 
 static int drop_caches(struct sv_err *err)
@@ -317,8 +317,8 @@ static int drop_caches(struct sv_err *err)
 static int join(struct sv_recorder *r, uint32_t *pids, size_t n, struct sv_err *err)
 {
     for (size_t k = 0; k < n; k++)
-        sv_procfs_complete(sv_decode_tree(r->decode), pids[k]);
-    int code = r->kernel && n > 0 ? sv_kernel_enroll(r->kernel, pids, n, err) : 0;
+        sv_procfs_complete(sv_decode_tree(r->system.decode), pids[k]);
+    int code = r->system.kernel && n > 0 ? sv_kernel_enroll(r->system.kernel, pids, n, err) : 0;
     free(pids);
     return code;
 }
@@ -330,7 +330,7 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
     int code = 0;
     if (o->comm) {
         size_t n = sv_procfs_named(o->comm, &pids);
-        if (n == 0 && !r->kernel)
+        if (n == 0 && !r->system.kernel)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'",
                               o->comm);
         if (n == 0)
@@ -340,7 +340,7 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
     }
     if (code >= 0 && o->cgroup) {
         size_t n = sv_procfs_in_cgroup(o->cgroup, &pids);
-        if (n == 0 && !r->kernel)
+        if (n == 0 && !r->system.kernel)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--cgroup: no process in '%s'", o->cgroup);
         if (n == 0)
             sv_console_note(
@@ -378,10 +378,10 @@ static int start_command(struct sv_recorder *r, struct sv_err *err)
     int code = sv_child_start(r, err);
     if (code < 0)
         return code;
-    sv_procfs_complete(sv_decode_tree(r->decode), (uint32_t)r->child);
-    sv_decode_hide_until_exec(r->decode, (uint32_t)r->child);
-    if (r->kernel)
-        code = sv_kernel_follow(r->kernel, (uint32_t)r->child, err);
+    sv_procfs_complete(sv_decode_tree(r->system.decode), (uint32_t)r->child.pid);
+    sv_decode_hide_until_exec(r->system.decode, (uint32_t)r->child.pid);
+    if (r->system.kernel)
+        code = sv_kernel_follow(r->system.kernel, (uint32_t)r->child.pid, err);
     return code < 0 ? code : sv_child_begin(r, err);
 }
 
@@ -393,77 +393,30 @@ static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
     struct sv_err err = {0};
     if (sv_defer_catch_up(r, &err) < 0) /* what waits is older than the loss */
         sv_console_note("%s", err.msg);
-    r->lost += n;
+    r->losses.sum += n;
     size_t i = 0;
-    while (i < r->n_losses && (r->losses[i].cpu != cpu || strcmp(r->losses[i].what, what) != 0))
+    while (i < r->losses.n &&
+           (r->losses.rows[i].cpu != cpu || strcmp(r->losses.rows[i].what, what) != 0))
         i++;
-    if (i == r->n_losses && i < SV_RECORDER_LOSSES)
-        r->losses[r->n_losses++] = (struct sv_recorder_loss){.what = what, .cpu = cpu};
-    if (i < r->n_losses)
-        r->losses[i].n += n;
-    sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
-}
-
-static uint64_t losses_in(const struct sv_event *events, size_t n)
-{
-    uint64_t n_lost = 0;
-    for (size_t i = 0; i < n; i++)
-        if (events[i].kind == SV_LOSS && events[i].n_args > 0 && events[i].args[0].i > 0)
-            n_lost += (uint64_t)events[i].args[0].i - 1;
-    return n_lost;
-}
-
-static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
-                       struct sv_err *err)
-{
-    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
-    r->events += n;
-    r->lost_in_events += losses_in(events, n);
-    if (r->sink->write(r->sink, events, n, err) < 0)
-        sv_record_output_fail(r, err);
-    if (!sv_defer_is_replaying(r))
-        sv_record_commit_many(r, err);
-    return 0;
-}
-
-static void meter_forget(struct sv_sink *s, sv_track track)
-{
-    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
-    r->sink->forget(r->sink, track);
-}
-
-static void open_input(struct sv_recorder *r)
-{
-    r->meter =
-        (struct sv_sink){.write = meter_write, .forget = r->sink->forget ? meter_forget : NULL};
-    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
-    r->input = has_paths_once(r->options) ? sv_once_paths_sink(r->dict, &r->meter) : &r->meter;
-}
-
-static void close_input(struct sv_recorder *r)
-{
-    if (r->input && r->input != &r->meter)
-        r->input->close(r->input, false, NULL);
-    r->input = NULL;
-}
-
-void sv_recorder_new_file(struct sv_recorder *r)
-{
-    if (r->input != &r->meter)
-        sv_once_paths_sink_new_file(r->input);
+    if (i == r->losses.n && i < SV_RECORDER_LOSSES)
+        r->losses.rows[r->losses.n++] = (struct sv_recorder_loss){.what = what, .cpu = cpu};
+    if (i < r->losses.n)
+        r->losses.rows[i].n += n;
+    sv_decode_lost(r->system.decode, cpu, what, n, (uint64_t)r->times.round_ns,
+                   (uint64_t)sv_recorder_now_ns());
 }
 
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
 {
-    return sv_pump_round(source, r->input, r->batch, err);
+    return sv_pump_round(source, r->meter.input, r->batch, err);
 }
 
 /* Without the kernel programs, children are found in /proc. */
 static void look_for_children(struct sv_recorder *r)
 {
     uint32_t *family = NULL;
-    size_t n = r->child > 0 ? sv_procfs_family((uint32_t)r->child, &family) : 0;
-    struct sv_tree *t = sv_decode_tree(r->decode);
+    size_t n = r->child.pid > 0 ? sv_procfs_family((uint32_t)r->child.pid, &family) : 0;
+    struct sv_tree *t = sv_decode_tree(r->system.decode);
     for (size_t i = 0; i < n; i++)
         if (!sv_tree_find(t, family[i]))
             sv_procfs_complete(t, family[i]);
@@ -472,41 +425,42 @@ static void look_for_children(struct sv_recorder *r)
 
 static int sample(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    if (!r->kernel)
+    if (!r->system.kernel)
         look_for_children(r);
-    sv_usage_sample(r->usage, now);
-    r->sampled_ns = now;
-    return sv_recorder_pull(r, sv_usage_source(r->usage), err);
+    sv_usage_sample(r->samplers.usage, now);
+    r->samplers.usage_ns = now;
+    return sv_recorder_pull(r, sv_usage_source(r->samplers.usage), err);
 }
 
 /* The records that the kernel has for us: decoded, or moved aside for later. */
 static int kernel_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     int code = 0;
-    sv_kernel_losses(r->kernel, report_loss, r);
+    sv_kernel_losses(r->system.kernel, report_loss, r);
     if (sv_defer_round(r, now, &code, err) || code < 0)
         return code;
     now = sv_recorder_now_ns(); /* it may have decoded for a while */
-    sv_defer_saw(r, now, sv_decode_round(r->decode, (uint64_t)now));
-    code = sv_recorder_pull(r, &r->totals.source, err);
-    sv_decode_release(r->decode);
+    sv_defer_saw(r, now, sv_decode_round(r->system.decode, (uint64_t)now));
+    code = sv_recorder_pull(r, &r->system.totals.source, err);
+    sv_decode_release(r->system.decode);
     return code;
 }
 
 static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     int64_t now = sv_recorder_now_ns();
-    int code = r->kernel ? kernel_round(r, now, err) : 0;
+    int code = r->system.kernel ? kernel_round(r, now, err) : 0;
     if (code >= 0)
         code = sv_record_sdk_round(r, is_last, err);
-    if (code >= 0 && r->usage && now - r->sampled_ns >= r->interval_ns)
+    if (code >= 0 && r->samplers.usage &&
+        now - r->samplers.usage_ns >= r->samplers.usage_interval_ns)
         code = sample(r, now, err);
     if (code >= 0)
         code = sv_record_gpus_round(r, now, err);
-    r->round_ns = now;
+    r->times.round_ns = now;
     if (code >= 0 && sv_defer_waiting(r) == 0) /* what waits may be of those that are gone */
         sv_record_forget(r, now);
-    if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS)
+    if (code >= 0 && now - r->times.snapshot_ns >= SNAPSHOT_EVERY_NS)
         sv_recorder_snapshot(r);
     if (code >= 0)
         sv_record_sync_round(r);
@@ -524,21 +478,21 @@ static void on_signal(struct sv_recorder *r, const struct signalfd_siginfo *s)
     if (s->ssi_signo == SIGCHLD)
         return;
     if (s->ssi_signo == SIGUSR1) {
-        r->n_triggers++;
+        r->signals.n_triggers++;
         return;
     }
-    r->n_signals++;
-    if (r->asked_ns == 0)
-        r->asked_ns = sv_recorder_now_ns();
+    r->signals.n_stops++;
+    if (r->signals.asked_ns == 0)
+        r->signals.asked_ns = sv_recorder_now_ns();
     /* The terminal signals the whole process group; any other sender signalled only us. */
-    if (r->child > 0 && !r->has_ended && s->ssi_code != SI_KERNEL)
-        kill(r->child, (int)s->ssi_signo);
+    if (r->child.pid > 0 && !r->child.has_ended && s->ssi_code != SI_KERNEL)
+        kill(r->child.pid, (int)s->ssi_signo);
 }
 
 static void take_signals(struct sv_recorder *r)
 {
     struct signalfd_siginfo s;
-    while (read(r->signal_fd, &s, sizeof s) == (ssize_t)sizeof s)
+    while (read(r->signals.fd, &s, sizeof s) == (ssize_t)sizeof s)
         on_signal(r, &s);
 }
 
@@ -564,7 +518,7 @@ static bool all_gone(const struct sv_recorder *r)
 static uint64_t bytes_so_far(const struct sv_recorder *r)
 {
     struct stat st;
-    return sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
+    return sv_parts_bytes(r) + (stat(r->output.part, &st) == 0 ? (uint64_t)st.st_size : 0);
 }
 
 static bool is_too_large(const struct sv_recorder *r)
@@ -581,16 +535,16 @@ static bool is_over(struct sv_recorder *r)
     } else if (all_gone(r)) {
         return true;
     }
-    if (r->deadline_ns && now >= r->deadline_ns)
+    if (r->times.deadline_ns && now >= r->times.deadline_ns)
         return true;
     if (is_too_large(r)) {
         sv_console_note("stopped: the trace has reached --max-size");
         return true;
     }
-    if (r->asked_ns == 0)
+    if (r->signals.asked_ns == 0)
         return false;
     /* Asked to stop: the command may clean up, and that is recorded, too; but not for ever. */
-    return r->command->n == 0 || now - r->asked_ns > (int64_t)GRACE_MS * 1000000;
+    return r->command->n == 0 || now - r->signals.asked_ns > (int64_t)GRACE_MS * 1000000;
 }
 
 /* Twice a second, for `stave status` and on a terminal: time, events, rate, losses, size. */
@@ -598,22 +552,22 @@ static void show_status(struct sv_recorder *r)
 {
     char a[32], b[32], c[32], d[32], e[32];
     int64_t now = sv_recorder_now_ns();
-    if (now - r->shown_ns < SHOW_EVERY_NS)
+    if (now - r->status.shown_ns < SHOW_EVERY_NS)
         return;
-    uint64_t events = r->events + sv_defer_waiting(r),
-             more = events > r->shown_events ? events - r->shown_events : 0;
-    double rate = r->shown_ns ? (double)more * 1e9 / (double)(now - r->shown_ns) : 0;
+    uint64_t events = r->meter.events + sv_defer_waiting(r),
+             more = events > r->status.shown_events ? events - r->status.shown_events : 0;
+    double rate = r->status.shown_ns ? (double)more * 1e9 / (double)(now - r->status.shown_ns) : 0;
     uint64_t size = bytes_so_far(r);
-    r->shown_ns = now;
-    r->shown_events = events;
-    sv_running_update(r->listing, size);
+    r->status.shown_ns = now;
+    r->status.shown_events = events;
+    sv_running_update(r->status.listing, size);
     if (sv_common.quiet || !isatty(STDERR_FILENO))
         return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
-                    sv_human_ns(a, now - r->started_ns), sv_human_count(b, events),
-                    sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost),
+                    sv_human_ns(a, now - r->times.started_ns), sv_human_count(b, events),
+                    sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->losses.sum),
                     sv_human_bytes(e, size));
-    r->is_shown = true;
+    r->status.is_shown = true;
 }
 
 /* At once: what was written until the last commit stays, for `stave recover`. */
@@ -626,20 +580,21 @@ static int abort_recording(struct sv_recorder *r, struct sv_err *err)
 
 static int run_loop(struct sv_recorder *r, struct sv_err *err)
 {
-    struct pollfd p[2] = {{.fd = r->signal_fd, .events = POLLIN},
-                          {.fd = r->kernel ? sv_kernel_poll_fd(r->kernel) : -1, .events = POLLIN}};
+    struct pollfd p[2] = {
+        {.fd = r->signals.fd, .events = POLLIN},
+        {.fd = r->system.kernel ? sv_kernel_poll_fd(r->system.kernel) : -1, .events = POLLIN}};
     int code = 0;
     while (code >= 0 && !is_over(r)) {
         if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
             return sv_err_sys(err, "cannot wait");
         take_signals(r);
-        if (r->n_signals > 1)
+        if (r->signals.n_stops > 1)
             return abort_recording(r, err);
         code = make_round(r, false, err);
         show_status(r);
     }
-    r->cpu_ran_ns += sv_recorder_cpu_ns();
-    if (r->is_shown)
+    r->times.cpu_ran_ns += sv_recorder_cpu_ns();
+    if (r->status.is_shown)
         sv_print(stderr, "\r\033[K");
     return code;
 }
@@ -669,13 +624,13 @@ static int decode_rest(struct sv_recorder *r, struct sv_err *err)
     int code;
     while ((code = sv_defer_finish_step(r, &done, err)) > 0) {
         take_signals(r);
-        if (r->n_signals > 1)
+        if (r->signals.n_stops > 1)
             return abort_recording(r, err);
         if (is_terminal)
             sv_print_styled(stderr, SV_DIM, "\rwriting the trace: %u %%\033[K", done / 10);
-        r->is_shown = is_terminal;
+        r->status.is_shown = is_terminal;
     }
-    if (r->is_shown && is_terminal)
+    if (r->status.is_shown && is_terminal)
         sv_print(stderr, "\r\033[K");
     return code;
 }
@@ -691,21 +646,21 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
 {
     int code = make_round(r, false, err);
     struct sv_err why = {0};
-    if (code >= 0 && r->kernel && sv_kernel_in_flight(r->kernel, &why) < 0)
+    if (code >= 0 && r->system.kernel && sv_kernel_in_flight(r->system.kernel, &why) < 0)
         sv_console_note("calls that have not ended are left out: %s", why.msg);
-    r->stopped_ns = sv_recorder_now_ns();
+    r->times.stopped_ns = sv_recorder_now_ns();
     if (code >= 0)
         code = decode_rest(r, err);
     enum { PATIENCE_MS = 200 };
     for (int i = 0; code >= 0 && i < PATIENCE_MS; i++) { /* a record is still being written */
         code = make_round(r, true, err); /* what was completed during the last round */
-        if (!sv_decode_rings(r->decode)->is_blocked)
+        if (!sv_decode_rings(r->system.decode)->is_blocked)
             break;
         poll(NULL, 0, 1);
     }
-    if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
+    if (r->system.kernel && sv_kernel_count(r->system.kernel).invisible > 0)
         r->is_partial = true;
-    sv_stacks_explain(sv_decode_stacks(r->decode), say_of_stacks, NULL);
+    sv_stacks_explain(sv_decode_stacks(r->system.decode), say_of_stacks, NULL);
     sv_record_sync_close(r);
     sv_recorder_snapshot(r);
     describe_tsc_rate(r);
@@ -722,18 +677,18 @@ static void list_recording(struct sv_recorder *r)
                        : r->options->pids.n ? r->options->pids.items[0]
                                             : "all";
     const char *slash = strrchr(name, '/');
-    r->listing = sv_running_announce(slash ? slash + 1 : name, r->options->out.path,
-                                     r->options->use.last != NULL);
-    if (!r->listing && sv_running_problem(text, sizeof text))
+    r->status.listing = sv_running_announce(slash ? slash + 1 : name, r->options->out.path,
+                                            r->options->use.last != NULL);
+    if (!r->status.listing && sv_running_problem(text, sizeof text))
         sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
 }
 
 /* To the process that waits for --detach. */
 static void announce(struct sv_recorder *r)
 {
-    if (r->word >= 0 && write(r->word, "b", 1) == 1) {
-        close(r->word);
-        r->word = -1;
+    if (r->detach_fd >= 0 && write(r->detach_fd, "b", 1) == 1) {
+        close(r->detach_fd);
+        r->detach_fd = -1;
     }
 }
 
@@ -743,8 +698,9 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     int code = parse_ns(r->options->duration, "duration", &duration, err);
     if (code >= 0)
         code = parse_ns(r->options->interval ? r->options->interval : "100ms", "interval",
-                        &r->interval_ns, err);
-    if (code >= 0 && r->interval_ns > 0 && r->interval_ns < INTERVAL_SHORTEST_NS)
+                        &r->samplers.usage_interval_ns, err);
+    if (code >= 0 && r->samplers.usage_interval_ns > 0 &&
+        r->samplers.usage_interval_ns < INTERVAL_SHORTEST_NS)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
     if (code >= 0)
         code = sv_procfs_open(err);
@@ -763,13 +719,14 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     sv_defer_open(r);
-    open_input(r);
+    sv_record_meter_open(r, has_paths_once(r->options));
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
-    if (r->interval_ns > 0)
-        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), sv_procfs_root());
-    r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
+    if (r->samplers.usage_interval_ns > 0)
+        r->samplers.usage =
+            sv_usage_new(r->dict, sv_decode_tree(r->system.decode), sv_procfs_root());
+    r->times.started_ns = r->times.round_ns = r->output.whole_ns = sv_recorder_now_ns();
     code = attach(r, err);
     if (code >= 0) {
         list_recording(r);
@@ -778,9 +735,9 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = sv_record_sync_open(r, err);
     r->has_begun = code >= 0;
-    r->cpu_ran_ns = -sv_recorder_cpu_ns();
+    r->times.cpu_ran_ns = -sv_recorder_cpu_ns();
     /* Of what is recorded: attaching takes a while. */
-    r->deadline_ns = duration ? sv_recorder_now_ns() + duration : 0;
+    r->times.deadline_ns = duration ? sv_recorder_now_ns() + duration : 0;
     if (code >= 0)
         announce(r);
     return code;
@@ -790,7 +747,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
 {
     r->dict = sv_dict_new();
     r->batch = sv_alloc(sizeof *r->batch);
-    r->signal_fd = r->go = r->back = -1;
+    r->signals.fd = r->child.begin_fd = r->child.error_fd = -1;
     sv_batch_init(r->batch);
     sv_report_init(&r->report);
     int code = open_all(r, err);
@@ -799,35 +756,35 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = finish(r, err);
     sv_record_sync_close(r); /* where something failed before */
-    close_input(r);
+    sv_record_meter_close(r);
     code = sv_record_output_close(r, code, err);
     sv_defer_close(r);
     sv_parts_free(r);
     sv_record_sdk_close(r);
-    if (r->go >= 0)
-        close(r->go); /* a child that never began ends now */
+    if (r->child.begin_fd >= 0)
+        close(r->child.begin_fd); /* a child that never began ends now */
     sv_console_findings(r->options->out.path, &r->report);
     if ((code >= 0 || r->output.why.code != 0) && !r->options->no_summary)
         sv_recorder_summary(r);
     if (code >= 0)
         code = sv_child_exit_code(r);
-    if (code == 0 && r->options->strict && (r->lost > 0 || r->is_partial))
+    if (code == 0 && r->options->strict && (r->losses.sum > 0 || r->is_partial))
         code = SV_EXIT_FOUND;
-    if (r->listing)
-        unlink(r->listing);
-    free(r->listing);
-    sv_kernel_close(r->kernel);
-    sv_usage_free(r->usage);
+    if (r->status.listing)
+        unlink(r->status.listing);
+    free(r->status.listing);
+    sv_kernel_close(r->system.kernel);
+    sv_usage_free(r->samplers.usage);
     sv_record_gpus_close(r);
-    sv_totals_fini(&r->totals);
-    sv_decode_free(r->decode);
-    if (r->records)
-        fclose(r->records);
+    sv_totals_fini(&r->system.totals);
+    sv_decode_free(r->system.decode);
+    if (r->system.records_file)
+        fclose(r->system.records_file);
     sv_report_fini(&r->report);
     sv_batch_fini(r->batch);
     free(r->batch);
     sv_dict_free(r->dict);
-    if (r->signal_fd >= 0)
-        close(r->signal_fd);
+    if (r->signals.fd >= 0)
+        close(r->signals.fd);
     return code;
 }

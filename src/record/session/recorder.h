@@ -8,6 +8,7 @@
 #include "record/decode/decode.h"
 #include "record/decode/redact.h"
 #include "record/kernel/kernel.h"
+#include "record/session/meter.h"
 #include "record/output/output.h"
 #include "record/output/parts.h"
 #include "record/sample/usage.h"
@@ -35,6 +36,56 @@ struct sv_record_options {
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
 };
 
+/* What the kernel tells (recorder.c, record/spool/). */
+struct sv_record_system {
+    struct sv_kernel *kernel; /* NULL: not possible here */
+    struct sv_decode *decode;
+    struct sv_defer *defer;  /* record/spool/; NULL: records are decoded as they come */
+    struct sv_totals totals; /* of its events, for the summary */
+    struct sv_redact redact;
+    FILE *records_file; /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
+};
+
+/* What is looked at from time to time (recorder.c; gpus.c). */
+struct sv_record_samplers {
+    struct sv_usage *usage; /* NULL: not wanted */
+    struct sv_gpus *gpus;   /* NULL: not wanted */
+    int64_t usage_interval_ns, gpu_interval_ns;
+    int64_t usage_ns, gpus_ns; /* the last time */
+};
+
+/* The command (child.c). */
+struct sv_record_child {
+    pid_t pid;
+    mode_t umask;           /* the recorder has one that keeps its files private */
+    sigset_t mask;          /* of signals, as it was before the recorder */
+    int begin_fd, error_fd; /* pipes: lets the child begin; its error, if it cannot. -1 */
+    int status;
+    bool has_ended;
+};
+
+/* --copy-output (copy.c). */
+struct sv_record_copier {
+    int fds[2]; /* what the command gets as output and errors; -1 */
+    pid_t pid;
+};
+
+/* What others ask for by signals (recorder.c). */
+struct sv_record_signals {
+    int fd;
+    int n_stops;
+    int n_triggers;   /* SIGUSR1 that were not answered yet (parts.c) */
+    int64_t asked_ns; /* when the first one came that asks to stop; 0: none */
+};
+
+/* When something was, or will be (recorder.c, forget.c). */
+struct sv_record_times {
+    int64_t started_ns, deadline_ns;
+    int64_t stopped_ns; /* the end of what is recorded; the file may be written later */
+    int64_t round_ns, snapshot_ns, forgot_ns, forgot_decoded_ns; /* the last ones */
+    int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
+};
+
 /* What was lost on a CPU, by kind; `what` is a constant. */
 struct sv_recorder_loss {
     const char *what;
@@ -42,57 +93,41 @@ struct sv_recorder_loss {
     unsigned cpu;
 };
 enum { SV_RECORDER_LOSSES = 64 }; /* reported one by one; the sum counts them all */
+struct sv_record_losses {
+    struct sv_recorder_loss rows[SV_RECORDER_LOSSES];
+    size_t n;
+    uint64_t sum;
+};
+
+/* What `stave status` and the terminal show (recorder.c). */
+struct sv_record_status {
+    char *listing; /* the file by which `stave status` finds us */
+    int64_t shown_ns;
+    uint64_t shown_events;
+    bool is_shown; /* the line on the terminal */
+};
 
 struct sv_recorder {
     const struct sv_record_options *options;
     const struct sv_words *command;
     struct sv_dict *dict;
     struct sv_report report;
-    struct sv_sink *sink;
-    struct sv_sink meter; /* in front of it: counts, commits, and continues when the output fails */
-    struct sv_sink *input;  /* what sources write to: the meter, after the stages for all of them */
-    struct sv_parts *parts; /* --rotate, --last; NULL */
-    uint32_t first_part,
-        n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
-    mode_t umask;   /* of the command: the recorder has one that keeps its files private */
-    int n_triggers; /* SIGUSR1 that were not answered yet */
     struct sv_batch *batch;
-    struct sv_kernel *kernel; /* NULL: not possible here */
-    struct sv_decode *decode;
-    struct sv_defer *defer;  /* record/spool/; NULL: records are decoded as they come */
-    struct sv_totals totals; /* of its events, for the summary */
-    struct sv_redact redact;
-    struct sv_usage *usage; /* NULL: not wanted */
-    struct sv_gpus *gpus;   /* NULL: not wanted */
-    int64_t gpu_interval_ns, gpus_ns;
+    struct sv_record_system system;
+    struct sv_record_samplers samplers;
     struct sv_collect *collect;  /* of programs with libstave */
     struct sv_sync_worker *sync; /* --sync; NULL */
+    struct sv_record_meter meter;
     struct sv_record_output output;
-    const char *part; /* the growing file */
-    pid_t child;
-    int copies[2]; /* --copy-output: what the command gets as output and errors; -1 */
-    pid_t copier;
-    int go, back; /* pipes: lets the child begin; its error, if it cannot */
-    int status;
-    bool has_ended;
+    struct sv_record_child child;
+    struct sv_record_copier copier;
+    struct sv_record_signals signals;
+    struct sv_record_times times;
+    struct sv_record_losses losses;
+    struct sv_record_status status;
+    int detach_fd;   /* with --detach: a pipe, written to when the recording has begun; -1 */
     bool has_begun;  /* something may have been recorded */
     bool is_aborted; /* by a second signal: the growing file stays */
-    int signal_fd;
-    sigset_t old_mask;
-    int n_signals;
-    int64_t stopped_ns; /* the end of what is recorded; the file may be written later */
-    int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
-    int64_t interval_ns, sampled_ns, commit_ns, shown_ns, forgot_ns, forgot_decoded_ns;
-    int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
-    uint64_t shown_events;
-    bool is_shown; /* the status line */
-    struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
-    size_t n_losses;
-    uint64_t events, lost, uncommitted;
-    uint64_t lost_in_events; /* what losses among the events count, themselves left out */
-    int word;        /* with --detach: a pipe, written to when the recording has begun; -1 */
-    char *listing;   /* the file by which `stave status` finds us */
-    FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     bool is_partial; /* something that was asked for is not possible */
 };
 
@@ -103,9 +138,8 @@ void sv_recorder_summary(const struct sv_recorder *r);
 int64_t sv_recorder_now_ns(void);
 int64_t sv_recorder_cpu_ns(void);                 /* of this process so far */
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
-/* All of the source's round into the sink. */
+/* All of the source's round into the meter. */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
-void sv_recorder_new_file(struct sv_recorder *r); /* --rotate, --last: another one has begun */
 
 /* Frees what is kept of processes and threads that ended a while ago (record/session/forget.c): the recorder needs memory for running ones only. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);
@@ -118,10 +152,10 @@ void sv_record_sdk_open(struct sv_recorder *r);
 int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
 
-/* --detach (record/session/detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *word is to be
+/* --detach (record/session/detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *fd is to be
  * written to when it has begun; it leaves the terminal when it has its output. */
-int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
-int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
+int sv_record_detach(int *fd, bool *is_parent, struct sv_err *err);
+int sv_record_leave_terminal(const char *out, int fd, struct sv_err *err);
 
 /* The command (record/session/child.c): it starts stopped and continues with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);

@@ -12,8 +12,8 @@
 void sv_record_sdk_open(struct sv_recorder *r)
 {
     struct sv_err why = {0};
-    if (sv_collect_open(NULL, r->options->out.path, r->part, r->dict, &r->report, &r->collect,
-                        &why) < 0) {
+    if (sv_collect_open(NULL, r->options->out.path, r->output.part, r->dict, &r->report,
+                        &r->collect, &why) < 0) {
         sv_console_note("without libstave's events: %s", why.msg);
         r->is_partial = true;
         return;
@@ -27,7 +27,7 @@ int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     if (!r->collect)
         return 0;
-    r->uncommitted += sv_collect_round(r->collect, is_last);
+    r->meter.uncommitted += sv_collect_round(r->collect, is_last);
     return sv_recorder_pull(r, sv_collect_source(r->collect), err);
 }
 

@@ -177,11 +177,11 @@ static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_
 /* The line of sums: system calls and processes, then what else there was. */
 static void show_sums(const struct sv_recorder *r)
 {
-    const struct sv_tree *t = sv_decode_tree(r->decode);
+    const struct sv_tree *t = sv_decode_tree(r->system.decode);
     uint64_t processes = t->n + t->n_forgotten;
     for (unsigned k = 0; k < SV_PROBE_SUMS; k++)
         for (unsigned i = 0; i < SV_N_PROBES; i++) {
-            show_sum(&r->totals, i, &sv_probes[i]->sums[k]);
+            show_sum(&r->system.totals, i, &sv_probes[i]->sums[k]);
             if (k == 0 && i == SV_PROBE_process)
                 sv_print(stderr, ", %llu process%s", (unsigned long long)processes,
                          processes == 1 ? "" : "es");
@@ -194,23 +194,24 @@ void sv_recorder_summary(const struct sv_recorder *r)
     char a[32], b[32], c[32];
     struct stat st;
     struct rusage own;
-    const struct sv_tree *t = sv_decode_tree(r->decode);
+    const struct sv_tree *t = sv_decode_tree(r->system.decode);
     if (sv_common.quiet)
         return;
     show_files(t);
     show_processes(t);
     sv_print(stderr, "\n  %s recorded: ",
-             sv_human_ns(a, (r->stopped_ns ? r->stopped_ns : r->round_ns) - r->started_ns));
+             sv_human_ns(a, (r->times.stopped_ns ? r->times.stopped_ns : r->times.round_ns) -
+                                r->times.started_ns));
     show_sums(r);
-    if (r->lost)
+    if (r->losses.sum)
         sv_print_styled(stderr, SV_RED,
                         "  %s events were lost: a larger --ring or fewer --calls helps\n",
-                        sv_human_count(a, r->lost));
-    for (size_t i = 0; i < r->n_losses; i++)
-        sv_print(stderr, "    CPU %u: %llu %s\n", r->losses[i].cpu,
-                 (unsigned long long)r->losses[i].n, r->losses[i].what);
-    if (r->kernel) {
-        struct sv_kernel_sums k = sv_kernel_count(r->kernel);
+                        sv_human_count(a, r->losses.sum));
+    for (size_t i = 0; i < r->losses.n; i++)
+        sv_print(stderr, "    CPU %u: %llu %s\n", r->losses.rows[i].cpu,
+                 (unsigned long long)r->losses.rows[i].n, r->losses.rows[i].what);
+    if (r->system.kernel) {
+        struct sv_kernel_sums k = sv_kernel_count(r->system.kernel);
         if (k.filtered)
             sv_print(stderr, "  %s %s calls left out\n", sv_human_count(a, k.filtered),
                      r->options->prefix ? "filtered" : "shorter");
@@ -221,7 +222,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
             sv_print(stderr,
                      "  %s threads were not followed: they are outside of this pid namespace%s\n",
                      sv_human_count(a, k.invisible),
-                     sv_kernel_hooks(r->kernel) == SV_HOOKS_PLAIN
+                     sv_kernel_hooks(r->system.kernel) == SV_HOOKS_PLAIN
                          ? ", or inside of another one, which plain tracepoints do not see"
                          : "");
     }
@@ -229,9 +230,9 @@ void sv_recorder_summary(const struct sv_recorder *r)
     if (getrusage(RUSAGE_SELF, &own) == 0)
         sv_print(stderr,
                  "  stave itself: %s of CPU, %s of it during the recording, %s of memory at most\n",
-                 sv_human_ns(a, sv_recorder_cpu_ns()), sv_human_ns(c, r->cpu_ran_ns),
+                 sv_human_ns(a, sv_recorder_cpu_ns()), sv_human_ns(c, r->times.cpu_ran_ns),
                  sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
-    const char *trace = r->output.is_kept ? r->part : r->output.claim.out;
+    const char *trace = r->output.is_kept ? r->output.part : r->output.claim.out;
     if (stat(trace, &st) == 0)
         sv_print(stderr, "  %s (%s)\n", trace, sv_human_bytes(a, (uint64_t)st.st_size));
 }

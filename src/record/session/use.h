@@ -26,6 +26,7 @@ struct sv_record_use {
      offsetof(type, use.config),                                                                  \
      "options and command from a YAML file: each long option is a key, 'command' a list of "      \
      "words; the command line takes precedence",                                                  \
+     NULL,                                                                                        \
      NULL},                                                                                       \
         {0,                                                                                       \
          "inject",                                                                                \
@@ -34,7 +35,8 @@ struct sv_record_use {
          offsetof(type, use.inject),                                                              \
          "load Stave's libraries into the command: " SV_INJECTIONS(                               \
              SV_INJECTION_COMMA) "separated by commas",                                           \
-         SV_INJECTIONS(SV_INJECTION_BLANK)},                                                      \
+         SV_INJECTIONS(SV_INJECTION_BLANK),                                                       \
+         NULL},                                                                                   \
         {0,                                                                                       \
          "log",                                                                                   \
          "FILE",                                                                                  \
@@ -42,6 +44,7 @@ struct sv_record_use {
          offsetof(type, use.logs),                                                                \
          "add the command's MLPerf (:::MLLOG) or DLIO log, read at the end, to the trace; "       \
          "may be given several times",                                                            \
+         NULL,                                                                                    \
          NULL},                                                                                   \
         {0,                                                                                       \
          "log-tz",                                                                                \
@@ -49,7 +52,8 @@ struct sv_record_use {
          SV_OPT_TEXT,                                                                             \
          offsetof(type, use.log_tz),                                                              \
          "the time zone of DLIO's log (default: this machine's)",                                 \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "The run"},                                                                              \
         {0,                                                                                       \
          "out-dir",                                                                               \
          "DIR",                                                                                   \
@@ -57,6 +61,7 @@ struct sv_record_use {
          offsetof(type, use.out_dir),                                                             \
          "write to a new numbered folder in DIR: trace, report.txt, report.json, "                \
          "timeline.png",                                                                          \
+         NULL,                                                                                    \
          NULL},                                                                                   \
         {0,                                                                                       \
          "archive",                                                                               \
@@ -64,7 +69,8 @@ struct sv_record_use {
          SV_OPT_FLAG,                                                                             \
          offsetof(type, use.archive),                                                             \
          "pack trace, logs, report and picture into a .tar.zst beside the trace",                 \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "The run"},                                                                              \
         {0,                                                                                       \
          "copy-output",                                                                           \
          NULL,                                                                                    \
@@ -72,7 +78,8 @@ struct sv_record_use {
          offsetof(type, use.copy_output),                                                         \
          "copy what the command prints to stdout.log and stderr.log; it then writes to "          \
          "pipes instead of the terminal",                                                         \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "The run"},                                                                              \
         {0,                                                                                       \
          "sync",                                                                                  \
          NULL,                                                                                    \
@@ -80,7 +87,8 @@ struct sv_record_use {
          offsetof(type, use.sync),                                                                \
          "under a launcher: relate the clocks of all ranks to rank 0's by pings, at the start, "  \
          "every 30 s and at the end; 'stave merge' then states the error between hosts",          \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "Ranks"},                                                                                \
         {0,                                                                                       \
          "sync-address",                                                                          \
          "HOST[:PORT]",                                                                           \
@@ -88,7 +96,8 @@ struct sv_record_use {
          offsetof(type, use.sync_address),                                                        \
          "with --sync: the address by which other hosts reach rank 0 (default: 127.0.0.1, for "   \
          "ranks on one host)",                                                                    \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "Ranks"},                                                                                \
         {0,                                                                                       \
          "rotate",                                                                                \
          "SIZE[,COUNT]",                                                                          \
@@ -96,7 +105,8 @@ struct sv_record_use {
          offsetof(type, use.rotate),                                                              \
          "start a new file whenever the trace has reached SIZE; each file is a complete trace: "  \
          "OUT is the newest, OUT-0001 the first; with COUNT only the newest COUNT are kept",      \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "Long recordings"},                                                                      \
         {0,                                                                                       \
          "last",                                                                                  \
          "TIME|SIZE",                                                                             \
@@ -104,6 +114,7 @@ struct sv_record_use {
          offsetof(type, use.last),                                                                \
          "keep only the last TIME (30s) or SIZE (256M) in a ring; 'stave trigger' or SIGUSR1 "    \
          "saves it as OUT-0001, OUT-0002 and so on, the end of the recording as OUT",             \
+         NULL,                                                                                    \
          NULL},                                                                                   \
         {0,                                                                                       \
          "gpu-interval",                                                                          \
@@ -112,10 +123,11 @@ struct sv_record_use {
          offsetof(type, use.gpu_interval),                                                        \
          "sampling interval of GPUs (NVIDIA by NVML, AMD by sysfs): utilisation, memory, power, " \
          "temperature, per process where available; 0 disables it (default 200ms)",               \
-         NULL},                                                                                   \
+         NULL,                                                                                    \
+         "Utilisation"},                                                                          \
     {                                                                                             \
         0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                       \
-            "record system calls even if the configuration has no-io", NULL                       \
+            "record system calls even if the configuration has no-io", NULL, "System calls"       \
     }
 
 /* --config (record/session/config.c): fills what the command line left open. The texts live as long as *out. */

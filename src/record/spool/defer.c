@@ -71,22 +71,23 @@ void sv_defer_open(struct sv_recorder *r)
 {
     const struct sv_record_options *o = r->options;
     uint64_t budget;
-    bool is_live = o->use.last || o->use.rotate || o->max_bytes > 0 || o->redact || r->records;
-    if (!r->kernel || is_live || budget_of(o, &budget) < 0 || budget == 0)
+    bool is_live = o->use.last || o->use.rotate || o->max_bytes > 0 || o->redact ||
+                   r->system.records_file;
+    if (!r->system.kernel || is_live || budget_of(o, &budget) < 0 || budget == 0)
         return;
-    struct sv_defer *d = r->defer = sv_alloc(sizeof *d);
+    struct sv_defer *d = r->system.defer = sv_alloc(sizeof *d);
     d->spool.fd = d->watch = -1;
     d->budget = budget;
     const char *test = getenv("STAVE_SPOOL");
     sv_storm_init(&d->storm, test && strcmp(test, "always") == 0);
     sv_buf_init(&d->processes, SV_KSPOOL_ENTRY_MAX);
-    sv_scout_init(&d->scout, sv_decode_tree(r->decode), sv_decode_inodes(r->decode));
+    sv_scout_init(&d->scout, sv_decode_tree(r->system.decode), sv_decode_inodes(r->system.decode));
     d->opened_ns = sv_recorder_now_ns();
 }
 
 void sv_defer_close(struct sv_recorder *r)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     if (!d)
         return;
     if (r->output.is_kept && d->is_on)
@@ -99,25 +100,26 @@ void sv_defer_close(struct sv_recorder *r)
     sv_notes_fini(&d->notes);
     sv_buf_fini(&d->processes);
     free(d);
-    r->defer = NULL;
+    r->system.defer = NULL;
 }
 
 /* ---- how things are ---- */
 
 void sv_defer_saw(struct sv_recorder *r, int64_t now, uint64_t bytes)
 {
-    if (r->defer)
-        sv_storm_saw(&r->defer->storm, now, bytes);
+    struct sv_defer *d = r->system.defer;
+    if (d)
+        sv_storm_saw(&d->storm, now, bytes);
 }
 
 /* A short recording does without: the kernel takes 20 ms to end a watch. */
 static void watch_file(struct sv_recorder *r, int64_t now)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     if (d->watch >= 0 || d->is_over || (!d->storm.is_on && now - d->opened_ns < UNWATCHED_NS))
         return;
     d->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (d->watch < 0 || inotify_add_watch(d->watch, r->part, IN_OPEN) < 0)
+    if (d->watch < 0 || inotify_add_watch(d->watch, r->output.part, IN_OPEN) < 0)
         d->is_over = true; /* nobody could follow */
 }
 
@@ -171,17 +173,17 @@ static int64_t decoded_ns(const struct sv_krings *rings)
 /* 1: an entry was decoded; 0: nothing waits. */
 static int decode_entry(struct sv_recorder *r, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     int code = sv_kspool_next(&d->spool, err);
     if (code == SV_KSPOOL_NOTES && !sv_notes_set(&d->notes, d->spool.entry, d->spool.n, NULL, NULL))
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "the spool is damaged");
     if (code != SV_KSPOOL_RECORDS && code != SV_KSPOOL_LATE)
         return code;
     d->is_replaying = true;
-    sv_decode_read_from(r->decode, &d->spool.rings, &d->notes, code == SV_KSPOOL_LATE);
-    sv_decode_round(r->decode, UINT64_MAX);
-    code = sv_recorder_pull(r, &r->totals.source, err);
-    sv_decode_read_from(r->decode, NULL, NULL, true);
+    sv_decode_read_from(r->system.decode, &d->spool.rings, &d->notes, code == SV_KSPOOL_LATE);
+    sv_decode_round(r->system.decode, UINT64_MAX);
+    code = sv_recorder_pull(r, &r->system.totals.source, err);
+    sv_decode_read_from(r->system.decode, NULL, NULL, true);
     d->is_replaying = false;
     sv_record_commit_many(r, err);
     sv_record_forget_decoded(r, decoded_ns(&d->spool.rings));
@@ -191,7 +193,7 @@ static int decode_entry(struct sv_recorder *r, struct sv_err *err)
 /* Nothing waits: the spool is given back to the disk when the growing file has all of it. */
 static void end_series(struct sv_recorder *r, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     sv_record_commit(r, sv_recorder_now_ns(), true, err);
     sv_kspool_reset(&d->spool);
     d->is_on = false;
@@ -200,23 +202,23 @@ static void end_series(struct sv_recorder *r, struct sv_err *err)
 /* What could not be read again is a loss of unknown size, and the recording continues. */
 static int spool_failed(struct sv_recorder *r, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     uint64_t n = sv_defer_waiting(r);
     sv_err_in_file(err, r->options->out.path);
     sv_console_note("%s: about %llu records are lost", err->msg, (unsigned long long)n);
     sv_err_clear(err);
     d->is_over = true;
     d->spool.at = d->spool.end;
-    r->lost += n;
+    r->losses.sum += n;
     int64_t now = sv_recorder_now_ns();
-    sv_decode_lost(r->decode, 0, "records of the spool", n, (uint64_t)d->storm.begun_ns,
+    sv_decode_lost(r->system.decode, 0, "records of the spool", n, (uint64_t)d->storm.begun_ns,
                    (uint64_t)now);
     return 0;
 }
 
 static int decode_until(struct sv_recorder *r, uint64_t at, int64_t until_ns, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     int code = 1;
     while (code > 0 && d->spool.at < at && d->spool.at < d->spool.end) {
         code = decode_entry(r, err);
@@ -232,9 +234,9 @@ static int decode_until(struct sv_recorder *r, uint64_t at, int64_t until_ns, st
 
 static bool begin_series(struct sv_recorder *r, int64_t now)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     struct sv_err err = {0};
-    const struct sv_krings *rings = sv_decode_rings(r->decode);
+    const struct sv_krings *rings = sv_decode_rings(r->system.decode);
     if (d->spool.fd < 0 &&
         sv_kspool_make(&d->spool, r->output.claim.out, (uint32_t)rings->n, &err) < 0) {
         d->is_over = true;
@@ -242,7 +244,8 @@ static bool begin_series(struct sv_recorder *r, int64_t now)
     }
     sv_record_commit(r, now, true, &err);
     sv_buf_clear(&d->processes);
-    sv_processes_put(&d->processes, sv_decode_tree(r->decode), sv_decode_inodes(r->decode));
+    sv_processes_put(&d->processes, sv_decode_tree(r->system.decode),
+                     sv_decode_inodes(r->system.decode));
     sv_scout_begin(&d->scout);
     d->looked_at_disk = 0;
     d->storm.begun_ns = now;
@@ -259,8 +262,8 @@ static bool begin_series(struct sv_recorder *r, int64_t now)
 /* All that the rings hold now. False: something in it cannot wait (unless it must), or cannot be written. */
 static bool move(struct sv_recorder *r, int64_t now, bool must)
 {
-    struct sv_defer *d = r->defer;
-    struct sv_krings *rings = sv_decode_rings(r->decode);
+    struct sv_defer *d = r->system.defer;
+    struct sv_krings *rings = sv_decode_rings(r->system.decode);
     const struct sv_wire_head *h = NULL;
     uint32_t size;
     sv_defer_saw(r, now, sv_krings_round(rings, (uint64_t)now));
@@ -290,7 +293,7 @@ static bool move(struct sv_recorder *r, int64_t now, bool must)
 
 int sv_defer_catch_up(struct sv_recorder *r, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     int code = 0;
     if (!d || !d->is_on)
         return 0;
@@ -309,7 +312,7 @@ int sv_defer_catch_up(struct sv_recorder *r, struct sv_err *err)
 
 bool sv_defer_round(struct sv_recorder *r, int64_t now, int *code, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     *code = 0;
     if (d)
         watch_file(r, now);
@@ -335,7 +338,7 @@ bool sv_defer_round(struct sv_recorder *r, int64_t now, int *code, struct sv_err
 
 int sv_defer_finish_step(struct sv_recorder *r, unsigned *done, struct sv_err *err)
 {
-    struct sv_defer *d = r->defer;
+    struct sv_defer *d = r->system.defer;
     *done = 1000;
     if (!d || !d->is_on)
         return 0;
@@ -353,17 +356,17 @@ int sv_defer_finish_step(struct sv_recorder *r, unsigned *done, struct sv_err *e
 
 bool sv_defer_is_replaying(const struct sv_recorder *r)
 {
-    return r->defer && r->defer->is_replaying;
+    return r->system.defer && r->system.defer->is_replaying;
 }
 
 void sv_defer_note(struct sv_recorder *r, uint64_t part_bytes)
 {
-    if (r->defer && r->defer->is_on)
-        sv_kspool_note(&r->defer->spool, part_bytes);
+    if (r->system.defer && r->system.defer->is_on)
+        sv_kspool_note(&r->system.defer->spool, part_bytes);
 }
 
 uint64_t sv_defer_waiting(const struct sv_recorder *r)
 {
-    const struct sv_defer *d = r->defer;
+    const struct sv_defer *d = r->system.defer;
     return d && d->is_on ? (d->spool.end - d->spool.at) / RECORD_BYTES : 0;
 }
