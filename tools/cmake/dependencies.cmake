@@ -1,9 +1,9 @@
 # What we link that is not ours. A package found becomes the target sv_dep_<name> and the definition SV_HAVE_<NAME>;
 # an optional one that is absent is compiled out, and the program says so.
 #
-#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM] [LATE <library>] [ARCHIVES <library>…])
+#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM] [QUIET] [LATE <library>] [ARCHIVES <library>…])
 #
-# PROGRAM: libstave.a does not need it. LATE: not linked but loaded when it is first used (core/base/late.h), by the name SV_<NAME>_SONAME that the
+# PROGRAM: libstave.a does not need it. QUIET: who asks says that it is absent. LATE: not linked but loaded when it is first used (core/base/late.h), by the name SV_<NAME>_SONAME that the
 # library has here.
 #
 # What is installed later is found: the build configures itself again when a folder of pkg-config changes.
@@ -56,6 +56,8 @@ function(sv_without_tls variable archive)
   foreach(name ${names})
     if(name MATCHES "^gnutls_global_(de)?init$") # called when the program is loaded
       string(APPEND text "int ${name}(void) { return 0; }\n")
+    elseif(name STREQUAL gnutls_strerror)
+      string(APPEND text "const char *${name}(int code) { return (void)code, \"built without TLS\"; }\n")
     else()
       string(APPEND text "int ${name}(void) { return -1250; }\n")
     endif()
@@ -66,7 +68,7 @@ function(sv_without_tls variable archive)
 endfunction()
 
 function(sv_dependency name module)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "REQUIRED;PROGRAM" "LATE" "ARCHIVES")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "REQUIRED;PROGRAM;QUIET" "LATE" "ARCHIVES")
   string(TOUPPER ${name} upper)
   option(SV_WITH_${upper} "use ${module}" ${SV_OPTIONAL})
   if(SV_WITH_${upper} OR arg_REQUIRED)
@@ -98,13 +100,13 @@ function(sv_dependency name module)
     endif()
   elseif(arg_REQUIRED)
     message(FATAL_ERROR "${module} is missing: run tools/install-deps build")
-  else()
+  elseif(NOT arg_QUIET)
     message(NOTICE "${name}: absent, compiled out")
   endif()
 endfunction()
 
 execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --variable pc_path pkg-config OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE)
-string(REPLACE ":" ";" folders "$ENV{PKG_CONFIG_PATH}:${folders}")
+string(REPLACE ":" ";" folders "${folders}")
 foreach(folder ${folders})
   if(IS_DIRECTORY ${folder})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder})
