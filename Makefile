@@ -16,13 +16,16 @@ server: ## the same with build/stave-server, build/stave-load, --inject mpi and 
 	@tools/install-deps server
 	@tools/build release all server
 
-.PHONY: debug clang
+.PHONY: debug clang minimal
 debug: ## the same in build-debug/, for a debugger
 	@tools/install-deps build
 	@tools/build debug
 clang: ## the same in build-clang/, by clang, tests and benches included
 	@tools/install-deps build clang
 	@tools/build clang all tests benches
+minimal: ## the same in build-minimal/, without the optional libraries, tests included
+	@tools/install-deps build
+	@tools/build minimal all tests
 
 .PHONY: run
 run: all ## makes a trace, a report and a picture from a bundled sample
