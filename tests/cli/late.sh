@@ -17,7 +17,7 @@ says() {
   local name=$1 code=$2 library=$3; shift 3
   run_any "$name" "$code" without "$@"
   if grep -qE 'built without|this build has no' "$name.err"; then skip "${name}_says_why" "built without it"; return; fi
-  check "${name}_says_why" grep -q "lib$library\.so\.[0-9]* cannot be loaded: install it (Debian: lib$library[0-9]*)" "$name.err"
+  check "${name}_says_why" grep -q "lib${library}\.so\.[0-9]* cannot be loaded: install it (Debian: lib${library}[0-9]*)" "$name.err"
 }
 says png 2 cairo plot timeline t.json -o t.png
 check no_png_is_left test ! -e t.png

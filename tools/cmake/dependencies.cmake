@@ -105,7 +105,10 @@ function(sv_dependency name module)
   endif()
 endfunction()
 
-execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --variable pc_path pkg-config OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(folders "$ENV{PKG_CONFIG_LIBDIR}") # in the place of the usual ones
+if(NOT folders)
+  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --variable pc_path pkg-config OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
 string(REPLACE ":" ";" folders "${folders}")
 foreach(folder ${folders})
   if(IS_DIRECTORY ${folder})
