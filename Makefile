@@ -11,13 +11,21 @@ all: ## the program build/stave and the library build/libstave.so
 	@tools/install-deps build
 	@tools/build release
 
-.PHONY: debug clang
+.PHONY: server
+server: ## the same with build/stave-server, build/stave-load, --inject mpi and gRPC
+	@tools/install-deps server
+	@tools/build release all server
+
+.PHONY: debug clang minimal
 debug: ## the same in build-debug/, for a debugger
 	@tools/install-deps build
 	@tools/build debug
 clang: ## the same in build-clang/, by clang, tests and benches included
 	@tools/install-deps build clang
 	@tools/build clang all tests benches
+minimal: ## the same in build-minimal/, without the optional libraries, tests included
+	@tools/install-deps build
+	@tools/build minimal all tests
 
 .PHONY: run
 run: all ## makes a trace, a report and a picture from a bundled sample
@@ -30,15 +38,15 @@ check: ## T=WORD: unit and command-line tests with WORD in their name, seconds a
 	@tools/install-deps build
 	@tools/build release stave_program unit
 	@tests/run -f "$(T)" build:unit,cli,golden
-test: all ## all tests (T=WORD: only those with WORD in their name)
+test: ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
-	@tools/build release tests benches
+	@tools/build release all tests benches
 	@tools/build asan all tests
 	@tools/build count stave_program
 	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli
-test-long: all ## all tests in all builds
+test-long: ## all tests in all builds
 	@tools/install-deps long clang
-	@tools/build release tests benches
+	@tools/build release all tests benches
 	@tools/build asan all tests
 	@tools/build count stave_program
 	@tools/build tsan all tests
@@ -81,13 +89,14 @@ format: ## formats the C and C++ files in place
 PYTHONS ?=
 .PHONY: install deb wheel
 wheel: ## Python wheels and a source distribution in build-wheel/dist/ (PYTHONS="python3.11 python3.12": a wheel for each)
-	@tools/install-deps build
+	@tools/install-deps wheel
 	@tools/make-wheel $(PYTHONS)
 install: all ## program, library, headers, manual, completion under PREFIX (honours DESTDIR)
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
-deb: all ## a Debian package in build/
+deb: ## a Debian package in build/
 	@tools/install-deps deb
+	@tools/build release
 	@cd build && cpack -G DEB >cpack.log || { cat cpack.log >&2; exit 1; }
 	@ls build/*.deb
 

@@ -8,10 +8,10 @@
 #include "server/run/model_pages.h"
 
 #include "core/base/mem.h"
+#include "net/http_late.h"
 #include "net/http_request.h"
 #include "net/listen_socket.h"
 
-#include <microhttpd.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,31 +53,31 @@ struct headers {
 static void add_headers(struct MHD_Response *r, unsigned status, const struct headers *h)
 {
     char own[STAVE_TRACEPARENT_SIZE];
-    MHD_add_response_header(r, "Content-Type", h->type);
+    sv_mhd.MHD_add_response_header(r, "Content-Type", h->type);
     if (h->json_len)
-        MHD_add_response_header(r, "Inference-Header-Content-Length", h->json_len);
+        sv_mhd.MHD_add_response_header(r, "Inference-Header-Content-Length", h->json_len);
     if (h->caller) {
         stave_traceparent_write(&h->caller->own, own);
-        MHD_add_response_header(r, "traceparent", own);
+        sv_mhd.MHD_add_response_header(r, "traceparent", own);
     }
     if (status == 429 || status == 503)
-        MHD_add_response_header(r, "Retry-After", "1");
+        sv_mhd.MHD_add_response_header(r, "Retry-After", "1");
     if (status == 400 || status == 413) /* where this request ends may be in doubt */
-        MHD_add_response_header(r, "Connection", "close");
+        sv_mhd.MHD_add_response_header(r, "Connection", "close");
 }
 
 static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, struct sv_buf *b,
                                   const struct headers *h)
 {
-    struct MHD_Response *r = MHD_create_response_from_buffer(
+    struct MHD_Response *r = sv_mhd.MHD_create_response_from_buffer(
         b->len, b->data, MHD_RESPMEM_MUST_FREE); /* takes the bytes */
     if (!r) {
         sv_buf_fini(b);
         return MHD_NO;
     }
     add_headers(r, status, h);
-    enum MHD_Result result = MHD_queue_response(c, status, r);
-    MHD_destroy_response(r);
+    enum MHD_Result result = sv_mhd.MHD_queue_response(c, status, r);
+    sv_mhd.MHD_destroy_response(r);
     return result;
 }
 
@@ -224,7 +224,7 @@ static enum MHD_Result take_body(struct call *k, const char *data, size_t n)
 static void on_done(struct sv_served *s)
 {
     struct call *k = s->owner;
-    MHD_resume_connection(k->connection);
+    sv_mhd.MHD_resume_connection(k->connection);
 }
 
 /* Most requests do not wait long enough for the look to pay. */
@@ -259,10 +259,10 @@ static enum MHD_Result find_context(void *cls, enum MHD_ValueKind kind, const ch
 static struct sv_caller *caller_of(const struct call *k)
 {
     struct context_headers h = {0};
-    if (!MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, "traceparent"))
+    if (!sv_mhd.MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, "traceparent"))
         return NULL;
     sv_buf_init(&h.state, 1 << 16);
-    MHD_get_connection_values(k->connection, MHD_HEADER_KIND, find_context, &h);
+    sv_mhd.MHD_get_connection_values(k->connection, MHD_HEADER_KIND, find_context, &h);
     /* Two of them: it is not known who called. */
     struct sv_caller *c =
         sv_caller_new(k->front->engine, h.parent, h.n_parents == 1 ? strlen(h.parent) : 0,
@@ -275,8 +275,8 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
 {
     struct sv_err err;
     size_t json_len = k->body.len;
-    const char *header = MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND,
-                                                     "Inference-Header-Content-Length");
+    const char *header = sv_mhd.MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND,
+                                                            "Inference-Header-Content-Length");
     if (header) {
         char *end;
         json_len = strtoull(header, &end, 10);
@@ -297,7 +297,8 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
     if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
         return send_error(k->connection, 503, "the server is not ready");
     k->model = m;
-    k->fd = MHD_get_connection_info(k->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    k->fd = sv_mhd.MHD_get_connection_info(k->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+                ->connect_fd;
     k->served = (struct sv_served){.id = atomic_fetch_add(&k->front->engine->next_request, 1),
                                    .rows = k->asked.rows,
                                    .in = k->asked.in,
@@ -309,10 +310,10 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
     /* First suspended, then enqueued: its batch may be done before we return. */
     k->is_suspended = true;
     atomic_fetch_add(&k->front->waiting, 1);
-    MHD_suspend_connection(k->connection);
+    sv_mhd.MHD_suspend_connection(k->connection);
     if (!sv_queue_push(m, &k->served)) {
         k->was_rejected = true;
-        MHD_resume_connection(k->connection);
+        sv_mhd.MHD_resume_connection(k->connection);
     }
     return MHD_YES;
 }
@@ -453,7 +454,7 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *connection, con
     struct call *k = *state;
     if (!k) {
         const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+            sv_mhd.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         k = sv_alloc(sizeof *k);
         k->front = cls;
         k->connection = connection;
@@ -517,7 +518,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 static struct MHD_Daemon *start(struct sv_front *f, int listener)
 {
     unsigned threads = (unsigned)f->engine->config->http_threads;
-    return MHD_start_daemon(
+    return sv_mhd.MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_call, f,
         MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_CONNECTION_LIMIT,
@@ -541,7 +542,9 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
     f->listener = -1;
     f->body_max = (size_t)c->max_message_bytes;
     *out = f;
-    int code = sv_gate_open(&limits, &f->gate, err);
+    int code = sv_mhd_load(err);
+    if (code >= 0)
+        code = sv_gate_open(&limits, &f->gate, err);
     if (code < 0)
         return code;
     f->daemon = start(f, l->main);
@@ -559,7 +562,7 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
 
 void sv_front_stop(struct sv_front *f)
 {
-    f->listener = f->daemon ? MHD_quiesce_daemon(f->daemon) : -1;
+    f->listener = f->daemon ? sv_mhd.MHD_quiesce_daemon(f->daemon) : -1;
 }
 
 /* The last answers are on their way when the last batch is done; a client that does not read cannot hold us for ever. */
@@ -573,9 +576,9 @@ void sv_front_close(struct sv_front *f)
 {
     wait_for_answers(f);
     if (f->daemon)
-        MHD_stop_daemon(f->daemon);
+        sv_mhd.MHD_stop_daemon(f->daemon);
     if (f->metrics)
-        MHD_stop_daemon(f->metrics);
+        sv_mhd.MHD_stop_daemon(f->metrics);
     if (f->listener >= 0)
         close(f->listener);
     sv_gate_close(f->gate);

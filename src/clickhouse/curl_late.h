@@ -4,9 +4,9 @@
 #ifndef SV_CLICKHOUSE_CURL_LATE_H
 #define SV_CLICKHOUSE_CURL_LATE_H
 
+#include "core/base/late.h"
+
 #include <curl/curl.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 /* curl.h has macros of the same names that check types. */
 #undef curl_easy_setopt
@@ -35,14 +35,12 @@
     X(curl_slist_free_all)
 
 struct sv_curl {
-#define DECLARE(name) __typeof__(name) *name;
-    SV_CURL_FUNCTIONS(DECLARE)
-#undef DECLARE
+    SV_CURL_FUNCTIONS(SV_LATE_MEMBER)
 };
 
 extern struct sv_curl sv_curl;
 
-/* Once per process, before anything else here; false: `why` says what to install. */
+/* Before anything else here; false: `why` says what to install. */
 bool sv_curl_load(char *why, size_t size);
 
 #endif

@@ -434,9 +434,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return code;
     if (o->port > 65535)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--port must be 1 to 65535");
-    if (!sv_web_is_built_in())
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "this build has no viewer: install libmicrohttpd and build again");
+    struct sv_err why = {0};
+    if (sv_web_load(&why) < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no viewer: %s", why.msg);
     static const char *const alone[] = {"follow", "port", "socket", "no-browser"};
     code = sv_options_need("align", "compare", err);
     if (code >= 0)

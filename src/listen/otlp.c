@@ -397,9 +397,9 @@ int sv_otlp_open(const struct sv_otlp_options *o, struct sv_otlp_door **out, str
     d->o = *o;
     d->listeners.main = d->listeners.metrics = -1;
     pthread_mutex_init(&d->lock, NULL);
-    if (!sv_web_is_built_in())
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--otlp: built without libmicrohttpd: install it and build again");
+    struct sv_err why = {0};
+    if (sv_web_load(&why) < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--otlp: %s", why.msg);
     if (!o->token && o->address && !is_loopback(o->address))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%.200s: an address that other machines can reach needs --token",

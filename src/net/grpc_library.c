@@ -5,16 +5,14 @@
 #include <stdio.h>
 
 #ifdef SV_HAVE_GRPC
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct {
     pthread_once_t once;
     struct sv_grpc_library functions;
     bool is_there;
-    char why[256];
+    char why[200];
 } library = {.once = PTHREAD_ONCE_INIT};
 
 /* The library writes warnings of its own to standard error; what concerns a user, we report. */
@@ -25,24 +23,11 @@ static void drop_line(gpr_log_func_args *args)
 
 static void load(void)
 {
+    static const char *const names[] = {SV_GRPC_FUNCTIONS(SV_LATE_NAME)};
     struct sv_grpc_library *f = &library.functions;
-    void *handle = dlopen(SV_GRPC_SONAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!handle) {
-        snprintf(library.why, sizeof library.why,
-                 "no gRPC: %s cannot be loaded: install it (Debian: libgrpc29)", SV_GRPC_SONAME);
-        return;
-    }
-#define FIND(name)                                                                          \
-    {                                                                                       \
-        void *symbol = dlsym(handle, #name);                                                \
-        memcpy(&f->name, &symbol, sizeof symbol);                                           \
-        if (!symbol && !library.why[0])                                                     \
-            snprintf(library.why, sizeof library.why, "no gRPC: %s has no function " #name, \
-                     SV_GRPC_SONAME);                                                       \
-    }
-    SV_GRPC_FUNCTIONS(FIND)
-#undef FIND
-    library.is_there = !library.why[0];
+    library.is_there = sv_late_load(SV_GRPC_SONAME, "libgrpc29", names,
+                                    sizeof names / sizeof *names, f, library.why,
+                                    sizeof library.why);
     if (library.is_there && !getenv("GRPC_VERBOSITY"))
         f->gpr_set_log_function(drop_line);
 }
@@ -52,7 +37,7 @@ const struct sv_grpc_library *sv_grpc_library(struct sv_err *err)
     pthread_once(&library.once, load);
     if (library.is_there)
         return &library.functions;
-    sv_err_set(err, SV_EIO, SV_NO_POS, "%s", library.why);
+    sv_err_set(err, SV_EIO, SV_NO_POS, "no gRPC: %s", library.why);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 
 #ifdef SV_HAVE_GRPC
 #include "core/base/err.h"
+#include "core/base/late.h"
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -54,9 +55,7 @@
     F(gpr_set_log_function)
 
 struct sv_grpc_library {
-#define SV_GRPC_MEMBER(name) __typeof__(name) *name;
-    SV_GRPC_FUNCTIONS(SV_GRPC_MEMBER)
-#undef SV_GRPC_MEMBER
+    SV_GRPC_FUNCTIONS(SV_LATE_MEMBER)
 };
 
 /* Loaded once and for good; NULL with the reason. From any thread. */

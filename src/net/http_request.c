@@ -4,9 +4,9 @@
 #ifdef SV_HAVE_MICROHTTPD
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
+#include "net/http_late.h"
 
 #include <arpa/inet.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static const char *judge_framing(const struct framing *f, const char *version)
 const char *sv_http_judge(struct MHD_Connection *c, const char *version, size_t *length)
 {
     struct framing f = {0};
-    MHD_get_connection_values(c, MHD_HEADER_KIND, see_header, &f);
+    sv_mhd.MHD_get_connection_values(c, MHD_HEADER_KIND, see_header, &f);
     const char *wrong = judge_framing(&f, version);
     *length = f.length ? (size_t)strtoull(f.length, NULL, 10) : 0;
     return wrong;
@@ -117,7 +117,7 @@ void sv_http_drop(struct sv_http_body *b, struct sv_gate *g, struct sv_visitor *
 void sv_http_refuse(struct MHD_Connection *c, unsigned status, const char *message)
 {
     const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (fd)
         sv_gate_refuse(fd->connect_fd, status, message);
 }
@@ -133,10 +133,10 @@ static uint32_t client_of(const struct sockaddr *from)
 void sv_http_entered(struct sv_gate *g, struct MHD_Connection *c, void **context)
 {
     const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     int connect_fd = fd->connect_fd;
     const union MHD_ConnectionInfo *who =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     *context = sv_gate_enter(g, connect_fd, client_of(who ? who->client_addr : NULL));
 }
 #endif

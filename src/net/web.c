@@ -28,13 +28,13 @@ void sv_web_error(struct sv_web_answer *a, unsigned status, const char *fmt, ...
 #ifdef SV_HAVE_MICROHTTPD
 #include "core/base/mem.h"
 #include "core/files/peer.h"
+#include "net/http_late.h"
 #include "net/http_request.h"
 #include "net/listen_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -70,9 +70,9 @@ struct call {
     bool is_post;
 };
 
-bool sv_web_is_built_in(void)
+int sv_web_load(struct sv_err *err)
 {
-    return true;
+    return sv_mhd_load(err);
 }
 
 uint16_t sv_web_port(const struct sv_web *w)
@@ -87,18 +87,18 @@ const char *sv_web_token(const struct sv_web *w)
 
 const char *sv_web_param(const struct sv_web_request *q, const char *name)
 {
-    return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
+    return sv_mhd.MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
 const char *sv_web_header(const struct sv_web_request *q, const char *name)
 {
-    return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+    return sv_mhd.MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
 }
 
 uint32_t sv_web_client(const struct sv_web_request *q)
 {
     const union MHD_ConnectionInfo *who =
-        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        sv_mhd.MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *from = who ? who->client_addr : NULL;
     if (!from || from->sa_family != AF_INET)
         return 0;
@@ -108,7 +108,7 @@ uint32_t sv_web_client(const struct sv_web_request *q)
 uid_t sv_web_uid(const struct sv_web_request *q)
 {
     const union MHD_ConnectionInfo *at =
-        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        sv_mhd.MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     return at ? sv_peer_uid(at->connect_fd) : SV_PEER_UNKNOWN;
 }
 
@@ -119,9 +119,10 @@ uid_t sv_web_uid(const struct sv_web_request *q)
 /* Through a fast link compressing takes longer than sending; a browser asks for it always, so the page says whether it is near. */
 static bool takes_gzip(struct MHD_Connection *c)
 {
-    const char *accepted = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Accept-Encoding");
+    const char *accepted =
+        sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Accept-Encoding");
     return accepted && strstr(accepted, "gzip") &&
-           !MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Near");
+           !sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Near");
 }
 
 /* Fast rather than small: the page is waiting. */
@@ -151,14 +152,14 @@ static bool compress_body(struct sv_buf *b)
 
 static void add_headers(const struct sv_web *w, struct MHD_Response *r, const char *type)
 {
-    MHD_add_response_header(r, "Content-Type", type ? type : "application/json");
+    sv_mhd.MHD_add_response_header(r, "Content-Type", type ? type : "application/json");
     if (w->o.policy)
-        MHD_add_response_header(r, "Content-Security-Policy", w->o.policy);
-    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-    MHD_add_response_header(r, "Cache-Control", "no-store");
-    MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
-    MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
+        sv_mhd.MHD_add_response_header(r, "Content-Security-Policy", w->o.policy);
+    sv_mhd.MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    sv_mhd.MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+    sv_mhd.MHD_add_response_header(r, "Cache-Control", "no-store");
+    sv_mhd.MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+    sv_mhd.MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
 }
 
 static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
@@ -168,13 +169,14 @@ static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
     bool is_packed = false;
     if (a->fixed) {
         sv_buf_fini(&a->body);
-        r = MHD_create_response_from_buffer(a->fixed_len, (void *)(uintptr_t)a->fixed,
-                                            MHD_RESPMEM_PERSISTENT);
+        r = sv_mhd.MHD_create_response_from_buffer(a->fixed_len, (void *)(uintptr_t)a->fixed,
+                                                   MHD_RESPMEM_PERSISTENT);
     } else {
         if (a->body.failed)
             sv_web_error(a, 413, "the answer is too large: ask for less");
         is_packed = a->body.len > SMALL && takes_gzip(c) && compress_body(&a->body);
-        r = MHD_create_response_from_buffer(a->body.len, a->body.data, MHD_RESPMEM_MUST_FREE);
+        r = sv_mhd.MHD_create_response_from_buffer(a->body.len, a->body.data,
+                                                   MHD_RESPMEM_MUST_FREE);
         if (!r)
             sv_buf_fini(&a->body);
     }
@@ -183,13 +185,13 @@ static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
     unsigned status = a->status ? a->status : 200;
     add_headers(w, r, a->type);
     if (is_packed)
-        MHD_add_response_header(r, "Content-Encoding", "gzip");
+        sv_mhd.MHD_add_response_header(r, "Content-Encoding", "gzip");
     if (status == 400 || status == 413)
-        MHD_add_response_header(r, "Connection", "close");
+        sv_mhd.MHD_add_response_header(r, "Connection", "close");
     if (status == 429 || status == 503)
-        MHD_add_response_header(r, "Retry-After", "1");
-    enum MHD_Result result = MHD_queue_response(c, status, r);
-    MHD_destroy_response(r);
+        sv_mhd.MHD_add_response_header(r, "Retry-After", "1");
+    enum MHD_Result result = sv_mhd.MHD_queue_response(c, status, r);
+    sv_mhd.MHD_destroy_response(r);
     return result;
 }
 
@@ -248,8 +250,8 @@ static unsigned judge_caller(const struct sv_web *w, struct MHD_Connection *c, c
     struct sv_web_request q = {.path = url, .is_post = is_post, .connection = c};
     if (w->o.judge)
         return w->o.judge(w->o.ctx, &q, message);
-    const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
-    const char *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
+    const char *host = sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+    const char *origin = sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
     if (!host || !is_our_host(w, host)) {
         *message = "the name in Host is not this machine's loopback address";
         return 403;
@@ -259,7 +261,7 @@ static unsigned judge_caller(const struct sv_web *w, struct MHD_Connection *c, c
         return 403;
     }
     if (strncmp(url, "/api", 4) == 0 &&
-        !is_token(w, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Token"))) {
+        !is_token(w, sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Token"))) {
         *message = "the token is missing or wrong: use the URL that 'stave view' printed";
         return 401;
     }
@@ -312,7 +314,7 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c, const char *
     struct call *k = *state;
     if (!k) {
         const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+            sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         k = sv_alloc(sizeof *k);
         k->web = cls;
         k->visitor = info->socket_context;
@@ -438,7 +440,7 @@ static struct MHD_Daemon *start(struct sv_web *w, struct door *door, int listene
     socklen_t len = sizeof door->own;
     door->web = w;
     getsockname(listener, (struct sockaddr *)&door->own, &len);
-    struct MHD_Daemon *d = door->daemon = MHD_start_daemon(
+    struct MHD_Daemon *d = door->daemon = sv_mhd.MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0,
         on_accept, door, on_call, w, MHD_OPTION_LISTEN_SOCKET, listener,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
@@ -470,7 +472,9 @@ int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_e
                                     .answer_ms = 120000};
     struct sv_web *w = *out = sv_alloc(sizeof *w);
     w->o = *o;
-    int code = make_token(w, err);
+    int code = sv_mhd_load(err);
+    if (code >= 0)
+        code = make_token(w, err);
     if (code >= 0)
         code = sv_gate_open(&limits, &w->gate, err);
     if (code < 0)
@@ -492,7 +496,7 @@ void sv_web_close(struct sv_web *w)
         return;
     for (size_t i = 0; i < 2; i++)
         if (w->doors[i].daemon)
-            MHD_stop_daemon(w->doors[i].daemon);
+            sv_mhd.MHD_stop_daemon(w->doors[i].daemon);
     if (w->socket)
         unlink(w->socket);
     free(w->socket);
@@ -501,9 +505,10 @@ void sv_web_close(struct sv_web *w)
     free(w);
 }
 #else
-bool sv_web_is_built_in(void)
+int sv_web_load(struct sv_err *err)
 {
-    return false;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "built without libmicrohttpd: install it and build again");
 }
 uint16_t sv_web_port(const struct sv_web *w)
 {
@@ -539,8 +544,7 @@ int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_e
 {
     (void)o;
     *out = NULL;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "built without libmicrohttpd: install it and build again");
+    return sv_web_load(err);
 }
 void sv_web_close(struct sv_web *w)
 {

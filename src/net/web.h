@@ -67,6 +67,6 @@ int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_e
 void sv_web_close(struct sv_web *w); /* ends the connections */
 uint16_t sv_web_port(const struct sv_web *w);
 const char *sv_web_token(const struct sv_web *w); /* 32 hexadecimal digits */
-bool sv_web_is_built_in(void);                    /* false: compiled without libmicrohttpd */
+int sv_web_load(struct sv_err *err); /* libmicrohttpd; SV_EUSAGE says why there is none */
 
 #endif

@@ -6,6 +6,7 @@
 
 #ifdef SV_HAVE_CAIRO
 
+#include "core/base/late.h"
 #include "core/base/mem.h"
 #include "plot/colors.h"
 
@@ -14,6 +15,64 @@
 #include <cairo.h>
 #include <math.h>
 #include <stdlib.h>
+
+#define FUNCTIONS(F)                         \
+    F(FcCharSetAddChar)                      \
+    F(FcCharSetCopy)                         \
+    F(FcCharSetCreate)                       \
+    F(FcCharSetDestroy)                      \
+    F(FcCharSetHasChar)                      \
+    F(FcConfigDestroy)                       \
+    F(FcConfigSubstitute)                    \
+    F(FcDefaultSubstitute)                   \
+    F(FcFontMatch)                           \
+    F(FcInitLoadConfigAndFonts)              \
+    F(FcPatternAddCharSet)                   \
+    F(FcPatternAddInteger)                   \
+    F(FcPatternAddString)                    \
+    F(FcPatternCreate)                       \
+    F(FcPatternDestroy)                      \
+    F(FcPatternGetCharSet)                   \
+    F(cairo_arc)                             \
+    F(cairo_clip)                            \
+    F(cairo_create)                          \
+    F(cairo_destroy)                         \
+    F(cairo_fill)                            \
+    F(cairo_fill_preserve)                   \
+    F(cairo_font_face_destroy)               \
+    F(cairo_ft_font_face_create_for_pattern) \
+    F(cairo_image_surface_create)            \
+    F(cairo_line_to)                         \
+    F(cairo_move_to)                         \
+    F(cairo_new_path)                        \
+    F(cairo_paint)                           \
+    F(cairo_pdf_surface_create_for_stream)   \
+    F(cairo_rectangle)                       \
+    F(cairo_restore)                         \
+    F(cairo_save)                            \
+    F(cairo_scale)                           \
+    F(cairo_set_dash)                        \
+    F(cairo_set_font_face)                   \
+    F(cairo_set_font_size)                   \
+    F(cairo_set_line_width)                  \
+    F(cairo_set_source_rgb)                  \
+    F(cairo_show_page)                       \
+    F(cairo_show_text)                       \
+    F(cairo_status)                          \
+    F(cairo_status_to_string)                \
+    F(cairo_stroke)                          \
+    F(cairo_surface_destroy)                 \
+    F(cairo_surface_finish)                  \
+    F(cairo_surface_status)                  \
+    F(cairo_surface_write_to_png_stream)     \
+    F(cairo_text_extents)                    \
+    F(cairo_toy_font_face_create)
+
+/* libcairo and what it needs: X11 among others, which no other verb wants. Fontconfig is found
+ * through it. */
+static struct {
+    FUNCTIONS(SV_LATE_MEMBER)
+} lib;
 
 #define FACES_MAX  24u
 #define LABEL_SIZE 10.0
@@ -36,8 +95,8 @@ struct painter {
 
 static void set_color(cairo_t *cr, uint32_t color)
 {
-    cairo_set_source_rgb(cr, (color >> 16 & 255) / 255.0, (color >> 8 & 255) / 255.0,
-                         (color & 255) / 255.0);
+    lib.cairo_set_source_rgb(cr, (color >> 16 & 255) / 255.0, (color >> 8 & 255) / 255.0,
+                             (color & 255) / 255.0);
 }
 
 /* ---- fonts ---- */
@@ -46,54 +105,54 @@ static void add_face(struct fonts *f, FcPattern *wanted)
 {
     FcResult result;
     FcCharSet *has = NULL;
-    FcConfigSubstitute(f->config, wanted, FcMatchPattern);
-    FcDefaultSubstitute(wanted);
-    FcPattern *match = FcFontMatch(f->config, wanted, &result);
+    lib.FcConfigSubstitute(f->config, wanted, FcMatchPattern);
+    lib.FcDefaultSubstitute(wanted);
+    FcPattern *match = lib.FcFontMatch(f->config, wanted, &result);
     if (match) {
-        if (FcPatternGetCharSet(match, FC_CHARSET, 0, &has) == FcResultMatch)
-            f->has[f->n] = FcCharSetCopy(has);
-        f->faces[f->n] = cairo_ft_font_face_create_for_pattern(match);
-        FcPatternDestroy(match);
+        if (lib.FcPatternGetCharSet(match, FC_CHARSET, 0, &has) == FcResultMatch)
+            f->has[f->n] = lib.FcCharSetCopy(has);
+        f->faces[f->n] = lib.cairo_ft_font_face_create_for_pattern(match);
+        lib.FcPatternDestroy(match);
     } else {
-        f->faces[f->n] = cairo_toy_font_face_create("", CAIRO_FONT_SLANT_NORMAL,
-                                                    f->n == 1 ? CAIRO_FONT_WEIGHT_BOLD
-                                                              : CAIRO_FONT_WEIGHT_NORMAL);
+        f->faces[f->n] = lib.cairo_toy_font_face_create("", CAIRO_FONT_SLANT_NORMAL,
+                                                        f->n == 1 ? CAIRO_FONT_WEIGHT_BOLD
+                                                                  : CAIRO_FONT_WEIGHT_NORMAL);
     }
     f->n++;
 }
 
 static FcPattern *sans(bool is_bold)
 {
-    FcPattern *wanted = FcPatternCreate();
-    FcPatternAddString(wanted, FC_FAMILY, (const FcChar8 *)"sans-serif");
-    FcPatternAddInteger(wanted, FC_WEIGHT, is_bold ? FC_WEIGHT_BOLD : FC_WEIGHT_NORMAL);
+    FcPattern *wanted = lib.FcPatternCreate();
+    lib.FcPatternAddString(wanted, FC_FAMILY, (const FcChar8 *)"sans-serif");
+    lib.FcPatternAddInteger(wanted, FC_WEIGHT, is_bold ? FC_WEIGHT_BOLD : FC_WEIGHT_NORMAL);
     return wanted;
 }
 
 static void open_fonts(struct fonts *f)
 {
-    f->config = FcInitLoadConfigAndFonts();
+    f->config = lib.FcInitLoadConfigAndFonts();
     for (int bold = 0; bold < 2; bold++) {
         FcPattern *wanted = sans(bold);
         add_face(f, wanted);
-        FcPatternDestroy(wanted);
+        lib.FcPatternDestroy(wanted);
     }
 }
 
 static void close_fonts(struct fonts *f)
 {
     for (size_t i = 0; i < f->n; i++) {
-        cairo_font_face_destroy(f->faces[i]);
+        lib.cairo_font_face_destroy(f->faces[i]);
         if (f->has[i])
-            FcCharSetDestroy(f->has[i]);
+            lib.FcCharSetDestroy(f->has[i]);
     }
     if (f->config)
-        FcConfigDestroy(f->config);
+        lib.FcConfigDestroy(f->config);
 }
 
 static bool has_char(const struct fonts *f, size_t face, uint32_t c)
 {
-    return !f->has[face] || FcCharSetHasChar(f->has[face], c);
+    return !f->has[face] || lib.FcCharSetHasChar(f->has[face], c);
 }
 
 /* The face that writes this character, the preferred one where nobody has it. */
@@ -107,12 +166,12 @@ static size_t face_for(struct fonts *f, uint32_t c, size_t preferred)
     if (f->n == FACES_MAX)
         return preferred;
     FcPattern *wanted = sans(preferred == 1);
-    FcCharSet *set = FcCharSetCreate();
-    FcCharSetAddChar(set, c);
-    FcPatternAddCharSet(wanted, FC_CHARSET, set);
+    FcCharSet *set = lib.FcCharSetCreate();
+    lib.FcCharSetAddChar(set, c);
+    lib.FcPatternAddCharSet(wanted, FC_CHARSET, set);
     add_face(f, wanted);
-    FcCharSetDestroy(set);
-    FcPatternDestroy(wanted);
+    lib.FcCharSetDestroy(set);
+    lib.FcPatternDestroy(wanted);
     return has_char(f, f->n - 1, c) ? f->n - 1 : preferred;
 }
 
@@ -131,12 +190,12 @@ static double run_text(struct painter *a, const char *s, size_t len, double size
         cairo_text_extents_t e;
         sv_buf_clear(&a->text);
         sv_text_clean(&a->text, s + from, i - from);
-        cairo_set_font_face(a->cr, a->fonts.faces[face]);
-        cairo_set_font_size(a->cr, size);
-        cairo_text_extents(a->cr, sv_buf_cstr(&a->text), &e);
+        lib.cairo_set_font_face(a->cr, a->fonts.faces[face]);
+        lib.cairo_set_font_size(a->cr, size);
+        lib.cairo_text_extents(a->cr, sv_buf_cstr(&a->text), &e);
         if (draw) {
-            cairo_move_to(a->cr, x + width, y);
-            cairo_show_text(a->cr, sv_buf_cstr(&a->text));
+            lib.cairo_move_to(a->cr, x + width, y);
+            lib.cairo_show_text(a->cr, sv_buf_cstr(&a->text));
         }
         width += e.x_advance;
     }
@@ -193,15 +252,15 @@ static void write_text(struct painter *a, struct sv_ref ref, double x, double y,
 
 static void paint_box(struct painter *a, const struct sv_picture_mark *m)
 {
-    cairo_rectangle(a->cr, m->x, m->y, m->w, m->h);
+    lib.cairo_rectangle(a->cr, m->x, m->y, m->w, m->h);
     set_color(a->cr, m->color);
     if ((m->flags & SV_MARK_EDGE) && m->w > 3) {
-        cairo_fill_preserve(a->cr);
-        cairo_set_source_rgb(a->cr, 1, 1, 1);
-        cairo_set_line_width(a->cr, 0.6);
-        cairo_stroke(a->cr);
+        lib.cairo_fill_preserve(a->cr);
+        lib.cairo_set_source_rgb(a->cr, 1, 1, 1);
+        lib.cairo_set_line_width(a->cr, 0.6);
+        lib.cairo_stroke(a->cr);
     } else {
-        cairo_fill(a->cr);
+        lib.cairo_fill(a->cr);
     }
     if (m->label.len && m->w > 2 * LABEL_PAD + LABEL_SIZE) {
         set_color(a->cr, sv_color_ink_on(m->color));
@@ -213,32 +272,32 @@ static void paint_box(struct painter *a, const struct sv_picture_mark *m)
 static void paint_path(struct painter *a, const struct sv_picture_mark *m)
 {
     static const double dashes[] = {4, 3};
-    cairo_new_path(a->cr);
+    lib.cairo_new_path(a->cr);
     if (m->shape == SV_SHAPE_LINE) {
         /* Upright and level lines lie on whole pixels, or they are grey and wide. */
         double x = m->w == 0 ? floor(m->x) + 0.5 : m->x, y = m->h == 0 ? floor(m->y) + 0.5 : m->y;
-        cairo_move_to(a->cr, x, y);
-        cairo_line_to(a->cr, x + m->w, y + m->h);
+        lib.cairo_move_to(a->cr, x, y);
+        lib.cairo_line_to(a->cr, x + m->w, y + m->h);
     }
     for (size_t i = 0; i < m->n_points; i++) {
         const struct sv_xy *at = &a->picture->points[m->points + i];
-        cairo_line_to(a->cr, at->x, at->y);
+        lib.cairo_line_to(a->cr, at->x, at->y);
     }
     set_color(a->cr, m->color);
-    cairo_set_line_width(a->cr, m->stroke);
-    cairo_set_dash(a->cr, dashes, m->flags & SV_MARK_DASHED ? 2 : 0, 0);
+    lib.cairo_set_line_width(a->cr, m->stroke);
+    lib.cairo_set_dash(a->cr, dashes, m->flags & SV_MARK_DASHED ? 2 : 0, 0);
     if (m->flags & SV_MARK_FILLED)
-        cairo_fill(a->cr);
+        lib.cairo_fill(a->cr);
     else
-        cairo_stroke(a->cr);
+        lib.cairo_stroke(a->cr);
 }
 
 static void paint_dot(struct painter *a, const struct sv_picture_mark *m)
 {
-    cairo_new_path(a->cr);
-    cairo_arc(a->cr, m->x, m->y, m->w, 0, 6.283185307179586);
+    lib.cairo_new_path(a->cr);
+    lib.cairo_arc(a->cr, m->x, m->y, m->w, 0, 6.283185307179586);
     set_color(a->cr, m->color);
-    cairo_fill(a->cr);
+    lib.cairo_fill(a->cr);
 }
 
 static void paint_mark(struct painter *a, const struct sv_picture_mark *m)
@@ -246,9 +305,9 @@ static void paint_mark(struct painter *a, const struct sv_picture_mark *m)
     const struct sv_zoom_area *z = &a->picture->zoom;
     bool clip = z->is_on && (m->flags & SV_MARK_ZOOM);
     if (clip) {
-        cairo_save(a->cr);
-        cairo_rectangle(a->cr, z->x0, 0, z->x1 - z->x0 + 1, a->picture->height);
-        cairo_clip(a->cr);
+        lib.cairo_save(a->cr);
+        lib.cairo_rectangle(a->cr, z->x0, 0, z->x1 - z->x0 + 1, a->picture->height);
+        lib.cairo_clip(a->cr);
     }
     switch (m->shape) {
     case SV_SHAPE_BOX: paint_box(a, m); break;
@@ -260,7 +319,7 @@ static void paint_mark(struct painter *a, const struct sv_picture_mark *m)
     default: paint_path(a, m); break;
     }
     if (clip)
-        cairo_restore(a->cr);
+        lib.cairo_restore(a->cr);
 }
 
 /* ---- files ---- */
@@ -287,57 +346,65 @@ static int check_size(const struct sv_picture *p, enum sv_picture_form form, dou
                       w, h);
 }
 
-bool sv_cairo_is_there(void)
+int sv_cairo_load(struct sv_err *err)
 {
-    return true;
+    static const char *const names[] = {FUNCTIONS(SV_LATE_NAME)};
+    char why[200];
+    if (sv_late_load(SV_CAIRO_SONAME, "libcairo2", names, sizeof names / sizeof *names, &lib, why,
+                     sizeof why))
+        return 0;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s, or write SVG (-o FILE.svg)", why);
 }
 
 int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
                    double scale, struct sv_err *err)
 {
-    int code = check_size(p, form, scale, err);
+    int code = sv_cairo_load(err);
+    if (code >= 0)
+        code = check_size(p, form, scale, err);
     if (code < 0)
         return code;
     struct painter a = {.picture = p};
     cairo_surface_t *surface =
         form == SV_FORM_PDF
-            ? cairo_pdf_surface_create_for_stream(take_bytes, out, p->width * 0.75,
-                                                  p->height * 0.75)
-            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(p->width * scale),
-                                         (int)ceil(p->height * scale));
-    a.cr = cairo_create(surface);
+            ? lib.cairo_pdf_surface_create_for_stream(take_bytes, out, p->width * 0.75,
+                                                      p->height * 0.75)
+            : lib.cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(p->width * scale),
+                                             (int)ceil(p->height * scale));
+    a.cr = lib.cairo_create(surface);
     sv_buf_init(&a.text, 1u << 20);
     open_fonts(&a.fonts);
     /* A pixel of the picture is 1/96 inch, as in a browser; PDF counts 1/72. */
     double unit = form == SV_FORM_PDF ? 0.75 : scale;
-    cairo_scale(a.cr, unit, unit);
-    cairo_set_source_rgb(a.cr, 1, 1, 1);
-    cairo_paint(a.cr);
+    lib.cairo_scale(a.cr, unit, unit);
+    lib.cairo_set_source_rgb(a.cr, 1, 1, 1);
+    lib.cairo_paint(a.cr);
     for (size_t i = 0; i < p->n; i++)
         paint_mark(&a, &p->marks[i]);
     if (form == SV_FORM_PDF)
-        cairo_show_page(a.cr);
-    cairo_status_t status = cairo_status(a.cr);
-    cairo_destroy(a.cr);
+        lib.cairo_show_page(a.cr);
+    cairo_status_t status = lib.cairo_status(a.cr);
+    lib.cairo_destroy(a.cr);
     if (status == CAIRO_STATUS_SUCCESS && form == SV_FORM_PNG)
-        status = cairo_surface_write_to_png_stream(surface, take_bytes, out);
-    cairo_surface_finish(surface);
+        status = lib.cairo_surface_write_to_png_stream(surface, take_bytes, out);
+    lib.cairo_surface_finish(surface);
     if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_surface_status(surface);
-    cairo_surface_destroy(surface);
+        status = lib.cairo_surface_status(surface);
+    lib.cairo_surface_destroy(surface);
     close_fonts(&a.fonts);
     sv_buf_fini(&a.text);
     if (status != CAIRO_STATUS_SUCCESS)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "cairo failed: %s",
-                          cairo_status_to_string(status));
+                          lib.cairo_status_to_string(status));
     return 0;
 }
 
 #else
 
-bool sv_cairo_is_there(void)
+int sv_cairo_load(struct sv_err *err)
 {
-    return false;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "this stave was built without cairo and writes only SVG (-o FILE.svg)");
 }
 
 int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
@@ -347,8 +414,7 @@ int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_pictu
     (void)p;
     (void)form;
     (void)scale;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "this stave was built without cairo and writes only SVG (-o FILE.svg)");
+    return sv_cairo_load(err);
 }
 
 #endif

@@ -19,11 +19,9 @@ int sv_plot_form(const char *output, enum sv_picture_form *form, struct sv_err *
         size_t n = strlen(forms[i].suffix);
         if (len > n && strcasecmp(output + len - n, forms[i].suffix) == 0) {
             *form = forms[i].form;
-            if (*form != SV_FORM_SVG && !sv_cairo_is_there())
-                return sv_err_set(
-                    err, SV_EUSAGE, SV_NO_POS,
-                    "%s: this stave was built without cairo and writes only SVG (-o FILE.svg)",
-                    output);
+            struct sv_err why = {0};
+            if (*form != SV_FORM_SVG && sv_cairo_load(&why) < 0)
+                return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: %s", output, why.msg);
             return 0;
         }
     }

@@ -15,8 +15,14 @@ depends() { # the C library's package and one for each library that the program 
   case $needed in *libz.so*) [[ $depends == *zlib1g* ]] || return 1 ;; esac
   case $needed in *libzstd.so*) [[ $depends == *libzstd1* ]] || return 1 ;; esac
 }
+# What is loaded by name: each package that a message names (core/base/late.h).
+recommends() {
+  local recommends name; recommends="$(dpkg-deb -f "$deb" Recommends),"; echo "Recommends: $recommends"
+  for name in libcurl4 libcairo2 libmicrohttpd12; do case $recommends in *"$name,"*) ;; *) return 1 ;; esac; done
+}
 check unpacks dpkg-deb -x "$deb" "$TMP/root"
 check depends depends
+check recommends recommends
 check runs "$TMP/root/usr/bin/stave" --version
 
 tidy() { # every entry under usr/, owned by root, not writable by others

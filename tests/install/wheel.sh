@@ -72,6 +72,24 @@ views() { # the web server is in it, without TLS
   return $code
 }
 check wheel_views views
+refuses_tls() { # what is linked for GnuTLS: a server that is asked for TLS does not start, and nothing else happens
+  local archive; archive=$(sed -n 's/^SV_ARCHIVE_microhttpd:[A-Z]*=//p' "$SRC/build-wheel/CMakeCache.txt")
+  cat >tls.c <<'C'
+#include <microhttpd.h>
+static enum MHD_Result on_call(void *a, struct MHD_Connection *c, const char *b, const char *d, const char *e, const char *f, size_t *g, void **h)
+{
+    return MHD_NO;
+}
+int main(void)
+{
+    return MHD_start_daemon(MHD_USE_TLS | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG, 0, 0, 0, on_call, 0, MHD_OPTION_HTTPS_MEM_KEY, "key",
+                            MHD_OPTION_HTTPS_MEM_CERT, "certificate", MHD_OPTION_END) ? 1 : 42;
+}
+C
+  gcc tls.c "$archive" "$SRC/build-wheel/libsv_no_tls.a" -lpthread -o tls && { ./tls; [ $? = 42 ]; }
+}
+if [ -e "$SRC/build-wheel/libsv_no_tls.a" ]; then check wheel_refuses_tls refuses_tls
+else skip wheel_refuses_tls "the wheel has no web server"; fi
 records() {
   fresh/bin/python -m stave record -q -o r.pftrace -- use_record.py && fresh/bin/stave query -q r.pftrace 'select name from slice' | grep -qx recorded
 }

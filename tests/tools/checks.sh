@@ -25,6 +25,14 @@ function_of() { printf '/* One function. */\nint sv_long(void)\n{\n'; yes '    ;
 fresh_tree
 check layers_clean tree/tools/check-layers
 check style_clean tree/tools/check-style
+counted() { # each of these files has three lines of code
+  fresh_tree; rm -r tree/core tree/src; mkdir -p tree/{core,lib,src,server,tests}
+  printf '/* A comment\n * of two lines. */\n\nint a; /* code */\n// none\nchar *b = "/*";\nint c; /* begins\nint d; ends */\n' >tree/core/x.c
+  printf '"""A text\nof two lines."""\n\n# none\na = 1  # code\nb = """\n"""\n' >tree/lib/x.py
+  cp tree/core/x.c tree/server/x.h; cp tree/core/x.c tree/tests/x.c
+  tree/tools/check-style | grep -x '9 lines of code in core, lib, src, server, include'
+}
+check counted counted
 
 finds arrow check-layers core/base/up.c 'core/base/ must not include store/tidy.h' <<<'#include "store/tidy.h"'
 finds arrow_spaced check-layers core/base/up.c 'core/base/ must not include' <<<'  #  include "cmd/x.h"'

@@ -14,8 +14,8 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # and with it the ldconfig trigger
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 # Only who links libstave.a needs them.
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "zlib1g-dev, libzstd-dev, pkg-config")
-# Loaded by name for ClickHouse: dpkg-shlibdeps does not see it.
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libcurl4")
+# Loaded by name for ClickHouse, PNG and PDF, and the viewer: dpkg-shlibdeps does not see them.
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libcurl4, libcairo2, fonts-dejavu-core, libmicrohttpd12")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL Unspecified) # not the component `server`
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME stave)

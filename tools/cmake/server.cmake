@@ -1,8 +1,8 @@
-# stave-server and stave-load. The server needs StarPU, libmicrohttpd, a BLAS and OpenCL; where one of them is absent it is left out, and
+# stave-server and stave-load: the target `server`. stave-server needs StarPU, libmicrohttpd, a BLAS and OpenCL; where one of them is absent it is left out, and
 # this says so. The load generator needs none of them.
-sv_dependency(starpu starpu-1.3 PROGRAM)
-sv_dependency(blas openblas PROGRAM)
-sv_dependency(ocl_loader OpenCL PROGRAM)
+sv_dependency(starpu starpu-1.3 PROGRAM QUIET)
+sv_dependency(blas openblas PROGRAM QUIET)
+sv_dependency(ocl_loader OpenCL PROGRAM QUIET)
 
 file(GLOB program CONFIGURE_DEPENDS server/program/*.c)
 file(GLOB load CONFIGURE_DEPENDS server/load/*.c)
@@ -20,8 +20,11 @@ if(TARGET PkgConfig::SV_STARPU AND TARGET PkgConfig::SV_MICROHTTPD AND TARGET Pk
   set_target_properties(stave_server PROPERTIES OUTPUT_NAME stave-server)
   sv_run_path(stave_server)
   list(APPEND server_programs stave_server)
+  add_custom_target(server DEPENDS ${server_programs})
 else()
-  message(NOTICE "stave-server: left out: it needs StarPU, libmicrohttpd, OpenBLAS and OpenCL (tools/install-deps build)")
+  set(why "stave-server: left out: it needs StarPU, libmicrohttpd, OpenBLAS and OpenCL (make server installs them)")
+  message(NOTICE "${why}")
+  add_custom_target(server COMMAND ${CMAKE_COMMAND} -E echo "${why}" COMMAND false VERBATIM)
 endif()
 # The server is a component of its own: the Debian package leaves it out, or every user of stave would install StarPU.
 install(TARGETS stave_load)

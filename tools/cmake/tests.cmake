@@ -16,7 +16,7 @@ endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.c)
 sv_test_program(unit tests tests/harness/test.c tests/harness/alloc.c tests/harness/script_clock.c tests/harness/gen_events.c tests/harness/canon.c tests/harness/shape_check.c tests/harness/images.c ${sources} $<TARGET_OBJECTS:sv_file> $<TARGET_OBJECTS:sv_trace_writer>)
-target_link_libraries(unit PRIVATE sv_server sv_serving)
+target_link_libraries(unit PRIVATE sv_server sv_serving sv_dep_grpc)
 target_compile_definitions(unit PRIVATE TEST_SRC="${PROJECT_SOURCE_DIR}")
 target_link_options(unit PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=fdopendir,--wrap=clock_gettime) # tests/harness/{alloc,script_clock}.c
 add_dependencies(tests unit)

@@ -148,7 +148,8 @@ static int draw_folder(const struct sv_plot *p, const struct wanted *w,
 {
     size_t n_all;
     const struct sv_panel *panels = sv_batch_panels(&n_all);
-    enum sv_picture_form form = sv_cairo_is_there() ? SV_FORM_PNG : SV_FORM_SVG;
+    struct sv_err why = {0};
+    enum sv_picture_form form = sv_cairo_load(&why) >= 0 ? SV_FORM_PNG : SV_FORM_SVG;
     const char *folder = p->o->output;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: %s", folder, strerror(errno));
