@@ -104,7 +104,8 @@ TEST(blocks_of_a_ring)
         uint64_t head = sv_self->head;
         STAVE_INSTANT("c", "n");
         CHECK_UINT_EQ(sv_self->full_limit, (head / BLOCK + 1) * BLOCK);
-        CHECK_UINT_EQ(atomic_load(&ring->block_first[head / BLOCK % SV_RING_BLOCKS]), head / BLOCK * BLOCK);
+        CHECK_UINT_EQ(atomic_load(&ring->block_first[head / BLOCK % SV_RING_BLOCKS]),
+                      head / BLOCK * BLOCK);
         CHECK(!sv_self->busy);
     }
     struct stave_counts n = {.size = sizeof n};
