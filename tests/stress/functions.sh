@@ -31,7 +31,7 @@ flags=()
 for n in one two; do
   echo "static int inside_$n(int x) { return x + 1; } int enter(int x) { return inside_$n(x); }" >$n.c
   ${CC:-cc} -O0 -finstrument-functions -fPIC -shared "${flags[@]}" $n.c -o $n.so || say 1 "build $n.so"
-  flags=(-Wl,-z,noseparate-code)
+  flags=("-Wl,-z,noseparate-code")
 done
 cat >host.c <<'END'
 #include <dlfcn.h>

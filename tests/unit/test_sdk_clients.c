@@ -234,7 +234,8 @@ TEST(names_that_come_later)
     close_scene(&s);
 }
 
-/* A ring in the second directory is read, unless the first one has it; only where it is missing there. */
+/* A ring in the second directory is read, unless the first one has it; only where it is missing
+ * there. */
 TEST(rings_in_a_second_directory)
 {
     for (int i = 0; i < 4;

@@ -1,4 +1,5 @@
-/* Where sessions write to and where they are: names, folders, and what follows the whole part of a file. */
+/* Where sessions write to and where they are: names, folders, and what follows the whole part of a
+ * file. */
 #include "core/base/json_scan.h"
 #include "core/files/trusted.h"
 #include "sdk/destination.h"

@@ -1,4 +1,5 @@
-/* What call sites record, through ring and writer into the file; and that no space of the ring is lost on the way. */
+/* What call sites record, through ring and writer into the file; and that no space of the ring is
+ * lost on the way. */
 #include "tests/unit/sdk_scene.h"
 
 #include <pthread.h>
@@ -27,7 +28,8 @@ TEST(every_kind_of_argument)
     sdk_done(&s);
 }
 
-/* Bytes of a record: head, words, and each text padded; of the arguments of its site only, and never more than a record may have. */
+/* Bytes of a record: head, words, and each text padded; of the arguments of its site only, and
+ * never more than a record may have. */
 TEST(bytes_of_a_record)
 {
     static const uint8_t types[] = {STAVE_I_INT, STAVE_I_TEXT, STAVE_I_TEXT, STAVE_I_TEXT};
@@ -88,8 +90,8 @@ TEST(slices_of_the_thread)
     sdk_done(&s);
 }
 
-/* A ring that is full, to the byte. A begin that does not fit has no end, whatever follows; an end always fits, if need be without its
- * arguments. */
+/* A ring that is full, to the byte. A begin that does not fit has no end, whatever follows; an end
+ * always fits, if need be without its arguments. */
 TEST(a_full_ring)
 {
     static struct sdk_scene s;
@@ -359,7 +361,8 @@ TEST(slices_of_an_earlier_session)
     sdk_done(&s);
 }
 
-/* A thread remembers so many open slices; with more of them the oldest is forgotten, and the end of it closes it nevertheless. */
+/* A thread remembers so many open slices; with more of them the oldest is forgotten, and the end
+ * of it closes it nevertheless. */
 TEST(more_open_slices_than_a_thread_remembers)
 {
     static struct sdk_scene s;
@@ -411,7 +414,8 @@ TEST(counters)
     sdk_done(&s);
 }
 
-/* Slices that were measured elsewhere: nested ones share a row, others do not; times that are none are losses. */
+/* Slices that were measured elsewhere: nested ones share a row, others do not; times that are none
+ * are losses. */
 TEST(slices_with_given_times)
 {
     static struct sdk_scene s;

@@ -91,7 +91,8 @@ TEST(the_newest_stay)
     }
 }
 
-/* A thread goes the short way up to the end of a block, whose first record is known; with a record that is longer, up to its end. */
+/* A thread goes the short way up to the end of a block, whose first record is known; with a record
+ * that is longer, up to its end. */
 TEST(blocks_of_a_ring)
 {
     static struct sdk_scene s;
@@ -170,7 +171,8 @@ TEST(a_signal_is_a_trigger)
 
 enum { LIMIT_MS = 20 };
 
-/* A slice of another name, of this one that is over soon, of this one at a depth that is not looked at, and of this one. */
+/* A slice of another name, of this one that is over soon, of this one at a depth that is not
+ * looked at, and of this one. */
 TEST(a_long_slice_is_a_trigger)
 {
     static struct sdk_scene s;

@@ -1,4 +1,5 @@
-/* What processes leave behind: looking at their sessions, reading the rings, removing the files; and the session of a collector. */
+/* What processes leave behind: looking at their sessions, reading the rings, removing the files;
+ * and the session of a collector. */
 #include "core/files/trusted.h"
 #include "sdk/abandoned.h"
 #include "sdk/client_files.h"
@@ -28,7 +29,8 @@ static int take_dir(void *ctx, const char *dir)
     return 0;
 }
 
-/* A program with so many forked children that is killed with all of them, with `in_file` events in its file and `in_rings` in the rings of each. */
+/* A program with so many forked children that is killed with all of them, with `in_file` events in
+ * its file and `in_rings` in the rings of each. */
 static void make_left(struct left *l, int children, int in_file, int in_rings)
 {
     sdk_fresh(&l->s);
@@ -165,7 +167,8 @@ TEST(of_a_program_with_children)
     sdk_done(&l.s);
 }
 
-/* Times of a program that was killed when it had compared its clocks once: by now they can be compared again. */
+/* Times of a program that was killed when it had compared its clocks once: by now they can be
+ * compared again. */
 TEST(with_one_reading_of_the_clocks)
 {
     static struct left l;
@@ -410,7 +413,8 @@ static void put_file(const char *dir, const char *name)
     test_write_file(path, "x");
 }
 
-/* Of the directory what is a session's; of a second one of the same name only rings; with and without memory. */
+/* Of the directory what is a session's; of a second one of the same name only rings; with and
+ * without memory. */
 TEST(files_that_are_removed)
 {
     for (int without_memory = 0; without_memory < 2; without_memory++) {

@@ -1,4 +1,5 @@
-/* Sessions from start to end: options, names, files, forked children, signals; and what the program around them notices, which is nothing. */
+/* Sessions from start to end: options, names, files, forked children, signals; and what the
+ * program around them notices, which is nothing. */
 #include "core/base/json_scan.h"
 #include "sdk/writer.h"
 #include "tests/unit/sdk_scene.h"
@@ -66,7 +67,8 @@ static void *flush(void *is_done)
     return NULL;
 }
 
-/* A forked child finds no lock of the allocator taken: the writer does nothing from before the fork until after it. */
+/* A forked child finds no lock of the allocator taken: the writer does nothing from before the
+ * fork until after it. */
 TEST(the_writer_pauses_for_forks)
 {
     static struct sdk_scene s;
@@ -289,7 +291,8 @@ TEST(tracks_before_everything_else)
     }
 }
 
-/* Beyond what is mapped of the file they are written; where that fails, events of new places are counted. */
+/* Beyond what is mapped of the file they are written; where that fails, events of new places are
+ * counted. */
 TEST(names_that_cannot_be_written)
 {
     static struct sdk_scene s;
@@ -450,7 +453,8 @@ static int status_of(pid_t pid)
     return status;
 }
 
-/* A forked child has rings of its own, of the same size, in its parent's session, and its parent writes them. */
+/* A forked child has rings of its own, of the same size, in its parent's session, and its parent
+ * writes them. */
 TEST(forked_children_are_clients)
 {
     static struct sdk_scene s;
@@ -499,7 +503,8 @@ static const char *own_file(pid_t pid)
     return test_scratch(name);
 }
 
-/* A child that lives longer than its parent's session goes on into a file of its own, from where the parent has read. */
+/* A child that lives longer than its parent's session goes on into a file of its own, from where
+ * the parent has read. */
 TEST(forked_children_that_go_on)
 {
     static struct sdk_scene s;

@@ -1,4 +1,5 @@
-/* Slices of named tracks, planned over rings made by hand: which begin an end closes, and on which row both are. */
+/* Slices of named tracks, planned over rings made by hand: which begin an end closes, and on which
+ * row both are. */
 #include "core/base/buf.h"
 #include "sdk/drain.h"
 #include "sdk/drain_tracks.h"
@@ -151,7 +152,8 @@ static void end(struct bench *t, unsigned ring, uint64_t ns, uint64_t track, uin
     put(t, ring, (uint64_t[]){SV_WORD(END, STAVE_KIND_END, 2, 4), ns, track, slice}, 4);
 }
 
-/* A round, as "begin row a 5" or "end row 9" in the order in which they come; further rows of the name have apostrophes. */
+/* A round, as "begin row a 5" or "end row 9" in the order in which they come; further rows of the
+ * name have apostrophes. */
 static const char *go(struct bench *t)
 {
     struct sv_source *s = sv_drain_source(t->drain);
@@ -208,7 +210,8 @@ TEST(slices_that_cross_do_not)
     close_bench(&t);
 }
 
-/* They were thought to nest: when the outer one ends first, the inner one continues on another row. */
+/* They were thought to nest: when the outer one ends first, the inner one continues on another
+ * row. */
 TEST(slices_that_turn_out_to_cross)
 {
     static struct bench t;
@@ -316,8 +319,9 @@ TEST(an_end_waits_for_its_begin)
     close_bench(&t);
 }
 
-/* A record is changed after it was planned: what was planned behind it does not happen. An outer slice whose end was there stays open, so that
- * nothing is put beside it until then; later slices are not affected. */
+/* A record is changed after it was planned: what was planned behind it does not happen. An outer
+ * slice whose end was there stays open, so that nothing is put beside it until then; later slices
+ * are not affected. */
 TEST(a_plan_that_ends_in_damage)
 {
     static struct bench t;

@@ -1,4 +1,5 @@
-/* The writer of ferrum's files: what is in the file, and how it stays whole. The ways to end are in tests/stress/trace_writer.sh. */
+/* The writer of ferrum's files: what is in the file, and how it stays whole. The ways to end are
+ * in tests/stress/trace_writer.sh. */
 #include "tests/harness/test.h"
 
 #include <errno.h>
@@ -168,7 +169,8 @@ TEST(files_that_cannot_be_opened)
     close(fd);
 }
 
-/* A limit of the size: the event that does not fit is missing, one that does comes after it, and the array is closed. */
+/* A limit of the size: the event that does not fit is missing, one that does comes after it, and
+ * the array is closed. */
 TEST(a_file_at_its_limit)
 {
     char path[300], name[200];
