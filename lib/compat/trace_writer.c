@@ -32,7 +32,8 @@
 #include <unistd.h>
 
 enum { PATH_MAX_BYTES = 4096, TEXT_MAX = 1 << 26, STACK_BYTES = 2048 };
-/* Of an event besides its texts: keys and the longest numbers, and what the check of its arguments may touch behind them. */
+/* Of an event besides its texts: keys and the longest numbers, and what the check of its arguments
+ * may touch behind them. */
 enum { EVENT_BYTES = 128 + SV_JSON_PAD };
 
 /* In shared memory. */

@@ -1,7 +1,6 @@
-/*
- * Allocations that fail on demand: the unit executable is linked with --wrap, so that malloc and its
- * kin, and what allocates inside of the C library, come here first. Without a demand it only counts.
- */
+/* Allocations that fail on demand: the unit executable is linked with --wrap, so that malloc and
+ * its kin, and what allocates inside of the C library, come here first. Without a demand it only
+ * counts. */
 #include "tests/harness/test.h"
 
 #include <dirent.h>

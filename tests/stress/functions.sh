@@ -27,9 +27,11 @@ STAVE_FUNCTIONS='-fn,-exe' STAVE_OUT=h.pftrace ./fn; "$STAVE" cat -q h.pftrace >
 [ "$(grep -c ' begin ' h.txt)" = 0 ]; say $? "modules left out"
 
 # Libraries that come and go: two of them, one after the other, perhaps at the same place. One has its code in its first segment, as older linkers do.
+flags=()
 for n in one two; do
   echo "static int inside_$n(int x) { return x + 1; } int enter(int x) { return inside_$n(x); }" >$n.c
-  ${CC:-cc} -O0 -finstrument-functions -fPIC -shared $([ $n = one ] || echo -Wl,-z,noseparate-code) $n.c -o $n.so || say 1 "build $n.so"
+  ${CC:-cc} -O0 -finstrument-functions -fPIC -shared "${flags[@]}" $n.c -o $n.so || say 1 "build $n.so"
+  flags=("-Wl,-z,noseparate-code")
 done
 cat >host.c <<'END'
 #include <dlfcn.h>

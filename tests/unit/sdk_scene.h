@@ -1,4 +1,5 @@
-/* Sessions of this very process, and what is then in the file: for the tests of libstave's parts together.
+/* Sessions of this very process, and what is then in the file: for the tests of libstave's parts
+ * together.
  *
  *     static struct sdk_scene s;
  *     sdk_start(&s, &(struct stave_options){.full = STAVE_FULL_BLOCK});
@@ -19,12 +20,12 @@ struct sdk_scene {
     struct sv_buf text;
 };
 
-/* As in a new process: tests of one file may share theirs. Sessions are in the test's own folder. */
+/* As in a new process: tests of one file may share theirs. Sessions are in a folder of the test. */
 void sdk_fresh(struct sdk_scene *s);
 /* Options without `out` and `size` (NULL: none) and a file of the test's own. */
 void sdk_start(struct sdk_scene *s, const struct stave_options *options);
-/* A file as lines `kind track name category arguments` in its order. Tracks: thread, process, or the names from the top; each further track with
- * the same names has one more apostrophe. */
+/* A file as lines `kind track name category arguments` in its order. Tracks: thread, process, or
+ * the names from the top; each further track with the same names has one more apostrophe. */
 const char *sdk_read(struct sdk_scene *s, const char *path);
 const char *sdk_stop(struct sdk_scene *s); /* completes the file and reads it */
 void sdk_done(struct sdk_scene *s);
@@ -33,7 +34,8 @@ void sdk_done(struct sdk_scene *s);
 void sdk_hold(void);
 void sdk_release(void);
 
-/* What is said on stderr goes to a file of the test; the second call gives it back and returns the text. */
+/* What is said on stderr goes to a file of the test; the second call gives it back and returns the
+ * text. */
 void sdk_hear(void);
 const char *sdk_heard(void);
 

@@ -82,7 +82,8 @@ TEST(never_writes_past_its_bytes)
     CHECK(has(&s.a, "more items"));
 }
 
-/* Bytes that are reserved for the last items of open containers, and the head of an item: type and length of the key. */
+/* Bytes that are reserved for the last items of open containers, and the head of an item: type and
+ * length of the key. */
 enum { RESERVED = 64 * 32, HEAD = 3 };
 
 /* So many bytes are in use, without an open container. */

@@ -207,7 +207,8 @@ TEST(names_that_come_later)
 {
     static struct scene s;
     open_scene(&s);
-    struct sv_name_head track = {.size = 32, .kind = SV_NAME_TRACK, .event = 1, .id = 3, .parent = 1};
+    struct sv_name_head track = {
+        .size = 32, .kind = SV_NAME_TRACK, .event = 1, .id = 3, .parent = 1};
     struct sv_name_head bad = {.size = 24, .kind = 99};
     uint64_t named = atomic_load(&s.session->names_bytes);
     int fd = openat(s.client, "names", O_RDWR | O_APPEND);
@@ -233,10 +234,12 @@ TEST(names_that_come_later)
     close_scene(&s);
 }
 
-/* A ring in the second directory is read, unless the first one has it; only where it is missing there. */
+/* A ring in the second directory is read, unless the first one has it; only where it is missing
+ * there. */
 TEST(rings_in_a_second_directory)
 {
-    for (int i = 0; i < 4; i++) { /* in the first, in the second, in both, in the first without rights */
+    for (int i = 0; i < 4;
+         i++) { /* in the first, in the second, in both, in the first without rights */
         static struct scene s;
         char more[SV_PATH_MAX], path[SV_PATH_MAX + 16];
         CONTEXT("%d", i);

@@ -1,4 +1,5 @@
-/* Where sessions write to and where they are: names, folders, and what follows the whole part of a file. */
+/* Where sessions write to and where they are: names, folders, and what follows the whole part of a
+ * file. */
 #include "core/base/json_scan.h"
 #include "core/files/trusted.h"
 #include "sdk/session/destination.h"
@@ -25,9 +26,11 @@ TEST(names_that_are_checked)
         {"t.pftrace", "lzma", "STAVE_COMPRESS is none, gzip or zstd", true},
         {"t.pftrace.gz", "", NULL, false},
         {"t.json", "", NULL, true},
-        {"t.json", "gzip", "STAVE_COMPRESS needs the suffix of the compressed file, .json.gz", true},
+        {"t.json", "gzip", "STAVE_COMPRESS needs the suffix of the compressed file, .json.gz",
+         true},
         {"t.json.gz", "gzip", NULL, false},
-        {"t.json.gz", "zstd", "STAVE_COMPRESS needs the suffix of the compressed file, .json.gz", false},
+        {"t.json.gz", "zstd", "STAVE_COMPRESS needs the suffix of the compressed file, .json.gz",
+         false},
         {"t.txt", "", "expected a name that ends in ", false},
         {"t", "", "expected a name that ends in ", false},
         {"tcp:127.0.0.1:80", "", NULL, false},
@@ -37,7 +40,8 @@ TEST(names_that_are_checked)
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         char text[SV_DESTINATION_TEXT] = "";
         CONTEXT("%s %s", rows[i].pattern, rows[i].compress);
-        const char *why = sv_destination_check(rows[i].pattern, rows[i].compress, text, sizeof text);
+        const char *why =
+            sv_destination_check(rows[i].pattern, rows[i].compress, text, sizeof text);
         if (!rows[i].why || !why)
             CHECK_STR_EQ(why, rows[i].why);
         else

@@ -1,4 +1,5 @@
-/* What call sites record, through ring and writer into the file; and that no space of the ring is lost on the way. */
+/* What call sites record, through ring and writer into the file; and that no space of the ring is
+ * lost on the way. */
 #include "tests/unit/sdk_scene.h"
 
 #include <pthread.h>
@@ -27,14 +28,16 @@ TEST(every_kind_of_argument)
     sdk_done(&s);
 }
 
-/* Bytes of a record: head, words, and each text padded; of the arguments of its site only, and never more than a record may have. */
+/* Bytes of a record: head, words, and each text padded; of the arguments of its site only, and
+ * never more than a record may have. */
 TEST(bytes_of_a_record)
 {
     static const uint8_t types[] = {STAVE_I_INT, STAVE_I_TEXT, STAVE_I_TEXT, STAVE_I_TEXT};
     static char large[SV_RECORD_BYTES_MAX];
     struct stave_site site = {.types = types, .flags = SV_SITE_TEXT};
     memset(large, 'x', sizeof large - 1);
-    const uint64_t values[] = {(uintptr_t)large, (uintptr_t)"12345678", (uintptr_t)"123456789", 1};
+    const uint64_t values[] = {(uintptr_t)large, (uintptr_t) "12345678", (uintptr_t) "123456789",
+                               1};
     static const uint64_t bytes[] = {16, 24, 40, 64};
     for (unsigned n = 0; n < TEST_COUNT(bytes); n++) {
         site.n_args = (uint8_t)n;
@@ -44,7 +47,7 @@ TEST(bytes_of_a_record)
     site.n_args = 3;
     CHECK_UINT_EQ(sv_emit_bytes(&site, values), 40);
     site.flags = SV_SITE_TEXT;
-    const uint64_t none[] = {1, 0, (uintptr_t)"", 1};
+    const uint64_t none[] = {1, 0, (uintptr_t) "", 1};
     CHECK_UINT_EQ(sv_emit_bytes(&site, none), 40);
     const uint64_t two[] = {1, (uintptr_t)large, (uintptr_t)large, 1};
     CHECK_UINT_EQ(sv_emit_bytes(&site, two), SV_RECORD_BYTES_MAX);
@@ -71,25 +74,24 @@ TEST(slices_of_the_thread)
     CHECK_UINT_EQ(sdk_kept(), 16);
     STAVE_END("c");
     CHECK_UINT_EQ(sdk_kept(), 0);
-    STAVE_END("c");           /* of nothing */
+    STAVE_END("c");            /* of nothing */
     STAVE_END("c", "also", 1); /* likewise */
     CHECK_UINT_EQ(sdk_kept(), 0);
-    CHECK_STR_EQ(sdk_stop(&s),
-                 "begin thread scope c\n"
-                 "begin thread with c i=int:1\n"
-                 "begin thread named c\n"
-                 "end thread  \n"
-                 "end thread  \n"
-                 "end thread  \n"
-                 "begin thread plain c\n"
-                 "begin thread args c i=int:2\n"
-                 "end thread   result=int:3\n"
-                 "end thread  \n");
+    CHECK_STR_EQ(sdk_stop(&s), "begin thread scope c\n"
+                               "begin thread with c i=int:1\n"
+                               "begin thread named c\n"
+                               "end thread  \n"
+                               "end thread  \n"
+                               "end thread  \n"
+                               "begin thread plain c\n"
+                               "begin thread args c i=int:2\n"
+                               "end thread   result=int:3\n"
+                               "end thread  \n");
     sdk_done(&s);
 }
 
-/* A ring that is full, to the byte. A begin that does not fit has no end, whatever follows; an end always fits, if need be without its
- * arguments. */
+/* A ring that is full, to the byte. A begin that does not fit has no end, whatever follows; an end
+ * always fits, if need be without its arguments. */
 TEST(a_full_ring)
 {
     static struct sdk_scene s;
@@ -122,7 +124,7 @@ TEST(a_full_ring)
     STAVE_COUNTER("c", "lost, too", 1);
     stave_count(&n);
     CHECK_UINT_EQ(n.lost_full, 5);
-    STAVE_END("c");            /* of what was lost just now */
+    STAVE_END("c");               /* of what was lost just now */
     STAVE_END("c", "text", text); /* of the inner one: as a plain end */
     CHECK_UINT_EQ(sdk_kept(), 16);
     STAVE_END("c"); /* of what was lost first */
@@ -134,6 +136,7 @@ TEST(a_full_ring)
     stave_flush();
     STAVE_END_ON(row, "c"); /* inner on */
     STAVE_END_ON(row, "c"); /* lost on */
+    stave_flush();          /* it ends nothing else, either */
     STAVE_INSTANT_ON(row, "c", "between");
     STAVE_END_ON(row, "c"); /* outer on */
     const char *lines = sdk_stop(&s), *after = strstr(lines, "begin thread inner c\n");
@@ -197,26 +200,29 @@ TEST(slices_on_tracks)
     STAVE_END_ON(row, "c", "i", 7);
     STAVE_END_ON(below, "c");
     STAVE_END_ON(below, "c"); /* of nothing */
-    CHECK_STR_EQ(sdk_stop(&s),
-                 "begin row outer c i=int:1 t='text'\n"
-                 "begin row scope c i=int:2\n"
-                 "begin thread own scope c i=int:3\n"
-                 "begin row/below other row c\n"
-                 "begin thread own c i=int:4\n"
-                 "end thread   i=int:5\n"
-                 "end thread  \n"
-                 "end row  \n"
-                 "instant row on row c i=int:6\n"
-                 "end row   i=int:7\n"
-                 "end row/below  \n");
+    CHECK_STR_EQ(sdk_stop(&s), "begin row outer c i=int:1 t='text'\n"
+                               "begin row scope c i=int:2\n"
+                               "begin thread own scope c i=int:3\n"
+                               "begin row/below other row c\n"
+                               "begin thread own c i=int:4\n"
+                               "end thread   i=int:5\n"
+                               "end thread  \n"
+                               "end row  \n"
+                               "instant row on row c i=int:6\n"
+                               "end row   i=int:7\n"
+                               "end row/below  \n");
     sdk_done(&s);
 }
 
 static struct stave_event make_event(enum stave_kind kind, stave_track_t track, const char *name,
-                                const struct stave_args *args)
+                                     const struct stave_args *args)
 {
-    return (struct stave_event){
-        .size = sizeof(struct stave_event), .kind = kind, .track = track, .category = "c", .name = name, .args = args};
+    return (struct stave_event){.size = sizeof(struct stave_event),
+                                .kind = kind,
+                                .track = track,
+                                .category = "c",
+                                .name = name,
+                                .args = args};
 }
 
 /* What bindings call. */
@@ -259,16 +265,15 @@ TEST(events_known_at_run_time)
     CHECK(!stave_emit(&e));
     e = make_event(STAVE_KIND_LOSS + 1, row, "no kind", NULL);
     CHECK(!stave_emit(&e));
-    CHECK_STR_EQ(sdk_stop(&s),
-                 "begin thread begin c i=int:1 list=array(1) 'a'\n"
-                 "instant thread instant c i=int:1 list=array(1) 'a'\n"
-                 "end thread  \n"
-                 "begin row begin c i=int:1 list=array(1) 'a'\n"
-                 "instant row instant c\n"
-                 "end row   i=int:1 list=array(1) 'a'\n"
-                 "counter level   double:2.5\n"
-                 "begin whole row whole c i=int:1 list=array(1) 'a'\n"
-                 "end whole row  \n");
+    CHECK_STR_EQ(sdk_stop(&s), "begin thread begin c i=int:1 list=array(1) 'a'\n"
+                               "instant thread instant c i=int:1 list=array(1) 'a'\n"
+                               "end thread  \n"
+                               "begin row begin c i=int:1 list=array(1) 'a'\n"
+                               "instant row instant c\n"
+                               "end row   i=int:1 list=array(1) 'a'\n"
+                               "counter level   double:2.5\n"
+                               "begin whole row whole c i=int:1 list=array(1) 'a'\n"
+                               "end whole row  \n");
     e = make_event(STAVE_KIND_INSTANT, row, "late", NULL);
     CHECK(!stave_emit(&e));
     sdk_done(&s);
@@ -317,13 +322,13 @@ TEST(slices_that_end_by_number)
     sdk_release();
     const char *text = sdk_stop(&s);
     CHECK_STR_EQ(text, "begin row first c\n"
-                 "begin row/row second c\n"
-                 "begin row/row' third c\n"
-                 "end row  \n"
-                 "end row/row'   of=int:3\n"
-                 "begin process of the process c\n"
-                 "end process   of=int:3\n"
-                 "end row/row  \n");
+                       "begin row/row second c\n"
+                       "begin row/row' third c\n"
+                       "end row  \n"
+                       "end row/row'   of=int:3\n"
+                       "begin process of the process c\n"
+                       "end process   of=int:3\n"
+                       "end row/row  \n");
     stave_slice_end(numbers[2], &end); /* nothing runs */
     sdk_done(&s);
 }
@@ -349,15 +354,15 @@ TEST(slices_of_an_earlier_session)
     STAVE_END_ON(row, "c");
     STAVE_INSTANT("c", "last");
     CHECK_INT_EQ(stave_stop(), 0);
-    CHECK_STR_EQ(sdk_read(&s, test_scratch("second.pftrace")),
-                 "instant thread first c\n"
-                 "begin row new c\n"
-                 "end row  \n"
-                 "instant thread last c\n");
+    CHECK_STR_EQ(sdk_read(&s, test_scratch("second.pftrace")), "instant thread first c\n"
+                                                               "begin row new c\n"
+                                                               "end row  \n"
+                                                               "instant thread last c\n");
     sdk_done(&s);
 }
 
-/* A thread remembers so many open slices; with more of them the oldest is forgotten, and the end of it closes it nevertheless. */
+/* A thread remembers so many open slices; with more of them the oldest is forgotten, and the end
+ * of it closes it nevertheless. */
 TEST(more_open_slices_than_a_thread_remembers)
 {
     static struct sdk_scene s;
@@ -397,20 +402,20 @@ TEST(counters)
         STAVE_COUNTER_ADD("c", "sum", 3 - i);
     STAVE_COUNTER_ADD("c", "sum", 10); /* another place, the same counter */
     STAVE_COUNTER_ADD("c", "other", -1);
-    CHECK_STR_EQ(sdk_stop(&s),
-                 "counter int   int:-5\n"
-                 "counter uint   double:1.8446744073709552e+19\n"
-                 "counter double   double:1.5\n"
-                 "counter level   int:7\n"
-                 "counter sum   int:3\n"
-                 "counter sum   int:5\n"
-                 "counter sum   int:6\n"
-                 "counter sum   int:16\n"
-                 "counter other   int:-1\n");
+    CHECK_STR_EQ(sdk_stop(&s), "counter int   int:-5\n"
+                               "counter uint   double:1.8446744073709552e+19\n"
+                               "counter double   double:1.5\n"
+                               "counter level   int:7\n"
+                               "counter sum   int:3\n"
+                               "counter sum   int:5\n"
+                               "counter sum   int:6\n"
+                               "counter sum   int:16\n"
+                               "counter other   int:-1\n");
     sdk_done(&s);
 }
 
-/* Slices that were measured elsewhere: nested ones share a row, others do not; times that are none are losses. */
+/* Slices that were measured elsewhere: nested ones share a row, others do not; times that are none
+ * are losses. */
 TEST(slices_with_given_times)
 {
     static struct sdk_scene s;
@@ -423,17 +428,16 @@ TEST(slices_with_given_times)
     stave_complete(row, "c", "negative", now + 2000, -5, "i", 4);
     stave_complete(row, "c", "too late", INT64_MAX - 5, 10, "i", 5);
     stave_complete(row, "c", "the last", INT64_MAX - 10, 10, "i", 6);
-    CHECK_STR_EQ(sdk_stop(&s),
-                 "begin row outer c i=int:1\n"
-                 "end row  \n"
-                 "begin row inner c i=int:2\n"
-                 "end row  \n"
-                 "begin row/row crosses c i=int:3\n"
-                 "end row/row  \n"
-                 "begin row negative c i=int:4\n"
-                 "end row  \n"
-                 "loss row time out of range  int:1\n"
-                 "loss row time out of range  int:1\n");
+    CHECK_STR_EQ(sdk_stop(&s), "begin row outer c i=int:1\n"
+                               "end row  \n"
+                               "begin row inner c i=int:2\n"
+                               "end row  \n"
+                               "begin row/row crosses c i=int:3\n"
+                               "end row/row  \n"
+                               "begin row negative c i=int:4\n"
+                               "end row  \n"
+                               "loss row time out of range  int:1\n"
+                               "loss row time out of range  int:1\n");
     for (size_t i = 0; i < s.file.got.n; i++) {
         const struct sv_event *e = &s.file.got.events[i];
         if (e->kind == SV_BEGIN && e->n_args == 1 && e->args[0].i <= 4) {

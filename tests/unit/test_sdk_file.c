@@ -133,14 +133,21 @@ TEST(file_has_what_was_given)
     struct stave_file *f = stave_file_open(s.out, NULL, message, sizeof message);
     REQUIRE(f != NULL);
     uint32_t process = stave_file_process(f, 7, "sim"), thread = stave_file_thread(f, 7, 8, "main");
-    uint32_t row = stave_file_track(f, process, "row"), bw = stave_file_counter(f, process, "bw", "B/s");
+    uint32_t row = stave_file_track(f, process, "row"),
+             bw = stave_file_counter(f, process, "bw", "B/s");
     CHECK_UINT_EQ(stave_file_thread(f, 7, 8, "main"), thread);
     CHECK_INT_EQ(stave_file_metadata(f, "key", "value"), 0);
     stave_args_init(&args);
     stave_args_int(&args, "i", 5);
     for (int i = N; i-- > 0;) { /* backwards */
-        struct stave_event e = {.size = sizeof e, .kind = STAVE_KIND_COMPLETE, .track = row, .category = "c", .name = "n",
-                                .args = i % 2 ? &args : NULL, .start_ns = 10 * i, .dur_ns = 10};
+        struct stave_event e = {.size = sizeof e,
+                                .kind = STAVE_KIND_COMPLETE,
+                                .track = row,
+                                .category = "c",
+                                .name = "n",
+                                .args = i % 2 ? &args : NULL,
+                                .start_ns = 10 * i,
+                                .dur_ns = 10};
         CHECK_INT_EQ(stave_file_emit(f, &e), 0);
     }
     CHECK_INT_EQ(emit(f, STAVE_KIND_INSTANT, thread, -5, 99), 0);

@@ -91,7 +91,8 @@ TEST(the_newest_stay)
     }
 }
 
-/* A thread goes the short way up to the end of a block, whose first record is known; with a record that is longer, up to its end. */
+/* A thread goes the short way up to the end of a block, whose first record is known; with a record
+ * that is longer, up to its end. */
 TEST(blocks_of_a_ring)
 {
     static struct sdk_scene s;
@@ -104,7 +105,8 @@ TEST(blocks_of_a_ring)
         uint64_t head = sv_self->head;
         STAVE_INSTANT("c", "n");
         CHECK_UINT_EQ(sv_self->full_limit, (head / BLOCK + 1) * BLOCK);
-        CHECK_UINT_EQ(atomic_load(&ring->block_first[head / BLOCK % SV_RING_BLOCKS]), head / BLOCK * BLOCK);
+        CHECK_UINT_EQ(atomic_load(&ring->block_first[head / BLOCK % SV_RING_BLOCKS]),
+                      head / BLOCK * BLOCK);
         CHECK(!sv_self->busy);
     }
     struct stave_counts n = {.size = sizeof n};
@@ -169,7 +171,8 @@ TEST(a_signal_is_a_trigger)
 
 enum { LIMIT_MS = 20 };
 
-/* A slice of another name, of this one that is over soon, of this one at a depth that is not looked at, and of this one. */
+/* A slice of another name, of this one that is over soon, of this one at a depth that is not
+ * looked at, and of this one. */
 TEST(a_long_slice_is_a_trigger)
 {
     static struct sdk_scene s;

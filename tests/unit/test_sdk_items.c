@@ -103,9 +103,9 @@ TEST(items_that_are_none)
         size_t n;
         const char *said;
     } rows[] = {
-        {{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 11, "\n"},          /* no type */
-        {{200, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 11, "\n"},        /* no such type */
-        {{1, 9, 0, 'k'}, 4, "\n"},                             /* a key that is longer */
+        {{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 11, "\n"},   /* no type */
+        {{200, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 11, "\n"}, /* no such type */
+        {{1, 9, 0, 'k'}, 4, "\n"},                       /* a key that is longer */
         {{1, 1, 0, 'k', 1, 0, 0, 0, 0, 0, 0, 0}, 12, "k=int:1\n"},
     };
     struct sv_buf text;

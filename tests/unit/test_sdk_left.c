@@ -1,4 +1,5 @@
-/* What processes leave behind: looking at their sessions, reading the rings, removing the files; and the session of a collector. */
+/* What processes leave behind: looking at their sessions, reading the rings, removing the files;
+ * and the session of a collector. */
 #include "core/files/trusted.h"
 #include "sdk/recover/abandoned.h"
 #include "sdk/collect/client_files.h"
@@ -28,7 +29,8 @@ static int take_dir(void *ctx, const char *dir)
     return 0;
 }
 
-/* A program with so many forked children that is killed with all of them, with `in_file` events in its file and `in_rings` in the rings of each. */
+/* A program with so many forked children that is killed with all of them, with `in_file` events in
+ * its file and `in_rings` in the rings of each. */
 static void make_left(struct left *l, int children, int in_file, int in_rings)
 {
     sdk_fresh(&l->s);
@@ -93,7 +95,8 @@ static void look(const struct left *l, struct sv_abandoned *d)
     CHECK(false);
 }
 
-static const char *source_lines(struct left *l, const struct sv_abandoned *d, struct sv_report *report)
+static const char *source_lines(struct left *l, const struct sv_abandoned *d,
+                                struct sv_report *report)
 {
     struct sv_err err = {0};
     struct sv_source *source;
@@ -139,11 +142,16 @@ TEST(of_a_program_with_children)
     CHECK_UINT_EQ(d.running_client, 0);
     CHECK(sv_abandoned_has_trace(&d) && !sv_abandoned_is_kept(&d) && !d.is_other_version);
     struct stat st;
-    CHECK(stat(d.session.part, &st) == 0 && (uint64_t)st.st_size >= d.part_bytes && d.part_bytes > 0);
+    CHECK(stat(d.session.part, &st) == 0 && (uint64_t)st.st_size >= d.part_bytes &&
+          d.part_bytes > 0);
     sv_report_init(&report);
     const char *lines = source_lines(&l, &d, &report);
     CHECK_UINT_EQ(report.n, 0);
-    CHECK(strncmp(lines, "instant parent its thread ring c i=int:0\ninstant parent its thread ring c i=int:1\n", 82) == 0);
+    CHECK(
+        strncmp(
+            lines,
+            "instant parent its thread ring c i=int:0\ninstant parent its thread ring c i=int:1\n",
+            82) == 0);
     size_t n = 0;
     for (const char *at = lines; (at = strstr(at, " child c i=int:")); at++)
         n++;
@@ -156,6 +164,45 @@ TEST(of_a_program_with_children)
     CHECK_UINT_EQ(sdk_entries(l.s.dir), 0);
     CHECK(!sv_abandoned_remove(&d));
     sv_report_fini(&report);
+    sdk_done(&l.s);
+}
+
+/* Times of a program that was killed when it had compared its clocks once: by now they can be
+ * compared again. */
+TEST(with_one_reading_of_the_clocks)
+{
+    static struct left l;
+    static struct sv_abandoned d;
+    struct sv_report report;
+    struct sv_source *source;
+    struct sv_err err = {0};
+    struct sv_batch b;
+    int64_t before = stave_now_ns();
+    make_left(&l, 0, 1, 2);
+    int64_t after = stave_now_ns();
+    look(&l, &d);
+    CHECK(atomic_load(&d.session.n_ticks) > 1);
+    struct sv_tick tick = d.session.ticks[0];
+    int64_t boot_minus_mono = tick.boot_ns - tick.mono_ns;
+    struct sv_dict *dict = sv_dict_new();
+    sv_report_init(&report);
+    sv_batch_init(&b);
+    for (uint64_t n = 0; n < 3; n++) {
+        CONTEXT("%d readings", (int)n);
+        atomic_store(&d.session.n_ticks, n);
+        REQUIRE(sv_abandoned_source(&d, dict, &report, &source, &err) == 0);
+        sv_batch_reset(&b);
+        REQUIRE(source->next(source, &b, &err) == 2);
+        int64_t slack = n == 0 ? INT64_MAX / 4 : 1000000; /* with none, the pair of now is all */
+        for (size_t i = 0; i < 2; i++)
+            CHECK(b.events[i].ts_ns - boot_minus_mono >= before - slack &&
+                  b.events[i].ts_ns - boot_minus_mono <= after + slack);
+        source->close(source);
+    }
+    CHECK(sv_abandoned_remove(&d));
+    sv_batch_fini(&b);
+    sv_report_fini(&report);
+    sv_dict_free(dict);
     sdk_done(&l.s);
 }
 
@@ -206,7 +253,8 @@ TEST(that_are_no_sessions)
         uint32_t value;
         const char *message;
     } rows[] = {{offsetof(struct sv_session_file, magic), 0, 1, "the session file is damaged"},
-                {offsetof(struct sv_session_file, version), 0, SV_LAYOUT_VERSION + 1, "made by another version of libstave"},
+                {offsetof(struct sv_session_file, version), 0, SV_LAYOUT_VERSION + 1,
+                 "made by another version of libstave"},
                 {0, SV_SESSION_BYTES - 1, SV_SESSION_MAGIC, "the session file is damaged"},
                 {0, SV_SESSION_BYTES, SV_SESSION_MAGIC, ""}};
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -233,90 +281,111 @@ TEST(that_are_no_sessions)
 
 /* ---- a collector's own session ---- */
 
-TEST(a_collector_and_its_session)
-{
-    static struct sdk_scene s;
-    static struct sv_abandoned d;
-    struct sv_collect *c = NULL;
-    struct sv_err err = {0};
-    struct sv_dict *dict = sv_dict_new();
+struct collected {
+    struct sdk_scene s;
+    char dir[300];
+    struct sv_collect *c;
+    struct sv_dict *dict;
     struct sv_report report;
-    struct sv_batch b;
+    struct sv_batch batch;
+    struct sv_err err;
+    struct sv_abandoned look;
+};
+
+static void open_collector(struct collected *t)
+{
+    memset(t, 0, sizeof *t);
+    sdk_fresh(&t->s);
+    t->dict = sv_dict_new();
+    sv_report_init(&t->report);
+    sv_batch_init(&t->batch);
+    snprintf(t->dir, sizeof t->dir, "%s", test_scratch("collector"));
+    REQUIRE(sv_collect_open(t->dir, "out.pftrace", "/x/part", t->dict, &t->report, &t->c,
+                            &t->err) == 0);
+}
+
+static void close_collector(struct collected *t)
+{
     struct stat st;
-    char dir[300], path[400];
-    sdk_fresh(&s);
-    sv_report_init(&report);
-    sv_batch_init(&b);
-    snprintf(dir, sizeof dir, "%s", test_scratch("collector"));
-    snprintf(path, sizeof path, "%s/session", dir);
-    REQUIRE(sv_collect_open(dir, "out.pftrace", "/x/part", dict, &report, &c, &err) == 0);
-    CHECK_STR_EQ(sv_collect_dir(c), dir);
-    CHECK(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0700);
+    sv_collect_close(t->c, false);
+    CHECK(stat(t->dir, &st) != 0 && errno == ENOENT);
+    CHECK_UINT_EQ(t->report.n, 0);
+    sv_batch_fini(&t->batch);
+    sv_report_fini(&t->report);
+    sv_dict_free(t->dict);
+    sdk_done(&t->s);
+}
+
+TEST(the_session_of_a_collector)
+{
+    static struct collected t;
+    struct stat st;
+    char path[400], here[SV_PATH_MAX], out[SV_PATH_MAX + 16];
+    open_collector(&t);
+    CHECK_STR_EQ(sv_collect_dir(t.c), t.dir);
+    snprintf(path, sizeof path, "%s/session", t.dir);
+    CHECK(stat(t.dir, &st) == 0 && (st.st_mode & 07777) == 0700);
     CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600 && st.st_size == SV_SESSION_BYTES);
     struct sv_collect *second = NULL;
-    CHECK_INT_EQ(sv_collect_open(dir, "", "", dict, &report, &second, &err), SV_EIO);
-    CHECK(strstr(err.msg, "cannot make ") != NULL);
-    REQUIRE(sv_abandoned_look(dir, &d, &err) == 0);
-    char here[SV_PATH_MAX], out[SV_PATH_MAX + 16];
+    CHECK_INT_EQ(sv_collect_open(t.dir, "", "", t.dict, &t.report, &second, &t.err), SV_EIO);
+    CHECK(strstr(t.err.msg, "cannot make ") != NULL);
+    REQUIRE(sv_abandoned_look(t.dir, &t.look, &t.err) == 0);
+    const struct sv_session_file *s = &t.look.session;
     snprintf(out, sizeof out, "%s/out.pftrace", getcwd(here, sizeof here));
-    CHECK_STR_EQ(d.session.out, out);
-    CHECK_STR_EQ(d.session.part, "/x/part");
-    CHECK_STR_EQ(d.session.command, "collector");
-    CHECK(d.process == SV_PROCESS_RUNS && atomic_load(&d.session.n_ticks) == 1);
-    CHECK_UINT_EQ(d.session.process.pid, getpid());
+    CHECK_STR_EQ(s->out, out);
+    CHECK_STR_EQ(s->part, "/x/part");
+    CHECK_STR_EQ(s->command, "collector");
+    CHECK(t.look.process == SV_PROCESS_RUNS && atomic_load(&s->n_ticks) == 1);
+    CHECK_UINT_EQ(s->process.pid, getpid());
+    CHECK(sv_abandoned_has_trace(&t.look) && t.look.n_clients == 0);
+    close_collector(&t);
+}
 
-    int ends[2];
+TEST(a_client_of_a_collector)
+{
+    static struct collected t;
+    int ends[2], status;
+    open_collector(&t);
     REQUIRE(pipe(ends) == 0);
     pid_t pid = fork();
     if (pid == 0) {
         char x;
-        setenv("STAVE_SESSION", dir, 1);
+        setenv("STAVE_SESSION", t.dir, 1);
         bool ok = stave_start(NULL) == 0;
         STAVE_INSTANT("c", "of a client");
         ok = ok && read(ends[0], &x, 1) == 1; /* until the parent says so */
         stave_finish();
         _exit(ok ? 0 : 1);
     }
-    for (int i = 0; i < 10000 && sv_collect_n_ever(c) == 0; i++) {
-        sv_collect_round(c, true);
-        usleep(1000);
-    }
-    CHECK_UINT_EQ(sv_collect_n_ever(c), 1);
-    CHECK_UINT_EQ(sv_collect_n_running(c), 1);
-    CHECK(sv_collect_has(c, (uint32_t)pid) && !sv_collect_has(c, (uint32_t)getpid()));
     uint64_t bytes = 0;
     for (int i = 0; i < 10000 && bytes == 0; i++) {
-        bytes = sv_collect_round(c, true);
+        bytes = sv_collect_round(t.c, true);
         usleep(1000);
     }
     CHECK_UINT_EQ(bytes, 16);
-    struct sv_source *source = sv_collect_source(c);
-    CHECK_INT_EQ(source->next(source, &b, &err), 1);
-    CHECK_STR_EQ(sv_dict_text(dict, b.events[0].name).bytes, "of a client");
-    sv_collect_commit(c, 1234);
-    REQUIRE(sv_abandoned_look(dir, &d, &err) == 0);
-    CHECK(d.part_bytes == 1234 && d.n_clients == 1 && d.ring_bytes == 0);
-    CHECK_UINT_EQ(d.running_client, pid);
-    CHECK(d.clients == SV_PROCESS_RUNS);
+    CHECK_UINT_EQ(sv_collect_n_ever(t.c), 1);
+    CHECK_UINT_EQ(sv_collect_n_running(t.c), 1);
+    CHECK(sv_collect_has(t.c, (uint32_t)pid) && !sv_collect_has(t.c, (uint32_t)getpid()));
+    struct sv_source *source = sv_collect_source(t.c);
+    CHECK_INT_EQ(source->next(source, &t.batch, &t.err), 1);
+    CHECK_STR_EQ(sv_dict_text(t.dict, t.batch.events[0].name).bytes, "of a client");
+    sv_collect_commit(t.c, 1234);
+    REQUIRE(sv_abandoned_look(t.dir, &t.look, &t.err) == 0);
+    CHECK(t.look.part_bytes == 1234 && t.look.n_clients == 1 && t.look.ring_bytes == 0);
+    CHECK_UINT_EQ(t.look.running_client, pid);
+    CHECK(t.look.clients == SV_PROCESS_RUNS);
     CHECK(write(ends[1], "x", 1) == 1);
-    int status;
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-    for (int i = 0; i < 10000 && sv_collect_n_running(c) > 0; i++) {
-        sv_collect_round(c, true);
-        sv_batch_reset(&b);
-        CHECK_INT_EQ(source->next(source, &b, &err), 0);
-        sv_collect_commit(c, 1234);
+    for (int i = 0; i < 10000 && sv_collect_n_running(t.c) > 0; i++) {
+        sv_collect_round(t.c, true);
+        sv_batch_reset(&t.batch);
+        CHECK_INT_EQ(source->next(source, &t.batch, &t.err), 0);
+        sv_collect_commit(t.c, 1234);
     }
-    CHECK_UINT_EQ(sv_collect_n_running(c), 0);
-    sv_collect_close(c, false);
-    CHECK(stat(dir, &st) != 0 && errno == ENOENT);
-    CHECK_UINT_EQ(report.n, 0);
+    CHECK_UINT_EQ(sv_collect_n_running(t.c), 0);
     close(ends[0]);
     close(ends[1]);
-    sv_batch_fini(&b);
-    sv_report_fini(&report);
-    sv_dict_free(dict);
-    sdk_done(&s);
+    close_collector(&t);
 }
 
 /* ---- files ---- */
@@ -325,7 +394,8 @@ static void make_session(const char *dir, uint32_t n_rings, const char *more)
 {
     char path[SV_PATH_MAX + 32];
     static struct sv_session_file file;
-    file = (struct sv_session_file){.magic = SV_SESSION_MAGIC, .version = SV_LAYOUT_VERSION, .n_rings = n_rings};
+    file = (struct sv_session_file){
+        .magic = SV_SESSION_MAGIC, .version = SV_LAYOUT_VERSION, .n_rings = n_rings};
     snprintf(file.more, sizeof file.more, "%s", more);
     REQUIRE(mkdir(dir, 0700) == 0);
     snprintf(path, sizeof path, "%s/session", dir);
@@ -343,7 +413,8 @@ static void put_file(const char *dir, const char *name)
     test_write_file(path, "x");
 }
 
-/* Of the directory what is a session's; of a second one of the same name only rings; with and without memory. */
+/* Of the directory what is a session's; of a second one of the same name only rings; with and
+ * without memory. */
 TEST(files_that_are_removed)
 {
     for (int without_memory = 0; without_memory < 2; without_memory++) {

@@ -1,4 +1,5 @@
-/* Sessions from start to end: options, names, files, forked children, signals; and what the program around them notices, which is nothing. */
+/* Sessions from start to end: options, names, files, forked children, signals; and what the
+ * program around them notices, which is nothing. */
 #include "core/base/json_scan.h"
 #include "sdk/write/writer.h"
 #include "tests/unit/sdk_scene.h"
@@ -66,7 +67,8 @@ static void *flush(void *is_done)
     return NULL;
 }
 
-/* A forked child finds no lock of the allocator taken: the writer does nothing from before the fork until after it. */
+/* A forked child finds no lock of the allocator taken: the writer does nothing from before the
+ * fork until after it. */
 TEST(the_writer_pauses_for_forks)
 {
     static struct sdk_scene s;
@@ -139,7 +141,9 @@ TEST(values_of_the_environment)
         CHECK_INT_EQ(stave_start(&o), rows[i].complaint[0] ? -1 : 0);
         if (rows[i].complaint[0])
             snprintf(expected, sizeof expected, "%s=%s: %s; tracing is off", rows[i].variable,
-                     strstr(rows[i].complaint, "number") && strchr(rows[i].value, ':') ? "" : rows[i].value,
+                     strstr(rows[i].complaint, "number") && strchr(rows[i].value, ':')
+                         ? ""
+                         : rows[i].value,
                      rows[i].complaint);
         else
             CHECK_UINT_EQ(sv_process->ring_bytes, rows[i].ring_bytes);
@@ -221,7 +225,8 @@ static const char *track_name(const struct sdk_scene *s, enum sv_track_kind kind
 {
     const struct sv_dict *d = s->file.dict;
     for (sv_track t = 1; t < d->n_tracks; t++)
-        if (d->tracks[t].kind == kind && (kind == SV_TRACK_PROCESS ? d->tracks[t].pid : d->tracks[t].tid) == id)
+        if (d->tracks[t].kind == kind &&
+            (kind == SV_TRACK_PROCESS ? d->tracks[t].pid : d->tracks[t].tid) == id)
             return sv_dict_text(d, d->tracks[t].name).bytes;
     return "(absent)";
 }
@@ -268,7 +273,14 @@ TEST(tracks_before_everything_else)
         static const char *const keys[] = {"", 0};
         static const uint8_t types[] = {STAVE_I_TRACK};
         static struct stave_i_dso dso;
-        site = (struct stave_site){.state = 1, .kind = STAVE_KIND_INSTANT, .n_args = 1, .cat = "c", .name = "n", .keys = keys, .types = types, .dso = &dso};
+        site = (struct stave_site){.state = 1,
+                                   .kind = STAVE_KIND_INSTANT,
+                                   .n_args = 1,
+                                   .cat = "c",
+                                   .name = "n",
+                                   .keys = keys,
+                                   .types = types,
+                                   .dso = &dso};
         memset(&dso, 0, sizeof dso);
         stave_i_emit(&site, (uint64_t[]){row});
         snprintf(expected, sizeof expected, "instant %s n c\n", name);
@@ -279,7 +291,8 @@ TEST(tracks_before_everything_else)
     }
 }
 
-/* Beyond what is mapped of the file they are written; where that fails, events of new places are counted. */
+/* Beyond what is mapped of the file they are written; where that fails, events of new places are
+ * counted. */
 TEST(names_that_cannot_be_written)
 {
     static struct sdk_scene s;
@@ -375,7 +388,11 @@ TEST(limits_of_the_files_size)
     static const struct {
         rlim_t limit;
         bool is_near;
-    } rows[] = {{RLIM_INFINITY, false}, {100 << 20, false}, {1100 << 10, false}, {1 << 20, true}, {500 << 10, true}};
+    } rows[] = {{RLIM_INFINITY, false},
+                {100 << 20, false},
+                {1100 << 10, false},
+                {1 << 20, true},
+                {500 << 10, true}};
     struct rlimit usual;
     REQUIRE(getrlimit(RLIMIT_FSIZE, &usual) == 0);
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -436,7 +453,8 @@ static int status_of(pid_t pid)
     return status;
 }
 
-/* A forked child has rings of its own, of the same size, in its parent's session, and its parent writes them. */
+/* A forked child has rings of its own, of the same size, in its parent's session, and its parent
+ * writes them. */
 TEST(forked_children_are_clients)
 {
     static struct sdk_scene s;
@@ -485,7 +503,8 @@ static const char *own_file(pid_t pid)
     return test_scratch(name);
 }
 
-/* A child that lives longer than its parent's session goes on into a file of its own, from where the parent has read. */
+/* A child that lives longer than its parent's session goes on into a file of its own, from where
+ * the parent has read. */
 TEST(forked_children_that_go_on)
 {
     static struct sdk_scene s;
@@ -560,6 +579,11 @@ TEST(forked_children_of_a_killed_program)
     sdk_heard();
 }
 
+static void emit_number(int i)
+{
+    STAVE_INSTANT("c", "n", "i", i);
+}
+
 /* The file cannot grow any more: it is cut where it is whole, and says how many are missing. */
 TEST(a_file_at_its_limit)
 {
@@ -575,13 +599,13 @@ TEST(a_file_at_its_limit)
         snprintf(s.out, sizeof s.out, "%s.%s", test_scratch("limit"), suffixes[k]);
         struct stave_options o = {.size = sizeof o, .out = s.out, .full = STAVE_FULL_BLOCK};
         REQUIRE(stave_start(&o) == 0);
-        STAVE_INSTANT("c", "n", "i", 0);
+        emit_number(0); /* its name is known before there is a limit */
         CHECK_INT_EQ(stave_flush(), 0);
         REQUIRE(stat(sv_process->session->part, &st) == 0 && getrlimit(RLIMIT_FSIZE, &usual) == 0);
         small = (struct rlimit){(rlim_t)st.st_size + 9000, usual.rlim_max};
         REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
         for (int i = 1; i < EVENTS; i++)
-            STAVE_INSTANT("c", "n", "i", i);
+            emit_number(i);
         CHECK_INT_EQ(stave_flush(), -1);
         struct stave_counts n = {.size = sizeof n};
         CHECK_INT_EQ(stave_stop(), -1);

@@ -225,7 +225,8 @@ TEST(without_a_listener)
         CHECK_INT_EQ(stave_flush(), 0);
         STAVE_INSTANT("c", "third");
         const char *lines = sdk_stop(&s); /* the file */
-        const char *all = "instant thread first c\ninstant thread second c\ninstant thread third c\n";
+        const char *all =
+            "instant thread first c\ninstant thread second c\ninstant thread third c\n";
         size_t frames = rows[i].close_after == 2 ? (size_t)l.frames - 1 : 0;
         CHECK_STR_EQ(lines, frames ? strstr(all, "instant thread second") : all);
         if (rows[i].reply) {

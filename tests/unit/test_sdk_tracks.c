@@ -1,4 +1,5 @@
-/* Slices of named tracks, planned over rings made by hand: which begin an end closes, and on which row both are. */
+/* Slices of named tracks, planned over rings made by hand: which begin an end closes, and on which
+ * row both are. */
 #include "core/base/buf.h"
 #include "sdk/drain/drain.h"
 #include "sdk/drain/drain_tracks.h"
@@ -40,7 +41,8 @@ static void put_names(struct bench *t)
 {
     struct sv_buf b;
     sv_buf_init(&b, 1 << 20);
-    struct sv_name_head site = {.kind = SV_NAME_SITE, .event = STAVE_KIND_BEGIN, .n_args = 2, .id = BEGIN};
+    struct sv_name_head site = {
+        .kind = SV_NAME_SITE, .event = STAVE_KIND_BEGIN, .n_args = 2, .id = BEGIN};
     const char begin[] = {'c', 0, 0, 0, 0, 0, 0, STAVE_I_TRACK, STAVE_I_NAME};
     put_name(&b, site, begin, sizeof begin);
     site.event = STAVE_KIND_END;
@@ -52,7 +54,8 @@ static void put_names(struct bench *t)
     site.n_args = 3;
     const char owned[] = {'c', 0, 0, 0, 0, 0, 0, 0, STAVE_I_TRACK, STAVE_I_OWNER, STAVE_I_NAME};
     put_name(&b, site, owned, sizeof owned);
-    struct sv_name_head track = {.kind = SV_NAME_TRACK, .event = SV_TRACK_CUSTOM, .id = ROW, .parent = 1};
+    struct sv_name_head track = {
+        .kind = SV_NAME_TRACK, .event = SV_TRACK_CUSTOM, .id = ROW, .parent = 1};
     put_name(&b, track, "row\0", 5);
     track.id = OTHER;
     put_name(&b, track, "other\0", 7);
@@ -126,14 +129,20 @@ static uint64_t word(const char *name)
 static uint64_t begin(struct bench *t, unsigned ring, uint64_t ns, uint64_t track, const char *name)
 {
     uint64_t id = sv_slice_id(ring, t->ring[ring].head);
-    put(t, ring, (uint64_t[]){SV_WORD(BEGIN, STAVE_KIND_BEGIN, 2, 5), ns, track, strlen(name), word(name)}, 5);
+    put(t, ring,
+        (uint64_t[]){SV_WORD(BEGIN, STAVE_KIND_BEGIN, 2, 5), ns, track, strlen(name), word(name)},
+        5);
     return id;
 }
 
-static uint64_t begin_of(struct bench *t, unsigned ring, uint64_t ns, uint64_t owner, const char *name)
+static uint64_t begin_of(struct bench *t, unsigned ring, uint64_t ns, uint64_t owner,
+                         const char *name)
 {
     uint64_t id = sv_slice_id(ring, t->ring[ring].head);
-    put(t, ring, (uint64_t[]){SV_WORD(OWNED, STAVE_KIND_BEGIN, 3, 6), ns, ROW, owner, strlen(name), word(name)}, 6);
+    put(t, ring,
+        (uint64_t[]){SV_WORD(OWNED, STAVE_KIND_BEGIN, 3, 6), ns, ROW, owner, strlen(name),
+                     word(name)},
+        6);
     return id;
 }
 
@@ -143,7 +152,8 @@ static void end(struct bench *t, unsigned ring, uint64_t ns, uint64_t track, uin
     put(t, ring, (uint64_t[]){SV_WORD(END, STAVE_KIND_END, 2, 4), ns, track, slice}, 4);
 }
 
-/* A round, as "begin row a 5" or "end row 9" in the order in which they come; further rows of the name have apostrophes. */
+/* A round, as "begin row a 5" or "end row 9" in the order in which they come; further rows of the
+ * name have apostrophes. */
 static const char *go(struct bench *t)
 {
     struct sv_source *s = sv_drain_source(t->drain);
@@ -157,7 +167,8 @@ static const char *go(struct bench *t)
         for (size_t i = 0; i < t->batch.n; i++) {
             const struct sv_event *e = &t->batch.events[i];
             const struct sv_track_info *info = &t->dict->tracks[e->track];
-            sv_buf_printf(&t->text, "%s %s", sv_kind_name(e->kind), sv_dict_text(t->dict, info->name).bytes);
+            sv_buf_printf(&t->text, "%s %s", sv_kind_name(e->kind),
+                          sv_dict_text(t->dict, info->name).bytes);
             for (sv_track k = 1; k < e->track; k++)
                 if (t->dict->tracks[k].name == info->name)
                     sv_buf_byte(&t->text, '\'');
@@ -199,16 +210,19 @@ TEST(slices_that_cross_do_not)
     close_bench(&t);
 }
 
-/* They were thought to nest: when the outer one ends first, the inner one continues on another row. */
+/* They were thought to nest: when the outer one ends first, the inner one continues on another
+ * row. */
 TEST(slices_that_turn_out_to_cross)
 {
     static struct bench t;
     open_bench(&t);
-    uint64_t a = begin(&t, 0, 10, ROW, "a"), b = begin(&t, 0, 20, ROW, "b"), c = begin(&t, 0, 25, ROW, "c");
+    uint64_t a = begin(&t, 0, 10, ROW, "a"), b = begin(&t, 0, 20, ROW, "b"),
+             c = begin(&t, 0, 25, ROW, "c");
     CHECK_STR_EQ(go(&t), "begin row a 10\nbegin row b 20\nbegin row c 25\n");
     tick(&t, 2000000);
     end(&t, 0, 30, ROW, a);
-    CHECK_STR_EQ(go(&t), "end row 30\nend row 30\nend row 30\nbegin row'' b 30 +\nbegin row' c 30 +\n");
+    CHECK_STR_EQ(go(&t),
+                 "end row 30\nend row 30\nend row 30\nbegin row'' b 30 +\nbegin row' c 30 +\n");
     end(&t, 0, 40, ROW, c);
     end(&t, 0, 50, ROW, b);
     CHECK_STR_EQ(go(&t), "end row' 40\nend row'' 50\n");
@@ -265,8 +279,8 @@ TEST(ends_of_other_threads)
     end(&t, 2, 40, ROW, a);
     end(&t, 2, 45, ROW, a); /* twice: it is over */
     CHECK_STR_EQ(go(&t), "end row 30\nbegin row a 10\nbegin row b 20\nend row 40\n");
-    end(&t, 0, 50, ROW, sv_slice_id(1, 8));  /* before what was read */
-    end(&t, 0, 51, ROW, sv_slice_id(77, SIZE)); /* no such ring */
+    end(&t, 0, 50, ROW, sv_slice_id(1, 8));                    /* before what was read */
+    end(&t, 0, 51, ROW, sv_slice_id(77, SIZE));                /* no such ring */
     end(&t, 0, 52, ROW, sv_slice_id(0, t.ring[0].head + 400)); /* of its own ring, later */
     CHECK_STR_EQ(go(&t), "");
     CHECK_UINT_EQ(t.report.n, 0);
@@ -305,8 +319,9 @@ TEST(an_end_waits_for_its_begin)
     close_bench(&t);
 }
 
-/* A record is changed after it was planned: what was planned behind it does not happen. An outer slice whose end was there stays open, so that
- * nothing is put beside it until then; later slices are not affected. */
+/* A record is changed after it was planned: what was planned behind it does not happen. An outer
+ * slice whose end was there stays open, so that nothing is put beside it until then; later slices
+ * are not affected. */
 TEST(a_plan_that_ends_in_damage)
 {
     static struct bench t;

@@ -509,7 +509,8 @@ static uint64_t refresh_limit(struct sv_thread *t)
     return tail;
 }
 
-/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of them, and the lines are needed next anyway. */
+/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of
+ * them, and the lines are needed next anyway. */
 static void count_overwritten(const struct sv_thread *t, uint64_t end)
 {
     struct sv_ring *r = t->ring;
