@@ -124,6 +124,11 @@ fi
 if unshare -m true 2>/dev/null; then
   run_any nothing_there 0 unshare -m sh -c "$no_btf"' umount /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$0" record -o nothing.pftrace -- true' "$STAVE"
   check nothing_reported grep -q "without system calls and block I/O: .*no type information" nothing_there.err
+  inner=(unshare -pf -m --mount-proc)
+  run_any raw_inner 4 "${inner[@]}" sh -c "$no_btf"' exec "$0" record -q --strict --hooks raw -o x.pftrace -- true' "$STAVE"
+  check raw_inner_says grep -q "raw tracepoints find no processes in a container without /sys/kernel/btf/vmlinux" raw_inner.err
+  run_any raw_inner_runs 0 "${inner[@]}" sh -c "$no_btf"' exec "$0" record -q --hooks raw -o x.pftrace -- echo ran' "$STAVE"
+  check raw_inner_ran grep -qx ran raw_inner_runs.out
 else skip nothing_there "no mount namespaces here"; fi
 run_any doctor 0 "$STAVE" doctor --strict
 check doctor_hooks grep -q "^ok *kernel programs *loaded and attached by typed tracepoints" doctor.out

@@ -1,6 +1,7 @@
 /* What /proc says of this process and of children whose state is known. */
 #include "record/sample/procfs.h"
 #include "tests/harness/test.h"
+#include "tests/unit/kbench.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -254,4 +255,23 @@ TEST(cgroups_are_folders_of_their_file_system)
     }
     CHECK_UINT_EQ(sv_procfs_cgroup(999999999, text, sizeof text), 0);
     CHECK_STR_EQ(text, "");
+}
+
+/* A recorded exec is not asked for: this machine's process of the number is another one. */
+TEST(an_exec_has_the_cgroup_that_its_process_is_in)
+{
+    char text[SV_PROCFS_CGROUP_MAX], expected[SV_PROCFS_CGROUP_MAX + 16];
+    uint32_t pid = (uint32_t)getpid();
+    size_t n = sv_procfs_cgroup(pid, text, sizeof text);
+    snprintf(expected, sizeof expected, " cgroup=%s", text);
+    for (int asks = 0; asks < 2; asks++) {
+        struct kbench *k = kbench_new(&(struct sv_decode_options){.asks_procfs = asks});
+        const struct sv_wire_head exec = {
+            .kind = SV_WIRE_EXEC, .tgid = pid, .tid = pid, .ts_ns = 100};
+        kbench_put(k, 0, &exec, sizeof exec, "/bin/cat\0cat", 13, 0);
+        kbench_round(k, 1000);
+        CHECK(strstr(k->text, "exec path=/bin/cat"));
+        CHECK_INT_EQ(strstr(k->text, expected) != NULL, asks && n > 0);
+        kbench_free(k);
+    }
 }

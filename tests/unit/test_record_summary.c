@@ -52,32 +52,33 @@ static void add_process(struct sv_tree *t, uint32_t pid, uint64_t calls, int64_t
     snprintf(p->name, sizeof p->name, "p%u", pid);
 }
 
+/* Of a path that is too long the end; no byte that a terminal obeys. */
+static const char expected[] =
+    "\n"
+    "        time    longest    calls       read    written  slowest files (110 in all)\n"
+    "   22.000 ms  11.000 ms      321    3.9 KiB   48.8 KiB  /session2\n"
+    "   21.000 ms  10.500 ms      321    3.9 KiB   48.8 KiB  "
+    "…xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx?"
+    "y\n"
+    "   20.000 ms  10.000 ms      321    3.9 KiB   48.8 KiB  "
+    "/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx?\n"
+    "    7.000 ms   3.500 ms      321    3.9 KiB   48.8 KiB  /data/7\n"
+    "    6.000 ms   3.000 ms      321    3.9 KiB   48.8 KiB  /data/6\n"
+    "\n"
+    "    in calls               calls       read    written  busiest processes (10 in all)\n"
+    "    7.000 ms                   7    6.8 KiB   13.7 KiB  p7 (7)\n"
+    "    6.500 ms                   5        0 B        0 B  gone (9)\n"
+    "    6.000 ms                   6    5.9 KiB   11.7 KiB  p6 (6)\n"
+    "    5.000 ms                   5    4.9 KiB    9.8 KiB  p5 (5)\n"
+    "    4.000 ms                   4    3.9 KiB    7.8 KiB  p4 (4)\n"
+    "\n"
+    "  2.000 s recorded: 0 system calls, 12 processes\n"
+    "  17 events were lost: a larger --ring or fewer --calls helps\n"
+    "    CPU 3: 12 system calls\n"
+    "    CPU 1: 5 exits\n";
+
 TEST(the_slowest_files_and_the_busiest_processes_are_shown)
 {
-    /* Of a path that is too long the end; no byte that a terminal obeys. */
-    static const char expected[] =
-        "\n"
-        "        time    longest    calls       read    written  slowest files (110 in all)\n"
-        "   22.000 ms  11.000 ms      321    3.9 KiB   48.8 KiB  /session2\n"
-        "   21.000 ms  10.500 ms      321    3.9 KiB   48.8 KiB  "
-        "…xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx?"
-        "y\n"
-        "   20.000 ms  10.000 ms      321    3.9 KiB   48.8 KiB  "
-        "/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx?\n"
-        "    7.000 ms   3.500 ms      321    3.9 KiB   48.8 KiB  /data/7\n"
-        "    6.000 ms   3.000 ms      321    3.9 KiB   48.8 KiB  /data/6\n"
-        "\n"
-        "    in calls               calls       read    written  busiest processes (10 in all)\n"
-        "    7.000 ms                   7    6.8 KiB   13.7 KiB  p7 (7)\n"
-        "    6.500 ms                   5        0 B        0 B  gone (9)\n"
-        "    6.000 ms                   6    5.9 KiB   11.7 KiB  p6 (6)\n"
-        "    5.000 ms                   5    4.9 KiB    9.8 KiB  p5 (5)\n"
-        "    4.000 ms                   4    3.9 KiB    7.8 KiB  p4 (4)\n"
-        "\n"
-        "  2.000 s recorded: 0 system calls, 12 processes\n"
-        "  17 events were lost: a larger --ring or fewer --calls helps\n"
-        "    CPU 3: 12 system calls\n"
-        "    CPU 1: 5 exits\n";
     struct kbench *k = kbench_new(NULL);
     struct sv_tree *t = sv_decode_tree(k->decode);
     char path[80];
