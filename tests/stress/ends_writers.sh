@@ -32,7 +32,7 @@ tiny=; mkdir tiny
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=256k stave-test tiny 2>/dev/null; then tiny=tiny; trap 'umount -l "$TMP/tiny"' EXIT; fi
 
 # A memory cgroup of 24 MiB, version 1 or 2, in $group. ThreadSanitizer alone needs more.
-group= limit=$((24 << 20)); [[ $BUILD != *tsan ]] || limit=$((160 << 20))
+group='' limit=$((24 << 20)); [[ $BUILD != *tsan ]] || limit=$((160 << 20))
 make_group() {
   local base
   if [ -d /sys/fs/cgroup/memory ]; then base=/sys/fs/cgroup/memory; else base=/sys/fs/cgroup; fi
