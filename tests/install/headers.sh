@@ -4,7 +4,7 @@
 . "$SRC/tests/harness/cli.sh"
 strict=(-Wall -Wextra -Wpedantic -Werror -I"$SRC/include" -fsyntax-only)
 headers=("$SRC"/include/stave/*) found=()
-for compiler in gcc clang; do if command -v $compiler >/dev/null; then found+=($compiler); else skip $compiler "it is not installed"; fi; done
+for compiler in gcc clang; do if command -v $compiler >/dev/null; then found+=("$compiler"); else skip $compiler "it is not installed"; fi; done
 
 # The headers for C++17 are the .hpp files; words.hpp is what macros.h includes before.
 needs_17() { [[ $1 == *.hpp && $1 != words.hpp && $1 != too_old.hpp ]]; }

@@ -27,6 +27,9 @@ with stave.open(sys.argv[2], compress="gzip"):
         pass
 with stave.TraceGenerator("sim.pftrace") as t:
     t.get_cluster_tgen(0, 1).create_track("engine").duration(1.5, 0.25, "matmul")
+with stave.load(sys.argv[2]) as t:  # by libstave-read, which is beside the package
+    assert [tuple(row) for row in t.query("select name from slice").rows()] == [("installed",)]
+assert os.path.join(folder, "libstave-read.so.0") in open("/proc/self/maps").read()
 PY
 traces() { rm -f ./*.pftrace; "$1/bin/python" use.py "/$1/" t.pftrace && [ "$("$STAVE" query -q t.pftrace 'select name from slice' | tail -n 1)" = installed ]; }
 
