@@ -59,6 +59,9 @@ struct sv_output {
     uint64_t at;          /* is_kept: where the next byte goes */
     uint64_t reserved;    /* so many bytes of the disk are taken for the file */
     size_t reserve_bytes; /* 0: none */
+    /* It may be cut at any flush: each one ends a member of gzip, a frame of zstd. */
+    bool ends_at_flush;
+    bool is_between; /* one has just ended */
     z_stream gzip;
 #ifdef SV_HAVE_ZSTD
     ZSTD_CCtx *zstd;
@@ -180,6 +183,8 @@ static void gzip_put(struct sv_output *o, const uint8_t *bytes, size_t n, enum f
             put(o, o->packed, PACKED_BYTES - o->gzip.avail_out);
         } while (o->gzip.avail_out == 0);
     } while (n > 0);
+    if (flush == FLUSH_END)
+        deflateReset(&o->gzip);
 }
 
 #ifdef SV_HAVE_ZSTD
@@ -210,14 +215,15 @@ static void zstd_put_frames(struct sv_output *o, const uint8_t *bytes, size_t n,
         n -= piece;
     }
     zstd_put(o, bytes, n, flush);
-    o->in_frame += n;
+    o->in_frame = flush == FLUSH_END ? 0 : o->in_frame + n;
 }
 #endif
 
 static void pass_on(struct sv_output *o, const uint8_t *bytes, size_t n, enum flush flush)
 {
-    if (o->failed.code != 0)
+    if (o->failed.code != 0 || (o->is_between && n == 0))
         return;
+    o->is_between = o->ends_at_flush && flush == FLUSH_END;
     switch (o->compression) {
     case SV_PLAIN: put(o, bytes, n); return;
     case SV_GZIP: gzip_put(o, bytes, n, flush); return;
@@ -393,10 +399,22 @@ int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compressi
     return SV_OK;
 }
 
+/* As the file begins. */
+static enum sv_compression compression_of(int fd)
+{
+    static const uint8_t gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
+    uint8_t head[4] = {0};
+    if (pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head)
+        return SV_PLAIN;
+    return memcmp(head, gzip, sizeof gzip) == 0   ? SV_GZIP
+           : memcmp(head, zstd, sizeof zstd) == 0 ? SV_ZSTD
+                                                  : SV_PLAIN;
+}
+
 int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out, struct sv_err *err)
 {
     struct stat st;
-    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
     if (fd < 0 || !is_ours || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
         int code = fd >= 0 && !is_ours
@@ -407,6 +425,12 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
         return code;
     }
     struct sv_output *o = new_output(fd);
+    int rc = start_compression(o, compression_of(fd), err);
+    if (rc < 0) {
+        close(fd);
+        free_output(o);
+        return rc;
+    }
     o->is_kept = o->is_regular = true;
     o->path = sv_strndup(path, strlen(path));
     o->id = sv_file_id_of(fd);
@@ -420,6 +444,7 @@ int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err)
 {
     assert(o->is_kept);
     o->reserve_bytes = bytes;
+    o->ends_at_flush = o->compression != SV_PLAIN;
     return has_space(o, 0) ? SV_OK : sv_err_sys(err, "cannot write");
 }
 
@@ -490,7 +515,7 @@ int sv_output_failure(const struct sv_output *o, struct sv_err *err)
 
 int sv_output_flush(struct sv_output *o, struct sv_err *err)
 {
-    drain(o, FLUSH_BLOCK);
+    drain(o, o->ends_at_flush ? FLUSH_END : FLUSH_BLOCK);
     return sv_output_failure(o, err);
 }
 

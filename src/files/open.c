@@ -347,7 +347,7 @@ int sv_can_continue(const struct sv_output_choice *choice, bool *needs_end, stru
     if (code < 0)
         return code;
     *needs_end = !c.writer->is_binary; /* packets follow each other; texts have a last line */
-    return c.around == SV_PLAIN && c.writer->can_continue;
+    return c.writer->can_continue;
 }
 
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
@@ -377,7 +377,7 @@ int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64
         code = sv_output_open_at(part, offset, &out, err);
     if (code < 0)
         return code;
-    assert(c.around == SV_PLAIN && c.writer->can_continue);
+    assert(c.writer->can_continue);
     c.options.continues = offset > 0;
     return open_sink(&c, out, dict, report, sink, err);
 }

@@ -38,6 +38,25 @@ run_any json 4 "${record[@]}" -o tiny/t.json -- "${numbers[@]}"
 law json tiny/t.json
 check json_is_json python3 -c 'import json; json.load(open("tiny/t.json"))'
 
+# Compressed it grows in members that end at each commit: it is cut after one of them, and its end is another.
+fresh; mount -o remount,size=200k tiny
+run_any gzip 4 "${record[@]}" -o tiny/t.json.gz -- "${numbers[@]}"
+law gzip tiny/t.json.gz
+check gzip_is_whole gzip -t tiny/t.json.gz
+check gzip_is_json python3 -c 'import gzip, json; json.load(gzip.open("tiny/t.json.gz"))'
+fresh; mount -o remount,size=320k tiny
+
+# A SIGKILL: what was committed is a trace again.
+"${record[@]}" -q -o tiny/k.json.gz -- sh -c '"$@"; echo >ran; until [ -e killed ]; do sleep 0.05; done' x "$BUILD/tests/stress/numbers" 2 1000 progress & recorder=$!
+until [ -e ran ] && [ -s tiny/k.json.gz.part ]; do sleep 0.05; done
+kill -KILL $recorder; wait $recorder; touch killed
+check killed_grows_as_gzip test "$(od -A n -t x1 -N 2 tiny/k.json.gz.part)" = ' 1f 8b'
+mount -o remount,size=64m tiny
+check killed_recovers "$STAVE" recover -q tiny/k.json.gz
+check killed_has_all test "$(events tiny/k.json.gz)" = $((2 * (1000 + 1000 * 2 / 8)))
+check killed_is_json python3 -c 'import gzip, json; json.load(gzip.open("tiny/k.json.gz"))'
+fresh; mount -o remount,size=320k tiny
+
 if [ -n "${STAVE_LONG:-}" ]; then
 fresh; echo old >tiny/t.pftrace # an older file is replaced when the new one has its end, not before. Our failure counts more than the command's
 run_any older 4 "${record[@]}" -o tiny/t.pftrace -- sh -c 'grep -qx old tiny/t.pftrace && "$@"; exit 3' x "${numbers[@]}"

@@ -420,6 +420,57 @@ TEST(a_growing_file_is_new_and_stays)
     CHECK(stat(part, &st) == 0);
 }
 
+/* What the reader of traces sees of it. */
+static void check_unpacked(const char *path, const char *expected)
+{
+    struct sv_err err = {0};
+    struct sv_input *in;
+    REQUIRE(sv_input_open(path, &in, &err) == SV_OK);
+    CHECK(sv_input_need(in, 4096, &err) >= 0);
+    CHECK_INT_EQ(err.code, 0);
+    REQUIRE(in->len == strlen(expected));
+    CHECK_MEM_EQ(in->data, expected, in->len);
+    sv_input_close(in);
+}
+
+static void cut_and_continue(enum sv_compression compression)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    struct stat st;
+    const char *part = test_scratch("packed.part");
+    if (sv_output_open(part, SV_OUTPUT_GROW, compression, &o, &err) < 0)
+        SKIP("no zstd in this build");
+    REQUIRE(sv_output_reserve(o, 4096, &err) == SV_OK);
+    sv_output_write(o, "one two ", 8);
+    REQUIRE(sv_output_flush(o, &err) == SV_OK);
+    uint64_t whole = sv_output_position(o);
+    CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK); /* nothing has come: nothing is written */
+    CHECK_UINT_EQ(sv_output_position(o), whole);
+    sv_output_write(o, "lost", 4);
+    CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
+    CHECK(sv_output_position(o) > whole);
+    sv_output_discard(o);
+    check_unpacked(part, "one two lost");
+
+    REQUIRE(sv_output_open_at(part, whole, &o, &err) == SV_OK);
+    sv_output_write(o, "three", 5);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    check_unpacked(part, "one two three");
+    REQUIRE(truncate(part, (off_t)whole) == 0 && stat(part, &st) == 0);
+    check_unpacked(part, "one two ");
+}
+
+TEST(a_packed_growing_file_is_whole_at_each_flush_gzip)
+{
+    cut_and_continue(SV_GZIP);
+}
+
+TEST(a_packed_growing_file_is_whole_at_each_flush_zstd)
+{
+    cut_and_continue(SV_ZSTD);
+}
+
 static unsigned grown_mode(const char *wanted)
 {
     struct sv_err err = {0};

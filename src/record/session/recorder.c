@@ -99,7 +99,7 @@ static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, 
     *out = sv_batch_text(b, text, *out_len);
 }
 
-/* Size and bytes, as tests/unit/test_capture_replay.c reads them. A test of the program, not a format: no order of bytes, no version. */
+/* Size and bytes, as tests/unit/test_record_replay.c reads them. A test of the program, not a format: no order of bytes, no version. */
 static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
 {
     const struct sv_recorder *r = ctx;
