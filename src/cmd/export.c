@@ -1,12 +1,12 @@
 /* stave export: chooses one of the forms of export_forms.h, checks that its options fit, and has it written. */
 #include "cmd/export.h"
-#include "sql/sql.h"
 #include "cmd/commands.h"
 #include "cmd/export_otlp.h"
 #include "cmd/query_shell.h"
 #include "core/base/buf.h"
 #include "core/files/output.h"
 #include "files/load.h"
+#include "sql/sql.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -3,9 +3,9 @@
 #ifndef SV_CMD_EXPORT_H
 #define SV_CMD_EXPORT_H
 
-#include "sql/sql.h"
 #include "cli/command.h"
 #include "files/rotation.h"
+#include "sql/sql.h"
 #include "store/trace.h"
 
 struct sv_output;

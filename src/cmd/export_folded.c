@@ -1,9 +1,9 @@
 /* Folded stacks, for flame graph tools: a form of `stave export`. */
-#include "stats/calltree.h"
 #include "cli/console.h"
 #include "cmd/export.h"
 #include "core/base/printable.h"
 #include "core/files/output.h"
+#include "stats/calltree.h"
 
 #define FRAMES_MAX 1024 /* of a line */
 

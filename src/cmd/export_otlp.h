@@ -7,7 +7,6 @@
 #ifndef SV_CMD_EXPORT_OTLP_H
 #define SV_CMD_EXPORT_OTLP_H
 
-#include "subjects/engine/llm.h"
 #include "cmd/export.h"
 #include "core/base/buf.h"
 #include "core/base/map.h"

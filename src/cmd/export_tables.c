@@ -2,10 +2,10 @@
  *
  * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
  * target and renamed when complete: a failure leaves nothing that looks finished. */
-#include "sql/direct.h"
 #include "cli/rows.h"
 #include "cmd/export.h"
 #include "core/files/output.h"
+#include "sql/direct.h"
 
 #include <errno.h>
 #include <fcntl.h>

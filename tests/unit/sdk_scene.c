@@ -29,7 +29,7 @@ void sdk_start(struct sdk_scene *s, const struct stave_options *options)
     sdk_fresh(s);
     o.size = sizeof o;
     o.out = s->out;
-    REQUIRE(stave_start(&o) == 0);
+    REQUIRE(stave_start(&o, NULL) == 0);
 }
 
 static void put_path(struct sv_buf *b, const struct sv_dict *d, sv_track t)

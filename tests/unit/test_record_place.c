@@ -220,15 +220,16 @@ static int run(struct started *s, const char *const *argv, size_t n)
 {
     struct sv_err err = {0};
     s->words = (struct sv_words){.items = (const char **)(uintptr_t)argv, .n = n};
-    s->r = (struct sv_recorder){.command = &s->words, .copies = {-1, -1}, .go = -1, .back = -1};
-    sigprocmask(SIG_SETMASK, NULL, &s->r.old_mask);
-    s->r.umask = umask(022);
+    s->r = (struct sv_recorder){
+        .command = &s->words, .copier.fds = {-1, -1}, .child = {.begin_fd = -1, .error_fd = -1}};
+    sigprocmask(SIG_SETMASK, NULL, &s->r.child.mask);
+    s->r.child.umask = umask(022);
     REQUIRE(sv_child_start(&s->r, &err) == 0);
-    CHECK(s->r.child > 0 && s->r.go >= 0 && s->r.back >= 0);
+    CHECK(s->r.child.pid > 0 && s->r.child.begin_fd >= 0 && s->r.child.error_fd >= 0);
     CHECK(!sv_child_look(&s->r)); /* it waits for the word to begin */
     CHECK_INT_EQ(sv_child_exit_code(&s->r), 0);
     s->code = sv_child_begin(&s->r, &err);
-    CHECK(s->r.go == -1 && s->r.back == -1);
+    CHECK(s->r.child.begin_fd == -1 && s->r.child.error_fd == -1);
     CHECK_INT_EQ(s->code, err.code);
     while (!sv_child_look(&s->r))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -260,13 +261,13 @@ TEST(a_command_that_is_given_up_does_not_run)
     snprintf(path, sizeof path, "%s", test_scratch("made"));
     const char *argv[] = {"touch", path};
     const struct sv_words words = {.items = argv, .n = 2};
-    struct sv_recorder r = {.command = &words, .copies = {-1, -1}};
-    sigprocmask(SIG_SETMASK, NULL, &r.old_mask);
+    struct sv_recorder r = {.command = &words, .copier.fds = {-1, -1}};
+    sigprocmask(SIG_SETMASK, NULL, &r.child.mask);
     REQUIRE(sv_child_start(&r, &err) == 0);
-    close(r.go);
+    close(r.child.begin_fd);
     while (!sv_child_look(&r))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     CHECK_INT_EQ(sv_child_exit_code(&r), 126);
     CHECK(access(path, F_OK) != 0);
-    close(r.back);
+    close(r.child.error_fd);
 }

@@ -83,14 +83,11 @@ TEST(the_slowest_files_and_the_busiest_processes_are_shown)
     struct sv_tree *t = sv_decode_tree(k->decode);
     char path[80];
     struct sv_record_options o = {0};
-    struct sv_recorder r = {.options = &o,
-                            .decode = k->decode,
-                            .totals = k->totals,
-                            .started_ns = 1000000000,
-                            .round_ns = 3000000000,
-                            .lost = 17,
-                            .losses = {{"system calls", 12, 3}, {"exits", 5, 1}},
-                            .n_losses = 2};
+    struct sv_recorder r = {
+        .options = &o,
+        .system = {.decode = k->decode, .totals = k->totals},
+        .times = {.started_ns = 1000000000, .round_ns = 3000000000},
+        .losses = {.rows = {{"system calls", 12, 3}, {"exits", 5, 1}}, .n = 2, .sum = 17}};
     const bool was_quiet = sv_common.quiet;
     for (int i = 1; i <= 7; i++) {
         snprintf(path, sizeof path, "/data/%d", i);
@@ -120,8 +117,8 @@ TEST(the_slowest_files_and_the_busiest_processes_are_shown)
     sv_common.quiet = false;
     summarise(&r);
     CHECK_STR_EQ(said, expected);
-    r.stopped_ns = 2000000000;
-    r.lost = r.n_losses = 0;
+    r.times.stopped_ns = 2000000000;
+    r.losses.sum = r.losses.n = 0;
     summarise(&r);
     CHECK(strstr(said, "  1.000 s recorded: 0 system calls, 12 processes\n"));
     CHECK(!strstr(said, "lost") && !strstr(said, "CPU 3"));

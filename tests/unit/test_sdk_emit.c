@@ -346,7 +346,7 @@ TEST(slices_of_an_earlier_session)
         STAVE_SCOPE_ON(row, "c", "old scope on");
         CHECK_INT_EQ(stave_stop(), 0);
         struct stave_options o = {.size = sizeof o, .out = test_scratch("second.pftrace")};
-        REQUIRE(stave_start(&o) == 0);
+        REQUIRE(stave_start(&o, NULL) == 0);
         STAVE_INSTANT("c", "first");
     }
     STAVE_BEGIN_ON(row, "c", "new");

@@ -128,9 +128,9 @@ TEST(file_has_what_was_given)
     static struct sdk_scene s;
     static struct stave_args args;
     enum { N = 1000 };
-    char message[256] = "";
+    struct stave_error error;
     sdk_fresh(&s);
-    struct stave_file *f = stave_file_open(s.out, NULL, message, sizeof message);
+    struct stave_file *f = stave_file_open(s.out, NULL, &error);
     REQUIRE(f != NULL);
     uint32_t process = stave_file_process(f, 7, "sim"), thread = stave_file_thread(f, 7, 8, "main");
     uint32_t row = stave_file_track(f, process, "row"),
@@ -158,7 +158,7 @@ TEST(file_has_what_was_given)
     CHECK_INT_EQ(emit(f, STAVE_KIND_LOSS, row, 1, 0), -1);
     CHECK_INT_EQ(emit(f, 0, row, 1, 0), -1);
     CHECK_INT_EQ(emit(f, STAVE_KIND_INSTANT, 0, 1, 0), -1);
-    CHECK_INT_EQ(stave_file_close(f, message, sizeof message), 0);
+    CHECK_INT_EQ(stave_file_close(f, &error), 0);
     sdk_read(&s, s.out);
     size_t begins = 0, ends = 0, others = 0;
     for (size_t i = 0; i < s.file.got.n; i++) {
@@ -191,21 +191,22 @@ TEST(file_without_memory)
 {
     unsigned failed = 0;
     for (unsigned k = 1; k < 400; k++) {
-        char path[256], message[256] = "";
+        char path[256];
+        struct stave_error error;
         CONTEXT("allocation %u", k);
         path_of(path, sizeof path, "memory.pftrace");
         test_alloc_fail(k);
-        struct stave_file *f = stave_file_open(path, NULL, message, sizeof message);
+        struct stave_file *f = stave_file_open(path, NULL, &error);
         int status = f ? 0 : -1;
         uint32_t row = f ? stave_file_track(f, stave_file_process(f, 7, "sim"), "row") : 0;
         for (int i = 0; f && i < 300; i++)
             status |= emit(f, STAVE_KIND_COMPLETE, row, i, 1);
         if (f)
-            status |= stave_file_close(f, message, sizeof message);
+            status |= stave_file_close(f, &error);
         bool has_failed = test_alloc_failed();
         test_alloc_fail(0);
-        CHECK_INT_EQ(status, has_failed ? -1 : 0);
-        CHECK(!has_failed || message[0] != '\0');
+        CHECK_INT_EQ(status != 0, has_failed);
+        CHECK(!has_failed || error.text[0] != '\0');
         CHECK_INT_EQ(access(path, F_OK) == 0, !has_failed);
         CHECK_INT_EQ(size_of_part(path), -1);
         unlink(path);

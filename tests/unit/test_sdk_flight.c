@@ -25,7 +25,7 @@ static void start(struct sdk_scene *s, struct stave_options o)
 static void *of_thread(void *arg)
 {
     (void)arg;
-    stave_thread_name("other");
+    stave_set_thread_name("other");
     STAVE_INSTANT("c", "of a thread");
     return NULL;
 }

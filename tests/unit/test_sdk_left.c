@@ -1,9 +1,9 @@
 /* What processes leave behind: looking at their sessions, reading the rings, removing the files;
  * and the session of a collector. */
 #include "core/files/trusted.h"
-#include "sdk/recover/abandoned.h"
 #include "sdk/collect/client_files.h"
 #include "sdk/collect/collect.h"
+#include "sdk/recover/abandoned.h"
 #include "tests/unit/sdk_scene.h"
 
 #include <errno.h>
@@ -40,9 +40,9 @@ static void make_left(struct left *l, int children, int in_file, int in_rings)
     if (pid == 0) {
         setpgid(0, 0);
         struct stave_options o = {.size = sizeof o, .out = l->s.out, .buffer_bytes = 64 << 10};
-        stave_start(&o);
-        stave_process_name("parent");
-        stave_thread_name("its thread");
+        stave_start(&o, NULL);
+        stave_set_process_name("parent");
+        stave_set_thread_name("its thread");
         for (int i = 0; i < in_file; i++)
             STAVE_INSTANT("c", "file", "i", i);
         stave_flush();
@@ -351,7 +351,7 @@ TEST(a_client_of_a_collector)
     if (pid == 0) {
         char x;
         setenv("STAVE_SESSION", t.dir, 1);
-        bool ok = stave_start(NULL) == 0;
+        bool ok = stave_start(NULL, NULL) == 0;
         STAVE_INSTANT("c", "of a client");
         ok = ok && read(ends[0], &x, 1) == 1; /* until the parent says so */
         stave_finish();

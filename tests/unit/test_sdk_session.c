@@ -92,13 +92,6 @@ TEST(the_writer_pauses_for_forks)
 
 /* ---- options and the environment ---- */
 
-static const char *said(char *text, size_t size)
-{
-    size_t n = stave_error(text, size);
-    CHECK_UINT_EQ(n, strlen(text));
-    return text;
-}
-
 TEST(values_of_the_environment)
 {
     static const struct {
@@ -138,7 +131,10 @@ TEST(values_of_the_environment)
         sdk_hear();
         setenv(rows[i].variable, rows[i].value, 1);
         struct stave_options o = {.size = sizeof o, .out = s.out};
-        CHECK_INT_EQ(stave_start(&o), rows[i].complaint[0] ? -1 : 0);
+        struct stave_error error;
+        int code = rows[i].complaint[0] ? STAVE_EUSAGE : STAVE_OK;
+        CHECK_INT_EQ(stave_start(&o, &error), code);
+        CHECK_INT_EQ(error.code, code);
         if (rows[i].complaint[0])
             snprintf(expected, sizeof expected, "%s=%s: %s; tracing is off", rows[i].variable,
                      strstr(rows[i].complaint, "number") && strchr(rows[i].value, ':')
@@ -147,7 +143,7 @@ TEST(values_of_the_environment)
                      rows[i].complaint);
         else
             CHECK_UINT_EQ(sv_process->ring_bytes, rows[i].ring_bytes);
-        CHECK_STR_EQ(said(text, sizeof text), expected);
+        CHECK_STR_EQ(error.text, expected);
         CHECK_INT_EQ(stave_stop(), 0);
         unsetenv(rows[i].variable);
         sdk_done(&s);
@@ -187,7 +183,6 @@ TEST(options_that_are_given)
 TEST(counts_and_errors_of_other_sizes)
 {
     static struct sdk_scene s;
-    char text[8];
     struct {
         struct stave_counts counts;
         uint8_t guard[16];
@@ -204,17 +199,15 @@ TEST(counts_and_errors_of_other_sizes)
     stave_count(&n.counts);
     CHECK_UINT_EQ(n.counts.lost_overwritten, 0);
     CHECK_INT_EQ(n.guard[0], 0x5a);
-    CHECK_UINT_EQ(stave_error(text, sizeof text), 0);
     sdk_stop(&s);
     sdk_done(&s);
     sdk_fresh(&s);
     sdk_hear();
     struct stave_options o = {.size = sizeof o, .out = "/nowhere/at/all.pftrace"};
-    CHECK_INT_EQ(stave_start(&o), -1);
-    CHECK(stave_error(text, sizeof text) > sizeof text);
-    CHECK_STR_EQ(text, "/nowher");
-    CHECK_UINT_EQ(stave_error(NULL, 5), 0);
-    CHECK_UINT_EQ(stave_error(text, 0), 0);
+    struct stave_error error;
+    CHECK_INT_EQ(stave_start(&o, &error), STAVE_EOUTPUT);
+    CHECK_INT_EQ(error.code, STAVE_EOUTPUT);
+    CHECK_INT_EQ(strncmp(error.text, "/nowhere/at/all.pftrace", 23), 0);
     sdk_done(&s);
     CHECK(strstr(sdk_heard(), "/nowhere/at/all.pftrace") != NULL);
 }
@@ -238,9 +231,9 @@ TEST(names_of_the_process_and_its_threads)
     memset(longer, 'n', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     sdk_start(&s, NULL);
-    stave_process_name("first");
-    stave_process_name("the process");
-    stave_thread_name(longer);
+    stave_set_process_name("first");
+    stave_set_process_name("the process");
+    stave_set_thread_name(longer);
     STAVE_INSTANT("c", "n");
     sdk_stop(&s);
     CHECK_STR_EQ(track_name(&s, SV_TRACK_PROCESS, getpid()), "the process");
@@ -268,7 +261,7 @@ TEST(tracks_before_everything_else)
         stave_track_t row = stave_track(STAVE_PROCESS, name);
         CHECK_UINT_EQ(stave_track(STAVE_PROCESS, name), row);
         struct stave_options o = {.size = sizeof o, .out = s.out};
-        REQUIRE(stave_start(&o) == 0);
+        REQUIRE(stave_start(&o, NULL) == 0);
         static struct stave_site site; /* of its own: the log is new */
         static const char *const keys[] = {"", 0};
         static const uint8_t types[] = {STAVE_I_TRACK};
@@ -369,7 +362,7 @@ TEST(a_growing_file_that_is_removed)
     snprintf(s.out, sizeof s.out, "%s/t.pftrace", folder);
     REQUIRE(mkdir(folder, 0700) == 0);
     struct stave_options o = {.size = sizeof o, .out = s.out};
-    REQUIRE(stave_start(&o) == 0);
+    REQUIRE(stave_start(&o, NULL) == 0);
     STAVE_INSTANT("c", "before");
     stave_flush();
     snprintf(part, sizeof part, "%s", sv_process->session->part);
@@ -550,7 +543,7 @@ TEST(forked_children_of_a_killed_program)
     pid_t parent = fork();
     if (parent == 0) {
         struct stave_options o = {.size = sizeof o, .out = s.out};
-        stave_start(&o);
+        stave_start(&o, NULL);
         sdk_hold();
         if (fork() == 0) {
             STAVE_INSTANT("c", "one");
@@ -598,7 +591,7 @@ TEST(a_file_at_its_limit)
         sdk_hear();
         snprintf(s.out, sizeof s.out, "%s.%s", test_scratch("limit"), suffixes[k]);
         struct stave_options o = {.size = sizeof o, .out = s.out, .full = STAVE_FULL_BLOCK};
-        REQUIRE(stave_start(&o) == 0);
+        REQUIRE(stave_start(&o, NULL) == 0);
         emit_number(0); /* its name is known before there is a limit */
         CHECK_INT_EQ(stave_flush(), 0);
         REQUIRE(stat(sv_process->session->part, &st) == 0 && getrlimit(RLIMIT_FSIZE, &usual) == 0);
@@ -606,9 +599,9 @@ TEST(a_file_at_its_limit)
         REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
         for (int i = 1; i < EVENTS; i++)
             emit_number(i);
-        CHECK_INT_EQ(stave_flush(), -1);
+        CHECK_INT_EQ(stave_flush(), STAVE_EOUTPUT);
         struct stave_counts n = {.size = sizeof n};
-        CHECK_INT_EQ(stave_stop(), -1);
+        CHECK_INT_EQ(stave_stop(), STAVE_EOUTPUT);
         stave_count(&n);
         setrlimit(RLIMIT_FSIZE, &usual);
         CHECK(n.lost_output > 0 && n.lost_output < EVENTS);
@@ -646,7 +639,7 @@ TEST(forked_children_with_files)
     char expected[300];
     sdk_fresh(&s);
     struct stave_options o = {.size = sizeof o, .out = test_scratch("t.%p.pftrace")};
-    REQUIRE(stave_start(&o) == 0);
+    REQUIRE(stave_start(&o, NULL) == 0);
     CHECK_STR_EQ(stave_session(), "");
     pid_t pid = fork();
     if (pid == 0) {
@@ -677,7 +670,7 @@ TEST(ends_by_a_signal)
         pid_t pid = fork();
         if (pid == 0) {
             struct stave_options o = {.size = sizeof o, .out = s.out};
-            stave_start(&o);
+            stave_start(&o, NULL);
             STAVE_INSTANT("c", "n");
             raise(endings[i]);
             _exit(0);

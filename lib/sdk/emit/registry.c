@@ -8,8 +8,8 @@
 #include "core/base/globs.h"
 #include "core/base/map.h"
 #include "core/stream/dict.h"
-#include "sdk/session/sdk.h"
 #include "sdk/emit/track_rows.h"
+#include "sdk/session/sdk.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,11 +6,11 @@
 #include "core/files/out_name.h"
 #include "core/stream/stages.h"
 #include "core/stream/writer.h"
-#include "sdk/session/destination.h"
 #include "sdk/drain/drain_items.h"
+#include "sdk/emit/track_rows.h"
+#include "sdk/session/destination.h"
 #include "sdk/session/quiet.h"
 #include "sdk/session/say.h"
-#include "sdk/emit/track_rows.h"
 #include "sdk/write/writer.h"
 
 #include <errno.h>

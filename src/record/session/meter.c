@@ -1,9 +1,9 @@
 /* The meter: see record/session/meter.h. Called by the recorder, which gives it what each round brings. */
 #include "record/session/meter.h"
 
-#include "store/once_paths.h"
 #include "record/session/recorder.h"
 #include "record/spool/defer.h"
+#include "store/once_paths.h"
 
 #include <stddef.h>
 

@@ -8,10 +8,10 @@
 #include "record/decode/decode.h"
 #include "record/decode/redact.h"
 #include "record/kernel/kernel.h"
-#include "record/session/meter.h"
 #include "record/output/output.h"
 #include "record/output/parts.h"
 #include "record/sample/usage.h"
+#include "record/session/meter.h"
 #include "record/session/totals.h"
 #include "record/session/use.h"
 
