@@ -16,7 +16,7 @@ while IFS='`' read -r _ file _ columns _; do
   case $columns in *,name*) continue ;; esac # its kinds of events have names of their own
   "$STAVE" import -q "archive/$file" --columns "$columns" --from columns --to text >given.txt
   check "described_${file##*/}" diff <(grep '^[0-9]' assumed.txt) <(grep '^[0-9]' given.txt)
-done < <(awk '/^## From the seed/ { here = 1; next } /^## / { here = 0 } here && /^\| `/' "$SRC/docs/porting.md")
+done < <(awk '/^## From the DL benchmark/ { here = 1; next } /^## / { here = 0 } here && /^\| `/' "$SRC/docs/porting.md")
 check the_table_is_read test $files = 9
 
 # Everything once, with roles; what was assumed and what was left out is named.

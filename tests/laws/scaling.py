@@ -22,7 +22,7 @@ WORK_SLACK = 20000        # blocks: what a table that doubles may cost more
 MEMORY_SLACK_KIB = 2048   # an arena, a buffer that doubles
 MEMORY_MAX_KIB = 512 << 10  # of any command on these inputs
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "cmd")
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src")
 
 # Verbs that read a trace, with the ways in which each is run. {in}: the trace, {copy}: the same in another file, {out}: a file to be made.
 VERBS = {
@@ -76,23 +76,33 @@ VERBS = {
 OTHERS = {"record", "status", "stop", "trigger", "doctor", "sync", "recover", "listen", "help", "completion", "man", "verbs", "formats"}
 
 
+def text_of(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as f:
+        return f.read()
+
+
 def listed(header, macro):
     """The names of a list of the program: its own headers say which verbs, subjects and kinds of pictures there are."""
-    with open(os.path.join(SOURCE, header), encoding="utf-8") as f:
-        return re.findall(r"^ +" + macro + r"\((\w+)", f.read(), re.MULTILINE)
+    return re.findall(r"^ +" + macro + r"\((\w+)", text_of(header), re.MULTILINE)
+
+
+def reports():
+    """The names of the reports: each subject that has one names it."""
+    with_report = [name for name, has in re.findall(r"^ +SUBJECT\((\w+), (\w+)", text_of("subjects/list.h"), re.MULTILINE) if has == "HAS"]
+    return [re.search(r'sv_report_subject sv_\w+_report = {\s*\.name = "(\w+)"', text_of(f"subjects/{name}/sections.c"))[1] for name in with_report]
 
 
 def commands():
     """Every way of every verb by its name. A verb, subject or kind that is new is in it, or this fails."""
-    verbs = {v.replace("_", "-") for v in listed("commands.h", "X")}
+    verbs = {v.replace("_", "-") for v in listed("cmd/commands.h", "X")}
     unknown = verbs ^ (set(VERBS) | OTHERS)
     if unknown:
         sys.exit(f"not ok verbs: how do these grow? Put them into VERBS or OTHERS of {__file__}: {', '.join(sorted(unknown))}")
     ways = {verb: dict(ways) for verb, ways in VERBS.items()}
-    for subject in listed("subjects.h", "SUBJECT"):
+    for subject in reports():
         ways["report"][subject] = f"report {subject} {{in}}"
         ways["report"][subject + "-json"] = f"report {subject} {{in}} --json"
-    for kind in listed("plot.h", "KIND"):
+    for kind in listed("plot/kinds.h", "KIND"):
         name = ["*"] if kind in ("hist", "counter") else []
         ways["plot"][kind] = ["plot", kind, "{in}", *name, "-o", "{out}.svg"]
     return {"-".join(filter(None, (verb, way))): line for verb, lines in ways.items() for way, line in lines.items()}

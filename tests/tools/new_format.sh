@@ -25,7 +25,7 @@ compile=$(grep -E -- '-c [^ ]*/src/formats/formats\.c$' all_commands | sed -E "s
 link=$(grep -E -- '-o stave ' all_commands | sed -E 's/^: && //; s/ && :$//')
 build_it() {
   local file
-  for file in formats.c logs/toy_read.c; do $compile -c "tree/src/formats/$file" -o "$(basename "$file").o" || return 1; done
+  for file in formats.c logs/toy_read.c; do eval "$compile -c 'tree/src/formats/$file' -o '$(basename "$file").o'" || return 1; done
   (cd "$BUILD" && ${link/ -o stave / "$TMP/formats.c.o" "$TMP/toy_read.c.o" -o "$TMP/stave" })
 }
 check it_builds build_it
@@ -53,7 +53,7 @@ cp -r "$SRC/tests/harness" tree/tests/
 cp "$SRC/tests/golden/run.sh" tree/tests/golden/
 printf '1500 7 load batch\n1520 30 step\n' >tree/tests/golden/good/run.toy
 # in_tree SCRIPT STAVE [WORD=VALUE…]: runs a script of the copy.
-in_tree() { local script=$1 stave=$2; shift 2; mkdir -p inner && env "$@" SRC="$TMP/tree" STAVE="$stave" TMP="$TMP/inner" "tree/tests/$script" >said 2>&1; }
+in_tree() { local script=$1 stave=$2; shift 2; rm -rf inner; mkdir inner && env "$@" SRC="$TMP/tree" STAVE="$stave" TMP="$TMP/inner" "tree/tests/$script" >said 2>&1; }
 not_in_tree() { ! in_tree "$@"; }
 check golden_without_expectation not_in_tree golden/run.sh "$TMP/stave"
 check golden_is_written in_tree golden/run.sh "$TMP/stave" UPDATE=1
@@ -64,6 +64,7 @@ mv tree/tests/golden/good/run.toy tree/tests/golden/bad/ && printf 'no line\n' >
 check bad_golden_without_expectation not_in_tree golden/run.sh "$TMP/stave"
 
 cp -r "$SRC/tests/cli/formats" "$SRC/tests/cli/formats.sh" tree/tests/cli/
+mkdir -p tree/src/cmd && cp "$SRC/src/cmd/export_forms.h" tree/src/cmd/
 cp "$SRC/docs/formats.md" tree/docs/ && cp "$SRC/tests/golden/good/lines.json" tree/tests/golden/good/
 check tables_are_old not_in_tree cli/formats.sh "$TMP/stave"
 check tables_are_written in_tree cli/formats.sh "$TMP/stave" UPDATE=1
