@@ -1,8 +1,9 @@
 /* chrome_read_speed [FILE] [RUNS]: how fast the Chrome reader is, next to scans of the same bytes.
  *
- * Reads the file (default: a generated one must be given) from the page cache, in turns: a memchr loop over every quote, a vector scan that notes the
- * position of every quote, and the reader into a drain. Medians of RUNS (default 5) in MB/s of the file and their ratio, since
- * the machine's own speed changes from minute to minute. */
+ * Reads the file (default: a generated one must be given) from the page cache, in turns: a memchr
+ * loop over every quote, a vector scan that notes the position of every quote, and the reader into
+ * a drain. Medians of RUNS (default 5) in MB/s of the file and their ratio, since the machine's own
+ * speed changes from minute to minute. */
 #include "core/base/json_scan.h"
 #include "formats/formats.h"
 #include "measure.h"

@@ -1,4 +1,5 @@
-/* What writing Chrome JSON costs: MB/s of output, from events in memory to nowhere. Prints `name value unit` lines.
+/* What writing Chrome JSON costs: MB/s of output, from events in memory to nowhere. Prints `name
+ * value unit` lines.
  *
  *     bench/chrome_write [THOUSAND EVENTS]        default 1000 */
 #include "formats/formats.h"

@@ -1,9 +1,11 @@
-/* The recorder without its kernel: records from memory to a finished .pftrace, CPU time and bytes per system call.
+/* The recorder without its kernel: records from memory to a finished .pftrace, CPU time and bytes
+ * per system call.
  *
  *     decode [CALLS]      default 3,000,000, into /dev/null
  *
- * openat, read and close of 1,000 files by one thread and by eight in turns, laid into a ring as the kernel programs lay them. The best of
- * five. What the kernel's side costs is measured by record_load; here are the decoder and the writer alone. */
+ * openat, read and close of 1,000 files by one thread and by eight in turns, laid into a ring as
+ * the kernel programs lay them. The best of five. What the kernel's side costs is measured by
+ * record_load; here are the decoder and the writer alone. */
 #include "record/decode/decode.h"
 #include "bench/measure.h"
 #include "core/base/buf.h"

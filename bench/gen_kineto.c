@@ -1,9 +1,11 @@
-/* gen_kineto SIZE[k|m|g] [FILE]: writes a Chrome trace as PyTorch's profiler does, of about SIZE bytes.
+/* gen_kineto SIZE[k|m|g] [FILE]: writes a Chrome trace as PyTorch's profiler does, of about SIZE
+ * bytes.
  *
- * For benches and for trying commands on large files. Deterministic: equal sizes give equal bytes. One iteration of the loop is a training step
- * of a small network: Python functions around operators with shapes and types, operators around launches, kernels and copies on two
- * streams, the two kinds of flows between them, and now and then an overlap or an annotation. The last bytes are those that the
- * profiler writes after the events, the base of the clock included. */
+ * For benches and for trying commands on large files. Deterministic: equal sizes give equal bytes.
+ * One iteration of the loop is a training step of a small network: Python functions around
+ * operators with shapes and types, operators around launches, kernels and copies on two streams,
+ * the two kinds of flows between them, and now and then an overlap or an annotation. The last bytes
+ * are those that the profiler writes after the events, the base of the clock included. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>

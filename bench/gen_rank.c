@@ -2,8 +2,9 @@
  *
  *     gen_rank RANK WORLD SLICES OUTPUT.pftrace
  *
- * Steps of 1,000 slices: operators with nested calls on the main thread, kernels on a stream, reads of a loader thread, one collective at the end. Eight
- * ranks share a host; each host's boot clock began at another time. Rank 17 is by a third slower in every tenth step. */
+ * Steps of 1,000 slices: operators with nested calls on the main thread, kernels on a stream, reads
+ * of a loader thread, one collective at the end. Eight ranks share a host; each host's boot clock
+ * began at another time. Rank 17 is by a third slower in every tenth step. */
 #include "core/files/output.h"
 #include "formats/formats.h"
 

@@ -1,8 +1,10 @@
-/* gen_ranks TEMPLATE RANKS PER_HOST DIR: copies of a file of gen_kineto, DIR/rank-0000.json and so on, as the ranks of one job write them.
+/* gen_ranks TEMPLATE RANKS PER_HOST DIR: copies of a file of gen_kineto, DIR/rank-0000.json and so
+ * on, as the ranks of one job write them.
  *
- * For the bench of merge. Each copy has its own rank, the host and the processes of that rank, and a wall clock that differs by a few
- * microseconds from host to host. Only what differs is made anew: a thousand files take as long as writing their bytes. PER_HOST 0: the
- * files do not name their host, as Kineto's do not. */
+ * For the bench of merge. Each copy has its own rank, the host and the processes of that rank, and
+ * a wall clock that differs by a few microseconds from host to host. Only what differs is made
+ * anew: a thousand files take as long as writing their bytes. PER_HOST 0: the files do not name
+ * their host, as Kineto's do not. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,10 @@
-/* Makes the trace of a recorded run to measure pictures with: system calls of a trainer and its loaders, block requests, CPU and disk
- * counters, training steps.
+/* Makes the trace of a recorded run to measure pictures with: system calls of a trainer and its
+ * loaders, block requests, CPU and disk counters, training steps.
  *
  *     gen_run CALLS OUTPUT.pftrace
  *
- * Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16 threads in 8 processes. */
+ * Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16 threads in 8
+ * processes. */
 #include "core/files/output.h"
 #include "formats/formats.h"
 
@@ -129,7 +130,8 @@ static void make_dictionary(struct gen *g)
         snprintf(g->files[i], sizeof g->files[i], "/data/imagenet/train/shard-%05u.tar", i);
 }
 
-/* The threads take turns: the file is in the order of time for each of them, and almost so as a whole. */
+/* The threads take turns: the file is in the order of time for each of them, and almost so as a
+ * whole. */
 static void make_events(struct gen *g, unsigned long n)
 {
     int64_t now = 1000000000, next_values = now, next_request = now, next_step = now;

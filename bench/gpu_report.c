@@ -1,6 +1,8 @@
-/* gpu_report [KERNELS]: the GPU report on so many kernels (5 M) with their launches, copies and steps.
+/* gpu_report [KERNELS]: the GPU report on so many kernels (5 M) with their launches, copies and
+ * steps.
  *
- * The trace is made in memory, so that no reader is measured with it. Prints `name value unit` lines; fails when the report does not add up. */
+ * The trace is made in memory, so that no reader is measured with it. Prints `name value unit`
+ * lines; fails when the report does not add up. */
 #include "subjects/gpu/figures.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* The layout, measured: a full-width window over a whole trace, after it was loaded.
  *
- *     layout FILE [PIXELS]    `name value unit` lines: the first window with its index, another one, and a hundredth of the trace
+ *     layout FILE [PIXELS]    `name value unit` lines: the first window with its index, another
+ *                             one, and a hundredth of the trace
  *
  * CPU time, the best of five, since the machine may be shared. */
 #include "plot/layout.h"

@@ -1,14 +1,15 @@
 /* A whole file into the store, measured: the path that every question about a trace begins with.
  *
- *     load_file FILE [THREADS]      one line: seconds, MB/s, events/s, slices, bytes per slice, peak memory, and the speed of a plain memory
+ *     load_file FILE [THREADS]      one line: seconds, MB/s, events/s, slices, bytes per slice,
+ *                                   peak memory, and the speed of a plain memory
  *                    scan over the same bytes in the same run
  *
- * Seconds are those of the CPU with one thread, which is the default, so that other programs disturb less; with more they are those of the clock, and
- * cpu_seconds are those of all threads.
+ * Seconds are those of the CPU with one thread, which is the default, so that other programs
+ * disturb less; with more they are those of the clock, and cpu_seconds are those of all threads.
  *
- * One load per process, so that peak memory is the load's own; bench/run repeats it and takes medians. The scan reads the file first, so
- * both meet a warm page cache. It finds every quote with the C library's memchr(), which is
- * what a JSON reader has to do at least. */
+ * One load per process, so that peak memory is the load's own; bench/run repeats it and takes
+ * medians. The scan reads the file first, so both meet a warm page cache. It finds every quote with
+ * the C library's memchr(), which is what a JSON reader has to do at least. */
 #include "files/beside.h"
 #include "files/unpack.h"
 #include "formats/formats.h"

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC, or CLOCK_THREAD_CPUTIME_ID: time of this thread alone, what other programs on the machine take does not count. */
+/* CLOCK_MONOTONIC, or CLOCK_THREAD_CPUTIME_ID: time of this thread alone, what other programs on
+ * the machine take does not count. */
 static inline int64_t clock_ns(clockid_t clock)
 {
     struct timespec ts;

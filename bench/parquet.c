@@ -1,8 +1,11 @@
 /* The tables of a trace as Parquet files, measured from the loaded store.
  *
- *     parquet FILE FOLDER     rows for bench/run: slices per second of the writer, bytes per slice, memory above the store; with -v CPU seconds of each table and the memory up to it
+ *     parquet FILE FOLDER     rows for bench/run: slices per second of the writer, bytes per slice,
+ *                             memory above the store; with -v CPU seconds of each table and the
+ *                             memory up to it
  *
- * CPU time. The order of slices by time is made with the first table and counts for it. One export per process, so that the peak of memory is its own. */
+ * CPU time. The order of slices by time is made with the first table and counts for it. One export
+ * per process, so that the peak of memory is its own. */
 #include "measure.h"
 
 #include "cmd/export_columns.h"

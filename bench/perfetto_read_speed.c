@@ -2,9 +2,9 @@
  *
  *     perfetto_read_speed [-n TIMES] FILE
  *
- * The file is read into memory first, so that the disk is not measured, and time is that of the processor. Prints the median of
- * TIMES runs (5): million
- * events per second, megabytes per second, nanoseconds per event. */
+ * The file is read into memory first, so that the disk is not measured, and time is that of the
+ * processor. Prints the median of TIMES runs (5): million events per second, megabytes per second,
+ * nanoseconds per event. */
 #include "formats/formats.h"
 #include "measure.h"
 

@@ -3,8 +3,8 @@
  *     query FILE [SQL]    one line per question: its name, CPU seconds (the best of three), rows
  *     query -l            the ten that are compared with a peer: name, tab, SQL
  *
- * Loading is a figure of its own. Indexes that a question makes at its first use are part of the first run only; `first` is that
- * run. CPU time, since the machine may be shared. */
+ * Loading is a figure of its own. Indexes that a question makes at its first use are part of the
+ * first run only; `first` is that run. CPU time, since the machine may be shared. */
 #include "files/load.h"
 #include "sql/sql.h"
 #include "stats/self.h"

@@ -1,6 +1,8 @@
-/* record_calls: what one small read costs in a process that nobody records: the best of nine turns, so that the machine's other work does not count.
+/* record_calls: what one small read costs in a process that nobody records: the best of nine turns,
+ * so that the machine's other work does not count.
  *
- * bench/run calls it alone, beside `stave record` of something else, and beside empty programs on the same tracepoints. Prints `ns N`. */
+ * bench/run calls it alone, beside `stave record` of something else, and beside empty programs on
+ * the same tracepoints. Prints `ns N`. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <time.h>

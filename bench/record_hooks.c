@@ -1,7 +1,8 @@
-/* record_hooks: programs that do nothing on the tracepoints which `stave record` uses, until a signal ends it.
+/* record_hooks: programs that do nothing on the tracepoints which `stave record` uses, until a
+ * signal ends it.
  *
- * What they cost every process of the machine is the kernel's own price for a hooked system call: the limit that bench/run compares with.
- * Prints `on` when both are attached. */
+ * What they cost every process of the machine is the kernel's own price for a hooked system call:
+ * the limit that bench/run compares with. Prints `on` when both are attached. */
 #ifdef SV_HAVE_BPF
 
 #include <bpf/bpf.h>

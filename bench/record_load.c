@@ -1,7 +1,9 @@
-/* record_load DIR FILES THREADS ITERATIONS [COMPUTE_US]: open, read 4 KiB and close cached files, and print how long it took.
+/* record_load DIR FILES THREADS ITERATIONS [COMPUTE_US]: open, read 4 KiB and close cached files,
+ * and print how long it took.
  *
- * The worst case for a recorder: nothing but system calls. With COMPUTE_US each iteration also computes for so long. Prints
- * `seconds S calls N`; the time is that of the loop alone, so that the recorder's start is not in it. */
+ * The worst case for a recorder: nothing but system calls. With COMPUTE_US each iteration also
+ * computes for so long. Prints `seconds S calls N`; the time is that of the loop alone, so that the
+ * recorder's start is not in it. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

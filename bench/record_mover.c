@@ -1,7 +1,8 @@
-/* record_mover FILE COMMAND…: a collector that only moves the kernel's records to a file: what `stave record` costs beyond that is its own doing.
+/* record_mover FILE COMMAND…: a collector that only moves the kernel's records to a file: what
+ * `stave record` costs beyond that is its own doing.
  *
- * The same kernel programs and rings, the same rounds; nothing is decoded, named or sampled. Ends with its command; the last line on standard error is
- * `moved BYTES lost N cpu SECONDS`. */
+ * The same kernel programs and rings, the same rounds; nothing is decoded, named or sampled. Ends
+ * with its command; the last line on standard error is `moved BYTES lost N cpu SECONDS`. */
 #include "bench/measure.h"
 #include "record/decode/calls.h"
 #include "record/kernel/kernel.h"

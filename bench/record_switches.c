@@ -1,8 +1,11 @@
-/* record_switches ROUNDS [STEPS]: two threads wake each other in turn over pipes, and print how long it took.
+/* record_switches ROUNDS [STEPS]: two threads wake each other in turn over pipes, and print how
+ * long it took.
  *
- * The worst case for a recorder of thread states: nothing but switches, two per round. With STEPS each thread also does so many steps of a computation when it has its turn. Both are
- * on one CPU, so that each wake-up is a switch. Prints `seconds S switches N`: the CPU time of the loop, which has what programs in the kernel add to it, but
- * neither the recorder's start nor what other programs do. */
+ * The worst case for a recorder of thread states: nothing but switches, two per round. With STEPS
+ * each thread also does so many steps of a computation when it has its turn. Both are on one CPU,
+ * so that each wake-up is a switch. Prints `seconds S switches N`: the CPU time of the loop, which
+ * has what programs in the kernel add to it, but neither the recorder's start nor what other
+ * programs do. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

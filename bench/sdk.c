@@ -1,8 +1,9 @@
 /* What the SDK costs: `sdk [PART…]` with the parts burst, sustained, threads, writer, marker.
  *
- * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. Every figure is the median of repeated runs in one process, next to
- * the references measured in the same run: one counter read and one 16-byte store, in turn with the bursts; a write to the kernel's
- * trace_marker. Exits 1 when an event was lost. */
+ * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. Every figure is the median of
+ * repeated runs in one process, next to the references measured in the same run: one counter read
+ * and one 16-byte store, in turn with the bursts; a write to the kernel's trace_marker. Exits 1
+ * when an event was lost. */
 #include "measure.h"
 
 #include <dirent.h>
@@ -127,7 +128,8 @@ struct cost {
     double ns, ratio; /* per event; to the reference */
 };
 
-/* Of bursts that the ring holds, each beside one of the reference: what slows the machine for a while slows both. */
+/* Of bursts that the ring holds, each beside one of the reference: what slows the machine for a
+ * while slows both. */
 static struct cost bursts(void (*body)(uint64_t), uint64_t n)
 {
     double ns[RUNS], ratio[RUNS];
@@ -174,8 +176,9 @@ static void burst_part(void)
     stop("bursts", 0);
 }
 
-/* Two threads, first one of them alone, then both at once, in turn. Their own CPU time: three threads, the writer being one, share two
- * cores here, and the writer's time is measured elsewhere. */
+/* Two threads, first one of them alone, then both at once, in turn. Their own CPU time: three
+ * threads, the writer being one, share two cores here, and the writer's time is measured
+ * elsewhere. */
 static pthread_barrier_t barrier;
 static double thread_took[2][RUNS], alone_took[RUNS];
 
@@ -214,7 +217,8 @@ static void threads_part(void)
     stop("threads", 0);
 }
 
-/* CPU time of the writer thread so far, from the scheduler: other programs on the machine do not count. */
+/* CPU time of the writer thread so far, from the scheduler: other programs on the machine do not
+ * count. */
 static double writer_cpu_ns(void)
 {
     double ns = 0;
@@ -284,7 +288,8 @@ static void writer_part(void)
     row("sdk_stop", median(latency, 5), "ms");
 }
 
-/* A buffer of our own in the kernel, so that nobody else's is disturbed; mounted for this thread alone where it is not. -1: not allowed. */
+/* A buffer of our own in the kernel, so that nobody else's is disturbed; mounted for this thread
+ * alone where it is not. -1: not allowed. */
 static int open_marker(char *folder, size_t size)
 {
     static const char mount_point[] = "/sys/kernel/tracing";

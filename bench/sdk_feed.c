@@ -1,4 +1,5 @@
-/* Emits slices at a steady rate, for measuring how soon a viewer shows them: sdk_feed RATE SECONDS (with STAVE_OUT set). */
+/* Emits slices at a steady rate, for measuring how soon a viewer shows them: sdk_feed RATE SECONDS
+ * (with STAVE_OUT set). */
 #include <stave/stave.h>
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* What a GPU event costs its caller, in a session that drops what does not fit: sdk_gpu [EVENTS].
- * Prints "ns NAME VALUE" lines; run it with STAVE_OUT=/dev/shm/x.pftrace STAVE_FULL=block or without for the cost of "off". */
+ * Prints "ns NAME VALUE" lines; run it with STAVE_OUT=/dev/shm/x.pftrace STAVE_FULL=block or
+ * without for the cost of "off". */
 #include <stave/gpu.h>
 #include <stdio.h>
 #include <stdlib.h>

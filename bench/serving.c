@@ -1,9 +1,12 @@
 /* What tracing an inference server costs: `serving DIRECTORY [calls|million|steps|load]`.
  *
- * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. `calls`: nanoseconds of each life-cycle call, in bursts that fit the rings, time of the
- * calling thread alone, median of many runs; once alone and once with two threads at it. `million`: a million requests in batches of eight as
- * fast as they can be reported, memory and losses. `steps`: a step of an engine without members, and each member. `load`: 10,000 steps/s of 64 members
- * and 1,000 steps/s of 1,000, for some seconds each, and what was lost. Exits 1 when a request is missing from the files' thread. */
+ * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. `calls`: nanoseconds of each
+ * life-cycle call, in bursts that fit the rings, time of the calling thread alone, median of many
+ * runs; once alone and once with two threads at it. `million`: a million requests in batches of
+ * eight as fast as they can be reported, memory and losses. `steps`: a step of an engine without
+ * members, and each member. `load`: 10,000 steps/s of 64 members and 1,000 steps/s of 1,000, for
+ * some seconds each, and what was lost. Exits 1 when a request is missing from the files'
+ * thread. */
 #include "measure.h"
 
 #include <pthread.h>
@@ -180,7 +183,8 @@ static double peak_mb(void)
     return kb / 1000;
 }
 
-/* With the times of a server that has a request each 100 us, waits 1 ms for a batch and computes it in 2 ms. */
+/* With the times of a server that has a request each 100 us, waits 1 ms for a batch and computes it
+ * in 2 ms. */
 static void serve(uint64_t from, uint64_t to, int64_t start_ns)
 {
     const int64_t us = 1000;

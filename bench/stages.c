@@ -1,5 +1,5 @@
-/* What the stages cost: M events/s of each, next to a plain copy of the same events, so that ratios of one run can be compared
- * on a noisy machine. Prints `name value unit` lines.
+/* What the stages cost: M events/s of each, next to a plain copy of the same events, so that ratios
+ * of one run can be compared on a noisy machine. Prints `name value unit` lines.
  *
  *     bench/stages [MILLION EVENTS]        default 4 */
 #include "core/stream/stages.h"

@@ -1,12 +1,14 @@
-/* The store, measured: how fast it takes events, what they cost in memory, whether the cost per event stays the same.
+/* The store, measured: how fast it takes events, what they cost in memory, whether the cost per
+ * event stays the same.
  *
  *     store            a few seconds, 1.2 GB
  *     store --huge     100 M slices without and 50 M with arguments: minutes, 4.6 GB
  *
- * Prints `name value unit` lines, and what they are made of on stderr. Events are generated, so that no reader is measured with it;
- * each run is a child process, so that peak memory is its own; the best of three counts. Times are CPU times of the process.
- * Virtual machines that hand out memory for the first time spend more on that than on everything else, so linearity is
- * judged by what the program itself computes (user time). */
+ * Prints `name value unit` lines, and what they are made of on stderr. Events are generated, so
+ * that no reader is measured with it; each run is a child process, so that peak memory is its own;
+ * the best of three counts. Times are CPU times of the process. Virtual machines that hand out
+ * memory for the first time spend more on that than on everything else, so linearity is judged by
+ * what the program itself computes (user time). */
 #include "store/trace.h"
 
 #include <stdio.h>
@@ -116,7 +118,8 @@ static void add_int(struct sv_batch *b, sv_str key, int64_t i)
     *a = (struct sv_arg){.key = key, .type = SV_ARG_INT, .i = i};
 }
 
-/* A whole slice as a profiler of an accelerator writes it: ten arguments, two of them arrays, one a name, one a double. */
+/* A whole slice as a profiler of an accelerator writes it: ten arguments, two of them arrays, one a
+ * name, one a double. */
 static void fill_kernels(struct generator *g, struct sv_batch *b)
 {
     while (b->n < SV_BATCH) {

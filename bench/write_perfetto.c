@@ -1,10 +1,12 @@
-/* The Perfetto writer, measured: events per second from prepared batches, and bytes per event beside gzip'ed JSON.
+/* The Perfetto writer, measured: events per second from prepared batches, and bytes per event
+ * beside gzip'ed JSON.
  *
  *     write_perfetto [EVENTS]      default 2,000,000
  *
- * Begin and end events of 100 names on 8 threads, in time order, nested up to four deep, 1.5 us between two of a thread. Then the same
- * with two random integer arguments, with long times (three bytes instead of two), and with names and times drawn uniformly, the worst for
- * compression. Speed is the best of five, of one core, into /dev/null. */
+ * Begin and end events of 100 names on 8 threads, in time order, nested up to four deep, 1.5 us
+ * between two of a thread. Then the same with two random integer arguments, with long times (three
+ * bytes instead of two), and with names and times drawn uniformly, the worst for compression. Speed
+ * is the best of five, of one core, into /dev/null. */
 #include "core/base/buf.h"
 #include "formats/formats.h"
 
@@ -68,7 +70,8 @@ static void make_tracks(struct bench *b, sv_track tracks[N_TRACKS])
     }
 }
 
-/* Few names are frequent and many are rare, times are exponential; or both uniform, the worst for compression. */
+/* Few names are frequent and many are rare, times are exponential; or both uniform, the worst for
+ * compression. */
 static unsigned draw_name(struct bench *b, bool is_uniform)
 {
     unsigned name = 0;

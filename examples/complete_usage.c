@@ -1,4 +1,5 @@
-/* A bit of everything: a track of one's own, a traced function with its arguments, instants, a counter, a flow, nested groups.
+/* A bit of everything: a track of one's own, a traced function with its arguments, instants, a
+ * counter, a flow, nested groups.
  *
  *     STAVE_OUT=usage.pftrace complete_usage */
 #include <stave/stave.h>

@@ -1,11 +1,13 @@
-/* An engine with continuous batching in small: clients, one engine thread with steps, chunked prefill, a KV cache that is too small (so requests are
- * preempted and computed again), a prefix cache, speculation and streamed answers.
+/* An engine with continuous batching in small: clients, one engine thread with steps, chunked
+ * prefill, a KV cache that is too small (so requests are preempted and computed again), a prefix
+ * cache, speculation and streamed answers.
  *
  *     ./continuous_batching DIRECTORY [REQUESTS [SEED]]     writes DIRECTORY/batching_trace.pftrace
  *     stave report llm DIRECTORY/batching_trace.pftrace
  *
- * The "model" is arithmetic: the work of a step depends on its tokens only, and so does every answer. What the engine counts by itself is printed at the
- * end, and the trace's figures equal it. There is no language model here; the example shows where the tracing calls go. */
+ * The "model" is arithmetic: the work of a step depends on its tokens only, and so does every
+ * answer. What the engine counts by itself is printed at the end, and the trace's figures equal it.
+ * There is no language model here; the example shows where the tracing calls go. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stave/serving.h>
@@ -113,7 +115,8 @@ static void *client(void *number)
 static struct request *running[SLOTS]; /* oldest first */
 static uint32_t n_running, kv_used;
 
-/* Blocks that the running requests need for what they have now; what they still write is not counted, so it can become too much. */
+/* Blocks that the running requests need for what they have now; what they still write is not
+ * counted, so it can become too much. */
 static uint32_t blocks_needed(void)
 {
     uint32_t blocks = 0;

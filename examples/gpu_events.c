@@ -1,7 +1,9 @@
-/* Six events of a GPU, measured elsewhere and recorded after the fact: allocation, copies, a kernel and its completion on the streams of a
- * device, with their parameters, and an arrow through the events of each correlation number.
+/* Six events of a GPU, measured elsewhere and recorded after the fact: allocation, copies, a kernel
+ * and its completion on the streams of a device, with their parameters, and an arrow through the
+ * events of each correlation number.
  *
- *     STAVE_OUT=gpu.pftrace gpu_events && stave convert gpu.pftrace --dialect tracesmith -o gpu.json */
+ *     STAVE_OUT=gpu.pftrace gpu_events && stave convert gpu.pftrace --dialect tracesmith -o
+ *     gpu.json */
 #include <stave/gpu.h>
 
 #define MIB 1048576

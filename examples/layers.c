@@ -1,4 +1,5 @@
-/* Operators of a network, timed elsewhere in milliseconds and pushed when they are done, one track per layer.
+/* Operators of a network, timed elsewhere in milliseconds and pushed when they are done, one track
+ * per layer.
  *
  *     STAVE_OUT=layers.json layers */
 #include <stave/stave.h>

@@ -1,5 +1,6 @@
-// Six events of a GPU in the words of TraceSmith, exported as its own program does: as JSON, as JSON without track names and arrows, and in
-// Perfetto's format. Then a larger run, to compare the sizes, and the same events one by one while they come.
+// Six events of a GPU in the words of TraceSmith, exported as its own program does: as JSON, as
+// JSON without track names and arrows, and in Perfetto's format. Then a larger run, to compare the
+// sizes, and the same events one by one while they come.
 //
 //     perfetto_enhanced [FOLDER]
 #include <stave/perfetto_exporter.hpp>
@@ -85,7 +86,8 @@ static bool compare_sizes()
     return true;
 }
 
-/* The file grows with each flush; readers may look at it, and a crash loses only what came after the last one. */
+/* The file grows with each flush; readers may look at it, and a crash loses only what came after
+ * the last one. */
 static bool stream()
 {
     PerfettoExporter exporter;

@@ -1,4 +1,5 @@
-// A producer and a consumer in C++: scopes that end with exceptions, string_view, an arrow for each item.
+// A producer and a consumer in C++: scopes that end with exceptions, string_view, an arrow for each
+// item.
 //
 //     STAVE_OUT=pipeline.pftrace pipeline
 #include <stave/stave.hpp>

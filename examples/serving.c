@@ -1,6 +1,8 @@
-/* An inference server in small: two clients, one thread that makes batches, two workers, traced from request to worker.
+/* An inference server in small: two clients, one thread that makes batches, two workers, traced
+ * from request to worker.
  *
- *     ./serving DIRECTORY        writes batching_trace.json, batching_trace_summary.csv and batching_trace.pftrace there
+ *     ./serving DIRECTORY        writes batching_trace.json, batching_trace_summary.csv and
+ *                                batching_trace.pftrace there
  *     stave report batch DIRECTORY/batching_trace.pftrace
  *
  * The model is an addition; the example shows where the tracing calls go. */

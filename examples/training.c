@@ -2,9 +2,11 @@
  *
  *     STAVE_OUT=train.pftrace training [STEPS]        default 12
  *
- * Two loader threads read sample files (written to a temporary folder first), the main thread multiplies matrices forward and backward and
- * updates the weights. What the trace shows: which loader brought which batch (an arrow from the read to the step that used it), how long the
- * main thread waits for data, the loss going down and the queue filling up. Everything is real work; nothing sleeps. */
+ * Two loader threads read sample files (written to a temporary folder first), the main thread
+ * multiplies matrices forward and backward and updates the weights. What the trace shows: which
+ * loader brought which batch (an arrow from the read to the step that used it), how long the main
+ * thread waits for data, the loss going down and the queue filling up. Everything is real work;
+ * nothing sleeps. */
 #include <stave/stave.h>
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The congestion detector and the adaptive batch size that follows it.
  *
- * Called by a model's batcher once per tick. The rules and their numbers are in docs/server.md; nothing here reads a clock, so that tests
- * can play any history. */
+ * Called by a model's batcher once per tick. The rules and their numbers are in docs/server.md;
+ * nothing here reads a clock, so that tests can play any history. */
 #include "server/congestion.h"
 
 void sv_congestion_init(struct sv_congestion *g, const struct sv_congestion_config *config)

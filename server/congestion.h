@@ -1,7 +1,9 @@
-/* Congestion: is more coming than can be done? Decided once per tick from a few averages, with hysteresis.
+/* Congestion: is more coming than can be done? Decided once per tick from a few averages, with
+ * hysteresis.
  *
- * Pressure: arrivals exceed completions (ρ), or the queue is full and growing, or latency nears its goal; it must last. A rejection is
- * congestion at once. Pure arithmetic, no clock and no lock of its own. */
+ * Pressure: arrivals exceed completions (ρ), or the queue is full and growing, or latency nears its
+ * goal; it must last. A rejection is congestion at once. Pure arithmetic, no clock and no lock of
+ * its own. */
 #ifndef SV_SERVER_CONGESTION_H
 #define SV_SERVER_CONGESTION_H
 

@@ -1,7 +1,8 @@
 /* Reads inference requests and writes answers.
  *
- * Called by the HTTP front for every request. The body is hostile: it is checked to be JSON as a whole first, then its members are looked
- * at once; sizes are compared with the model's before memory is taken. */
+ * Called by the HTTP front for every request. The body is hostile: it is checked to be JSON as a
+ * whole first, then its members are looked at once; sizes are compared with the model's before
+ * memory is taken. */
 #include "server/infer_message.h"
 #include "server/infer_values.h"
 

@@ -1,6 +1,7 @@
 /* Reads and writes the messages of gRPC: see infer_proto.h.
  *
- * The bytes are hostile: lengths are compared with shapes and shapes with the model before memory is taken. */
+ * The bytes are hostile: lengths are compared with shapes and shapes with the model before memory
+ * is taken. */
 #include "server/infer_proto.h"
 
 #include "core/base/mem.h"

@@ -1,13 +1,16 @@
-/* The messages of inference.GRPCInferenceService (KServe v2, with Triton's additions) as protobuf, by their public field numbers.
+/* The messages of inference.GRPCInferenceService (KServe v2, with Triton's additions) as protobuf,
+ * by their public field numbers.
  *
- * Pure functions over bytes. Fields that are not known are ignored and counted. tests/system/server_grpc.proto has the messages that are used. */
+ * Pure functions over bytes. Fields that are not known are ignored and counted.
+ * tests/system/server_grpc.proto has the messages that are used. */
 #ifndef SV_SERVER_INFER_PROTO_H
 #define SV_SERVER_INFER_PROTO_H
 
 #include "core/base/buf.h"
 #include "server/infer_tensors.h"
 
-/* Fields 1 and 2 of most requests: a model's name and version ("": any). Of RepositoryIndex: `ready` is 2. */
+/* Fields 1 and 2 of most requests: a model's name and version ("": any). Of RepositoryIndex:
+ * `ready` is 2. */
 struct sv_proto_target {
     const char *name, *version; /* of the message's bytes, not terminated */
     size_t name_len, version_len;
@@ -20,7 +23,8 @@ int sv_proto_target(const uint8_t *bytes, size_t len, struct sv_proto_target *ou
 int sv_proto_parse(const struct sv_infer_model *model, const uint8_t *bytes, size_t len,
                    struct sv_infer_request *out, bool *is_raw, struct sv_err *err);
 
-/* A ModelInferResponse. is_raw: values as raw_output_contents, otherwise in the typed fields where the types have them. */
+/* A ModelInferResponse. is_raw: values as raw_output_contents, otherwise in the typed fields where
+ * the types have them. */
 void sv_proto_answer(const struct sv_infer_model *model, const struct sv_infer_answer *a,
                      bool is_raw, struct sv_buf *out);
 /* A ModelStreamInferResponse: of an answer's bytes, or of an error (error is not NULL). */

@@ -1,7 +1,9 @@
-/* Typed tensors of the Open Inference Protocol: what a model takes and gives, and the values of one request.
+/* Typed tensors of the Open Inference Protocol: what a model takes and gives, and the values of one
+ * request.
  *
- * The first dimension of every tensor is the rows; it is kept apart. Values are bytes as the protocol's binary form has them: little-endian, row by row; an
- * element of BYTES is its length (4 bytes) and its bytes. Pure functions over bytes. */
+ * The first dimension of every tensor is the rows; it is kept apart. Values are bytes as the
+ * protocol's binary form has them: little-endian, row by row; an element of BYTES is its length (4
+ * bytes) and its bytes. Pure functions over bytes. */
 #ifndef SV_SERVER_INFER_TENSORS_H
 #define SV_SERVER_INFER_TENSORS_H
 
@@ -89,7 +91,8 @@ int sv_infer_find_output(const struct sv_infer_model *m, const char *name, size_
                          uint32_t *out, struct sv_err *err);
 int sv_infer_check_type(const struct sv_tensor_spec *s, const char *name, size_t len,
                         struct sv_err *err);
-/* The whole shape, rows first, against the model's; sets the request's rows and the value's dims. */
+/* The whole shape, rows first, against the model's; sets the request's rows and the value's
+ * dims. */
 int sv_infer_check_shape(const struct sv_infer_model *m, uint32_t input, const int64_t *shape,
                          uint32_t n, struct sv_infer_request *r, struct sv_err *err);
 /* Bytes in the binary form, copied when they are as many as the shape says. */

@@ -116,7 +116,8 @@ static bool is_between(uint8_t c)
     return c == '[' || c == ']' || c == ',' || sv_json_is_blank(c);
 }
 
-/* A text of n bytes becomes at most 4 + n; the quotes and what is between make up for half of the 4. */
+/* A text of n bytes becomes at most 4 + n; the quotes and what is between make up for half of the
+ * 4. */
 static size_t room_for(enum sv_datatype type, size_t json_len, size_t n)
 {
     return type == SV_TYPE_BYTES ? json_len + 4 * n + 16 : n * sv_datatype_size(type) + 16;
@@ -129,7 +130,8 @@ int sv_values_read(enum sv_datatype type, const char *json, size_t len, size_t n
     size_t found = 0, size = sv_datatype_size(type);
     if (len == 0 || *at != '[')
         return refuse(type, err);
-    /* Each value is at least one byte and one between: nothing is allocated for a shape that the text cannot fill. */
+    /* Each value is at least one byte and one between: nothing is allocated for a shape that the
+     * text cannot fill. */
     if (n > len)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "data has fewer numbers than its shape says");
     uint8_t *to = out->bytes = malloc(room_for(type, len, n));

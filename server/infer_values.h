@@ -5,7 +5,8 @@
 #include "core/base/json.h"
 #include "server/infer_tensors.h"
 
-/* `n` values of this type, however they are nested, from a text that is known to be JSON. The bytes are allocated; SV_EUSAGE names what is wrong. */
+/* `n` values of this type, however they are nested, from a text that is known to be JSON. The bytes
+ * are allocated; SV_EUSAGE names what is wrong. */
 int sv_values_read(enum sv_datatype type, const char *json, size_t len, size_t n,
                    struct sv_tensor_value *out, struct sv_err *err);
 /* The other way, without the brackets. */

@@ -1,6 +1,8 @@
-/* What a model has done since the start, in the form of Triton's statistics extension: counts and sums of nanoseconds, also by the size of the batch.
+/* What a model has done since the start, in the form of Triton's statistics extension: counts and
+ * sums of nanoseconds, also by the size of the batch.
  *
- * Added to once per batch, under a lock of its own; written as JSON and as protobuf (ModelStatistics). */
+ * Added to once per batch, under a lock of its own; written as JSON and as protobuf
+ * (ModelStatistics). */
 #ifndef SV_SERVER_MODEL_STATS_H
 #define SV_SERVER_MODEL_STATS_H
 

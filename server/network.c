@@ -1,7 +1,8 @@
 /* Makes a network of a file's metadata and tensors.
  *
- * Called when a model is loaded. Each layer's shape is derived from the one before it and checked against its tensors, so that the workers
- * need no check; sizes are bounded (SIZE_LIMIT floats per row). */
+ * Called when a model is loaded. Each layer's shape is derived from the one before it and checked
+ * against its tensors, so that the workers need no check; sizes are bounded (SIZE_LIMIT floats per
+ * row). */
 #include "server/network.h"
 
 #include "core/base/mem.h"

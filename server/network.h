@@ -3,13 +3,14 @@
  *     stave.input   "32" (a vector) or "1x16x16" (channels, height, width)
  *     stave.layers  "conv c1 relu, maxpool 2, conv c2 relu, avgpool, dense fc softmax"
  *
- * An input of tokens has two INT64 tensors, input_ids and attention_mask [rows, any]; `embed NAME` as the first layer takes NAME.weight [vocabulary, width]
- * and makes the mean of the rows of the ids whose mask is not 0. `identity` as the only layer gives back what it gets; its inputs are
+ * An input of tokens has two INT64 tensors, input_ids and attention_mask [rows, any]; `embed NAME`
+ * as the first layer takes NAME.weight [vocabulary, width] and makes the mean of the rows of the
+ * ids whose mask is not 0. `identity` as the only layer gives back what it gets; its inputs are
  * "NAME:TYPE:DIMS, …", such as "a:INT8:2x-1, b:BYTES:1".
  *
- * dense NAME takes NAME.weight [out,in] and NAME.bias [out]; conv NAME takes NAME.weight [out,in,k,k] (k odd, stride 1, padded to the same
- * size) and NAME.bias. Shapes are checked when the file is opened: what is here can be computed. How it is computed is up to the
- * workers. */
+ * dense NAME takes NAME.weight [out,in] and NAME.bias [out]; conv NAME takes NAME.weight
+ * [out,in,k,k] (k odd, stride 1, padded to the same size) and NAME.bias. Shapes are checked when
+ * the file is opened: what is here can be computed. How it is computed is up to the workers. */
 #ifndef SV_SERVER_NETWORK_H
 #define SV_SERVER_NETWORK_H
 

@@ -1,7 +1,8 @@
 /* Reads and checks the server's YAML.
  *
- * Called once per --config. One table says what each key is; what a table cannot say (values that contradict each other, folders that
- * must exist) is checked after it, always with the line of the key. Sets nothing outside its struct. */
+ * Called once per --config. One table says what each key is; what a table cannot say (values that
+ * contradict each other, folders that must exist) is checked after it, always with the line of the
+ * key. Sets nothing outside its struct. */
 #include "server/server_config.h"
 
 #include "core/base/buf.h"

@@ -1,7 +1,8 @@
 /* The server's configuration: what its YAML may say, with defaults and limits.
  *
- * Keys are at the root, as in the first versions of such servers, or grouped under `batching:`; given in both places is an error. One
- * file describes one model; the first file given also describes the server. */
+ * Keys are at the root, as in the first versions of such servers, or grouped under `batching:`;
+ * given in both places is an error. One file describes one model; the first file given also
+ * describes the server. */
 #ifndef SV_SERVER_CONFIG_H
 #define SV_SERVER_CONFIG_H
 

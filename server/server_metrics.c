@@ -1,6 +1,7 @@
 /* Counters, histograms and the Prometheus text format.
  *
- * Counted by the HTTP front, the batchers and the workers' callbacks; printed by /metrics. No lock anywhere. */
+ * Counted by the HTTP front, the batchers and the workers' callbacks; printed by /metrics. No lock
+ * anywhere. */
 #include "server/server_metrics.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Numbers that the server counts while it runs, and their text for Prometheus.
  *
- * Counted by any thread with relaxed atomics: a reader may see a histogram's sum one request ahead of its count, never less than what
- * was. */
+ * Counted by any thread with relaxed atomics: a reader may see a histogram's sum one request ahead
+ * of its count, never less than what was. */
 #ifndef SV_SERVER_METRICS_H
 #define SV_SERVER_METRICS_H
 

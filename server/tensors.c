@@ -1,7 +1,8 @@
 /* Reads safetensors files.
  *
- * Called when a model is loaded. Order: the whole file into memory, the header's members one by one, then the data after it. Nothing of
- * the file is used before its bounds are checked; the first contradiction refuses the file with a sentence that names the tensor. */
+ * Called when a model is loaded. Order: the whole file into memory, the header's members one by
+ * one, then the data after it. Nothing of the file is used before its bounds are checked; the first
+ * contradiction refuses the file with a sentence that names the tensor. */
 #include "server/tensors.h"
 
 #include "core/base/json_scan.h"

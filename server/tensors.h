@@ -1,7 +1,8 @@
 /* A safetensors file in memory: named arrays of floats and the metadata beside them.
  *
- * The format: 8 bytes length of the header (little endian), the header as JSON, the data. The file is hostile: sizes, offsets and
- * shapes are checked against each other and against the file before anything is believed. Only F32 is taken. */
+ * The format: 8 bytes length of the header (little endian), the header as JSON, the data. The file
+ * is hostile: sizes, offsets and shapes are checked against each other and against the file before
+ * anything is believed. Only F32 is taken. */
 #ifndef SV_SERVER_TENSORS_H
 #define SV_SERVER_TENSORS_H
 

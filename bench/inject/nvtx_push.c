@@ -1,6 +1,8 @@
-/* What a pair of nvtxRangePushA and nvtxRangePop costs, and their richer relatives; NVTX_INJECTION64_PATH decides who listens.
+/* What a pair of nvtxRangePushA and nvtxRangePop costs, and their richer relatives;
+ * NVTX_INJECTION64_PATH decides who listens.
  *
- * Prints NAME VALUE ns, the best of several rounds, each call by itself (half a pair). The rings are drained between rounds by time. */
+ * Prints NAME VALUE ns, the best of several rounds, each call by itself (half a pair). The rings
+ * are drained between rounds by time. */
 #include <nvtx3/nvToolsExt.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* What an event costs with LTTng-UST, measured like ours: bursts that its buffers hold, time of the thread alone, the lowest of
- * fifteen. Built and run by bench/run where LTTng is installed; a session must be recording. Prints two numbers of ns. */
+/* What an event costs with LTTng-UST, measured like ours: bursts that its buffers hold, time of the
+ * thread alone, the lowest of fifteen. Built and run by bench/run where LTTng is installed; a
+ * session must be recording. Prints two numbers of ns. */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "lttng_peer.h"

@@ -1,8 +1,9 @@
 /* Blocks of memory straight from the system.
  *
- * Callers reserve ahead and account for what they use themselves: reserved bytes are address space only until they are
- * touched. They do not ask for huge pages: where the host takes free ones back (as virtual machines do), touching one for the first time
- * costs five times the faults that it saves, and how often that happens depends on the machine's last seconds. */
+ * Callers reserve ahead and account for what they use themselves: reserved bytes are address space
+ * only until they are touched. They do not ask for huge pages: where the host takes free ones back
+ * (as virtual machines do), touching one for the first time costs five times the faults that it
+ * saves, and how often that happens depends on the machine's last seconds. */
 #include "core/base/block.h"
 
 #include "core/base/mem.h"

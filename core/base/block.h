@@ -1,8 +1,9 @@
 /* A block: one large piece of memory that grows without being copied.
  *
- * For columns and pools of many megabytes. Pages come from the system (mmap) and move by remapping (mremap), so growing
- * never holds two copies, and what was reserved but not yet touched costs nothing. New bytes are zero. Under
- * AddressSanitizer the heap is used instead, so that a step past the end is seen. A zeroed struct is a valid empty block. */
+ * For columns and pools of many megabytes. Pages come from the system (mmap) and move by remapping
+ * (mremap), so growing never holds two copies, and what was reserved but not yet touched costs
+ * nothing. New bytes are zero. Under AddressSanitizer the heap is used instead, so that a step past
+ * the end is seen. A zeroed struct is a valid empty block. */
 #ifndef SV_CORE_BASE_BLOCK_H
 #define SV_CORE_BASE_BLOCK_H
 

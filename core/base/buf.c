@@ -1,7 +1,7 @@
 /* The byte buffer and the number printing that every text writer shares.
  *
- * Numbers are printed by hand: printf costs ten times as much and depends on the locale, and time must never pass
- * through a double. */
+ * Numbers are printed by hand: printf costs ten times as much and depends on the locale, and time
+ * must never pass through a double. */
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/base/printable.h"
@@ -125,9 +125,9 @@ void sv_buf_us3(struct sv_buf *b, int64_t ns)
     sv_buf_add(b, at, (size_t)(end - at));
 }
 
-/* Most doubles in traces are short decimals (0.25, 4.571429): digits / 10^k with few of both. Division of two integers
- * that doubles hold exactly is correctly rounded, as is reading the text, so equality proves that the text reads
- * back as d. Ten times faster than printf. */
+/* Most doubles in traces are short decimals (0.25, 4.571429): digits / 10^k with few of both.
+ * Division of two integers that doubles hold exactly is correctly rounded, as is reading the text,
+ * so equality proves that the text reads back as d. Ten times faster than printf. */
 static bool short_decimal(struct sv_buf *b, double d)
 {
     static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};

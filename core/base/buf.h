@@ -1,4 +1,5 @@
-/* A growing byte buffer, born with its limit, with a sticky error: append without checks, ask once. */
+/* A growing byte buffer, born with its limit, with a sticky error: append without checks, ask
+ * once. */
 #ifndef SV_CORE_BASE_BUF_H
 #define SV_CORE_BASE_BUF_H
 
@@ -62,8 +63,8 @@ void sv_buf_us3(struct sv_buf *b,
                 int64_t ns); /* nanoseconds as microseconds with exactly three decimals */
 void sv_buf_double(struct sv_buf *b,
                    double d); /* shortest text that reads back as the same double; nan, inf, -inf */
-/* The bytes as printable text that can be read back: what core/base/printable.h does not print, and the backslash, as
- * \n \t \r \\ \xNN, byte by byte. */
+/* The bytes as printable text that can be read back: what core/base/printable.h does not print, and
+ * the backslash, as \n \t \r \\ \xNN, byte by byte. */
 void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len);
 
 /* The terminated content, valid until the next append; never NULL. */

@@ -1,7 +1,7 @@
 /* Texts as fields of CSV, there and back: the rules are in csv_text.h.
  *
- * Called by all writers of CSV (tables of commands, the format csv, the summary of an inference server) and by the reader of
- * that summary. It must not change numbers. */
+ * Called by all writers of CSV (tables of commands, the format csv, the summary of an inference
+ * server) and by the reader of that summary. It must not change numbers. */
 #include "core/base/csv_text.h"
 
 #include "core/base/printable.h"

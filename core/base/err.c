@@ -1,8 +1,9 @@
 /* Errors: formatting into the caller's struct.
  *
- * Called by every layer above. The first error of a chain is the cause and is kept; a later one, set while
- * cleaning up, would only hide it. What a message quotes may come from anywhere, so messages are made printable here, once
- * for all who show them. Must not allocate: it also reports that there is no memory. */
+ * Called by every layer above. The first error of a chain is the cause and is kept; a later one,
+ * set while cleaning up, would only hide it. What a message quotes may come from anywhere, so
+ * messages are made printable here, once for all who show them. Must not allocate: it also reports
+ * that there is no memory. */
 #include "core/base/err.h"
 #include "core/base/printable.h"
 

@@ -1,8 +1,8 @@
 /* Errors: what went wrong, at which byte, in one sentence.
  *
- * Functions that can fail return 0 (or a count) on success and a negative SV_E… on failure; the details go
- * to the caller's struct sv_err, always the last parameter. Libraries never print: cmd/ prints, in the shape
- * `stave VERB: FILE: byte N: message`. */
+ * Functions that can fail return 0 (or a count) on success and a negative SV_E… on failure; the
+ * details go to the caller's struct sv_err, always the last parameter. Libraries never print: cmd/
+ * prints, in the shape `stave VERB: FILE: byte N: message`. */
 #ifndef SV_CORE_BASE_ERR_H
 #define SV_CORE_BASE_ERR_H
 
@@ -32,15 +32,16 @@ struct sv_err {
     char msg[512];
 };
 
-/* Fills err (which may be NULL) and returns code, so that `return sv_err_set(…)` reads well. The first error
- * of a chain wins: an err that already holds one is not changed. */
+/* Fills err (which may be NULL) and returns code, so that `return sv_err_set(…)` reads well. The
+ * first error of a chain wins: an err that already holds one is not changed. */
 int sv_err_set(struct sv_err *err, int code, int64_t pos, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* The same with ": strerror(errno)" appended. */
 int sv_err_sys(struct sv_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Standard output could not be written (see errno): SV_EPIPE when its reader has left, else as above. */
+/* Standard output could not be written (see errno): SV_EPIPE when its reader has left, else as
+ * above. */
 int sv_err_stdout(struct sv_err *err);
 
 void sv_err_clear(struct sv_err *err);

@@ -1,5 +1,6 @@
-/* Glob matching: one pass, and a return to the last star when it does not work out. No recursion, so that a hostile
- * pattern or text costs at most the product of their lengths. Callers cache the answers per string. */
+/* Glob matching: one pass, and a return to the last star when it does not work out. No recursion,
+ * so that a hostile pattern or text costs at most the product of their lengths. Callers cache the
+ * answers per string. */
 #include "core/base/glob.h"
 #include "core/base/utf8.h"
 
@@ -10,8 +11,8 @@ struct cursor {
     const char *at, *end;
 };
 
-/* The next character as a number that sorts like its code point: its bytes, the first one highest. An invalid byte is
- * past all of them. */
+/* The next character as a number that sorts like its code point: its bytes, the first one highest.
+ * An invalid byte is past all of them. */
 static uint32_t take(struct cursor *c)
 {
     size_t size = sv_utf8_length(c->at, (size_t)(c->end - c->at));

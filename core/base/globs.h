@@ -1,5 +1,5 @@
-/* Lists of globs as in STAVE_CATEGORIES: "nn.*,io,-noise*". In a header, without memory or calls: libraries that are loaded into other
- * programs use it and link nothing of core/. */
+/* Lists of globs as in STAVE_CATEGORIES: "nn.*,io,-noise*". In a header, without memory or calls:
+ * libraries that are loaded into other programs use it and link nothing of core/. */
 #ifndef SV_CORE_BASE_GLOBS_H
 #define SV_CORE_BASE_GLOBS_H
 

@@ -1,8 +1,10 @@
-/* The JSON writer: values appended to a buffer, with commas, brackets and escapes that are always right.
+/* The JSON writer: values appended to a buffer, with commas, brackets and escapes that are always
+ * right.
  *
- * Called by every sink and command that prints JSON. The caller nests by begin and end and may flush and clear the buffer between any
- * two calls: nothing here looks back at what was written. Containers past SV_JSON_DEPTH_MAX become null and swallow what
- * is put into them until their end. It must never produce invalid JSON or invalid UTF-8, whatever bytes it is given. */
+ * Called by every sink and command that prints JSON. The caller nests by begin and end and may
+ * flush and clear the buffer between any two calls: nothing here looks back at what was written.
+ * Containers past SV_JSON_DEPTH_MAX become null and swallow what is put into them until their end.
+ * It must never produce invalid JSON or invalid UTF-8, whatever bytes it is given. */
 #include "core/base/json.h"
 
 #include "core/base/json_scan.h"
@@ -96,7 +98,8 @@ static void put_number(uint8_t *at, uint32_t c)
         at[2 + i] = (uint8_t)hex[c >> (12 - 4 * i) & 15];
 }
 
-/* A character outside ASCII: kept, by number when it acts on a terminal (JSON is printed, too), as its number when it is none. */
+/* A character outside ASCII: kept, by number when it acts on a terminal (JSON is printed, too), as
+ * its number when it is none. */
 static size_t escape_wide(uint8_t *out, size_t *out_len, const char *s, size_t len)
 {
     size_t n = sv_utf8_length(s, len);
@@ -116,7 +119,8 @@ static size_t escape_wide(uint8_t *out, size_t *out_len, const char *s, size_t l
     return n;
 }
 
-/* One character that is special, at s: returns how many bytes of s it took. At most 6 bytes are written. */
+/* One character that is special, at s: returns how many bytes of s it took. At most 6 bytes are
+ * written. */
 static size_t escape_one(uint8_t *out, size_t *out_len, const char *s, size_t len)
 {
     uint8_t c = (uint8_t)*s;
@@ -274,7 +278,8 @@ void sv_json_null(struct sv_json *j)
         sv_buf_str(j->out, "null");
 }
 
-/* In valid JSON what acts on a terminal is in a string, where its number means the same, or a carriage return between values. */
+/* In valid JSON what acts on a terminal is in a string, where its number means the same, or a
+ * carriage return between values. */
 static void add_raw(struct sv_buf *b, const char *s, size_t len)
 {
     while (len > 0) {

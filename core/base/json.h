@@ -1,11 +1,12 @@
 /* JSON writing: the only code that prints JSON, and it always escapes.
  *
- * Appends to a struct sv_buf; commas and nesting are kept by the writer, so calls read like the document:
+ * Appends to a struct sv_buf; commas and nesting are kept by the writer, so calls read like the
+ * document:
  *
  *     sv_json_begin(&j, '{'); sv_json_key(&j, "ts", 2); sv_json_us3(&j, ts_ns); sv_json_end(&j);
  *
- * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid bytes
- * become \\xNN (sv_buf_utf8()). */
+ * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid
+ * bytes become \\xNN (sv_buf_utf8()). */
 #ifndef SV_CORE_BASE_JSON_H
 #define SV_CORE_BASE_JSON_H
 
@@ -39,11 +40,13 @@ void sv_json_us3(struct sv_json *j, int64_t ns);
 void sv_json_hex(struct sv_json *j, uint64_t v); /* "0x1f", a string */
 void sv_json_bool(struct sv_json *j, bool v);
 void sv_json_null(struct sv_json *j);
-/* A value that is valid JSON already, or (members) a list `"a":1,"b":2` that was made by these functions. */
+/* A value that is valid JSON already, or (members) a list `"a":1,"b":2` that was made by these
+ * functions. */
 void sv_json_raw(struct sv_json *j, const char *json, size_t len);
 void sv_json_members(struct sv_json *j, const char *json, size_t len);
 
-/* A key that is a literal and needs no escapes: the fast way. `quoted` is the key with its quotes and the colon. */
+/* A key that is a literal and needs no escapes: the fast way. `quoted` is the key with its quotes
+ * and the colon. */
 void sv_json_quoted_key(struct sv_json *j, const char *quoted, size_t len);
 #define sv_json_lit(j, key) sv_json_quoted_key((j), "\"" key "\":", sizeof(key) + 2)
 

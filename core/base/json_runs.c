@@ -1,7 +1,10 @@
-/* Long runs of JSON text in several instruction sets, chosen once for the machine. Called through the table of json_scan.h.
+/* Long runs of JSON text in several instruction sets, chosen once for the machine. Called through
+ * the table of json_scan.h.
  *
- * The versions of one function must agree to the byte: tests run them all on the same input. They are apart from the rest of the scanner because
- * asking for the CPU's features brings a constructor, which libstave, who only checks small values, must not bring into other people's programs. */
+ * The versions of one function must agree to the byte: tests run them all on the same input. They
+ * are apart from the rest of the scanner because asking for the CPU's features brings a
+ * constructor, which libstave, who only checks small values, must not bring into other people's
+ * programs. */
 #include "core/base/json_scan.h"
 
 #if defined(__x86_64__)

@@ -1,7 +1,8 @@
 /* JSON scanning: skipping, checking, unescaping, numbers.
  *
- * Called by readers of JSON through json_scan.h. Numbers never pass through a double on the way to an integer, and the C library's
- * conversion is asked only for doubles that the exact shortcut cannot give, in the C locale whatever the program's is. */
+ * Called by readers of JSON through json_scan.h. Numbers never pass through a double on the way to
+ * an integer, and the C library's conversion is asked only for doubles that the exact shortcut
+ * cannot give, in the C locale whatever the program's is. */
 #include "core/base/json_scan.h"
 #include "core/base/utf8.h"
 
@@ -13,7 +14,8 @@
 
 /* ---- skipping ---- */
 
-/* The byte after the closing quote, or NULL: the state remembers where inside the string [p, end) ended. */
+/* The byte after the closing quote, or NULL: the state remembers where inside the string [p, end)
+ * ended. */
 static const uint8_t *skip_string(struct sv_json_skip *s, const struct sv_json_scan *scan,
                                   const uint8_t *p, const uint8_t *end)
 {
@@ -291,8 +293,8 @@ static const uint64_t powers[] = {1ull,
                                   1000000000000000000ull,
                                   10000000000000000000ull};
 
-/* A run of digits, appended to the number; scale is what each digit that fits adds to the exponent (0 before the
- * point, -1 after it). Returns the byte after the run. */
+/* A run of digits, appended to the number; scale is what each digit that fits adds to the exponent
+ * (0 before the point, -1 after it). Returns the byte after the run. */
 static const uint8_t *read_digits(const uint8_t *p, const uint8_t *end, struct sv_json_number *out,
                                   int scale, bool *is_full)
 {
@@ -381,7 +383,8 @@ const uint8_t *sv_json_number(const uint8_t *p, const uint8_t *end, struct sv_js
     return p;
 }
 
-/* Compares the part that rounding drops with one half: -1, 0, 1. *is_zero says whether it is zero. */
+/* Compares the part that rounding drops with one half: -1, 0, 1. *is_zero says whether it is
+ * zero. */
 static int against_half(uint64_t rest, uint64_t unit, const struct sv_json_number *n, bool *is_zero)
 {
     bool has_cut = n->cut || n->cut_more;

@@ -1,9 +1,10 @@
 /* JSON scanning: small bounded steps over bytes in memory, for readers of large JSON.
  *
- * Nothing here allocates, keeps state of its own or reports: readers build a cursor from these steps and decide what damage means.
- * All functions take [p, end) and never believe a byte at or past `end`, but they may load up to SV_JSON_PAD bytes
- * from there (the pad of struct sv_input, or of the caller's own buffer). Vectors of 16 bytes are used inline (SSE2,
- * NEON, or plain words); longer runs go through a table of functions chosen once for the machine: sv_json_scan_best(). */
+ * Nothing here allocates, keeps state of its own or reports: readers build a cursor from these
+ * steps and decide what damage means. All functions take [p, end) and never believe a byte at or
+ * past `end`, but they may load up to SV_JSON_PAD bytes from there (the pad of struct sv_input, or
+ * of the caller's own buffer). Vectors of 16 bytes are used inline (SSE2, NEON, or plain words);
+ * longer runs go through a table of functions chosen once for the machine: sv_json_scan_best(). */
 #ifndef SV_CORE_BASE_JSON_SCAN_H
 #define SV_CORE_BASE_JSON_SCAN_H
 
@@ -29,8 +30,9 @@ static inline uint64_t sv_json_load8(const uint8_t *p)
 
 /* ---- 16 bytes at a time ---- */
 
-/* Index of the first of the 16 bytes at p that is a quote, a backslash, below 0x20 or past `last`, which is 0x7f or 0x7e; 16 when
- * none is. Compared as signed numbers, so that bytes past 0x7f are below 0x20, too; 0x7f joins them when one is added. */
+/* Index of the first of the 16 bytes at p that is a quote, a backslash, below 0x20 or past `last`,
+ * which is 0x7f or 0x7e; 16 when none is. Compared as signed numbers, so that bytes past 0x7f are
+ * below 0x20, too; 0x7f joins them when one is added. */
 static inline unsigned sv_json_beyond16(const uint8_t *p, uint8_t last)
 {
     const uint8_t shift = (uint8_t)(0x7f - last);
@@ -56,8 +58,8 @@ static inline unsigned sv_json_beyond16(const uint8_t *p, uint8_t last)
 #endif
 }
 
-/* Index of the first of the 16 bytes at p that cannot be part of a string as it is (quote, backslash, control
- * character, anything outside ASCII), 16 when all can. */
+/* Index of the first of the 16 bytes at p that cannot be part of a string as it is (quote,
+ * backslash, control character, anything outside ASCII), 16 when all can. */
 static inline unsigned sv_json_special16(const uint8_t *p)
 {
     return sv_json_beyond16(p, 0x7f);
@@ -117,7 +119,8 @@ static inline bool sv_json_is_blank(uint8_t c)
 static inline const uint8_t *sv_json_solid(const uint8_t *p, const uint8_t *end)
 {
     if (*p >
-        ' ') /* most often there is none or one (a byte past end may be looked at, but not passed) */
+        /* most often there is none or one (a byte past end may be looked at, but not passed) */
+        ' ')
         return p < end ? p : end;
     for (;;) {
         unsigned n = sv_json_solid16(p);
@@ -160,10 +163,11 @@ static inline const uint8_t *sv_json_special(const struct sv_json_scan *scan, co
 
 /* ---- values ---- */
 
-/* Steps over one value without looking into it. The state allows a value larger than the window: start with a zeroed one at the
- * first byte of the value, give it piece after piece. Returns the byte after the value, or NULL when [p, end) ends first. A scalar
- * ends before the next blank or structural byte, so the last one of an input is never complete: ask
- * sv_json_skip_is_scalar(). Brackets are counted, not matched by kind. */
+/* Steps over one value without looking into it. The state allows a value larger than the window:
+ * start with a zeroed one at the first byte of the value, give it piece after piece. Returns the
+ * byte after the value, or NULL when [p, end) ends first. A scalar ends before the next blank or
+ * structural byte, so the last one of an input is never complete: ask sv_json_skip_is_scalar().
+ * Brackets are counted, not matched by kind. */
 struct sv_json_skip {
     uint32_t depth;
     bool in_string, escaped, in_scalar;
@@ -172,12 +176,14 @@ struct sv_json_skip {
 const uint8_t *sv_json_skip(struct sv_json_skip *s, const struct sv_json_scan *scan,
                             const uint8_t *p, const uint8_t *end);
 
-/* One well-formed JSON value with nothing around it but blanks, valid UTF-8, nested at most SV_JSON_VALID_DEPTH deep. */
+/* One well-formed JSON value with nothing around it but blanks, valid UTF-8, nested at most
+ * SV_JSON_VALID_DEPTH deep. */
 #define SV_JSON_VALID_DEPTH 256
 bool sv_json_valid(const uint8_t *p, size_t len);
 
-/* The text between the quotes, escapes resolved, written to out (at most len bytes, out may be p). Returns the length.
- * What cannot be resolved is kept as it is (unknown escapes) or becomes U+FFFD (half a surrogate pair). */
+/* The text between the quotes, escapes resolved, written to out (at most len bytes, out may be p).
+ * Returns the length. What cannot be resolved is kept as it is (unknown escapes) or becomes U+FFFD
+ * (half a surrogate pair). */
 enum sv_json_oddity {
     SV_JSON_BAD_ESCAPE = 1,
     SV_JSON_LONE_SURROGATE = 2,
@@ -190,8 +196,8 @@ unsigned sv_json_text_oddities(const uint8_t *p, size_t len);
 
 /* ---- numbers ---- */
 
-/* ± digits × 10^exp10. Digits that do not fit 64 bits are cut: the first one and whether any after it is not 0 are kept, so that
- * rounding stays exact. */
+/* ± digits × 10^exp10. Digits that do not fit 64 bits are cut: the first one and whether any after
+ * it is not 0 are kept, so that rounding stays exact. */
 struct sv_json_number {
     uint64_t digits;
     int32_t exp10;
@@ -202,7 +208,8 @@ struct sv_json_number {
     bool cut_more;   /* a later one was not 0 */
 };
 
-/* The byte after the number at p, or NULL when there is none. A number that touches `end` may continue past it. */
+/* The byte after the number at p, or NULL when there is none. A number that touches `end` may
+ * continue past it. */
 const uint8_t *sv_json_number(const uint8_t *p, const uint8_t *end, struct sv_json_number *out);
 
 enum sv_json_exactness { SV_JSON_EXACT, SV_JSON_ROUNDED, SV_JSON_OVERFLOW };
@@ -212,8 +219,8 @@ enum sv_json_exactness sv_json_number_int(const struct sv_json_number *n, int sh
 /* The nearest double; text is what the number was read from. */
 double sv_json_number_double(const struct sv_json_number *n, const uint8_t *text, size_t len);
 
-/* NaN and the infinities, which JSON has no numbers for: the words that writers use for them ("NaN", "-Infinity", "inf" and so on, in
- * any case). False: none of these. */
+/* NaN and the infinities, which JSON has no numbers for: the words that writers use for them
+ * ("NaN", "-Infinity", "inf" and so on, in any case). False: none of these. */
 bool sv_json_not_finite(const uint8_t *p, size_t len, double *out);
 
 /* Up to 8 decimal digits at p; *n says how many there are (0..8). */

@@ -1,9 +1,10 @@
 /* The hash map and the hashes.
  *
- * Linear probing at a load of at most 3/4; removal shifts the following run back, so lookups never meet tombstones. The
- * byte hash reads eight bytes at a time and folds by a 64×64→128 multiplication; its values are part of the file
- * formats (track uuids), so it must never change. Both hashes are public, so keys can be made that all want one place; then the map takes
- * another order, by where it lies in memory. */
+ * Linear probing at a load of at most 3/4; removal shifts the following run back, so lookups never
+ * meet tombstones. The byte hash reads eight bytes at a time and folds by a 64×64→128
+ * multiplication; its values are part of the file formats (track uuids), so it must never change.
+ * Both hashes are public, so keys can be made that all want one place; then the map takes another
+ * order, by where it lies in memory. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
@@ -84,7 +85,8 @@ static size_t locate(const struct sv_map *m, uint64_t key)
     return i;
 }
 
-/* The same keys in a table of `cap` slots. A map that has a salt gets another one, since the address is another. */
+/* The same keys in a table of `cap` slots. A map that has a salt gets another one, since the
+ * address is another. */
 static void remake(struct sv_map *m, size_t cap, bool is_salted)
 {
     struct sv_map old = *m;

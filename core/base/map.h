@@ -12,8 +12,9 @@ struct sv_map_slot {
     uint64_t key, value;
 };
 
-/* Key 0 is allowed. Deletion leaves no tombstones (backward shift). Keys may come from a hostile file: when so many meet that it cannot be
- * chance, the map is made anew with a salt that the file's author cannot know. */
+/* Key 0 is allowed. Deletion leaves no tombstones (backward shift). Keys may come from a hostile
+ * file: when so many meet that it cannot be chance, the map is made anew with a salt that the
+ * file's author cannot know. */
 struct sv_map {
     struct sv_map_slot *slots;
     uint8_t *used;
@@ -22,8 +23,8 @@ struct sv_map {
     size_t calm;   /* no new salt before there are so many keys */
 };
 
-/* In a table of this kind, filled to at most 3/4 and with keys that were not chosen for it, the longest way to a key has about 500 steps at
- * 10^8 keys. */
+/* In a table of this kind, filled to at most 3/4 and with keys that were not chosen for it, the
+ * longest way to a key has about 500 steps at 10^8 keys. */
 #define SV_MAP_STEPS_MAX 1000u
 
 void sv_map_fini(struct sv_map *m); /* a zeroed struct is a valid empty map */
@@ -32,8 +33,8 @@ uint64_t *sv_map_find(const struct sv_map *m, uint64_t key);        /* NULL when
 uint64_t *sv_map_add(struct sv_map *m, uint64_t key, bool *is_new); /* value is 0 when new */
 bool sv_map_remove(struct sv_map *m, uint64_t key);
 
-/* 64-bit mixing (a bijection) and hashing of bytes; stable across runs and machines, so that uuids made from
- * them are too. Not for adversarial secrecy. */
+/* 64-bit mixing (a bijection) and hashing of bytes; stable across runs and machines, so that uuids
+ * made from them are too. Not for adversarial secrecy. */
 uint64_t sv_mix64(uint64_t x);
 uint64_t sv_hash_bytes(const void *bytes, size_t len, uint64_t seed);
 

@@ -1,7 +1,8 @@
 /* Memory: the only place that calls malloc for the program, and the arena.
  *
- * The arena takes chunks that grow with its size (a quarter of what it holds, within bounds), so that a large trace
- * makes few of them and a small one wastes little. A request larger than a chunk gets a chunk of its own. */
+ * The arena takes chunks that grow with its size (a quarter of what it holds, within bounds), so
+ * that a large trace makes few of them and a small one wastes little. A request larger than a chunk
+ * gets a chunk of its own. */
 #include "core/base/mem.h"
 
 #include <assert.h>

@@ -1,8 +1,9 @@
 /* Memory: an arena with a limit, and the only malloc wrappers of the program.
  *
- * Outside the libraries an exhausted heap is not survivable in a useful way, so sv_alloc() and sv_realloc() end the
- * program with one line on stderr. What must be refused politely (a trace that does not fit the memory limit) is asked
- * of the arena or of the store beforehand and answered with SV_ENOMEM. */
+ * Outside the libraries an exhausted heap is not survivable in a useful way, so sv_alloc() and
+ * sv_realloc() end the program with one line on stderr. What must be refused politely (a trace that
+ * does not fit the memory limit) is asked of the arena or of the store beforehand and answered with
+ * SV_ENOMEM. */
 #ifndef SV_CORE_BASE_MEM_H
 #define SV_CORE_BASE_MEM_H
 
@@ -10,14 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The size of a cache or buffer, of which only the speed depends. Fuzz targets make everything anew for each input, which large tables would be most of. */
+/* The size of a cache or buffer, of which only the speed depends. Fuzz targets make everything anew
+ * for each input, which large tables would be most of. */
 #ifdef SV_FUZZ
 #define SV_TABLE(n, when_fuzzed) (when_fuzzed)
 #else
 #define SV_TABLE(n, when_fuzzed) (n)
 #endif
 
-/* Where an exhausted heap jumps to in this thread; NULL: it ends the program. For libraries in other people's programs. */
+/* Where an exhausted heap jumps to in this thread; NULL: it ends the program. For libraries in
+ * other people's programs. */
 extern _Thread_local jmp_buf *sv_no_memory;
 _Noreturn void sv_out_of_memory(size_t size); /* weak: libstave has its own */
 void *sv_alloc(size_t size);                  /* zeroed */
@@ -26,15 +29,18 @@ void *sv_realloc(void *p, size_t size);       /* not zeroed past the old size */
 void *sv_alloc_aligned(size_t size, size_t align);
 char *sv_strndup(const char *s, size_t len);
 
-/* Asks for large pages under a large block: its first use costs a page fault per 2 MiB instead of one per 4 KiB, and random
- * access misses the page tables less. Only advice; call it again after the block was reallocated. */
+/* Asks for large pages under a large block: its first use costs a page fault per 2 MiB instead of
+ * one per 4 KiB, and random access misses the page tables less. Only advice; call it again after
+ * the block was reallocated. */
 void sv_advise_huge(void *p, size_t size);
 
-/* So many bytes stay with the program when they are freed, where the allocator can: for programs that do one equal job after the other, which would
- * take every page anew from the kernel. Not for libraries. */
+/* So many bytes stay with the program when they are freed, where the allocator can: for programs
+ * that do one equal job after the other, which would take every page anew from the kernel. Not for
+ * libraries. */
 void sv_keep_freed(size_t bytes);
 
-/* What was freed goes back to the system, where the allocator can: between two phases that both need much. It looks through the heaps of all threads. */
+/* What was freed goes back to the system, where the allocator can: between two phases that both
+ * need much. It looks through the heaps of all threads. */
 void sv_return_freed(void);
 
 /* Grows a vector to hold at least `need` items: doubles, never shrinks. */

@@ -17,8 +17,8 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Puts the k-th smallest value at k, smaller ones before it (Hoare's selection; the pivot is the median of three, and after
- * too many rounds a plain sort ends it). */
+/* Puts the k-th smallest value at k, smaller ones before it (Hoare's selection; the pivot is the
+ * median of three, and after too many rounds a plain sort ends it). */
 static void select_kth(int64_t *v, size_t n, size_t k)
 {
     size_t low = 0, high = n;

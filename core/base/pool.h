@@ -1,8 +1,9 @@
 /* A pool: blocks of any size that are given back one by one, for stages that run for weeks.
  *
- * Sizes are rounded up to powers of two from 32 bytes on; a returned block waits in the list of its size for the next
- * request. Small blocks are cut from chunks that live as long as the pool; large ones come from the heap and return
- * to it. So memory is bounded by the sum of the peaks per size and cannot leak by fragmentation. */
+ * Sizes are rounded up to powers of two from 32 bytes on; a returned block waits in the list of its
+ * size for the next request. Small blocks are cut from chunks that live as long as the pool; large
+ * ones come from the heap and return to it. So memory is bounded by the sum of the peaks per size
+ * and cannot leak by fragmentation. */
 #ifndef SV_CORE_BASE_POOL_H
 #define SV_CORE_BASE_POOL_H
 

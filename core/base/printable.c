@@ -1,7 +1,8 @@
-/* Printable text: which characters are kept, how the others are shown, and a printf that shows its texts that way.
+/* Printable text: which characters are kept, how the others are shown, and a printf that shows its
+ * texts that way.
  *
- * Called by whatever prints for people: errors (core/base/err.c), the console and the tables of cmd/. It must not be used for
- * formats that programs read back. */
+ * Called by whatever prints for people: errors (core/base/err.c), the console and the tables of
+ * cmd/. It must not be used for formats that programs read back. */
 #include "core/base/printable.h"
 
 #include "core/base/utf8.h"
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Characters that act on a terminal or turn the text around them: controls, separators of lines, directions. */
+/* Characters that act on a terminal or turn the text around them: controls, separators of lines,
+ * directions. */
 static bool is_acting(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x061c || c == 0x200e || c == 0x200f ||
@@ -84,7 +86,8 @@ size_t sv_printable(char *out, size_t size, const char *s)
 
 /* ---- printf ---- */
 
-/* One conversion of a format: the text of it without '*', what '*' brought, and the type of its argument. */
+/* One conversion of a format: the text of it without '*', what '*' brought, and the type of its
+ * argument. */
 struct conversion {
     char text[40]; /* "%-13s" */
     size_t len;

@@ -1,6 +1,7 @@
 /* The report: few rows (one per kind of finding), so a linear search is right.
  *
- * Called by readers and stages while they run; the number of rows is bounded, because `what` may come from a file. */
+ * Called by readers and stages while they run; the number of rows is bounded, because `what` may
+ * come from a file. */
 #include "core/base/report.h"
 #include "core/base/err.h"
 #include "core/base/mem.h"

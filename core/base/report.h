@@ -1,7 +1,8 @@
-/* What a reader reports to the user: damage, unusual content, content that the model cannot represent.
+/* What a reader reports to the user: damage, unusual content, content that the model cannot
+ * represent.
  *
- * One row per kind of finding, with its count and the first byte position. Readers add while they read; cmd/ prints
- * the rows at the end and turns damage into an exit code under --strict. */
+ * One row per kind of finding, with its count and the first byte position. Readers add while they
+ * read; cmd/ prints the rows at the end and turns damage into an exit code under --strict. */
 #ifndef SV_CORE_BASE_REPORT_H
 #define SV_CORE_BASE_REPORT_H
 

@@ -1,5 +1,6 @@
-/* Sums and differences of times that may be anywhere in int64: at the end of the range they stay there instead of beginning at the other one. For what is
- * only shown (totals, spans); times of events are refused where they do not fit. */
+/* Sums and differences of times that may be anywhere in int64: at the end of the range they stay
+ * there instead of beginning at the other one. For what is only shown (totals, spans); times of
+ * events are refused where they do not fit. */
 #ifndef SV_CORE_BASE_SAT_H
 #define SV_CORE_BASE_SAT_H
 

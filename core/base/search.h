@@ -1,14 +1,15 @@
 /* Binary search in what is in order.
  *
  *     size_t at;
- *     SV_SEARCH(at, mid, 0, n, items[mid].ts_ns < ts_ns);      // the first item at or after ts_ns, n: none */
+ *     SV_SEARCH(at, mid, 0, n, items[mid].ts_ns < ts_ns);      // the first item at or after ts_ns,
+ *         n: none */
 #ifndef SV_CORE_BASE_SEARCH_H
 #define SV_CORE_BASE_SEARCH_H
 
 #include <stdint.h>
 
-/* at: the first of [from, to) for which is_before, an expression with `mid` in it, does not hold; to: it holds for all. It must
- * not hold after that one. */
+/* at: the first of [from, to) for which is_before, an expression with `mid` in it, does not hold;
+ * to: it holds for all. It must not hold after that one. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a name cannot be parenthesised */
 #define SV_SEARCH(at, mid, from, to, is_before)                    \
     do {                                                           \

@@ -1,7 +1,8 @@
-/* SHA-256 (FIPS 180-4): the identity of a file's content, where an equal one must mean an equal file.
+/* SHA-256 (FIPS 180-4): the identity of a file's content, where an equal one must mean an equal
+ * file.
  *
  *     struct sv_sha256 h;
- *     sv_sha256_init(&h); sv_sha256_add(&h, bytes, n); sv_sha256_end(&h, hex);        */
+ *     sv_sha256_init(&h); sv_sha256_add(&h, bytes, n); sv_sha256_end(&h, hex); */
 #ifndef SV_CORE_BASE_SHA256_H
 #define SV_CORE_BASE_SHA256_H
 

@@ -1,9 +1,10 @@
-/* A stable sort for arrays of structs, as a template: it finds the runs that are there and merges them, so nearly sorted input costs
- * little more than a scan, and the comparison is inlined.
+/* A stable sort for arrays of structs, as a template: it finds the runs that are there and merges
+ * them, so nearly sorted input costs little more than a scan, and the comparison is inlined.
  *
- *     static bool earlier(const struct x *a, const struct x *b, const void *ctx) { return a->ts < b->ts; }
+ *     static bool earlier(const struct x *a, const struct x *b, const void *ctx) { return a->ts <
+ *     b->ts; }
  *     SV_SORT_DEFINE(sort_x, struct x, earlier)
- *     sort_x(items, n, spare, ctx);       // spare: space for SV_SORT_SPARE(n) items                           */
+ *     sort_x(items, n, spare, ctx);       // spare: space for SV_SORT_SPARE(n) items */
 #ifndef SV_CORE_BASE_SORT_H
 #define SV_CORE_BASE_SORT_H
 

@@ -1,6 +1,8 @@
-/* UTF-8 validation and encoding, by the table of well-formed sequences of the Unicode standard (3-7).
+/* UTF-8 validation and encoding, by the table of well-formed sequences of the Unicode standard
+ * (3-7).
  *
- * Called by the JSON writer, the readers that must say where a text is broken, and the printing of text for people. */
+ * Called by the JSON writer, the readers that must say where a text is broken, and the printing of
+ * text for people. */
 #include "core/base/utf8.h"
 
 #include "core/base/buf.h"

@@ -1,6 +1,7 @@
 /* Protobuf wire format: the slow paths of the cursor and nested messages.
  *
- * The fast paths are inline in the header; this file holds what is rare (long varints) or once per message. */
+ * The fast paths are inline in the header; this file holds what is rare (long varints) or once per
+ * message. */
 #include "core/base/wire.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* Protobuf wire format: a bounded cursor for reading, appenders over struct sv_buf for writing.
  *
- * Hand-written on purpose: reading is the hot loop of every .pftrace command and writing that of every capture; a
- * generated reader would copy each message first. Cursors never read past `end`; a malformed field ends the iteration with
- * cur->bad set and `p` at the offending byte. */
+ * Hand-written on purpose: reading is the hot loop of every .pftrace command and writing that of
+ * every capture; a generated reader would copy each message first. Cursors never read past `end`; a
+ * malformed field ends the iteration with cur->bad set and `p` at the offending byte. */
 #ifndef SV_CORE_BASE_WIRE_H
 #define SV_CORE_BASE_WIRE_H
 
@@ -50,7 +50,8 @@ static inline bool sv_pb_varint(struct sv_pb *w, uint64_t *out)
     return sv_pb_varint_slow(w, out);
 }
 
-/* The next field, or false at the end or on damage (then w->bad). Groups (types 3 and 4) are damage. */
+/* The next field, or false at the end or on damage (then w->bad). Groups (types 3 and 4) are
+ * damage. */
 static inline bool sv_pb_next(struct sv_pb *w, struct sv_pb_field *f)
 {
     const uint8_t *start = w->p;
@@ -151,7 +152,8 @@ static inline void sv_put_bytes(struct sv_buf *b, uint32_t id, const void *bytes
     sv_buf_add(b, bytes, len);
 }
 
-/* A field of type string: those are UTF-8, and readers refuse a message whose are not. See sv_buf_utf8(). */
+/* A field of type string: those are UTF-8, and readers refuse a message whose are not. See
+ * sv_buf_utf8(). */
 void sv_put_odd_text(struct sv_buf *b, uint32_t id, const char *text, size_t len);
 static inline void sv_put_text(struct sv_buf *b, uint32_t id, const char *text, size_t len)
 {
@@ -161,8 +163,9 @@ static inline void sv_put_text(struct sv_buf *b, uint32_t id, const char *text, 
         sv_put_odd_text(b, id, text, len);
 }
 
-/* A nested message whose length is not known yet: begin returns a mark, end writes the shortest length in
- * place (one byte is reserved; longer bodies are moved up by the few bytes that are missing). */
+/* A nested message whose length is not known yet: begin returns a mark, end writes the shortest
+ * length in place (one byte is reserved; longer bodies are moved up by the few bytes that are
+ * missing). */
 size_t sv_put_begin(struct sv_buf *b, uint32_t id);
 void sv_put_end(struct sv_buf *b, size_t mark);
 

@@ -1,7 +1,7 @@
 /* Arguments as JSON, for the Chrome and CSV writers and for commands that show arguments.
  *
- * A walk over the pre-order list with a stack of open containers: no recursion, because the depth comes from files. The size of a
- * container is believed only as far as the one around it goes. */
+ * A walk over the pre-order list with a stack of open containers: no recursion, because the depth
+ * comes from files. The size of a container is believed only as far as the one around it goes. */
 #include "core/chrome/args_json.h"
 
 #include <string.h>

@@ -1,12 +1,14 @@
-/* Arguments as JSON: the nested list of an event as objects and arrays, for every writer that needs them. */
+/* Arguments as JSON: the nested list of an event as objects and arrays, for every writer that needs
+ * them. */
 #ifndef SV_CORE_CHROME_ARGS_JSON_H
 #define SV_CORE_CHROME_ARGS_JSON_H
 
 #include "core/base/json.h"
 #include "core/stream/dict.h"
 
-/* Writes {…}. Arguments with a meaning of their own and no key get the name of their type: "correlation", "source",
- * "stack", "flow_begin": "0x…". False when containers were nested too deeply and written as null. */
+/* Writes {…}. Arguments with a meaning of their own and no key get the name of their type:
+ * "correlation", "source", "stack", "flow_begin": "0x…". False when containers were nested too
+ * deeply and written as null. */
 bool sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *args, size_t n);
 
 /* One value with all that belongs to it, without its key. Nothing at or past `end` is believed. */

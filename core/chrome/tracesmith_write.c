@@ -1,11 +1,15 @@
-/* Chrome JSON as TraceSmith writes it (`--dialect tracesmith`): device as pid, stream as tid, the kind of work as an argument `track_name`.
+/* Chrome JSON as TraceSmith writes it (`--dialect tracesmith`): device as pid, stream as tid, the
+ * kind of work as an argument `track_name`.
  *
- * Opened through the table of formats, and by libstave's files (stave_file_open_tracesmith). Byte for byte TraceSmith's file where that is a valid one; where it is not, right: names are escaped,
- * times keep their nanoseconds (a fraction of a µs), everything with a duration is a slice, a completion has a duration of 0, every
- * stream of every device has its name, arrows pass through all events of a correlation number, and without tracks and
- * flows (`tracesmith-basic`) `args` is still JSON. It is indented, which base/json does not do: here only texts are its.
+ * Opened through the table of formats, and by libstave's files (stave_file_open_tracesmith). Byte
+ * for byte TraceSmith's file where that is a valid one; where it is not, right: names are escaped,
+ * times keep their nanoseconds (a fraction of a µs), everything with a duration is a slice, a
+ * completion has a duration of 0, every stream of every device has its name, arrows pass through
+ * all events of a correlation number, and without tracks and flows (`tracesmith-basic`) `args` is
+ * still JSON. It is indented, which base/json does not do: here only texts are its.
  *
- * Only work of devices and counters have a place in such a file; the rest is counted. Rows are known at the end, so events wait in memory. */
+ * Only work of devices and counters have a place in such a file; the rest is counted. Rows are
+ * known at the end, so events wait in memory. */
 #include "core/base/json.h"
 #include "core/base/map.h"
 #include "core/stream/gpu_words.h"

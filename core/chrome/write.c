@@ -1,12 +1,13 @@
 /* The Chrome JSON writer: events in time order → one line of JSON each.
  *
- * The pump opens it, writes batches and closes it. Before the first event comes the head (clock, base time, metadata that is
- * known by then), after the last one what was learnt late; the file appears under its name when all of it was written.
- * dialect "array" writes a bare array instead, which is a valid trace after every flush (viewers do not miss the closing
- * bracket).
+ * The pump opens it, writes batches and closes it. Before the first event comes the head (clock,
+ * base time, metadata that is known by then), after the last one what was learnt late; the file
+ * appears under its name when all of it was written. dialect "array" writes a bare array instead,
+ * which is a valid trace after every flush (viewers do not miss the closing bracket).
  *
- * Times are printed from integers. On the real-time clock they count from a base in the file's head, because viewers keep
- * microseconds in doubles, which lose nanoseconds after a hundred days. */
+ * Times are printed from integers. On the real-time clock they count from a base in the file's
+ * head, because viewers keep microseconds in doubles, which lose nanoseconds after a hundred
+ * days. */
 #include "core/chrome/writer.h"
 
 #include "core/base/json_scan.h"
@@ -108,7 +109,8 @@ static void put_flow(struct chrome_writer *w, char phase, uint64_t id, const str
         sv_json_members(&w->json, "\"bp\":\"e\"", 8);
 }
 
-/* The flow arguments of an event once more, as events that viewers draw. To them a slice no longer is at its own end. */
+/* The flow arguments of an event once more, as events that viewers draw. To them a slice no longer
+ * is at its own end. */
 void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e)
 {
     int64_t ts_ns = e->kind == SV_END && e->ts_ns > INT64_MIN ? e->ts_ns - 1 : e->ts_ns;
@@ -383,7 +385,8 @@ static void put_meta_value(struct chrome_writer *w, const struct sv_meta *m)
 {
     struct sv_text value = sv_dict_text(w->dict, m->value);
     bool is_json = false;
-    if (m->is_json) { /* it came from a file: look at it once more, with the pad that looking needs */
+    /* it came from a file: look at it once more, with the pad that looking needs */
+    if (m->is_json) {
         struct sv_buf *b = &w->scratch;
         sv_buf_clear(b);
         sv_buf_add(b, value.bytes, value.len);

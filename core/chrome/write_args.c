@@ -1,8 +1,9 @@
 /* The Chrome writer's arguments: the pre-order list of an event becomes the object `args`.
  *
- * Called once per event, first chrome_survey() for what Chrome keeps elsewhere (thread times, the stack, flows), then
- * chrome_put_args(). Order is kept; several flows or correlations of one event are gathered in an array at the position
- * of the first one, because a JSON object has each key once. */
+ * Called once per event, first chrome_survey() for what Chrome keeps elsewhere (thread times, the
+ * stack, flows), then chrome_put_args(). Order is kept; several flows or correlations of one event
+ * are gathered in an array at the position of the first one, because a JSON object has each key
+ * once. */
 #include "core/chrome/args_json.h"
 #include "core/chrome/writer.h"
 

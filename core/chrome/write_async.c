@@ -1,9 +1,9 @@
 /* The Chrome writer's async tracks: nestable b, n and e events whose id is the uuid of the track.
  *
- * Viewers find the b of an e by category and name, so the name of what is open is remembered per track. A whole slice
- * becomes two events; its e waits in a heap until the stream, which is in time order, has come to its end: viewers
- * sort by time but keep the order of ties, and an inner slice must end before the one around it. Memory is bounded by what is
- * open at one time. */
+ * Viewers find the b of an e by category and name, so the name of what is open is remembered per
+ * track. A whole slice becomes two events; its e waits in a heap until the stream, which is in time
+ * order, has come to its end: viewers sort by time but keep the order of ties, and an inner slice
+ * must end before the one around it. Memory is bounded by what is open at one time. */
 #include "core/chrome/writer.h"
 
 #include <assert.h>

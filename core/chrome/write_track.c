@@ -1,10 +1,11 @@
-/* The Chrome writer's tracks: which pid and tid the events of a track get, and the metadata events that say what the
- * track really is (core/chrome/keys.h documents the rules).
+/* The Chrome writer's tracks: which pid and tid the events of a track get, and the metadata events
+ * that say what the track really is (core/chrome/keys.h documents the rules).
  *
- * Called when a track is met first, and at the end of the file for tracks that changed or had no events. Numbers that are
- * true are kept; whatever Chrome has no number for, or whose number is taken, gets a synthetic number that no system uses.
- * Descriptions go from the outside in: a process before its threads, a group before its members. Parents come from files
- * and may form a cycle: every walk upwards is bounded. */
+ * Called when a track is met first, and at the end of the file for tracks that changed or had no
+ * events. Numbers that are true are kept; whatever Chrome has no number for, or whose number is
+ * taken, gets a synthetic number that no system uses. Descriptions go from the outside in: a
+ * process before its threads, a group before its members. Parents come from files and may form a
+ * cycle: every walk upwards is bounded. */
 #include "core/chrome/writer.h"
 
 #include <assert.h>
@@ -279,7 +280,8 @@ static void update_children(struct chrome_writer *w)
         w->has_child[info_of(w, (sv_track)w->n_seen)->parent] = 1;
 }
 
-/* The track whose pid this one is shown under: its process, or the top of its group; 0: it has neither. */
+/* The track whose pid this one is shown under: its process, or the top of its group; 0: it has
+ * neither. */
 static sv_track group_of(struct chrome_writer *w, sv_track t)
 {
     sv_track top = sv_dict_process_of(w->dict, t);

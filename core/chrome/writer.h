@@ -5,7 +5,8 @@
  *   core/chrome/write_args.c    argument lists → JSON
  *   core/chrome/write_async.c   tracks of operations with an id: b, n, e
  *
- * Everything goes into `buf` through `json`, a line per event, and from there to the output at the end of each batch. */
+ * Everything goes into `buf` through `json`, a line per event, and from there to the output at the
+ * end of each batch. */
 #ifndef SV_CORE_CHROME_WRITER_H
 #define SV_CORE_CHROME_WRITER_H
 
@@ -106,7 +107,8 @@ void chrome_line(struct chrome_writer *w); /* begins an event; sv_json_end() end
 void chrome_key_text(struct chrome_writer *w, const char *key, size_t len, sv_str text);
 void chrome_time(struct chrome_writer *w, int64_t ts_ns);
 
-/* The uuid in the file, where 0 means no track: Perfetto's default track, which has it, gets another. */
+/* The uuid in the file, where 0 means no track: Perfetto's default track, which has it, gets
+ * another. */
 static inline uint64_t chrome_uuid(const struct chrome_writer *w, sv_track t)
 {
     uint64_t uuid = w->dict->tracks[t].uuid;

@@ -1,7 +1,8 @@
 /* Taking, keeping and giving up claims: see claim.h.
  *
  * Called by the SDK (when a session opens its file), by `stave record` and by `stave listen`.
- * Nothing is opened through a link, nothing that others could have written is believed, and no file is removed or replaced but the holder's own. */
+ * Nothing is opened through a link, nothing that others could have written is believed, and no file
+ * is removed or replaced but the holder's own. */
 #include "core/files/claim_file.h"
 
 #include "core/files/out_name.h"
@@ -62,7 +63,8 @@ static void remember_marker(struct sv_claim *c, int fd)
         c->file = sv_claim_see(&st);
 }
 
-/* Written beside it and moved there, so that no reader sees half of it. 0 or errno; EEXIST: it is claimed. */
+/* Written beside it and moved there, so that no reader sees half of it. 0 or errno; EEXIST: it is
+ * claimed. */
 static int make_marker(struct sv_claim *c, int (*move)(const char *from, const char *to))
 {
     char text[SV_CLAIM_BYTES_MAX], draft[SV_CLAIM_PATH_MAX + 32];
@@ -94,7 +96,8 @@ static bool is_same(const struct sv_claim_found *a, const struct sv_claim_found 
            a->size == b->size && a->changed_s == b->changed_s && a->changed_ns == b->changed_ns;
 }
 
-/* A journal changes the marker, but its file stays open, so that nothing else can get its number. */
+/* A journal changes the marker, but its file stays open, so that nothing else can get its
+ * number. */
 static bool holds_marker(const struct sv_claim *c)
 {
     struct stat st;
@@ -141,15 +144,16 @@ void sv_claim_abandon(struct sv_claim *c)
 
 /* ---- what dead processes left ---- */
 
-/* The names that follow those which are there, so that the newest has the highest number. False: none is left. */
+/* The names that follow those which are there, so that the newest has the highest number. False:
+ * none is left. */
 static bool next_place(const char *out, struct sv_claim *to)
 {
     unsigned n = sv_claim_last_number(out) + 1;
     return n <= SV_CLAIM_NUMBER_MAX && sv_claim_names(to, out, n);
 }
 
-/* The marker of `c` is locked: nobody else moves it. The growing file goes first; where it is gone but a session is left, only the marker
- * still leads there. */
+/* The marker of `c` is locked: nobody else moves it. The growing file goes first; where it is gone
+ * but a session is left, only the marker still leads there. */
 static void move_aside(const struct sv_claim *c, bool *has_left)
 {
     struct sv_claim to;
@@ -174,7 +178,8 @@ static bool lock(int fd)
     return false;
 }
 
-/* A growing file without a marker may be all that is left of a recording. 0 or a message in `err`. */
+/* A growing file without a marker may be all that is left of a recording. 0 or a message in
+ * `err`. */
 static int clear_part(struct sv_claim *c, struct sv_err *err)
 {
     struct stat st;
@@ -358,7 +363,8 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
     return snprintf(to, size, "%s", c->out) < (int)size;
 }
 
-/* The newest trace has the plain name. Between this and the rename of ours nothing has it, and the marker leads to the growing file. */
+/* The newest trace has the plain name. Between this and the rename of ours nothing has it, and the
+ * marker leads to the growing file. */
 static void rename_found(struct sv_claim *c)
 {
     while (c->keeps && is_as_found(c) &&

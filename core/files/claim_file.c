@@ -1,7 +1,8 @@
 /* The marker of a claim as text, and finding markers: see claim.h.
  *
- * Called by claim.c, which makes and removes markers, and by code that looks for claims of others (`stave recover`, the SDK). What is read here was
- * written by this user, perhaps by another version or by hand: every line is checked, nothing is believed past SV_CLAIM_BYTES_MAX. */
+ * Called by claim.c, which makes and removes markers, and by code that looks for claims of others
+ * (`stave recover`, the SDK). What is read here was written by this user, perhaps by another
+ * version or by hand: every line is checked, nothing is believed past SV_CLAIM_BYTES_MAX. */
 #include "core/files/claim_file.h"
 
 #include "core/base/utf8.h"

@@ -1,4 +1,5 @@
-/* Between claim.c and claim_file.c: the marker's names and text. Not for others; tests feed the parser. */
+/* Between claim.c and claim_file.c: the marker's names and text. Not for others; tests feed the
+ * parser. */
 #ifndef SV_CORE_FILES_CLAIM_FILE_H
 #define SV_CORE_FILES_CLAIM_FILE_H
 
@@ -8,7 +9,8 @@
 
 /* An empty claim with its names; false: too long. */
 bool sv_claim_names(struct sv_claim *c, const char *out, unsigned number);
-/* Reads the marker (opened with these flags) and leaves it open in c->fd unless there is none or it is foreign; sv_claim_keep() closes it. */
+/* Reads the marker (opened with these flags) and leaves it open in c->fd unless there is none or it
+ * is foreign; sv_claim_keep() closes it. */
 enum sv_claim_state sv_claim_open(const char *out, unsigned number, int flags, struct sv_claim *c);
 
 /* The highest N of OUT.session.N and OUT.part.N; 0: there is none. */

@@ -1,12 +1,13 @@
 /* Input: a sliding window over a file, a pipe or memory, decompressed on the way.
  *
- * Every reader uses it: open → (fill, skip)* → report → close. Bytes flow in one direction: the operating
- * system (or the caller's memory) → `raw` (compressed bytes only, and the first bytes by which the compression is
- * recognised) → the window. A plain file skips `raw` and is read straight into the window, whose size is chosen so
- * that the reader finds the bytes still in the cache.
+ * Every reader uses it: open → (fill, skip)* → report → close. Bytes flow in one direction: the
+ * operating system (or the caller's memory) → `raw` (compressed bytes only, and the first bytes by
+ * which the compression is recognised) → the window. A plain file skips `raw` and is read straight
+ * into the window, whose size is chosen so that the reader finds the bytes still in the cache.
  *
- * A compressed stream that breaks off or is damaged ends the input like an end of file, with `truncated` set: what was
- * decoded before is good and must not be lost. A failed read is an error, and stays one.
+ * A compressed stream that breaks off or is damaged ends the input like an end of file, with
+ * `truncated` set: what was decoded before is good and must not be lost. A failed read is an error,
+ * and stays one.
  *
  * It must not trust lengths: the window grows by doubling as bytes arrive, up to a limit. */
 #include "core/files/input.h"
@@ -35,8 +36,9 @@
 #define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
 #define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
-/* The kernel copies into an address that is off by 16 bytes at a fifth of the speed (rep movsb on the processors
- * measured: 1.6 against 8 GB/s), so every read() into the window begins on a cache line. */
+/* The kernel copies into an address that is off by 16 bytes at a fifth of the speed (rep movsb on
+ * the processors measured: 1.6 against 8 GB/s), so every read() into the window begins on a cache
+ * line. */
 #define ALIGN ((size_t)64)
 
 enum form { FORM_UNKNOWN, FORM_PLAIN, FORM_GZIP, FORM_ZSTD };
@@ -138,7 +140,8 @@ static ssize_t read_stored(struct sv_input *in, uint8_t *dst, size_t cap)
     return n;
 }
 
-/* `most` bytes, or as many as a small file can fill: programs that read thousands of them should not pay for large ones. */
+/* `most` bytes, or as many as a small file can fill: programs that read thousands of them should
+ * not pay for large ones. */
 static size_t buffer_size(const struct sv_input *in, size_t most)
 {
     size_t small = SMALL_BYTES;
@@ -202,8 +205,8 @@ static void break_off(struct sv_input *in, const char *why)
     m->damage[n] = '\0';
 }
 
-/* Between two members or frames: 1 another one follows, 0 the end (m->ended), -1 read error. Zeros are padding (tapes, block
- * devices) and nothing to talk about; everything else is noted. */
+/* Between two members or frames: 1 another one follows, 0 the end (m->ended), -1 read error. Zeros
+ * are padding (tapes, block devices) and nothing to talk about; everything else is noted. */
 static int next_stream(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
@@ -232,8 +235,8 @@ static int memory_failure(struct sv_input *in)
                       in->compression);
 }
 
-/* One turn of inflate: true when the member continues or ended well, false when the stream is done for. Without new bytes
- * it may still give some that it held back. */
+/* One turn of inflate: true when the member continues or ended well, false when the stream is done
+ * for. Without new bytes it may still give some that it held back. */
 static bool inflate_turn(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
@@ -314,8 +317,9 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t cap)
         }
         if (!raw_need(in, 1))
             return -1;
-        /* What is decoded before an error in the same call is lost, so the decoder gets a block at a time, without the head of the next one,
-         * which it asks for as well, and nothing while it may still hold decoded bytes. */
+        /* What is decoded before an error in the same call is lost, so the decoder gets a block at
+         * a time, without the head of the next one, which it asks for as well, and nothing while it
+         * may still hold decoded bytes. */
         size_t want = m->zstd_want > ZSTD_BLOCK_HEAD ? m->zstd_want - ZSTD_BLOCK_HEAD
                                                      : m->zstd_want;
         size_t most = m->zstd_holds ? 0 : m->raw_len < want ? m->raw_len : want;
@@ -472,7 +476,8 @@ static void make_space(struct sv_input *in)
     size_t read_min = m->cap / 4 < READ_MIN ? m->cap / 4 : READ_MIN;
     if (m->cap - (size_t)(in->data - m->window) - in->len >= read_min)
         return;
-    /* More than half full means that the reader needs long records: doubling keeps the moves linear. */
+    /* More than half full means that the reader needs long records: doubling keeps the moves
+     * linear. */
     size_t cap = m->cap, most = (in->window_limit / ALIGN + 2) * ALIGN;
     if (in->len > cap / 2 && cap < most)
         cap = cap < most / 2 ? cap * 2 : most;
@@ -532,7 +537,8 @@ int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err)
 
 /* ---- blocks ---- */
 
-/* A buffer that fits the bytes left in the window takes its place; they are few: what is left is less than a record, mostly. */
+/* A buffer that fits the bytes left in the window takes its place; they are few: what is left is
+ * less than a record, mostly. */
 void sv_input_take(struct sv_input *in, size_t n, struct sv_input_block *b)
 {
     struct sv_input_impl *m = in->impl;

@@ -1,7 +1,8 @@
-/* Launchers by the variables that they set: see launcher.h. Called where outputs are named and described, by the SDK and by commands.
+/* Launchers by the variables that they set: see launcher.h. Called where outputs are named and
+ * described, by the SDK and by commands.
  *
- * The innermost launcher counts: torchrun runs below mpirun or srun, mpirun below sbatch. A launcher that started one process only is passed over
- * when another one started several. */
+ * The innermost launcher counts: torchrun runs below mpirun or srun, mpirun below sbatch. A
+ * launcher that started one process only is passed over when another one started several. */
 #include "core/files/launcher.h"
 
 #include "core/files/trusted.h"

@@ -1,4 +1,5 @@
-/* The launcher: which of many equal processes this one is, where something like mpirun started them. */
+/* The launcher: which of many equal processes this one is, where something like mpirun started
+ * them. */
 #ifndef SV_CORE_FILES_LAUNCHER_H
 #define SV_CORE_FILES_LAUNCHER_H
 
@@ -12,7 +13,8 @@ struct sv_launcher {
     char job[64];             /* number or name of the job, fit for a file's name; "": none */
 };
 
-/* From the environment, which a program with more rights than its caller does not believe. No memory is allocated. */
+/* From the environment, which a program with more rights than its caller does not believe. No
+ * memory is allocated. */
 struct sv_launcher sv_launcher_find(void);
 /* The same of another environment. */
 struct sv_environment {

@@ -1,4 +1,5 @@
-/* Names of outputs: see out_name.h. No memory is allocated: the SDK calls it in other people's programs. */
+/* Names of outputs: see out_name.h. No memory is allocated: the SDK calls it in other people's
+ * programs. */
 #include "core/files/out_name.h"
 
 #include <stdio.h>

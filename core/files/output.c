@@ -1,11 +1,13 @@
 /* Output: bytes to a file, a pipe or memory, through a buffer and, if asked, a compressor.
  *
- * Every writer uses it: open → write* → close (or discard). A regular file grows under a temporary name in the same
- * folder (so that the rename is atomic) and takes its final name when everything has been written; an existing file
- * keeps its content until then. Bytes flow: caller → `buf` → [compressor → `packed`] → file descriptor or memory.
+ * Every writer uses it: open → write* → close (or discard). A regular file grows under a temporary
+ * name in the same folder (so that the rename is atomic) and takes its final name when everything
+ * has been written; an existing file keeps its content until then. Bytes flow: caller → `buf` →
+ * [compressor → `packed`] → file descriptor or memory.
  *
- * The first failure is remembered, everything after it is ignored, and close() returns it: callers do not check single writes. It
- * must not touch signal dispositions: SIGPIPE is the program's decision. */
+ * The first failure is remembered, everything after it is ignored, and close() returns it: callers
+ * do not check single writes. It must not touch signal dispositions: SIGPIPE is the program's
+ * decision. */
 #include "core/files/output.h"
 
 #include "core/base/buf.h"
@@ -37,7 +39,8 @@
 #define PACKED_BYTES ((size_t)128 << 10)
 #define GZIP_LEVEL   6
 #define ZSTD_LEVEL   3
-/* Bytes in a zstd frame: several can be unpacked at once (files/unpack.c). As long as the window of this level, so that little is lost. */
+/* Bytes in a zstd frame: several can be unpacked at once (files/unpack.c). As long as the window of
+ * this level, so that little is lost. */
 #define FRAME_BYTES  SV_TABLE((size_t)2 << 20, (size_t)8 << 10)
 #define RESERVE_STEP ((uint64_t)1 << 20)
 
@@ -101,8 +104,8 @@ static bool has_space(struct sv_output *o, size_t n)
     return true;
 }
 
-/* Is the descriptor of a growing file still its own? The program that we run in may have closed it, and opened something else under its number. Then
- * the file is opened again, if it has its name. */
+/* Is the descriptor of a growing file still its own? The program that we run in may have closed it,
+ * and opened something else under its number. Then the file is opened again, if it has its name. */
 static bool is_ours(struct sv_output *o)
 {
     if (!o->is_kept || sv_file_id_is(o->fd, &o->id))
@@ -286,8 +289,9 @@ static void free_output(struct sv_output *o)
     free(o);
 }
 
-/* A name beside `path` that nobody else has: a hidden file that names its purpose. Where there is nothing only the umask decides about the mode; a file that
- * is replaced does not become readable for more than could read it. */
+/* A name beside `path` that nobody else has: a hidden file that names its purpose. Where there is
+ * nothing only the umask decides about the mode; a file that is replaced does not become readable
+ * for more than could read it. */
 static int open_temporary(struct sv_output *o, const struct stat *replaced, struct sv_err *err)
 {
     const char *slash = strrchr(o->path, '/');
@@ -315,7 +319,8 @@ static int open_temporary(struct sv_output *o, const struct stat *replaced, stru
     return SV_EIO;
 }
 
-/* What has the name of a growing file and is this user's is left from before: the holder of the claim has moved aside what counts. */
+/* What has the name of a growing file and is this user's is left from before: the holder of the
+ * claim has moved aside what counts. */
 static int open_growing(struct sv_output *o, const char *path, struct sv_err *err)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
@@ -356,7 +361,8 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: is a directory: name a file in it",
                           path);
     o->is_regular = !exists || S_ISREG(st.st_mode);
-    /* Through a link to what it points to, so that the rename replaces the file and not the link. */
+    /* Through a link to what it points to, so that the rename replaces the file and not the
+     * link. */
     o->path = exists ? realpath(path, NULL) : NULL;
     if (o->path == NULL)
         o->path = sv_strndup(path, strlen(path));
@@ -474,7 +480,8 @@ int sv_output_open_memory(struct sv_output **out)
 const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len)
 {
     assert(o->memory == &o->own);
-    /* What is still in the buffer belongs to the answer; the caller sees an output that only grew. */
+    /* What is still in the buffer belongs to the answer; the caller sees an output that only
+     * grew. */
     struct sv_output *self = (struct sv_output *)(uintptr_t)o;
     pass_on(self, self->buf, self->len, FLUSH_NO);
     self->len = 0;
@@ -484,7 +491,8 @@ const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len)
 
 /* ---- write and close ---- */
 
-/* Only whole buffers leave, so that the file offset stays aligned, which makes the kernel's copy faster. */
+/* Only whole buffers leave, so that the file offset stays aligned, which makes the kernel's copy
+ * faster. */
 static void drain(struct sv_output *o, enum flush flush)
 {
     pass_on(o, o->buf, o->len, flush);

@@ -1,8 +1,9 @@
 /* Folders of this user in places where everybody may make names (/dev/shm, /tmp).
  *
- * BASE/NAME is the usual one. Another user can make that name first; then this user has BASE/NAME.RANDOM, which nobody can know before, and who looks for
- * it finds it by its beginning and its owner. Called by the SDK for sessions and by the recorder for its list, and by those who read them. No memory is
- * allocated. */
+ * BASE/NAME is the usual one. Another user can make that name first; then this user has
+ * BASE/NAME.RANDOM, which nobody can know before, and who looks for it finds it by its beginning
+ * and its owner. Called by the SDK for sessions and by the recorder for its list, and by those who
+ * read them. No memory is allocated. */
 #ifndef SV_CORE_FILES_OWN_FOLDER_H
 #define SV_CORE_FILES_OWN_FOLDER_H
 

@@ -1,7 +1,8 @@
 /* Who is at the other end: see peer.h.
  *
- * The kernel is asked by sock_diag for one socket by its addresses; where that is not possible (no module, a filter of system calls), /proc/net/tcp and
- * tcp6 are read. A socket without inode has no owner any more, or not yet: the kernel then says user 0, which must not be believed. */
+ * The kernel is asked by sock_diag for one socket by its addresses; where that is not possible (no
+ * module, a filter of system calls), /proc/net/tcp and tcp6 are read. A socket without inode has no
+ * owner any more, or not yet: the kernel then says user 0, which must not be believed. */
 #include "core/files/peer.h"
 
 #include <arpa/inet.h>
@@ -69,7 +70,8 @@ struct answer {
     bool is_there, has_failed;
 };
 
-/* States in which a socket has an owner: a listener, or a connection that is not being opened or gone. */
+/* States in which a socket has an owner: a listener, or a connection that is not being opened or
+ * gone. */
 static bool is_owned(unsigned state, uint32_t inode, bool is_listener)
 {
     bool is_right = is_listener ? state == TCP_LISTEN

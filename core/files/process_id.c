@@ -131,7 +131,8 @@ bool sv_pids_text(char to[static SV_PIDS_TEXT])
     return id != 0;
 }
 
-/* Its number; 0: the initial one, where clocks are the machine's, or a kernel without such namespaces. */
+/* Its number; 0: the initial one, where clocks are the machine's, or a kernel without such
+ * namespaces. */
 static uint64_t time_namespace(void)
 {
     const uint64_t initial = 0xEFFFFFFA; /* the kernel's PROC_TIME_INIT_INO */
@@ -139,7 +140,8 @@ static uint64_t time_namespace(void)
     return stat("/proc/self/ns/time", &st) == 0 && st.st_ino != initial ? st.st_ino : 0;
 }
 
-/* The kernel shows the offsets of the namespace that children get, which mostly is the process's own. */
+/* The kernel shows the offsets of the namespace that children get, which mostly is the process's
+ * own. */
 static bool read_offsets(uint64_t own, int64_t *mono_ns, int64_t *boot_ns)
 {
     char text[256];

@@ -1,7 +1,8 @@
-/* Process identity: a pid is reused, and means different processes in different pid namespaces and after a reboot.
+/* Process identity: a pid is reused, and means different processes in different pid namespaces and
+ * after a reboot.
  *
- * Written into sessions and claims of output files by their holders, compared by processes that find them later. No memory is
- * allocated, so that a traced program can call it from anywhere. */
+ * Written into sessions and claims of output files by their holders, compared by processes that
+ * find them later. No memory is allocated, so that a traced program can call it from anywhere. */
 #ifndef SV_CORE_FILES_PROCESS_ID_H
 #define SV_CORE_FILES_PROCESS_ID_H
 
@@ -34,21 +35,24 @@ bool sv_boot_id(uint8_t id[static SV_BOOT_ID_BYTES]);
 enum { SV_BOOT_TEXT = 37 };
 void sv_boot_text(const uint8_t id[static SV_BOOT_ID_BYTES], char to[static SV_BOOT_TEXT]);
 
-/* Whose pids this process sees: its pid namespace's inode and, where that number can be used again (not for the initial one), when its first process
- * began. False: unknown, the text is empty. */
+/* Whose pids this process sees: its pid namespace's inode and, where that number can be used again
+ * (not for the initial one), when its first process began. False: unknown, the text is empty. */
 enum { SV_PIDS_TEXT = 48 };
 bool sv_pids_text(char to[static SV_PIDS_TEXT]);
 
-/* What this process's time namespace adds to the machine's clocks: "MONOTONIC BOOTTIME" in nanoseconds. False: nothing, which is the rule; the text is
- * empty. Where the offsets cannot be seen, the text is the namespace's number. */
+/* What this process's time namespace adds to the machine's clocks: "MONOTONIC BOOTTIME" in
+ * nanoseconds. False: nothing, which is the rule; the text is empty. Where the offsets cannot be
+ * seen, the text is the namespace's number. */
 enum { SV_TIMES_TEXT = 64 };
 bool sv_times_offsets(int64_t *mono_ns, int64_t *boot_ns); /* false: none, or not to be seen */
 bool sv_times_text(char to[static SV_TIMES_TEXT]);
 
-/* When the job of this process began, CLOCK_REALTIME: the leader of its process group, or where that has ended its parent, or itself. */
+/* When the job of this process began, CLOCK_REALTIME: the leader of its process group, or where
+ * that has ended its parent, or itself. */
 int64_t sv_process_job_start_ns(void);
 
-/* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited for. */
+/* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited
+ * for. */
 uint64_t sv_process_start_ticks(uint32_t pid);
 
 #endif

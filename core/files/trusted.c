@@ -1,4 +1,5 @@
-/* Trusted paths: see trusted.h. Called by the SDK, the recorder, the listener and recovery for every file that they find by name. */
+/* Trusted paths: see trusted.h. Called by the SDK, the recorder, the listener and recovery for
+ * every file that they find by name. */
 #include "core/files/trusted.h"
 
 #include <errno.h>

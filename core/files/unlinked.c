@@ -1,4 +1,5 @@
-/* Temporary files without a name. Called by the sorter, the import of archives, the recorder's segments and the backlog of a server's tracer. */
+/* Temporary files without a name. Called by the sorter, the import of archives, the recorder's
+ * segments and the backlog of a server's tracer. */
 #include "core/files/unlinked.h"
 
 #include "core/files/trusted.h"
@@ -21,7 +22,8 @@ int sv_open_unlinked(const char *dir)
 {
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
     if (fd >= 0)
-        return fd; /* else the file system or the kernel may not know it, or the folder cannot be used */
+        /* else the file system or the kernel may not know it, or the folder cannot be used */
+        return fd;
     char path[4096];
     size_t len = strlen(dir);
     static const char tail[] = "/stave-XXXXXX";

@@ -1,4 +1,5 @@
-/* TracePacket: the payloads (messages, one per packet), with the names under which they are reported. */
+/* TracePacket: the payloads (messages, one per packet), with the names under which they are
+ * reported. */
 #ifndef SV_CORE_PERFETTO_PAYLOADS_H
 #define SV_CORE_PERFETTO_PAYLOADS_H
 

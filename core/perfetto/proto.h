@@ -1,8 +1,10 @@
-/* Field numbers and enum values of Perfetto's trace protobufs, as far as Stave reads or writes them.
+/* Field numbers and enum values of Perfetto's trace protobufs, as far as Stave reads or writes
+ * them.
  *
- * One enum per message, SV_PF_<message>_<field>; the comment names the wire type where it is not a varint. The reader and the writer
- * share them. Here are packets, clocks, interned data, process lists, metadata and statistics; track events and descriptors of tracks are
- * in core/perfetto/proto_event.h, messages about GPUs in core/perfetto/proto_gpu.h. */
+ * One enum per message, SV_PF_<message>_<field>; the comment names the wire type where it is not a
+ * varint. The reader and the writer share them. Here are packets, clocks, interned data, process
+ * lists, metadata and statistics; track events and descriptors of tracks are in
+ * core/perfetto/proto_event.h, messages about GPUs in core/perfetto/proto_gpu.h. */
 #ifndef SV_CORE_PERFETTO_PROTO_H
 #define SV_CORE_PERFETTO_PROTO_H
 
@@ -30,7 +32,8 @@ enum { SV_PF_SEQ_CLEARED = 1, SV_PF_SEQ_NEEDS_STATE = 2 }; /* sequence_flags */
 
 enum { SV_PF_DEFAULTS_TRACK_EVENT = 11, SV_PF_DEFAULTS_CLOCK_ID = 58 }; /* TracePacketDefaults */
 
-/* ClockSnapshot, ClockSnapshot.Clock, RemoteClockSync. Clock numbers: enum sv_clock; 64..127 belong to one sequence. */
+/* ClockSnapshot, ClockSnapshot.Clock, RemoteClockSync. Clock numbers: enum sv_clock; 64..127 belong
+ * to one sequence. */
 enum { SV_PF_SNAPSHOT_CLOCKS = 1, SV_PF_SNAPSHOT_PRIMARY = 2 };
 enum {
     SV_PF_CLOCK_ID = 1,

@@ -1,4 +1,5 @@
-/* Field numbers of Perfetto's track events and descriptors of tracks. Included by core/perfetto/proto.h. */
+/* Field numbers of Perfetto's track events and descriptors of tracks. Included by
+ * core/perfetto/proto.h. */
 #ifndef SV_CORE_PERFETTO_PROTO_EVENT_H
 #define SV_CORE_PERFETTO_PROTO_EVENT_H
 

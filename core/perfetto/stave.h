@@ -1,30 +1,46 @@
 /* How Stave writes, and reads back, what Perfetto's protobufs have no place for.
  *
- * Private fields have one number in every message; Perfetto's importer skips them. Everything else below is a form that
- * Perfetto reads, too, chosen so that neither reader loses anything:
+ * Private fields have one number in every message; Perfetto's importer skips them. Everything else
+ * below is a form that Perfetto reads, too, chosen so that neither reader loses anything:
  *
- *   clock of unknown origin    trace clock SV_PF_CLOCK_TRACE_FILE (Perfetto: "the file's own time line")
- *   trace clock that no        the same; ClockSnapshot.991 = the clock, whose readings equal those of clock 11. Perfetto relates
+ *   clock of unknown origin    trace clock SV_PF_CLOCK_TRACE_FILE (Perfetto: "the file's own time
+ *                              line")
+ *   trace clock that no        the same; ClockSnapshot.991 = the clock, whose readings equal those
+ *                              of clock 11. Perfetto relates
  *   snapshot ties to BOOTTIME  every file to BOOTTIME and calls it a loss where it cannot
  *   metadata                   TraceAttributes; Attribute.990 = 1 when the text is JSON
- *   times before zero          Perfetto's are unsigned. A window that has such times is written later: TraceAttributes.992 and
- *                              ClockSnapshot.992 = the origin (int64, below 0), and a time is the value in the file plus the origin.
- *                              That holds for timestamps of packets, for readings of the primary clock, of the clock that it
- *                              represents (991) and of clocks of a sequence, and for start times of processes. All windows of a
- *                              finished file have one origin; those of a growing file may differ. The attribute
- *                              SV_PF_ORIGIN_KEY explains it to people; its Attribute.990 = 2: no metadata of the trace
+ *   times before zero          Perfetto's are unsigned. A window that has such times is written
+ *                              later: TraceAttributes.992 and
+ *                              ClockSnapshot.992 = the origin (int64, below 0), and a time is the
+ *                              value in the file plus the origin.
+ *                              That holds for timestamps of packets, for readings of the primary
+ *                              clock, of the clock that it
+ *                              represents (991) and of clocks of a sequence, and for start times of
+ *                              processes. All windows of a
+ *                              finished file have one origin; those of a growing file may differ.
+ *                              The attribute
+ *                              SV_PF_ORIGIN_KEY explains it to people; its Attribute.990 = 2: no
+ *                              metadata of the trace
  *   snapshot's uncertainty     ClockSnapshot.990, nanoseconds; absent: unknown
- *   snapshot's wall clock      ClockSnapshot.993 = enum sv_wall_state, .994 = its greatest error in nanoseconds; absent: unknown
- *   argument NULL              an empty DebugAnnotation.proto_value, its type SV_PF_NULL_TYPE; Perfetto reads null, too
+ *   snapshot's wall clock      ClockSnapshot.993 = enum sv_wall_state, .994 = its greatest error in
+ *                              nanoseconds; absent: unknown
+ *   argument NULL              an empty DebugAnnotation.proto_value, its type SV_PF_NULL_TYPE;
+ *                              Perfetto reads null, too
  *   empty dict, empty array    DebugAnnotation.legacy_json_value "{}", "[]"
- *   flow begin, flow end       legacy_event {bind_id, flow_direction OUT or IN}, no phase; further ones of the same event,
+ *   flow begin, flow end       legacy_event {bind_id, flow_direction OUT or IN}, no phase; further
+ *                              ones of the same event,
  *                              and all SV_ARG_FLOW, in flow_ids and terminating_flow_ids
- *   SV_FLOW point              legacy_event {phase s, t or f, unscoped_id, bind_to_enclosing unless SV_BIND_NEXT}
- *                              TracePacketDefaults.990 = 1: flows differ by their numbers only, not by name and category
- *   scope of an instant        legacy_event {phase I, instant_event_scope}; that of a process where none is known beside
+ *   SV_FLOW point              legacy_event {phase s, t or f, unscoped_id, bind_to_enclosing unless
+ *                              SV_BIND_NEXT}
+ *                              TracePacketDefaults.990 = 1: flows differ by their numbers only, not
+ *                              by name and category
+ *   scope of an instant        legacy_event {phase I, instant_event_scope}; that of a process where
+ *                              none is known beside
  *                              TYPE_INSTANT, no phase
- *   thread time                extra counter of type THREAD_TIME_NS on begin and end; the difference is SV_ARG_THREAD_DUR
- *   SV_LOSS                    an instant in the category SV_PF_LOSS_CATEGORY (further categories follow it), its name the
+ *   thread time                extra counter of type THREAD_TIME_NS on begin and end; the
+ *                              difference is SV_ARG_THREAD_DUR
+ *   SV_LOSS                    an instant in the category SV_PF_LOSS_CATEGORY (further categories
+ *                              follow it), its name the
  *                              cause, annotations SV_PF_LOSS_COUNT and SV_PF_LOSS_SPAN; its packet
  *                              has previous_packet_dropped, which is therefore no other loss */
 #ifndef SV_CORE_PERFETTO_STAVE_H
@@ -63,7 +79,8 @@ enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
 #define SV_PF_LOSS_COUNT    "count"   /* int: args[0] of the event */
 #define SV_PF_LOSS_SPAN     "span_ns" /* int: dur_ns, absent when 0 */
 
-/* synchronization_marker, before every resync point. Nothing after it refers to anything before it. */
+/* synchronization_marker, before every resync point. Nothing after it refers to anything before
+ * it. */
 #define SV_PF_SYNC_MARKER "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79"
 enum { SV_PF_SYNC_MARKER_SIZE = 16 };
 

@@ -1,7 +1,9 @@
-/* The Perfetto writer: a sink for edges, slices that nest, instants, counters, flow points and loss, in the order of their tracks.
+/* The Perfetto writer: a sink for edges, slices that nest, instants, counters, flow points and
+ * loss, in the order of their tracks.
  *
- * Opened through the list of formats, fed by the pump. Memory is bounded by the dictionary, the numbers of one window and the largest
- * event. Each batch goes through pf_events_write() (core/perfetto/write_shape.c). */
+ * Opened through the list of formats, fed by the pump. Memory is bounded by the dictionary, the
+ * numbers of one window and the largest event. Each batch goes through pf_events_write()
+ * (core/perfetto/write_shape.c). */
 #include "core/perfetto/write.h"
 
 #include <stdlib.h>

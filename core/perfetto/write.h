@@ -6,12 +6,16 @@
  *   core/perfetto/write_args.c    arguments as debug annotations
  *   core/perfetto/write_track.c   track descriptors, substitutes for pids, sequences of tracks
  *   core/perfetto/write_intern.c  numbers for strings, per file; which sequence has interned which
- *   core/perfetto/write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
- *   core/perfetto/write_origin.c  times before zero: the origin of times, and files whose origin changes
+ *   core/perfetto/write_block.c   packets to blocks to the output, compression, clocks, metadata,
+ *                                 resync points
+ *   core/perfetto/write_origin.c  times before zero: the origin of times, and files whose origin
+ *                                 changes
  *
- * Words: a *window* is the part of the file between two resync points; nothing in it refers to an earlier window. A *sequence* is
- * Perfetto's: a stream of packets with its own state. Busy tracks have one each, with the track as a default; all others share the first.
- * A *number* (Perfetto: iid) represents a string. A string has the same number on all sequences, but each sequence must intern it. */
+ * Words: a *window* is the part of the file between two resync points; nothing in it refers to an
+ * earlier window. A *sequence* is Perfetto's: a stream of packets with its own state. Busy tracks
+ * have one each, with the track as a default; all others share the first. A *number* (Perfetto:
+ * iid) represents a string. A string has the same number on all sequences, but each sequence must
+ * intern it. */
 #ifndef SV_CORE_PERFETTO_WRITE_H
 #define SV_CORE_PERFETTO_WRITE_H
 
@@ -72,8 +76,9 @@ struct pf_slot {
     uint8_t bytes[8];
 };
 
-/* What events of one kind have in common on a sequence, compiled: `bytes` from the tag of the event to its first argument. `rest` is category,
- * kind, flags and number of arguments as the event has them; 0: none yet. */
+/* What events of one kind have in common on a sequence, compiled: `bytes` from the tag of the event
+ * to its first argument. `rest` is category, kind, flags and number of arguments as the event has
+ * them; 0: none yet. */
 enum { PF_SHAPES = 128, PF_SHAPE_ARGS = 5 };
 struct pf_shape {
     uint64_t rest;
@@ -99,7 +104,8 @@ struct pf_sequence {
     struct pf_shape *shapes; /* PF_SHAPES, of what it has interned; NULL for the shared one */
 };
 
-/* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the end. */
+/* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the
+ * end. */
 struct pf_thread_end {
     uint32_t depth;
     int64_t ns;
@@ -127,7 +133,8 @@ struct pf_pool_slot {
     const char *bytes; /* of numbered ones */
 };
 
-/* A numbered text and its address when it was last written: sources that keep their texts pass the same pointer again. */
+/* A numbered text and its address when it was last written: sources that keep their texts pass the
+ * same pointer again. */
 struct pf_recent {
     const char *text;  /* the source's; it may hold another text by now */
     const char *bytes; /* ours */
@@ -201,7 +208,8 @@ struct pf {
 
 /* ---- packets to the output (core/perfetto/write_block.c) ---- */
 
-/* A packet: interned data and payload where they are not empty, and the head: the fields beside them. */
+/* A packet: interned data and payload where they are not empty, and the head: the fields beside
+ * them. */
 void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *interned,
                uint32_t payload_field, const struct sv_buf *payload);
 void pf_block_flush(struct pf *w);
@@ -224,22 +232,26 @@ static inline uint64_t pf_wire_ns(const struct pf *w, int64_t ns)
     return (uint64_t)ns - (uint64_t)w->origin_ns;
 }
 
-/* Times from `ns` on are going to be written: begins a window with an earlier origin if they need one. */
+/* Times from `ns` on are going to be written: begins a window with an earlier origin if they need
+ * one. */
 void pf_origin_lower(struct pf *w, int64_t ns);
 void pf_origin_write(struct pf *w); /* the origin of the window, unless it is 0 */
 /* Writes packets whose times count from 0. */
 void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n);
-/* The finished file once more, all of it with the last origin. What fails leaves the file as it was, and is reported. */
+/* The finished file once more, all of it with the last origin. What fails leaves the file as it
+ * was, and is reported. */
 void pf_origin_unify(struct pf *w);
 void pf_origin_report(struct pf *w);
 
 /* ---- numbers (core/perfetto/write_intern.c) ---- */
 
-/* The number of a string of the dictionary; what the sequence has not interned is appended to w->interned. */
+/* The number of a string of the dictionary; what the sequence has not interned is appended to
+ * w->interned. */
 uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_str str);
 /* The number of a text, 0: write it as it is. */
 uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len);
-/* The number of a text that got one in this window at the same address, else 0: the quick half of pf_number_text(). */
+/* The number of a text that got one in this window at the same address, else 0: the quick half of
+ * pf_number_text(). */
 static inline struct pf_recent *pf_recent_set(const struct pf *w, const char *text)
 {
     uint64_t set = (uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> (64 - PF_RECENT_BITS);

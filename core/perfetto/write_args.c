@@ -1,8 +1,9 @@
 /* Perfetto writer: arguments as debug annotations.
  *
- * Called by the long way for each top-level argument that has a name. The list is flat (a container is followed by its
- * members), so one loop with a small stack of open messages writes any nesting. Keys and repeated texts are numbers. Null and empty containers
- * have no form of their own in Perfetto: the former is an empty message, the latter JSON. */
+ * Called by the long way for each top-level argument that has a name. The list is flat (a container
+ * is followed by its members), so one loop with a small stack of open messages writes any nesting.
+ * Keys and repeated texts are numbers. Null and empty containers have no form of their own in
+ * Perfetto: the former is an empty message, the latter JSON. */
 #include "core/perfetto/write.h"
 
 struct open_message {
@@ -34,7 +35,8 @@ static void json_put(struct pf *w, const char *json)
     sv_put_bytes(&w->event, SV_PF_ANN_JSON, json, strlen(json));
 }
 
-/* An empty message is what Perfetto reads as null; its type must be one that it knows. (JSON null ends its importer.) */
+/* An empty message is what Perfetto reads as null; its type must be one that it knows. (JSON null
+ * ends its importer.) */
 static void null_put(struct pf *w, struct pf_sequence *s)
 {
     sv_put_u64(&w->event, SV_PF_ANN_PROTO_TYPE_IID, pf_number(w, s, PF_TYPE, w->null_type));

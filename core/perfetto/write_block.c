@@ -1,9 +1,11 @@
 /* Perfetto writer: packets to blocks to the output, and what opens a window.
  *
- * Called by the other files of the writer: pf_packet() for every packet but those from shapes, which are appended to the
- * block directly; pf_window_begin() by the sink, before the first packet and whenever a window is full; the flush at the end. A window opens with
- * the synchronization marker, never compressed, so that it can be found by scanning; then clocks and metadata. Everything else in a window
- * (descriptors, sequence starts, interned strings) is written at first use.
+ * Called by the other files of the writer: pf_packet() for every packet but those from shapes,
+ * which are appended to the block directly; pf_window_begin() by the sink, before the first packet
+ * and whenever a window is full; the flush at the end. A window opens with the synchronization
+ * marker, never compressed, so that it can be found by scanning; then clocks and metadata.
+ * Everything else in a window (descriptors, sequence starts, interned strings) is written at first
+ * use.
  *
  * A packet that is in the block stays: later packets use the numbers that it defines. */
 #include "core/perfetto/write.h"
@@ -19,8 +21,9 @@ enum { ZLIB_LEVEL = 6 };
 enum { META_SHARE = 64 }; /* of a window: more metadata than this part is not repeated */
 
 #ifdef SV_HAVE_ZSTD
-/* Packets of one sequence repeat in long pieces: the strategy that looks at one place only, for six bytes or more, makes of grouped packets what a thorough search makes of others,
- * in a fifth of the time. */
+/* Packets of one sequence repeat in long pieces: the strategy that looks at one place only, for six
+ * bytes or more, makes of grouped packets what a thorough search makes of others, in a fifth of the
+ * time. */
 static ZSTD_CCtx *zstd_new(void)
 {
     static const struct {
@@ -125,8 +128,9 @@ static uint32_t group_of(const struct pf *w, const struct sv_pb_field *packet)
     return 0;
 }
 
-/* Packets of a sequence come one after the other, which compresses better than threads in turn. Those that belong to no sequence or to the shared one come first:
- * they describe tracks, and a track may change from the shared sequence to its own within a block, never back. */
+/* Packets of a sequence come one after the other, which compresses better than threads in turn.
+ * Those that belong to no sequence or to the shared one come first: they describe tracks, and a
+ * track may change from the shared sequence to its own within a block, never back. */
 static void group_packets(struct pf *w)
 {
     size_t n_groups = (size_t)w->n_sequence_ids + 1;
@@ -172,7 +176,8 @@ void pf_block_flush(struct pf *w)
     if (w->block.len == 0)
         return;
     w->window_bytes += w->block.len;
-    /* A packet larger than a block stays as it is: readers need not unpack more than they expect. */
+    /* A packet larger than a block stays as it is: readers need not unpack more than they
+     * expect. */
     bool packs = w->compression != SV_PLAIN && w->block.len <= w->block_bytes;
     if (packs)
         group_packets(w);
@@ -312,7 +317,8 @@ static int64_t snapshots_begin(const struct pf *w)
     return first;
 }
 
-/* Perfetto wants the trace clock of snapshots to go forward, merged files bring them in any order. */
+/* Perfetto wants the trace clock of snapshots to go forward, merged files bring them in any
+ * order. */
 void pf_snapshots_write(struct pf *w)
 {
     const struct sv_clocks *c = &w->dict->clocks;
@@ -391,7 +397,8 @@ void pf_meta_write(struct pf *w, bool changed_only)
     w->n_meta_written = d->n_meta;
 }
 
-/* Perfetto counts previous_packet_dropped only for sequences that the statistics assign to a buffer. */
+/* Perfetto counts previous_packet_dropped only for sequences that the statistics assign to a
+ * buffer. */
 void pf_stats_write(struct pf *w)
 {
     struct sv_buf *b = &w->scratch;
@@ -423,7 +430,8 @@ void pf_marker_write(struct pf *w)
     sv_output_write(w->out, SV_PF_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
 }
 
-/* Perfetto ties every file to BOOTTIME; a clock that nothing relates to it goes as the file's own time line. */
+/* Perfetto ties every file to BOOTTIME; a clock that nothing relates to it goes as the file's own
+ * time line. */
 static void choose_wire_clock(struct pf *w)
 {
     const struct sv_clocks *c = &w->dict->clocks;

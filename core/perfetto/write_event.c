@@ -1,12 +1,14 @@
 /* Perfetto writer: the long way, which writes every kind of event with all that belongs to it.
  *
- * Called for each event that has no shape (core/perfetto/write_shape.c). The order is fixed: the track is prepared, its sequence
- * found, then the event is built aside (strings that the sequence has not interned are collected in w->interned), then the packet is written.
- * Times are deltas on the sequence's clock; an event that goes back in time is written on the trace clock instead.
+ * Called for each event that has no shape (core/perfetto/write_shape.c). The order is fixed: the
+ * track is prepared, its sequence found, then the event is built aside (strings that the sequence
+ * has not interned are collected in w->interned), then the packet is written. Times are deltas on
+ * the sequence's clock; an event that goes back in time is written on the trace clock instead.
  *
- * Flows. Perfetto knows three kinds of binding and keeps the numbers of the old kind (phases s, t, f) apart from the others. A flow
- * that was begun explicitly uses bind_id with a direction, because its ends leave it open and it can fan out; one that just
- * passes uses flow_ids, and terminating_flow_ids close it. A number that begins anew while Perfetto still knows it gets
+ * Flows. Perfetto knows three kinds of binding and keeps the numbers of the old kind (phases s, t,
+ * f) apart from the others. A flow that was begun explicitly uses bind_id with a direction, because
+ * its ends leave it open and it can fan out; one that just passes uses flow_ids, and
+ * terminating_flow_ids close it. A number that begins anew while Perfetto still knows it gets
  * another number, or the two flows would become one. */
 #include "core/perfetto/write.h"
 #include "core/stream/frame_text.h"
@@ -323,7 +325,8 @@ static bool flow_point(struct pf *w, struct pf_sequence *s, const struct sv_even
         return false;
     }
     uint64_t flow = e->args[0].u;
-    /* A start outside of every slice starts nothing: the number stays with the flow that it belonged to. */
+    /* A start outside of every slice starts nothing: the number stays with the flow that it
+     * belonged to. */
     bool begins = type == SV_ARG_FLOW_BEGIN && pf_track_of(w, e->track)->depth > 0;
     uint64_t id = begins ? flow_begin(w, flow) : flow_pass(w, flow, &is_new, &is_explicit);
     /* Perfetto wants a start before a step; the model takes the first step for one. */
@@ -375,7 +378,8 @@ static bool build(struct pf *w, struct pf_sequence *s, const struct sv_event *e,
 
 /* ---- the packet ---- */
 
-/* Sets the head's time; a step back is written on the trace clock and does not change the sequence's clock. */
+/* Sets the head's time; a step back is written on the trace clock and does not change the
+ * sequence's clock. */
 static void time_put(struct pf *w, struct pf_sequence *s, int64_t ts_ns, bool is_absolute,
                      struct sv_buf *head)
 {

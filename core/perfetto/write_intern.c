@@ -1,9 +1,12 @@
-/* Perfetto writer: numbers for strings (Perfetto: interning), and which sequence has interned which.
+/* Perfetto writer: numbers for strings (Perfetto: interning), and which sequence has interned
+ * which.
  *
- * Called while an event is built: each function returns the number to write, and appends the definition to w->interned when
- * the event's sequence has not interned it in this window. Strings of the dictionary are looked up by index, never hashed. Texts of
- * arguments are not in the dictionary: a table of fixed size remembers hashes, a text gets its number when it occurs for the second
- * time, so that unique ones cost nothing. All is forgotten at the end of a window, which bounds the memory. */
+ * Called while an event is built: each function returns the number to write, and appends the
+ * definition to w->interned when the event's sequence has not interned it in this window. Strings
+ * of the dictionary are looked up by index, never hashed. Texts of arguments are not in the
+ * dictionary: a table of fixed size remembers hashes, a text gets its number when it occurs for the
+ * second time, so that unique ones cost nothing. All is forgotten at the end of a window, which
+ * bounds the memory. */
 #include "core/perfetto/write.h"
 
 #include <assert.h>

@@ -1,12 +1,14 @@
 /* Perfetto writer: times before zero.
  *
- * Perfetto's timestamps are unsigned. A file with times before zero is written with an origin (core/perfetto/stave.h): each time is stored as
- * its distance from there. Steps between two events of a sequence are the same with every origin, so only absolute times
- * depend on it: clock snapshots, events that go back in time, start times of processes.
+ * Perfetto's timestamps are unsigned. A file with times before zero is written with an origin
+ * (core/perfetto/stave.h): each time is stored as its distance from there. Steps between two events
+ * of a sequence are the same with every origin, so only absolute times depend on it: clock
+ * snapshots, events that go back in time, start times of processes.
  *
- * pf_origin_lower() is called before a time is written that may be too early. Events mostly come in order, so the first batch has the
- * earliest one. A live writer may get an earlier one later: it begins a new window with the new origin. Stave reads such a file
- * as it is, also after a crash; Perfetto does not know origins, so pf_origin_unify() writes the file anew when it is closed. */
+ * pf_origin_lower() is called before a time is written that may be too early. Events mostly come in
+ * order, so the first batch has the earliest one. A live writer may get an earlier one later: it
+ * begins a new window with the new origin. Stave reads such a file as it is, also after a crash;
+ * Perfetto does not know origins, so pf_origin_unify() writes the file anew when it is closed. */
 #include "core/perfetto/write.h"
 
 #include <errno.h>
@@ -20,7 +22,8 @@
 
 enum { READ_BYTES = 256 << 10 };
 
-/* A power of ten, so that people can subtract it in their head, and so that times which go back by and by begin few windows. */
+/* A power of ten, so that people can subtract it in their head, and so that times which go back by
+ * and by begin few windows. */
 static int64_t origin_for(int64_t ns)
 {
     const int64_t quintillion = INT64_C(1000000000000000000);
@@ -216,7 +219,8 @@ static void move_fini(struct move *m)
     sv_buf_fini(&m->part);
 }
 
-/* Writes all whole packets at p and returns how many bytes they have; the compressed ones in `packed` are left to the caller. */
+/* Writes all whole packets at p and returns how many bytes they have; the compressed ones in
+ * `packed` are left to the caller. */
 static size_t move_packets(struct move *m, const uint8_t *p, size_t n, struct sv_pb_field *packed)
 {
     struct sv_pb w = sv_pb_at(p, n), inside;

@@ -1,22 +1,27 @@
 /* Perfetto writer: the way of every event, through a cursor and a cache of compiled shapes.
  *
- * Called by the sink with each batch. Most events differ from an earlier one of their track only in their time and in the values of their
- * arguments. What they have in common is compiled into a shape; an event is then written by copying the bytes of its shape and putting the
- * time and the values into the slots between them. A shape is found by name, category, kind and the keys and types of the arguments. If it
- * is not in the cache, it is compiled from what the sequence has interned, so that an entry that was replaced costs little. Events that
- * have no shape go to pf_event_write(), which writes every kind of event, as the same bytes, and interns what the shape of the
- * next such event needs. These are: strings that the sequence has not interned, tracks that are new or changed, steps back in time, flows, nested
- * or many arguments, texts that have no number.
+ * Called by the sink with each batch. Most events differ from an earlier one of their track only in
+ * their time and in the values of their arguments. What they have in common is compiled into a
+ * shape; an event is then written by copying the bytes of its shape and putting the time and the
+ * values into the slots between them. A shape is found by name, category, kind and the keys and
+ * types of the arguments. If it is not in the cache, it is compiled from what the sequence has
+ * interned, so that an entry that was replaced costs little. Events that have no shape go to
+ * pf_event_write(), which writes every kind of event, as the same bytes, and interns what the shape
+ * of the next such event needs. These are: strings that the sequence has not interned, tracks that
+ * are new or changed, steps back in time, flows, nested or many arguments, texts that have no
+ * number.
  *
- * The cursor holds the state of the track that is written: it moves when the track changes, and is closed before pf_event_write(), which
- * uses the same state.
+ * The cursor holds the state of the track that is written: it moves when the track changes, and is
+ * closed before pf_event_write(), which uses the same state.
  *
- * The fields of a packet are in an order that compresses well: the event, its time, its sequence. Bytes that repeat together are next to
- * each other (a tenth less after deflate than in the order of the field numbers). */
+ * The fields of a packet are in an order that compresses well: the event, its time, its sequence.
+ * Bytes that repeat together are next to each other (a tenth less after deflate than in the order
+ * of the field numbers). */
 #include "core/perfetto/write.h"
 
-/* PACKET_SPACE: a packet from a shape, the end of a slice after it, and what is copied past their ends. Each length fits one byte: the numbers in
- * shapes have at most three bytes, so an argument has 17, an event with five of them 97, its packet 113, the end of a slice 20. */
+/* PACKET_SPACE: a packet from a shape, the end of a slice after it, and what is copied past their
+ * ends. Each length fits one byte: the numbers in shapes have at most three bytes, so an argument
+ * has 17, an event with five of them 97, its packet 113, the end of a slice 20. */
 enum { PACKET_SPACE = 192, NUMBER_END = 1 << 21 };
 
 /* Events without arguments run straight through; the rest is laid out of their way. */
@@ -121,7 +126,8 @@ static inline uint8_t *compile_annotation(const struct pf *w, const struct pf_se
     return p;
 }
 
-/* The shape of an event, into its place in the cache; false: it has none, or the sequence has not interned all of it. */
+/* The shape of an event, into its place in the cache; false: it has none, or the sequence has not
+ * interned all of it. */
 __attribute__((noinline, cold)) static bool compile(const struct pf *w, struct pf_sequence *s,
                                                     const struct sv_event *e)
 {

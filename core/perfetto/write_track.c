@@ -1,13 +1,19 @@
 /* Perfetto writer: track descriptors, substitutes for pids, and the sequences.
  *
- * pf_track_prepare() is called before the first event of a track in a window and after every change of the track; then
- * pf_sequence_for(). What Perfetto's importer does with descriptors decides the order of things here:
- *   - of two descriptors with one uuid the first counts, but for names: a thread's or process's latest name wins, a plain
- *     track's first one. A track of slices may be described after its events. So a track whose name is not known yet is put off until
+ * pf_track_prepare() is called before the first event of a track in a window and after every change
+ * of the track; then pf_sequence_for(). What Perfetto's importer does with descriptors decides the
+ * order of things here:
+ *   - of two descriptors with one uuid the first counts, but for names: a thread's or process's
+ *   latest name wins, a plain
+ *     track's first one. A track of slices may be described after its events. So a track whose name
+ *     is not known yet is put off until
  *     it is, or until the window ends; counters cannot wait.
- *   - a change of what makes the track's identity is an error there; such a change is reported and not written.
- *   - an event whose track has an undescribed ancestor is lost: parents are always described, even nameless ones.
- *   - a thread descriptor changes the state of its sequence, so descriptors are written without one. */
+ *   - a change of what makes the track's identity is an error there; such a change is reported and
+ *   not written.
+ *   - an event whose track has an undescribed ancestor is lost: parents are always described, even
+ *   nameless ones.
+ *   - a thread descriptor changes the state of its sequence, so descriptors are written without
+ *   one. */
 #include "core/perfetto/write.h"
 
 #include <assert.h>
@@ -55,8 +61,9 @@ static bool pid_take(struct pf *w, int64_t pid)
     return is_new;
 }
 
-/* Perfetto holds pids of 31 bits, knows one machine per flow, and hides process 0. Everything else gets a substitute: the machine's
- * number above the pid where that fits, so that people can still read it. */
+/* Perfetto holds pids of 31 bits, knows one machine per flow, and hides process 0. Everything else
+ * gets a substitute: the machine's number above the pid where that fits, so that people can still
+ * read it. */
 static int64_t wire_pid(struct pf *w, uint32_t space, int64_t pid)
 {
     bool is_new;
@@ -343,7 +350,8 @@ void pf_track_prepare(struct pf *w, sv_track track)
         prepare_one(w, chain[--n]);
 }
 
-/* A track of which nothing is known but its uuid needs no description, unless others are below it. */
+/* A track of which nothing is known but its uuid needs no description, unless others are below
+ * it. */
 void pf_tracks_describe_put_off(struct pf *w)
 {
     size_t kept = 0;
@@ -375,7 +383,8 @@ void pf_tracks_describe_rest(struct pf *w)
     pf_tracks_describe_put_off(w);
 }
 
-/* Writes its last name, and frees what was kept for it: sequence, substitute of its pid, thread times. */
+/* Writes its last name, and frees what was kept for it: sequence, substitute of its pid, thread
+ * times. */
 void pf_track_forget(struct pf *w, sv_track track)
 {
     const struct sv_track_info *info = &w->dict->tracks[track];
@@ -418,7 +427,8 @@ void pf_sequence_defaults(struct pf *w, const struct pf_sequence *s, struct sv_b
     sv_put_end(head, defaults);
 }
 
-/* Sets the sequence's clock. Perfetto wants the snapshots of a sequence in order, so it never goes back. */
+/* Sets the sequence's clock. Perfetto wants the snapshots of a sequence in order, so it never goes
+ * back. */
 void pf_sequence_anchor(struct pf *w, struct pf_sequence *s, struct sv_buf *head, int64_t ns)
 {
     struct sv_buf *b = &w->scratch;
@@ -462,8 +472,8 @@ static void sequence_name(struct pf *w, struct pf_sequence *s)
     s->head_len += (uint8_t)sv_put_varint_at(s->head + s->head_len, s->id);
 }
 
-/* The clock of a sequence never goes back. Where times do (a merge writes one machine after the other), a new one costs less than whole times in
- * all its packets. */
+/* The clock of a sequence never goes back. Where times do (a merge writes one machine after the
+ * other), a new one costs less than whole times in all its packets. */
 static void sequence_renew(struct pf *w, struct pf_sequence *s, int64_t ts_ns)
 {
     if (ts_ns < s->last_ns && w->n_sequence_ids < PF_SEQUENCE_IDS)

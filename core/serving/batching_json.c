@@ -1,7 +1,8 @@
 /* The batching trace: moments of the life cycle to Chrome trace events.
  *
- * Called by the tracer's writing thread and by `stave convert --dialect batching`. Times are whole microseconds since the origin, as readers
- * of these files expect; arguments that end in _ns have them to the nanosecond, so that the file holds the same requests and batches as the .pftrace.
+ * Called by the tracer's writing thread and by `stave convert --dialect batching`. Times are whole
+ * microseconds since the origin, as readers of these files expect; arguments that end in _ns have
+ * them to the nanosecond, so that the file holds the same requests and batches as the .pftrace.
  * Warm-up has the prefix warming_ on names and on the keys of arguments. */
 #include "core/serving/batching_json.h"
 
@@ -193,7 +194,8 @@ static void put_congestion_track(struct sv_batching_json *j)
     j->has_congestion_track = true;
 }
 
-/* Declares the lane of a worker at its first use, and names it again when the worker's name has changed. */
+/* Declares the lane of a worker at its first use, and names it again when the worker's name has
+ * changed. */
 static int64_t worker_tid(struct sv_batching_json *j, const struct sv_life_worker *w, uint32_t lane)
 {
     int64_t base = TID_WORKERS + (int64_t)w->number * TIDS_PER_WORKER, tid = base + lane;
@@ -451,8 +453,8 @@ static void args_of_request(struct line *l, const struct sv_life_request *r,
     sv_json_end(&l->json);
 }
 
-/* A pair of async events, which may overlap others. No two requests of a file have one id, also not one of the warm-up and a later one:
- * viewers take events of one id for one operation. */
+/* A pair of async events, which may overlap others. No two requests of a file have one id, also not
+ * one of the warm-up and a later one: viewers take events of one id for one operation. */
 static void put_request(struct sv_batching_json *j, const struct sv_life_request *r,
                         const struct sv_life_batch *b)
 {

@@ -1,7 +1,9 @@
-/* batching_trace.json: the batching pipeline as Chrome trace events, in the layout that servers' users know.
+/* batching_trace.json: the batching pipeline as Chrome trace events, in the layout that servers'
+ * users know.
  *
- * One process; the tracks request enqueued (1), batch (2), dynamic batching (3), batch submitted (4), congestion (5); worker W
- * has the tid 10 + 1000 W and a lane more for each batch that runs beside another. docs/serving.md describes every event. */
+ * One process; the tracks request enqueued (1), batch (2), dynamic batching (3), batch submitted
+ * (4), congestion (5); worker W has the tid 10 + 1000 W and a lane more for each batch that runs
+ * beside another. docs/serving.md describes every event. */
 #ifndef SV_CORE_SERVING_BATCHING_JSON_H
 #define SV_CORE_SERVING_BATCHING_JSON_H
 

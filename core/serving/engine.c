@@ -1,5 +1,5 @@
-/* Members of engine steps as text, shares, and the phases of a request. Called by the tracer's thread, once for each member of each step, and by the
- * reports. */
+/* Members of engine steps as text, shares, and the phases of a request. Called by the tracer's
+ * thread, once for each member of each step, and by the reports. */
 #include "core/serving/engine.h"
 
 #include <string.h>

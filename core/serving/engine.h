@@ -1,5 +1,6 @@
-/* Engine steps: members as text, the share of each member in a step, and the phases of a request. Shared by libstave-serving, which writes
- * them, and by the reports, which read them; the words are in core/serving/engine_words.h. */
+/* Engine steps: members as text, the share of each member in a step, and the phases of a request.
+ * Shared by libstave-serving, which writes them, and by the reports, which read them; the words are
+ * in core/serving/engine_words.h. */
 #ifndef SV_CORE_SERVING_ENGINE_H
 #define SV_CORE_SERVING_ENGINE_H
 
@@ -21,14 +22,16 @@ enum { SV_MEMBER_TEXT_MAX = 96 }; /* bytes of one member, its blank included */
 
 /* Appends one word, with a blank before it when there is something in the buffer. */
 void sv_engine_member_put(struct sv_buf *to, const struct sv_engine_member *m);
-/* The next word of the text [*at, end), which *at passes. 1: `m` has it; 0: there is none; -1: it is not a member. */
+/* The next word of the text [*at, end), which *at passes. 1: `m` has it; 0: there is none; -1: it
+ * is not a member. */
 int sv_engine_member_next(const char **at, const char *end, struct sv_engine_member *m);
 
 /* ---- shares ---- */
 
-/* Divides `whole` among n members by weight: shares[i] = whole · weights[i] / sum, rounded down, and what is left goes, 1 each, to the largest
- * remainders (the first of equal ones). They sum to `whole`. If all weights are 0, members have equal weights. Negative wholes count as 0.
- * scratch: space for 2 n numbers. */
+/* Divides `whole` among n members by weight: shares[i] = whole · weights[i] / sum, rounded down,
+ * and what is left goes, 1 each, to the largest remainders (the first of equal ones). They sum to
+ * `whole`. If all weights are 0, members have equal weights. Negative wholes count as 0. scratch:
+ * space for 2 n numbers. */
 void sv_engine_shares(int64_t whole, const uint64_t *weights, size_t n, int64_t *shares,
                       uint64_t *scratch);
 /* The weight of a member: the tokens that the step computed for it. */

@@ -1,22 +1,34 @@
-/* The words in which the trace of an engine with continuous batching is written (vLLM, SGLang and others): whoever writes such a trace or
- * reads a foreign one uses these, and the reports, the SQL tables and the viewer need no other.
+/* The words in which the trace of an engine with continuous batching is written (vLLM, SGLang and
+ * others): whoever writes such a trace or reads a foreign one uses these, and the reports, the SQL
+ * tables and the viewer need no other.
  *
- * 1. An engine step is a slice, category SV_ENGINE_CATEGORY, name SV_ENGINE_STEP, on a track of its engine (the track's name is the
- *    engine's). Its arguments are the SV_STEP_ ones; all but SV_STEP_NUMBER may be missing. SV_STEP_MEMBERS is a text, a word for each member:
+ *1. An engine step is a slice, category SV_ENGINE_CATEGORY, name SV_ENGINE_STEP, on a track of its
+ * engine (the track's name is the
+ *    engine's). Its arguments are the SV_STEP_ ones; all but SV_STEP_NUMBER may be missing.
+ *    SV_STEP_MEMBERS is a text, a word for each member:
  *
- *        REQUEST PHASE IN [+OUT] [@POSITION] [~CACHED] [?PROPOSED [!ACCEPTED]]     without blanks; words are separated by one blank
- *        412p512@128~64 413d1+1@77                  412: prefill of 512 tokens; 413: decode of one token, which gave one
+ *        REQUEST PHASE IN [+OUT] [@POSITION] [~CACHED] [?PROPOSED [!ACCEPTED]]     without blanks;
+ *            words are separated by one blank
+ *        412p512@128~64 413d1+1@77                  412: prefill of 512 tokens; 413: decode of one
+ *                                                   token, which gave one
  *
- *    REQUEST is the number of the request; PHASE is p (prefill) or d (decode); IN the tokens computed; OUT the tokens that came out for the client;
- *    POSITION the tokens of the request before the step; CACHED prompt tokens that the prefix cache had; PROPOSED and ACCEPTED speculative
- *    tokens. A part that is missing is 0. A step with more members than fit one text has instants of the name SV_ENGINE_MEMBERS on its
+ *    REQUEST is the number of the request; PHASE is p (prefill) or d (decode); IN the tokens
+ *    computed; OUT the tokens that came out for the client;
+ *    POSITION the tokens of the request before the step; CACHED prompt tokens that the prefix cache
+ *    had; PROPOSED and ACCEPTED speculative
+ *    tokens. A part that is missing is 0. A step with more members than fit one text has instants
+ *    of the name SV_ENGINE_MEMBERS on its
  *    track, at its begin, with SV_STEP_NUMBER and SV_STEP_MEMBERS.
  *
- * 2. The life of a request is instants of category SV_LIFE_CATEGORY (core/serving/life.h): "enqueued", "rejected", "responded", "failed", "cancelled",
- *    and of an engine "scheduled", "preempted", "resumed", "transferred", "streamed". Each has SV_REQUEST.
+ *2. The life of a request is instants of category SV_LIFE_CATEGORY (core/serving/life.h):
+ * "enqueued", "rejected", "responded", "failed", "cancelled",
+ *    and of an engine "scheduled", "preempted", "resumed", "transferred", "streamed". Each has
+ *    SV_REQUEST.
  *
- * 3. A source that knows a request only as a whole (a span of OTLP, a line of a log) writes one slice, category SV_LLM_CATEGORY, name SV_LLM_REQUEST,
- *    from arrival to end, with SV_REQUEST and the SV_LLM_ arguments that it has. Where the life of the same request is in the trace, that counts. */
+ *3. A source that knows a request only as a whole (a span of OTLP, a line of a log) writes one
+ * slice, category SV_LLM_CATEGORY, name SV_LLM_REQUEST,
+ *    from arrival to end, with SV_REQUEST and the SV_LLM_ arguments that it has. Where the life of
+ *    the same request is in the trace, that counts. */
 #ifndef SV_CORE_SERVING_ENGINE_WORDS_H
 #define SV_CORE_SERVING_ENGINE_WORDS_H
 
@@ -68,7 +80,8 @@
 #define SV_LLM_PREEMPTED_NS  "preempted_ns"
 #define SV_LLM_PREEMPTIONS   "preemptions"
 
-/* Slices of this category are times in which a model, weights or graphs were loaded or captured: `report llm --why` names them. */
+/* Slices of this category are times in which a model, weights or graphs were loaded or captured:
+ * `report llm --why` names them. */
 #define SV_LOAD_CATEGORY "serving.load"
 
 /* Requests and engines on the time line of libstave-serving; an analysis does not need them. */

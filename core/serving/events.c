@@ -1,5 +1,5 @@
-/* Events to calls of the life cycle. Called by the report and by the converter. What the event says is another program's word: numbers that do not
- * fit are cut, unknown keys are passed over. */
+/* Events to calls of the life cycle. Called by the report and by the converter. What the event says
+ * is another program's word: numbers that do not fit are cut, unknown keys are passed over. */
 #include "core/serving/events.h"
 
 #include "core/base/sat.h"

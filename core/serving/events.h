@@ -1,11 +1,12 @@
-/* The life cycle of a server as events: instants of the category serving.life, one for each call, which traces carry through every format.
+/* The life cycle of a server as events: instants of the category serving.life, one for each call,
+ * which traces carry through every format.
  *
  *     struct sv_life_words w;
  *     sv_life_words_init(&w, dict);
  *     if (sv_life_read(&w, dict, event, &in)) sv_life_put(life, &in.call);
  *
- * The keys are those that libstave-serving writes: request, batch, model, flags, n, r0 … r7, samples, took_ns, worker, type, device, name,
- * congested. */
+ * The keys are those that libstave-serving writes: request, batch, model, flags, n, r0 … r7,
+ * samples, took_ns, worker, type, device, name, congested. */
 #ifndef SV_CORE_SERVING_EVENTS_H
 #define SV_CORE_SERVING_EVENTS_H
 

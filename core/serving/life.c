@@ -1,9 +1,10 @@
 /* Requests and batches, put together from the calls of a server.
  *
- * Called by the tracer's thread, the converter and the report, one call at a time. Open requests and batches lie in slots that
- * are used again; a map leads from the server's numbers to them. Past the limits the oldest is forgotten and counted. A batch
- * stays until its callback was reported and all its requests have ended; a request that ends before the submission of its batch was
- * reported waits for it: threads may report in any order. */
+ * Called by the tracer's thread, the converter and the report, one call at a time. Open requests
+ * and batches lie in slots that are used again; a map leads from the server's numbers to them. Past
+ * the limits the oldest is forgotten and counted. A batch stays until its callback was reported and
+ * all its requests have ended; a request that ends before the submission of its batch was reported
+ * waits for it: threads may report in any order. */
 #include "core/serving/life.h"
 
 #include "core/base/map.h"
@@ -775,7 +776,8 @@ void sv_life_end(struct sv_life *l)
 
 /* ---- phases ---- */
 
-/* Each edge no earlier than the one before it and no later than the end; one that is not known repeats the one before. */
+/* Each edge no earlier than the one before it and no later than the end; one that is not known
+ * repeats the one before. */
 static void chain(int64_t edges[SV_N_PHASES + 1], const int64_t *times)
 {
     int64_t end = edges[SV_N_PHASES];

@@ -1,12 +1,15 @@
-/* The life of requests and batches in an inference server: calls in, what happened to each request and batch out.
+/* The life of requests and batches in an inference server: calls in, what happened to each request
+ * and batch out.
  *
  *     struct sv_life *l = sv_life_new(&limits, report, ctx);
- *     sv_life_put(l, &call);              each call of the server, in about the order in which they were made
+ *     sv_life_put(l, &call);              each call of the server, in about the order in which they
+ *                                         were made
  *     sv_life_end(l);                     reports what is still open
  *
- * The one place that knows how calls become requests, batches and phases: the library's writing thread, the converter and the
- * report put calls in, and get moments through a callback. Calls of different threads may come a little out of order (a worker that starts
- * before the submission was reported); memory is bounded by the limits, whatever the calls. */
+ * The one place that knows how calls become requests, batches and phases: the library's writing
+ * thread, the converter and the report put calls in, and get moments through a callback. Calls of
+ * different threads may come a little out of order (a worker that starts before the submission was
+ * reported); memory is bounded by the limits, whatever the calls. */
 #ifndef SV_CORE_SERVING_LIFE_H
 #define SV_CORE_SERVING_LIFE_H
 
@@ -148,7 +151,8 @@ enum sv_life_moment {
     SV_MOMENT_SUBMITTED,  /* batch */
     SV_MOMENT_FINISHED,   /* batch: its worker span is known */
     SV_MOMENT_BATCH_OVER, /* batch: after its callback; all its times are known */
-    SV_MOMENT_BATCH_CLOSED, /* batch: over, and the ends of its requests are known as far as they ever will be */
+    /* batch: over, and the ends of its requests are known as far as they ever will be */
+    SV_MOMENT_BATCH_CLOSED,
     SV_MOMENT_REQUEST_OVER,  /* request, and its batch if it had one */
     SV_MOMENT_CONGESTED,     /* call */
     SV_MOMENT_NOT_CONGESTED, /* call */
@@ -175,7 +179,8 @@ struct sv_life_counts {
 struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx);
 void sv_life_free(struct sv_life *l);
 void sv_life_put(struct sv_life *l, const struct sv_life_call *call);
-/* A step of an engine, reported when it has ended. Members that nobody has enqueued are counted as unexpected. */
+/* A step of an engine, reported when it has ended. Members that nobody has enqueued are counted as
+ * unexpected. */
 void sv_life_step(struct sv_life *l, const struct sv_life_step *step);
 void sv_life_end(struct sv_life *l);
 

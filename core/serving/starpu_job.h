@@ -1,5 +1,6 @@
-/* Tasks of StarPU in two traces: stave-server knows which batch a task computes, StarPU's own FxT file when which worker did what for it. Both draw an
- * arrow with the number below, so that the two meet when the files are merged (stave merge --same-host). */
+/* Tasks of StarPU in two traces: stave-server knows which batch a task computes, StarPU's own FxT
+ * file when which worker did what for it. Both draw an arrow with the number below, so that the two
+ * meet when the files are merged (stave merge --same-host). */
 #ifndef SV_SERVING_STARPU_JOB_H
 #define SV_SERVING_STARPU_JOB_H
 

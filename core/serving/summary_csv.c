@@ -1,4 +1,5 @@
-/* Summary and metrics as CSV. Called by the tracer's writing thread and by `stave convert --dialect batching`. */
+/* Summary and metrics as CSV. Called by the tracer's writing thread and by `stave convert --dialect
+ * batching`. */
 #include "core/serving/summary_csv.h"
 
 #include "core/base/csv_text.h"

@@ -1,8 +1,11 @@
-/* batching_trace_summary.csv: a row for each batch, and metrics.csv: a row for each change of the queue.
+/* batching_trace_summary.csv: a row for each batch, and metrics.csv: a row for each change of the
+ * queue.
  *
- * The first columns are those that existing scripts read, some of which overlap (submit_ms contains batch_ms, inference_ms contains most of
- * codelet_ms); the excl_* columns follow each other without overlap and add up to total_ms. The columns after them say to the nanosecond what became of each
- * request. A request without a batch has a row of its own, with the batch -1. Warm-up has no row. */
+ * The first columns are those that existing scripts read, some of which overlap (submit_ms contains
+ * batch_ms, inference_ms contains most of codelet_ms); the excl_* columns follow each other without
+ * overlap and add up to total_ms. The columns after them say to the nanosecond what became of each
+ * request. A request without a batch has a row of its own, with the batch -1. Warm-up has no
+ * row. */
 #ifndef SV_CORE_SERVING_SUMMARY_CSV_H
 #define SV_CORE_SERVING_SUMMARY_CSV_H
 

@@ -1,7 +1,8 @@
 /* Argument lists as one block each: how stages keep what a batch only lends them.
  *
- * Called by everyone who holds events back: the sorter (packed, since its records move and go to files), pair and
- * filter (live), and by everyone who pairs edges. Nesting needs no care here: lists are flat and only TEXT slots point anywhere. */
+ * Called by everyone who holds events back: the sorter (packed, since its records move and go to
+ * files), pair and filter (live), and by everyone who pairs edges. Nesting needs no care here:
+ * lists are flat and only TEXT slots point anywhere. */
 #include "core/stream/args.h"
 #include "core/base/map.h"
 

@@ -1,7 +1,8 @@
-/* The batch: argument lists built in blocks of an arena, so that finished events keep valid pointers.
+/* The batch: argument lists built in blocks of an arena, so that finished events keep valid
+ * pointers.
  *
- * Sources fill it, the pump hands it on and resets it. Blocks are large against the usual list, so moving the open
- * list to a new block is rare. */
+ * Sources fill it, the pump hands it on and resets it. Blocks are large against the usual list, so
+ * moving the open list to a new block is rare. */
 #include "core/stream/batch.h"
 
 #include <assert.h>

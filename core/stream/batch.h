@@ -1,13 +1,16 @@
 /* A batch: up to SV_BATCH events with the arguments and texts they need, reused from call to call.
  *
- *     struct sv_event *e = sv_batch_event(b);      // zeroed slot; the batch has space while b->n < SV_BATCH
- *     struct sv_arg *a = sv_batch_arg(b);          // zeroed slot, appended to the arguments being built
+ *     struct sv_event *e = sv_batch_event(b);      // zeroed slot; the batch has space while b->n <
+ *                                                  SV_BATCH
+ *     struct sv_arg *a = sv_batch_arg(b);          // zeroed slot, appended to the arguments being
+ *                                                  built
  *     a->key = …; a->type = SV_ARG_TEXT; a->text = sv_batch_text(b, bytes, len); a->size = …;
- *     sv_batch_finish(b, e);                       // e->args, e->n_args: all arguments since the last finish
+ *     sv_batch_finish(b, e);                       // e->args, e->n_args: all arguments since the
+ *                                                  last finish
  *
- * Slots returned by sv_batch_arg() may move when the next one is taken: fill one before taking another, and remember
- * a parent (DICT, ARRAY) by its number: sv_batch_open() / sv_batch_close(). Pointers of finished events stay valid until
- * sv_batch_reset(). */
+ * Slots returned by sv_batch_arg() may move when the next one is taken: fill one before taking
+ * another, and remember a parent (DICT, ARRAY) by its number: sv_batch_open() / sv_batch_close().
+ * Pointers of finished events stay valid until sv_batch_reset(). */
 #ifndef SV_CORE_STREAM_BATCH_H
 #define SV_CORE_STREAM_BATCH_H
 
@@ -61,7 +64,8 @@ static inline struct sv_arg *sv_batch_arg(struct sv_batch *b)
     return a;
 }
 
-/* Whole arguments. A text is borrowed: it must live as long as the batch (sv_batch_text() copies). */
+/* Whole arguments. A text is borrowed: it must live as long as the batch (sv_batch_text()
+ * copies). */
 static inline void sv_batch_int(struct sv_batch *b, sv_str key, int64_t i)
 {
     struct sv_arg *a = sv_batch_arg(b);
@@ -100,7 +104,8 @@ static inline void sv_batch_drop_args(struct sv_batch *b)
     b->overflow = false;
 }
 
-/* False when arguments past SV_ARGS_MAX were dropped (containers cut to what is left): report it. */
+/* False when arguments past SV_ARGS_MAX were dropped (containers cut to what is left): report
+ * it. */
 bool sv_batch_finish(struct sv_batch *b, struct sv_event *e);
 
 static inline const char *sv_batch_text(struct sv_batch *b, const void *bytes, size_t len)

@@ -1,6 +1,7 @@
 /* Clock arithmetic: names, conversion by snapshot, and the linear fit that merge uses.
  *
- * All integer except the drift, which is a ratio and multiplies only the distance from a nearby anchor. */
+ * All integer except the drift, which is a ratio and multiplies only the distance from a nearby
+ * anchor. */
 #include "core/stream/clock.h"
 #include "core/base/mem.h"
 

@@ -1,8 +1,9 @@
 /* Clocks: what timestamps mean, and how the clocks of a run relate.
  *
- * Sources convert what they read to the trace clock before an event leaves them. The snapshots stay here, so that sinks can store them and
- * merge can relate two files. Clock numbers are Perfetto's built-in ones (1..63); 0 means "unknown origin": a file whose
- * timestamps count from nowhere in particular (most Chrome JSON). */
+ * Sources convert what they read to the trace clock before an event leaves them. The snapshots stay
+ * here, so that sinks can store them and merge can relate two files. Clock numbers are Perfetto's
+ * built-in ones (1..63); 0 means "unknown origin": a file whose timestamps count from nowhere in
+ * particular (most Chrome JSON). */
 #ifndef SV_CORE_STREAM_CLOCK_H
 #define SV_CORE_STREAM_CLOCK_H
 
@@ -29,7 +30,8 @@ struct sv_reading {
 
 #define SV_READINGS_MAX 16
 
-/* What the kernel knew of its wall clock (adjtimex): is something keeping it to the true time, and how wrong is it at most? */
+/* What the kernel knew of its wall clock (adjtimex): is something keeping it to the true time, and
+ * how wrong is it at most? */
 enum sv_wall_state { SV_WALL_UNKNOWN = 0, SV_WALL_SYNCHRONISED = 1, SV_WALL_FREE = 2 };
 
 /* Clocks read at (nearly) the same moment. */
@@ -60,12 +62,13 @@ void sv_snapshot_read_wall(struct sv_snapshot *s);
 /* What a file says about it; a negative error, or a state that does not exist, is nothing. */
 void sv_snapshot_set_wall(struct sv_snapshot *s, uint64_t state, int64_t error_ns);
 
-/* Converts a time between two clocks of one run: by the latest snapshot at or before it that has both clocks
- * (the earliest one for times before all of them). False when no snapshot has both. */
+/* Converts a time between two clocks of one run: by the latest snapshot at or before it that has
+ * both clocks (the earliest one for times before all of them). False when no snapshot has both. */
 bool sv_clocks_convert(const struct sv_clocks *c, uint32_t from, uint32_t to, int64_t ns,
                        int64_t *out);
 
-/* How two clocks of one run relate: to = from + offset + drift × (from − at), over all snapshots that have both. */
+/* How two clocks of one run relate: to = from + offset + drift × (from − at), over all snapshots
+ * that have both. */
 struct sv_clock_fit {
     int64_t offset_ns, at_ns;
     double drift;           /* ns per ns */

@@ -1,8 +1,8 @@
 /* The dictionary: string interning, tracks by uuid, metadata.
  *
- * Filled by sources and stages, read by sinks. Strings live in one arena and never move; the table of strings and the
- * tracks may move when they grow, so callers keep numbers, not pointers. The interning table holds (hash, number) pairs and
- * compares bytes only on equal hashes. */
+ * Filled by sources and stages, read by sinks. Strings live in one arena and never move; the table
+ * of strings and the tracks may move when they grow, so callers keep numbers, not pointers. The
+ * interning table holds (hash, number) pairs and compares bytes only on equal hashes. */
 #include "core/stream/dict.h"
 #include "core/base/map.h"
 #include "core/stream/lanes.h"

@@ -1,7 +1,9 @@
 /* The dictionary: strings, tracks, clocks and metadata enter once and get small numbers.
  *
- * Every source of a run fills the same dictionary and every sink reads it. It only grows, but for tracks that a live source forgets. A track may learn its name after
- * its first events (Chrome files do that): by `revision` a sink sees that a description it has written must be written again. */
+ * Every source of a run fills the same dictionary and every sink reads it. It only grows, but for
+ * tracks that a live source forgets. A track may learn its name after its first events (Chrome
+ * files do that): by `revision` a sink sees that a description it has written must be written
+ * again. */
 #ifndef SV_CORE_STREAM_DICT_H
 #define SV_CORE_STREAM_DICT_H
 
@@ -60,8 +62,8 @@ struct sv_track_info {
     sv_str merge_key; /* with SV_MERGE_BY_KEY */
     /* whose pids these are: 0 unless files of several machines or containers were merged */
     uint32_t space;
-    /* PROCESS, and tracks without a parent: the label of the metadata that are about it ("rank 3" of "rank 3/hostname"); 0: those
-     * without a label are. See store/ranks.h. */
+    /* PROCESS, and tracks without a parent: the label of the metadata that are about it ("rank 3"
+     * of "rank 3/hostname"); 0: those without a label are. See store/ranks.h. */
     sv_str origin;
     uint32_t unused_end;
 };
@@ -90,7 +92,8 @@ struct sv_dict {
 struct sv_dict *sv_dict_new(void);
 void sv_dict_free(struct sv_dict *d);
 size_t sv_dict_bytes(const struct sv_dict *d); /* memory held */
-/* The same without what tables have in reserve: grows evenly, so that a part of it can be charged to a source. */
+/* The same without what tables have in reserve: grows evenly, so that a part of it can be charged
+ * to a source. */
 size_t sv_dict_used_bytes(const struct sv_dict *d);
 
 sv_str sv_dict_str(struct sv_dict *d, const char *bytes, size_t len);
@@ -106,7 +109,8 @@ static inline struct sv_text sv_dict_text(const struct sv_dict *d, sv_str s)
 sv_track sv_dict_track(struct sv_dict *d, uint64_t uuid, bool *is_new);
 sv_track sv_dict_find_track(const struct sv_dict *d, uint64_t uuid);
 
-/* Chrome-like identity: the process or thread with this number in this space, made on first sight. */
+/* Chrome-like identity: the process or thread with this number in this space, made on first
+ * sight. */
 sv_track sv_dict_process(struct sv_dict *d, uint32_t space, int64_t pid);
 sv_track sv_dict_thread(struct sv_dict *d, uint32_t space, int64_t pid, int64_t tid);
 /* A child of `parent` with this name and kind, made on first sight. */
@@ -116,11 +120,13 @@ sv_track sv_dict_child(struct sv_dict *d, sv_track parent, unsigned kind, sv_str
 sv_track sv_dict_process_of(const struct sv_dict *d, sv_track t);
 sv_track sv_dict_thread_of(const struct sv_dict *d, sv_track t);
 
-/* Gives the track a description of its own, which is not shared with others of the same text and goes with the track. */
+/* Gives the track a description of its own, which is not shared with others of the same text and
+ * goes with the track. */
 void sv_dict_describe(struct sv_dict *d, sv_track t, const char *bytes, size_t len);
 
-/* Recordings without an end: the track will not be used any more by its number, which another one may get. Nobody may hold it: the
- * sinks have been notified (sv_sink.forget), the tracks below it are forgotten, too. Its uuid may come again, as a new track. */
+/* Recordings without an end: the track will not be used any more by its number, which another one
+ * may get. Nobody may hold it: the sinks have been notified (sv_sink.forget), the tracks below it
+ * are forgotten, too. Its uuid may come again, as a new track. */
 void sv_dict_forget(struct sv_dict *d, sv_track t);
 
 /* Call after changing a track: its revision grows, so that sinks describe it again. */
@@ -134,8 +140,9 @@ void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, siz
 void sv_dict_unset_meta(struct sv_dict *d, const char *key); /* nothing if there is none */
 const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key);
 
-/* All of a dictionary at once, for one that was kept in a file: see sv_dict_is_plain(). The texts follow each other, each with a zero byte; the
- * first is "". Numbers must have been checked by the caller; false when two strings are equal, or two tracks. */
+/* All of a dictionary at once, for one that was kept in a file: see sv_dict_is_plain(). The texts
+ * follow each other, each with a zero byte; the first is "". Numbers must have been checked by the
+ * caller; false when two strings are equal, or two tracks. */
 struct sv_dict_content {
     const char *texts;
     const uint32_t *lens;

@@ -1,4 +1,5 @@
-/* The names of event kinds and argument types: one table each, used by every text form and message. */
+/* The names of event kinds and argument types: one table each, used by every text form and
+ * message. */
 #include "core/stream/event.h"
 
 static const char *const kind_names[] = {

@@ -2,14 +2,17 @@
  *
  * Glossary, one word per thing in the whole program:
  *   string    bytes that entered the dictionary once; referred to by number (sv_str), 0 is "none"
- *   track     one row of the time line: a process, a thread, a counter, a GPU stream…; by number (sv_track), 0 is "none"
+ *   track     one row of the time line: a process, a thread, a counter, a GPU stream…; by number
+ *             (sv_track), 0 is "none"
  *   argument  a typed value with a key, attached to an event; nested ones follow their parent
  *   event     a timestamp on a track: begin, end, slice, instant, counter, flow, loss
  *   clock     where timestamps come from; every event is int64 nanoseconds on the trace clock
  *   edges     begin and end events: nested per track, the end closes the newest open begin
- *   slice     an event with a duration; slices of one track may overlap until `split` gives them lanes
+ *   slice     an event with a duration; slices of one track may overlap until `split` gives them
+ *             lanes
  *   flow      a 64-bit number that connects events: an arrow from slice to slice
- *   source, sink, stage   who gives events, who takes them, who does both (a stage is a sink with a next)
+ *   source, sink, stage   who gives events, who takes them, who does both (a stage is a sink with a
+ *                         next)
  *   trace     the store: all events in memory, by column (it is a sink, too) */
 #ifndef SV_CORE_STREAM_EVENT_H
 #define SV_CORE_STREAM_EVENT_H
@@ -26,10 +29,13 @@ enum sv_kind {
     SV_END,   /* closes the newest open slice of the track; its arguments belong to that slice */
     SV_SLICE, /* a whole slice: ts_ns, dur_ns (SV_UNFINISHED: it never ended) */
     SV_INSTANT,
-    SV_COUNTER, /* args[0] (no key, INT or DOUBLE) is the value; the name of the counter is the track's */
+    /* args[0] (no key, INT or DOUBLE) is the value; the name of the counter is the track's */
+    SV_COUNTER,
     SV_FLOW, /* a point on a track whose args[0] (FLOW_BEGIN, FLOW or FLOW_END) binds to the slice that is open there
                    * at ts_ns (with SV_BIND_NEXT: to the next slice that begins there). For formats that record flows apart from slices. */
-    SV_LOSS /* something was lost here: name is the cause, args[0].i the count (0: unknown), dur_ns the span */
+    /* something was lost here: name is the cause, args[0].i the count (0: unknown), dur_ns the
+     * span */
+    SV_LOSS
 };
 
 #define SV_UNFINISHED (-1)
@@ -56,14 +62,16 @@ enum sv_arg_type {
     SV_ARG_FLOW,        /* u: a flow passes (the first one starts it) */
     SV_ARG_FLOW_END,    /* u: a flow ends here */
     SV_ARG_CORRELATION, /* u: same number = same piece of work (host call and device kernel) */
-    SV_ARG_SOURCE, /* like DICT: where in the code; members `file`, `function` (TEXT), `line` (INT), any may be absent */
-    SV_ARG_STACK,  /* like ARRAY: TEXT frames, outermost first */
+    /* like DICT: where in the code; members `file`, `function` (TEXT), `line` (INT), any may be
+     * absent */
+    SV_ARG_SOURCE,
+    SV_ARG_STACK,       /* like ARRAY: TEXT frames, outermost first */
     SV_ARG_THREAD_TIME, /* i: CPU time of the thread at ts, ns */
     SV_ARG_THREAD_DUR   /* i: CPU time within the slice, ns */
 };
 
-/* Arguments are a flat list in pre-order: a DICT or ARRAY is followed by its members, `size` slots in all, so
- * that nesting needs no pointers and skipping no recursion. */
+/* Arguments are a flat list in pre-order: a DICT or ARRAY is followed by its members, `size` slots
+ * in all, so that nesting needs no pointers and skipping no recursion. */
 struct sv_arg {
     sv_str key;        /* 0 for array members and for types with a meaning of their own */
     uint32_t type : 8; /* enum sv_arg_type */
@@ -94,14 +102,16 @@ struct sv_event {
 };
 _Static_assert(sizeof(struct sv_event) == 40, "events are 40 bytes");
 
-/* Is its end a time? Readers refuse an event whose end is not: no format and no stage could say when that is. */
+/* Is its end a time? Readers refuse an event whose end is not: no format and no stage could say
+ * when that is. */
 static inline bool sv_event_ends(const struct sv_event *e)
 {
     int64_t end_ns;
     return e->dur_ns <= 0 || !__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns);
 }
 
-/* Makes a slice end there, or at its begin if that is later. False: it lasts longer than 64 bits can say. */
+/* Makes a slice end there, or at its begin if that is later. False: it lasts longer than 64 bits
+ * can say. */
 static inline bool sv_event_until(struct sv_event *e, int64_t end_ns)
 {
     int64_t dur_ns;

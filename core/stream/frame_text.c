@@ -1,5 +1,5 @@
-/* Taken apart so that putting the parts together gives the same text: what is not certainly a place belongs to the function's name, which in C++ may have
- * brackets of its own. */
+/* Taken apart so that putting the parts together gives the same text: what is not certainly a place
+ * belongs to the function's name, which in C++ may have brackets of its own. */
 #include "core/stream/frame_text.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Texts of the frames of a stack (SV_ARG_STACK): "function", "function (file)" or "function (file:line)". */
+/* Texts of the frames of a stack (SV_ARG_STACK): "function", "function (file)" or "function
+ * (file:line)". */
 #ifndef SV_CORE_STREAM_FRAME_TEXT_H
 #define SV_CORE_STREAM_FRAME_TEXT_H
 
@@ -13,8 +14,8 @@ struct sv_frame_parts {
 
 struct sv_frame_parts sv_frame_parts(const char *text, size_t len);
 
-/* "step (train.py:41)" is "step (train.py)": one function, whichever of its lines it was in. The text is in `room`, unless there is nothing to leave
- * out or it does not fit. */
+/* "step (train.py:41)" is "step (train.py)": one function, whichever of its lines it was in. The
+ * text is in `room`, unless there is nothing to leave out or it does not fit. */
 const char *sv_frame_without_line(const char *text, size_t *len, char *room, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* The vocabulary of accelerator work: see gpu_words.h. Called by analysis, writers and stages; must not change the dictionary but for
- * interning the keys it looks for. */
+/* The vocabulary of accelerator work: see gpu_words.h. Called by analysis, writers and stages; must
+ * not change the dictionary but for interning the keys it looks for. */
 #include "core/stream/gpu_words.h"
 
 #include <ctype.h>

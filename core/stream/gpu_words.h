@@ -1,7 +1,8 @@
-/* The vocabulary of accelerator work (docs/gpu.md): which categories mean what, and what the arguments say.
+/* The vocabulary of accelerator work (docs/gpu.md): which categories mean what, and what the
+ * arguments say.
  *
- * The one list of them: analysis, writers and stages ask here. Kineto's words, the older ones of PyTorch's profiler and
- * TraceSmith's are understood. */
+ * The one list of them: analysis, writers and stages ask here. Kineto's words, the older ones of
+ * PyTorch's profiler and TraceSmith's are understood. */
 #ifndef SV_CORE_STREAM_GPU_WORDS_H
 #define SV_CORE_STREAM_GPU_WORDS_H
 

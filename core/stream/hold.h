@@ -1,9 +1,10 @@
 /* What stages share: events held back, and the outbox through which they leave.
  *
- * A held event is one block of a pool with its arguments and texts. The outbox collects events for `next` in batches. What it
- * was given may point to three kinds of memory, all valid until it flushes: the caller's batch (so write() must end in a
- * flush), arguments made on the spot (sv_outbox_args), and held events that are on their way out (sv_outbox_spend).
- * Errors are sticky: the first failed write is kept and nothing is written after it. */
+ * A held event is one block of a pool with its arguments and texts. The outbox collects events for
+ * `next` in batches. What it was given may point to three kinds of memory, all valid until it
+ * flushes: the caller's batch (so write() must end in a flush), arguments made on the spot
+ * (sv_outbox_args), and held events that are on their way out (sv_outbox_spend). Errors are sticky:
+ * the first failed write is kept and nothing is written after it. */
 #ifndef SV_CORE_STREAM_HOLD_H
 #define SV_CORE_STREAM_HOLD_H
 

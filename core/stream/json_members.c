@@ -1,4 +1,5 @@
-/* Members of small JSON values. Called by the readers of iostat and MLLOG, which bound what they hand over. */
+/* Members of small JSON values. Called by the readers of iostat and MLLOG, which bound what they
+ * hand over. */
 #include "core/stream/json_members.h"
 
 #include "core/base/json_scan.h"

@@ -1,7 +1,8 @@
-/* The members of a small JSON object or array that lies in memory as a whole, one after the other, for readers of logs.
+/* The members of a small JSON object or array that lies in memory as a whole, one after the other,
+ * for readers of logs.
  *
- * The bytes must have SV_JSON_PAD readable bytes after them (the window of an input has). Texts are given raw, between their
- * quotes: sv_member_text() resolves escapes. */
+ * The bytes must have SV_JSON_PAD readable bytes after them (the window of an input has). Texts are
+ * given raw, between their quotes: sv_member_text() resolves escapes. */
 #ifndef SV_CORE_STREAM_JSON_MEMBERS_H
 #define SV_CORE_STREAM_JSON_MEMBERS_H
 

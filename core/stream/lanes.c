@@ -1,8 +1,9 @@
-/* Lanes of a track as a tree of open ends, tracks as a heap of next ends. See lanes.h for the idea; split.c and the ring source call it
- * and decide what begins and ends.
+/* Lanes of a track as a tree of open ends, tracks as a heap of next ends. See lanes.h for the idea;
+ * split.c and the ring source call it and decide what begins and ends.
  *
- * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top says what fits and what ends
- * next. On the lanes of a loose row an end of NEVER is one that is not known. */
+ * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so
+ * the top says what fits and what ends next. On the lanes of a loose row an end of NEVER is one
+ * that is not known. */
 #include "core/stream/lanes.h"
 #include "core/base/map.h"
 
@@ -11,7 +12,8 @@
 #include <stdlib.h>
 
 #define NO_LANE SV_LANE_NONE
-/* How many lanes a file may have had is said by bytes that another process wrote, and every row has to leave them out: so many in all. */
+/* How many lanes a file may have had is said by bytes that another process wrote, and every row has
+ * to leave them out: so many in all. */
 #define UNKNOWN_MAX SV_TABLE(1u << 17, 1u << 9)
 
 const struct sv_lane_policy sv_lanes_by_begin = {SV_LANES_BY_BEGIN, UINT32_MAX, false};
@@ -274,7 +276,8 @@ static sv_track numbered_track(struct sv_lanes *l, const struct sv_lane_row *r)
     return sv_dict_child(l->dict, r->track, SV_TRACK_LANE, sv_dict_cstr(l->dict, name));
 }
 
-/* The track of a lane has a stable identity. A number whose track already carries events of its own is left out. */
+/* The track of a lane has a stable identity. A number whose track already carries events of its own
+ * is left out. */
 static sv_track lane_track(struct sv_lanes *l, const struct sv_lane_row *r)
 {
     sv_track t;
@@ -393,7 +396,8 @@ struct span {
 
 struct sv_lane_past {
     uint32_t n, cap; /* of all that were; capacity of spans, a power of two */
-    /* The newest span that began after all others had ended: who begins no earlier can meet only it and those after it. */
+    /* The newest span that began after all others had ended: who begins no earlier can meet only it
+     * and those after it. */
     uint32_t outer;
     int64_t outer_ns;
     int64_t last_ns;      /* the latest end */
@@ -519,8 +523,9 @@ static void remember_span(struct sv_lanes *l, struct sv_lane_row *r, uint32_t la
     lane_changed(l, r, lane);
 }
 
-/* Apart, or of one family and one inside the other. Where times are equal the order of writing decides: for one owner it is that of the calls,
- * for two it is not known, and a slice that is written whole has its end before those of edges that are still open. */
+/* Apart, or of one family and one inside the other. Where times are equal the order of writing
+ * decides: for one owner it is that of the calls, for two it is not known, and a slice that is
+ * written whole has its end before those of edges that are still open. */
 static bool fits_span(const struct span *s, const struct sv_lane_slice *w)
 {
     bool are_whole = s->is_whole && w->is_whole, is_mixed = s->is_whole != w->is_whole;

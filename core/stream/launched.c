@@ -1,4 +1,5 @@
-/* Metadata of a trace about its launcher: see launched.h. Called by the SDK and the recorder when a file begins. */
+/* Metadata of a trace about its launcher: see launched.h. Called by the SDK and the recorder when a
+ * file begins. */
 #include "core/stream/launched.h"
 
 #include <stdio.h>

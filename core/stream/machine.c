@@ -1,4 +1,5 @@
-/* Which machine: see machine.h. Called by the SDK's writer and the recorder before they write their first event. */
+/* Which machine: see machine.h. Called by the SDK's writer and the recorder before they write their
+ * first event. */
 #include "core/stream/machine.h"
 
 #include "core/files/process_id.h"

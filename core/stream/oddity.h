@@ -1,5 +1,6 @@
-/* An oddity: something that happened any number of times in a stream; the first occurrence is reported in full, at the end. Cheaper than
- * a line in the report per event, for stages that may meet millions. */
+/* An oddity: something that happened any number of times in a stream; the first occurrence is
+ * reported in full, at the end. Cheaper than a line in the report per event, for stages that may
+ * meet millions. */
 #ifndef SV_CORE_STREAM_ODDITY_H
 #define SV_CORE_STREAM_ODDITY_H
 

@@ -1,9 +1,10 @@
 /* Pair: edges become slices.
  *
- * The pump inserts it before sinks that take no edges. Per track a stack of open begins, each with a copy of its
- * arguments in a block of the pool; an end closes the newest one of its track and the slice leaves at once, so that memory
- * holds only what is open. All other events pass through. Needs order per track; gives slices in order of their
- * ends. What never ended leaves at close() as SV_UNFINISHED; an end without a begin is counted and dropped. */
+ * The pump inserts it before sinks that take no edges. Per track a stack of open begins, each with
+ * a copy of its arguments in a block of the pool; an end closes the newest one of its track and the
+ * slice leaves at once, so that memory holds only what is open. All other events pass through.
+ * Needs order per track; gives slices in order of their ends. What never ended leaves at close() as
+ * SV_UNFINISHED; an end without a begin is counted and dropped. */
 #include "core/stream/args.h"
 #include "core/stream/hold.h"
 #include "core/stream/oddity.h"

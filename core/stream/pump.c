@@ -1,8 +1,9 @@
 /* The pump: runs a source into a sink and puts the stages between them that their shapes call for.
  *
- * The rule is only here: `sort` when order is needed and not given, then `pair` (the sink takes no edges; needs order per track), `split` (it
- * takes no slices) or `lanes` (it takes slices, but only nested ones), which need global order. Where edges stay edges, `spans` looks at how
- * long they last; only a sink that takes them without any order does that itself. */
+ * The rule is only here: `sort` when order is needed and not given, then `pair` (the sink takes no
+ * edges; needs order per track), `split` (it takes no slices) or `lanes` (it takes slices, but only
+ * nested ones), which need global order. Where edges stay edges, `spans` looks at how long they
+ * last; only a sink that takes them without any order does that itself. */
 #include "core/stream/stages.h"
 
 #include <assert.h>

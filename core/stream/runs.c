@@ -1,9 +1,10 @@
 /* Runs on disk: see runs.h. Only the sorter calls this.
  *
- * A record is its length and then: one byte of kind and of what is present, the time since the record before, track, name,
- * category, duration, flags, arguments; numbers as varints. Reading merges all runs through a heap, with one large
- * buffer per run; a run that stays ahead of the others is drained without touching the heap, so nearly sorted input merges
- * at one comparison per event. A buffer is only refilled between two calls, since events point into it. */
+ * A record is its length and then: one byte of kind and of what is present, the time since the
+ * record before, track, name, category, duration, flags, arguments; numbers as varints. Reading
+ * merges all runs through a heap, with one large buffer per run; a run that stays ahead of the
+ * others is drained without touching the heap, so nearly sorted input merges at one comparison per
+ * event. A buffer is only refilled between two calls, since events point into it. */
 #include "core/stream/runs.h"
 #include "core/base/mem.h"
 #include "core/base/wire.h"
@@ -229,7 +230,8 @@ static size_t bound(const struct sv_event *e)
     return size;
 }
 
-/* The length comes first and is known last: its width is chosen by the bound, the varint padded to it. */
+/* The length comes first and is known last: its width is chosen by the bound, the varint padded to
+ * it. */
 static void write_length(uint8_t *at, size_t width, size_t length)
 {
     for (size_t i = 0; i < width; i++, length >>= 7)
@@ -317,7 +319,8 @@ static int damaged(struct sv_err *err)
                       sv_temporary_dir());
 }
 
-/* Decodes the next event but for its arguments. 1: there is one; 0: the buffer ends within it; negative: damage. */
+/* Decodes the next event but for its arguments. 1: there is one; 0: the buffer ends within it;
+ * negative: damage. */
 static int run_peek(struct run *run, struct sv_err *err)
 {
     struct sv_pb w = sv_pb_at(run->data + run->pos, run->len - run->pos);

@@ -1,9 +1,11 @@
-/* Runs: sorted sequences of events in an unlinked temporary file, and the merge that reads them back as one.
+/* Runs: sorted sequences of events in an unlinked temporary file, and the merge that reads them
+ * back as one.
  *
- *     for each run: sv_runs_add(…) …; sv_runs_end(…);  then sv_runs_open(…); while ((n = sv_runs_next(…)) > 0) …
+ *     for each run: sv_runs_add(…) …; sv_runs_end(…);  then sv_runs_open(…); while ((n =
+ *                                                      sv_runs_next(…)) > 0) …
  *
- * The disk half of the sorter. Events are written compactly (a begin or end is about ten bytes), because moving bytes to the
- * file and back costs more than packing them. */
+ * The disk half of the sorter. Events are written compactly (a begin or end is about ten bytes),
+ * because moving bytes to the file and back costs more than packing them. */
 #ifndef SV_CORE_STREAM_RUNS_H
 #define SV_CORE_STREAM_RUNS_H
 
@@ -12,8 +14,8 @@
 
 struct sv_runs;
 
-/* The file, where many share one: a merge has thousands of inputs and not so many descriptors. They write one after the other, each whole runs; reading
- * goes side by side. It outlives them. */
+/* The file, where many share one: a merge has thousands of inputs and not so many descriptors. They
+ * write one after the other, each whole runs; reading goes side by side. It outlives them. */
 struct sv_runs_file;
 struct sv_runs_file *sv_runs_file_new(void);
 void sv_runs_file_free(struct sv_runs_file *f);
@@ -31,8 +33,8 @@ int sv_runs_end(struct sv_runs *r, struct sv_err *err);
 /* Nothing more is added. Reading takes about memory_bytes, and 64 KiB per run at least. */
 int sv_runs_open(struct sv_runs *r, size_t memory_bytes, struct sv_err *err);
 
-/* The next events of all runs, in order, ties by run: how many, 0 at the end, negative on an error. What they point to is
- * valid until the next call. */
+/* The next events of all runs, in order, ties by run: how many, 0 at the end, negative on an error.
+ * What they point to is valid until the next call. */
 int sv_runs_next(struct sv_runs *r, struct sv_event *events, size_t max, struct sv_err *err);
 
 #endif

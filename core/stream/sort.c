@@ -1,7 +1,8 @@
 /* The sort stage: everything goes into a sorter, and at the end comes out of it in order.
  *
- * The pump inserts it between a source that gives disorder and a sink that needs order. Nothing reaches `next` before
- * close(), so that a failed stream leaves no half output, unless the owner releases what is older than all that can still come. */
+ * The pump inserts it between a source that gives disorder and a sink that needs order. Nothing
+ * reaches `next` before close(), so that a failed stream leaves no half output, unless the owner
+ * releases what is older than all that can still come. */
 #include "core/stream/sorter.h"
 #include "core/stream/stages.h"
 

@@ -1,9 +1,11 @@
-/* The sorter: an external merge sort that is nearly a memory copy when the input is in order already.
+/* The sorter: an external merge sort that is nearly a memory copy when the input is in order
+ * already.
  *
- * Events become packed records in chunks of memory: the first 32 bytes of the event and, only when it has arguments,
- * a size word and the packed arguments. While every event ranks at or after the one before it, that is all. Once there was
- * disorder an index is made, sorted by radix on the time and then by rank within equal times. When memory is full its
- * events go to disk as a run, in order; at the end all runs are read back as one.
+ * Events become packed records in chunks of memory: the first 32 bytes of the event and, only when
+ * it has arguments, a size word and the packed arguments. While every event ranks at or after the
+ * one before it, that is all. Once there was disorder an index is made, sorted by radix on the time
+ * and then by rank within equal times. When memory is full its events go to disk as a run, in
+ * order; at the end all runs are read back as one.
  *
  * Order of calls: add…, finish, next…, free at any time. */
 #include "core/stream/sorter.h"
@@ -38,7 +40,8 @@ struct chunk {
 
 struct sv_sorter {
     size_t memory_bytes;
-    /* Records, none across two chunks. Those before `now` are full, those after it wait to be used again. */
+    /* Records, none across two chunks. Those before `now` are full, those after it wait to be used
+     * again. */
     struct chunk *chunks;
     size_t n_chunks, cap_chunks, now;
     size_t held_bytes, used_bytes; /* of all chunks; of all records */
@@ -125,7 +128,8 @@ static void record_write(uint8_t *at, const struct sv_event *e, size_t size, boo
     }
 }
 
-/* Turns the record into an event that points into it; returns its size. Only once per record: texts are unpacked in place. */
+/* Turns the record into an event that points into it; returns its size. Only once per record: texts
+ * are unpacked in place. */
 static size_t record_read(uint8_t *record, struct sv_event *e)
 {
     memcpy(e, record, HEAD_BYTES);
@@ -197,7 +201,8 @@ static int64_t entry_tie(const struct entry *e)
     return record_rank(e->record).tie;
 }
 
-/* Stable merge sort by tie of entries with equal times; there may be any number of them in a hostile file. */
+/* Stable merge sort by tie of entries with equal times; there may be any number of them in a
+ * hostile file. */
 static void sort_ties(struct entry *items, struct entry *scratch, size_t n)
 {
     for (size_t i = 1; i < n; i++) { /* short groups, and those in order, end here */
@@ -252,7 +257,8 @@ static struct entry *index_sorted(const struct sv_sorter *s)
 
 /* ---- spilling ---- */
 
-/* What lies behind the chunk in use waits from an earlier buffer without disorder: the index takes its space. */
+/* What lies behind the chunk in use waits from an earlier buffer without disorder: the index takes
+ * its space. */
 static void free_waiting_chunks(struct sv_sorter *s)
 {
     while (s->n_chunks > s->now + 1) {
@@ -424,7 +430,8 @@ int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *er
     assert(!s->is_finished);
     bool has_runs = sv_runs_count(s->runs) > 0;
     if (has_runs) {
-        /* The rest becomes a run too: one reader for all, and its memory serves the read buffers. */
+        /* The rest becomes a run too: one reader for all, and its memory serves the read
+         * buffers. */
         int code = spill(s, err);
         if (code < 0)
             return code;

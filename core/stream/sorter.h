@@ -2,8 +2,9 @@
  *
  *     sv_sorter_add(…) …; sv_sorter_finish(…); while ((n = sv_sorter_next(…)) > 0) …
  *
- * The order is that of stages.h: time; then begin, end, instant, counter, loss as they came; then slices, longest first;
- * then flow points, ends of arrows last. Behind the `sort` stage (one sorter) and `merge` (one per input). */
+ * The order is that of stages.h: time; then begin, end, instant, counter, loss as they came; then
+ * slices, longest first; then flow points, ends of arrows last. Behind the `sort` stage (one
+ * sorter) and `merge` (one per input). */
 #ifndef SV_CORE_STREAM_SORTER_H
 #define SV_CORE_STREAM_SORTER_H
 
@@ -32,8 +33,8 @@ static inline struct sv_rank sv_rank_of(int64_t ts_ns, int64_t dur_ns, unsigned 
     return (struct sv_rank){ts_ns, kind == SV_FLOW ? 1 + (dur_ns == SV_ENDS_FLOW) : INT64_MIN};
 }
 
-/* An arrow's end comes after its start, though both have the same time: inside the sorter the duration of a flow point, which has none,
- * says which of them it is. */
+/* An arrow's end comes after its start, though both have the same time: inside the sorter the
+ * duration of a flow point, which has none, says which of them it is. */
 static inline int64_t sv_flow_mark(const struct sv_event *e)
 {
     bool is_end = e->kind == SV_FLOW && e->n_args && e->args[0].type == SV_ARG_FLOW_END;
@@ -47,7 +48,8 @@ static inline bool sv_rank_before(struct sv_rank a, struct sv_rank b)
 
 struct sv_sorter;
 
-/* Past memory_bytes (0: the default) sorted runs go to an unlinked file in $TMPDIR, /var/tmp or /tmp. */
+/* Past memory_bytes (0: the default) sorted runs go to an unlinked file in $TMPDIR, /var/tmp or
+ * /tmp. */
 struct sv_sorter *sv_sorter_new(size_t memory_bytes);
 void sv_sorter_free(struct sv_sorter *s);
 /* Its runs go to this file, which others use too: see runs.h. Before the first event. */
@@ -65,8 +67,8 @@ bool sv_sorter_has_spilled(const struct sv_sorter *s);
 /* Nothing more is added. Reading takes at most about memory_bytes (0: what it was made with). */
 int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *err);
 
-/* The next events in order: how many (at most max), 0 at the end, negative on an error. What they point to is valid
- * until the next call. */
+/* The next events in order: how many (at most max), 0 at the end, negative on an error. What they
+ * point to is valid until the next call. */
 int sv_sorter_next(struct sv_sorter *s, struct sv_event *events, size_t max, struct sv_err *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* Spans: refuses begin and end that are further apart than int64 nanoseconds can say.
  *
- * The pump inserts it before sinks that take edges: those never compute a duration, so they would write a slice that nobody can read. Such
- * a slice begins before zero. A track is therefore only looked at from its first begin before zero until that has ended; all else passes
- * through. Needs order per track. */
+ * The pump inserts it before sinks that take edges: those never compute a duration, so they would
+ * write a slice that nobody can read. Such a slice begins before zero. A track is therefore only
+ * looked at from its first begin before zero until that has ended; all else passes through. Needs
+ * order per track. */
 #include "core/stream/oddity.h"
 #include "core/stream/stages.h"
 

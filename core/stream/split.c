@@ -1,12 +1,14 @@
-/* Split and lanes: slices that overlap on one track go to lanes of it, as edges (split) or still as slices (lanes).
+/* Split and lanes: slices that overlap on one track go to lanes of it, as edges (split) or still as
+ * slices (lanes).
  *
- * The pump inserts them before sinks that take no slices, or none that overlap. Input and output are in time order. Every
- * event first lets the ends before it leave. An end at the time of a begin of the same track leaves before that begin;
- * ends of other tracks at that time wait, since a flow point may still bind to the slice that ends there.
+ * The pump inserts them before sinks that take no slices, or none that overlap. Input and output
+ * are in time order. Every event first lets the ends before it leave. An end at the time of a begin
+ * of the same track leaves before that begin; ends of other tracks at that time wait, since a flow
+ * point may still bind to the slice that ends there.
  *
- * Edges that arrive stay on the track itself and nest with its slices as well as they can: where an edge and a slice
- * cross, the inner one is closed early and that is reported, because a sink that takes edges could only close the
- * wrong one. The result always nests. */
+ * Edges that arrive stay on the track itself and nest with its slices as well as they can: where an
+ * edge and a slice cross, the inner one is closed early and that is reported, because a sink that
+ * takes edges could only close the wrong one. The result always nests. */
 #include "core/stream/hold.h"
 #include "core/stream/lanes.h"
 #include "core/stream/oddity.h"
@@ -52,7 +54,8 @@ static void close_top(struct split *s, struct sv_lane_row *r, uint32_t lane)
         r->edges[o->edge] = 1;
         sv_oddity_note(&s->cut, o->due_ns, r->track);
     }
-    /* Without to_edges the edge is still open for the sink, which takes both forms; only the slice is whole. */
+    /* Without to_edges the edge is still open for the sink, which takes both forms; only the slice
+     * is whole. */
     emit_end(s, r->lanes[lane].track, o, o->due_ns);
     sv_pool_put(&s->lanes.pool, o, sizeof *o);
 }
@@ -94,7 +97,8 @@ static void hold_flow(struct split *s, struct sv_lane_row *r, const struct sv_ev
     s->n_held++;
 }
 
-/* The held flow points of the row leave, bound to the begin that has just been written: same time, same lane. */
+/* The held flow points of the row leave, bound to the begin that has just been written: same time,
+ * same lane. */
 static void release_flows(struct split *s, struct sv_lane_row *r, sv_track track, bool is_bound)
 {
     while (r->held) {
@@ -149,7 +153,8 @@ static void begun(struct split *s, struct sv_lane_row *r, uint32_t lane)
     release_flows(s, r, r->lanes[lane].track, true);
 }
 
-/* A slice that knows its CPU time at the begin and within it has it at the end too; the begin keeps the first only. */
+/* A slice that knows its CPU time at the begin and within it has it at the end too; the begin keeps
+ * the first only. */
 static void split_thread_time(struct split *s, const struct sv_event *e, struct sv_event *begin,
                               struct sv_lane_open *o)
 {

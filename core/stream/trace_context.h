@@ -1,7 +1,9 @@
-/* W3C trace context: the header traceparent ("00-TRACE_ID-SPAN_ID-FLAGS", lower-case hexadecimal), and the flow that leaves a span.
+/* W3C trace context: the header traceparent ("00-TRACE_ID-SPAN_ID-FLAGS", lower-case hexadecimal),
+ * and the flow that leaves a span.
  *
- * Everything that knows the ids of a span gives its outgoing flow the same number, so that an arrow leads from a span of OpenTelemetry to what libstave
- * recorded in the process that was called, and back. */
+ * Everything that knows the ids of a span gives its outgoing flow the same number, so that an arrow
+ * leads from a span of OpenTelemetry to what libstave recorded in the process that was called, and
+ * back. */
 #ifndef SV_CORE_STREAM_TRACE_CONTEXT_H
 #define SV_CORE_STREAM_TRACE_CONTEXT_H
 
@@ -11,7 +13,8 @@
 
 enum { SV_TRACE_ID_BYTES = 16, SV_SPAN_ID_BYTES = 8, SV_TRACEPARENT_LEN = 55 };
 
-/* False: it is not valid, and the ids are not changed. Later versions may have more after a dash. */
+/* False: it is not valid, and the ids are not changed. Later versions may have more after a
+ * dash. */
 bool sv_traceparent_read(const char *text, size_t len, uint8_t trace_id[SV_TRACE_ID_BYTES],
                          uint8_t span_id[SV_SPAN_ID_BYTES], uint8_t *flags);
 void sv_traceparent_write(char text[SV_TRACEPARENT_LEN + 1],

@@ -1,4 +1,5 @@
-/* Writers: sinks that end in a file. One `const struct sv_writer` per output says how its files are called and what it can do. */
+/* Writers: sinks that end in a file. One `const struct sv_writer` per output says how its files are
+ * called and what it can do. */
 #ifndef SV_CORE_STREAM_WRITER_H
 #define SV_CORE_STREAM_WRITER_H
 
@@ -10,7 +11,8 @@ struct sv_write_options {
     enum sv_compression compression;
     const char *dialect;  /* format-specific variant, NULL for the default */
     int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
-    /* Perfetto: what follows a flush refers to nothing before it, so that it can be a file of its own */
+    /* Perfetto: what follows a flush refers to nothing before it, so that it can be a file of its
+     * own */
     bool resyncs_at_flush;
     /* the output holds a file that ends after a flush: continue there (can_continue) */
     bool continues;
@@ -18,8 +20,8 @@ struct sv_write_options {
     bool adds_metadata;
 };
 
-/* Opens a sink. It owns `out` from then on: its close() ends in sv_output_close() or, failed, sv_output_discard(). After a failure
- * the caller still has `out`. `options` may be NULL. */
+/* Opens a sink. It owns `out` from then on: its close() ends in sv_output_close() or, failed,
+ * sv_output_discard(). After a failure the caller still has `out`. `options` may be NULL. */
 typedef int sv_open_sink_fn(struct sv_output *out, const struct sv_write_options *options,
                             struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                             struct sv_err *err);

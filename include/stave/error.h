@@ -15,8 +15,9 @@
 #ifndef STAVE_ERROR_H
 #define STAVE_ERROR_H
 
-/* Marks what the library exports; everything else in it is hidden. In libstave.a nothing is exported:
- * each program or plugin that it is linked into has a copy of its own, which no other can replace. */
+/* Marks what the library exports; everything else in it is hidden. In libstave.a nothing is
+ * exported: each program or plugin that it is linked into has a copy of its own, which no other can
+ * replace. */
 #ifdef STAVE_I_COPY
 #define STAVE_API __attribute__((visibility("hidden")))
 #else

@@ -27,9 +27,9 @@ struct stave_file;
  * compresses the packets of a Perfetto file; NULL means no compression. */
 STAVE_API struct stave_file *stave_file_open(const char *path, const char *compress,
                                              struct stave_error *error);
-/* Opens a file with the JSON that TraceSmith writes (docs/gpu.md), whatever its suffix; .json.gz and
- * .json.zst are compressed. It holds the work of devices and counters only, and is made in memory.
- * C++: perfetto_exporter.hpp. */
+/* Opens a file with the JSON that TraceSmith writes (docs/gpu.md), whatever its suffix; .json.gz
+ * and .json.zst are compressed. It holds the work of devices and counters only, and is made in
+ * memory. C++: perfetto_exporter.hpp. */
 enum stave_tracesmith {
     STAVE_TRACESMITH_TRACKS = 1, /* the argument `track_name` */
     STAVE_TRACESMITH_FLOWS = 2   /* correlation numbers and arrows */

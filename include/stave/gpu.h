@@ -1,12 +1,14 @@
 /*
  * Stave: work of GPUs and other accelerators. Link with -lstave-gpu (pkg-config stave-gpu).
  *
- *     stave_gpu_device_t gpu = stave_gpu_device(0, &(struct stave_gpu_device_info){.name = "A100"});
+ *     stave_gpu_device_t gpu = stave_gpu_device(0, &(struct stave_gpu_device_info){.name =
+ *     "A100"});
  *     stave_gpu_stream_t stream = stave_gpu_stream(gpu, 1, 7, NULL);
  *     stave_gpu_call_begin(STAVE_GPU_CUDA_RUNTIME, "cudaLaunchKernel", gpu, 42);
  *     stave_gpu_call_end();
  *     stave_gpu_add_kernel(&(struct stave_gpu_kernel){
- *         .at = {.stream = stream, .name = "gemm", .begin = t0, .end = t1, .correlation = 42}, .grid = {256, 1, 1}});
+ *         .at = {.stream = stream, .name = "gemm", .begin = t0, .end = t1, .correlation = 42},
+ *         .grid = {256, 1, 1}});
  *
  * For code that learns what a device did: a profiler's callback, the reader of a driver's log, a
  * simulator. All functions may be called from any thread. Each costs a few events of stave.h, or a
@@ -37,7 +39,8 @@ STAVE_API void stave_gpu_clock_tie(stave_gpu_clock_t clock, int64_t ticks, int64
 /* Converts ticks to the time of stave_now_ns(). */
 STAVE_API int64_t stave_gpu_clock_ns(stave_gpu_clock_t clock, int64_t ticks);
 
-/* ---- devices, contexts, streams: rows `GPU 0 NAME` → `Context 1` → `Stream 7` of this process ---- */
+/* ---- devices, contexts, streams: rows `GPU 0 NAME` → `Context 1` → `Stream 7` of this process
+ * ---- */
 
 typedef uint32_t stave_gpu_device_t; /* small numbers, 0: none */
 typedef uint32_t stave_gpu_stream_t;

@@ -1,7 +1,8 @@
 /*
  * Stave for users of TraceSmith: its PerfettoExporter, on stave/file.h.
  *
- *     #include <stave/perfetto_exporter.hpp>                 instead of <tracesmith/perfetto_exporter.hpp>
+ *     #include <stave/perfetto_exporter.hpp>                 instead of
+ *                                                            <tracesmith/perfetto_exporter.hpp>
  *     tracesmith::PerfettoExporter exporter;
  *     exporter.exportToFile(events, "trace.json");           TraceSmith's JSON
  *     exporter.exportToFile(events, "trace.pftrace");        Perfetto's own format
@@ -14,7 +15,8 @@
  *     exporter.close();
  *
  * Functions that return bool return false on failure; error() says why. A file appears under its
- * name, and replaces an earlier one, only when it is complete. An exporter is used by one thread at a time.
+ * name, and replaces an earlier one, only when it is complete. An exporter is used by one thread at
+ * a time.
  */
 #ifndef STAVE_PERFETTO_EXPORTER_HPP
 #define STAVE_PERFETTO_EXPORTER_HPP
@@ -78,8 +80,8 @@ class PerfettoExporter
     std::string exportToString(const std::vector<TraceEvent> &events);
 
     bool open(const std::string &path);
-    /* False: the event is not in the file, since it ends past 2^63 ns, or begins before the time of a
-     * flush; or the file cannot be written, and close() will fail, too. */
+    /* False: the event is not in the file, since it ends past 2^63 ns, or begins before the time of
+     * a flush; or the file cannot be written, and close() will fail, too. */
     bool write(const TraceEvent &event);
     bool write(const CounterEvent &counter);
     /* No event that begins before `before` will come: those that came are in the growing file,

@@ -82,8 +82,8 @@ struct stave_read_column {
     int type;             /* enum stave_read_type, NULLs aside */
     bool has_nulls;       /* there are cells without a value */
     const uint8_t *types; /* of the cells: enum stave_read_type; 0 is NULL */
-    /* The values in 8 bytes each: integers, or doubles where the cell is one; of texts and blobs the
-     * number for stave_read_texts(). 0 for NULL. */
+    /* The values in 8 bytes each: integers, or doubles where the cell is one; of texts and blobs
+     * the number for stave_read_texts(). 0 for NULL. */
     const int64_t *ints;
     const double *reals; /* the same bytes */
 };

@@ -6,7 +6,8 @@
  *     uint32_t bert = stave_serving_model(s, "bert");
  *     stave_serving_worker(s, 0, "cpu", -1);
  *
- *     stave_serving_enqueued(s, request, bert, 0, 0);             from any thread, now or later with its time
+ *     stave_serving_enqueued(s, request, bert, 0, 0);             from any thread, now or later
+ *         with its time
  *     stave_serving_dequeued(s, request, 0);
  *     stave_serving_collected(s, batch, bert, requests, n, n, 0, collect_start, 0);
  *     stave_serving_submitted(s, batch, 0);

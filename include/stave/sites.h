@@ -60,8 +60,8 @@ __attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
  * not replace. */
 extern uint32_t stave_i_obeys_environment __attribute__((visibility("hidden")));
 
-/* For bindings: what STAVE_FULL_DEFAULT means from now on (enum stave_full: drop or block), also in the session that
- * runs, if neither the program nor STAVE_FULL has chosen there. */
+/* For bindings: what STAVE_FULL_DEFAULT means from now on (enum stave_full: drop or block), also in
+ * the session that runs, if neither the program nor STAVE_FULL has chosen there. */
 STAVE_API void stave_i_default_full(uint32_t full);
 /* For bindings: where stave_enabled(NULL) looks; 0 while nothing is recorded (atomic). */
 STAVE_API const uint32_t *stave_i_gate(void);

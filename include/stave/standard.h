@@ -1,6 +1,6 @@
 /*
- * The check of the standard, included by stave.h first; nothing here is for users. Headers that need
- * C++17 check that themselves.
+ * The check of the standard, included by stave.h first; nothing here is for users. Headers that
+ * need C++17 check that themselves.
  */
 #ifndef STAVE_STANDARD_H
 #define STAVE_STANDARD_H

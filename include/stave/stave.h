@@ -1,7 +1,8 @@
 /*
  * Stave: the C SDK. The headers of this directory are the public API of libstave.
  *
- *     STAVE_SCOPE("nn", "attention", "layer", 12, "tokens", n);     a slice until the end of the block
+ *     STAVE_SCOPE("nn", "attention", "layer", 12, "tokens", n);     a slice until the end of the
+ *         block
  *     STAVE_INSTANT("io", "cache miss", "path", path);
  *     STAVE_COUNTER("mem", "allocated", bytes);
  *

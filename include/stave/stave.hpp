@@ -2,9 +2,12 @@
  * Stave for C++: a scope class besides the macros of stave.h. Header only, on top of the C API.
  *
  *     #include <stave/stave.hpp>
- *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", op, "shape", shape);     ends with the block, also by an exception
- *     stave::scope s("nn", name, "layer", 12);                                   a name known at run time
- *     s.add("loss", loss);                                                       an argument known later
+ *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", op, "shape", shape);     ends with the
+ *         block, also by an exception
+ *     stave::scope s("nn", name, "layer", 12);                                   a name known at
+ *         run time
+ *     s.add("loss", loss);                                                       an argument known
+ *         later
  *
  * Arguments are numbers, texts (std::string, std::string_view, const char *), pointers, nullptr,
  * std::optional, and containers of these (std::vector, std::map …).
@@ -27,9 +30,9 @@ namespace stave
 /* A slice with a name known at run time, from construction to end() or destruction.
  *
  * The category is a literal. The name is a text, or a function that returns one and is only called
- * while the category is recorded. Pairs of keys and values follow, or one const stave_args *. With a
- * track (stave_track()) the slice is on it; such a scope may be moved to another thread and end in
- * any order. One without a track ends on the thread where it began, innermost first. */
+ * while the category is recorded. Pairs of keys and values follow, or one const stave_args *. With
+ * a track (stave_track()) the slice is on it; such a scope may be moved to another thread and end
+ * in any order. One without a track ends on the thread where it began, innermost first. */
 class scope
 {
   public:

@@ -1,6 +1,6 @@
 /*
- * The macros of macros.h for compilers that are too old for them: after an #error they do nothing, so
- * that it is the only message.
+ * The macros of macros.h for compilers that are too old for them: after an #error they do nothing,
+ * so that it is the only message.
  */
 #ifndef STAVE_TOO_OLD_H
 #define STAVE_TOO_OLD_H

@@ -1,6 +1,6 @@
 /*
- * What stave.hpp is for compilers that are too old for it, after its #error: macros and a scope that do
- * nothing, so that the #error is the only message.
+ * What stave.hpp is for compilers that are too old for it, after its #error: macros and a scope
+ * that do nothing, so that the #error is the only message.
  */
 #ifndef STAVE_TOO_OLD_HPP
 #define STAVE_TOO_OLD_HPP

@@ -35,7 +35,8 @@ extern "C" {
 
 struct stave_trace_writer;
 
-/* Texts are UTF-8; what is not becomes U+FFFD. A length of 0 means that the text ends at its NUL. */
+/* Texts are UTF-8; what is not becomes U+FFFD. A length of 0 means that the text ends at its
+ * NUL. */
 struct stave_trace_event {
     const char *name, *cat;
     uint64_t ts;  /* microseconds since the writer was opened */
@@ -59,8 +60,8 @@ STAVE_API void stave_trace_writer_close(struct stave_trace_writer *w);
 STAVE_API bool stave_trace_writer_is_enabled(const struct stave_trace_writer *w);
 
 /* Records an event that ends now and took dur_ms. `tid` is the layer, 0 for the engine. On failure
- * the event is not in the file. STAVE_EFORMAT: it is, but without its arguments, which are not a JSON
- * object. */
+ * the event is not in the file. STAVE_EFORMAT: it is, but without its arguments, which are not a
+ * JSON object. */
 STAVE_API int stave_trace_writer_push(struct stave_trace_writer *w, const char *name,
                                       const char *cat, double dur_ms, uint32_t tid);
 STAVE_API int stave_trace_writer_push_with_args(struct stave_trace_writer *w, const char *name,
@@ -77,7 +78,8 @@ STAVE_API int stave_trace_writer_push_event(struct stave_trace_writer *w,
  * missing. May be called any number of times. */
 STAVE_API int stave_trace_writer_flush(struct stave_trace_writer *w, struct stave_error *error);
 
-/* A complete event: `dur` is dur_ms in microseconds, rounded; pid is 0. The texts are not copied. */
+/* A complete event: `dur` is dur_ms in microseconds, rounded; pid is 0. The texts are not
+ * copied. */
 STAVE_API struct stave_trace_event stave_trace_event_complete(const char *name, const char *cat,
                                                               uint64_t start_ts_us, double dur_ms,
                                                               uint32_t tid);

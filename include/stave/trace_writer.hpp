@@ -4,7 +4,8 @@
  *
  *     #include <stave/trace_writer.hpp>
  *     stave::global_trace().push("attn", "attention", 1.25, 3);
- *     stave::global_trace().push_with_args("gemm", "gemm", 0.5, 3, {{"tokens", 4}, {"dims", std::vector<int>{64, 128}}});
+ *     stave::global_trace().push_with_args("gemm", "gemm", 0.5, 3, {{"tokens", 4}, {"dims",
+ *     std::vector<int>{64, 128}}});
  */
 #ifndef STAVE_TRACE_WRITER_HPP
 #define STAVE_TRACE_WRITER_HPP

@@ -1,6 +1,6 @@
 /*
- * C++ values as arguments of events: numbers, texts, pointers, nullptr, std::optional, and containers of
- * these. Included by macros.h in C++17 and later.
+ * C++ values as arguments of events: numbers, texts, pointers, nullptr, std::optional, and
+ * containers of these. Included by macros.h in C++17 and later.
  *
  * Numbers and texts are words of the record, as in C. The others are built with stave_args_…()
  * while the event is recorded; nothing is built while tracing is off.
@@ -203,8 +203,8 @@ template <class T, class = void> struct word_of {
     }
 };
 
-/* A string_view need not end in NUL: it is copied for the duration of the call, to the heap where it
- * is long. */
+/* A string_view need not end in NUL: it is copied for the duration of the call, to the heap where
+ * it is long. */
 template <class T>
 struct word_of<T, std::enable_if_t<!std::is_same_v<T, std::string> && !std::is_pointer_v<T> &&
                                    type_of<T>() == STAVE_I_TEXT>> {

@@ -1,6 +1,7 @@
-/* One event as ferrum's trace writer prints it: {"name":…,"cat":…,"ph":"X","ts":µs,"dur":µs,"pid":N,"tid":N,"args":{…}}, in this order. Its
- * readers are strict: times are whole and not negative, pid and tid fit 32 bits, and there is no other member. For the writer in libstave
- * and for `--dialect ferrum`. */
+/* One event as ferrum's trace writer prints it:
+ * {"name":…,"cat":…,"ph":"X","ts":µs,"dur":µs,"pid":N,"tid":N,"args":{…}}, in this order. Its
+ * readers are strict: times are whole and not negative, pid and tid fit 32 bits, and there is no
+ * other member. For the writer in libstave and for `--dialect ferrum`. */
 #ifndef SV_COMPAT_FERRUM_H
 #define SV_COMPAT_FERRUM_H
 

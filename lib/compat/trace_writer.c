@@ -1,13 +1,16 @@
 /* The writer of ferrum's files: stave/trace_writer.h.
  *
- * Each event is written at once, over the closing bracket of the array and together with a new one, so that there is nothing to save when the
- * program ends, however it does. What processes that forked share is in a shared page: the place of the bracket, and a lock that
- * survives its owner. Whoever gets it after a process was killed inside of a write puts the bracket back.
+ * Each event is written at once, over the closing bracket of the array and together with a new one,
+ * so that there is nothing to save when the program ends, however it does. What processes that
+ * forked share is in a shared page: the place of the bracket, and a lock that survives its owner.
+ * Whoever gets it after a process was killed inside of a write puts the bracket back.
  *
- * The program may close our descriptor (daemons close all) and get its number for a file of its own, and others may remove the file. So each write
- * looks first at what the descriptor is; the file is opened again by its name, and made again if it is gone.
+ * The program may close our descriptor (daemons close all) and get its number for a file of its
+ * own, and others may remove the file. So each write looks first at what the descriptor is; the
+ * file is opened again by its name, and made again if it is gone.
  *
- * A writer is a reference to a file; the list of files is of this process. Memory: the heap may be exhausted, then the event is lost. */
+ * A writer is a reference to a file; the list of files is of this process. Memory: the heap may be
+ * exhausted, then the event is lost. */
 #include "compat/ferrum.h"
 #include "core/base/json_scan.h"
 #include "core/files/out_name.h"
@@ -169,7 +172,8 @@ static int begin_file(struct tail *t, int fd, const struct stat *st)
     return error;
 }
 
-/* The descriptor is that of the file, which has its name and all its bytes. The lock is held. 0 or errno. */
+/* The descriptor is that of the file, which has its name and all its bytes. The lock is held. 0 or
+ * errno. */
 static int look_at_file(struct stave_trace_writer *w)
 {
     struct tail *t = w->tail;
@@ -281,8 +285,9 @@ static bool insert_pid(struct stave_trace_writer *w)
     return sv_name_insert(w->path, sizeof w->path, pid);
 }
 
-/* Opens the file and locks it against other processes. Where another one has it, the name becomes one of this process. Returns a descriptor; -1:
- * *same has the file already, or errno says why not. */
+/* Opens the file and locks it against other processes. Where another one has it, the name becomes
+ * one of this process. Returns a descriptor; -1: *same has the file already, or errno says why
+ * not. */
 static int claim_file(struct stave_trace_writer *w, struct stat *st,
                       struct stave_trace_writer **same)
 {
@@ -462,7 +467,8 @@ static uint64_t to_u64(double v)
     return !(v > 0) ? 0 : v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
 }
 
-/* Is it an object (1), one without members (0), or none (-1)? Uses `b`, which is empty and has space. */
+/* Is it an object (1), one without members (0), or none (-1)? Uses `b`, which is empty and has
+ * space. */
 static int look_at_args(struct sv_buf *b, const char *args, size_t len)
 {
     sv_buf_add(b, args, len);
@@ -475,7 +481,8 @@ static int look_at_args(struct sv_buf *b, const char *args, size_t len)
     return *sv_json_solid(p + 1, end) != '}';
 }
 
-/* A buffer that cannot grow, with a comma before and a bracket after the event. 0 or STAVE_EFORMAT: without its arguments. */
+/* A buffer that cannot grow, with a comma before and a bracket after the event. 0 or STAVE_EFORMAT:
+ * without its arguments. */
 static int print(struct sv_buf *b, const struct stave_trace_event *e, size_t args_len)
 {
     struct sv_json j;
@@ -500,7 +507,8 @@ static int print(struct sv_buf *b, const struct stave_trace_event *e, size_t arg
     return args < 0 ? STAVE_EFORMAT : 0;
 }
 
-/* Prints the event and gives it to take(), whose negative result counts. Short ones need no heap. */
+/* Prints the event and gives it to take(), whose negative result counts. Short ones need no
+ * heap. */
 static int with_printed(const struct stave_trace_event *e,
                         int (*take)(void *ctx, const uint8_t *bytes, size_t n), void *ctx)
 {

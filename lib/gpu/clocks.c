@@ -1,8 +1,9 @@
 /* Device clocks: pairs of readings, and the line between them.
  *
- * The newest pairs are kept; a time is put on the line between the two pairs around it, before the first and after the last on the nearest
- * one's. With one pair only the offset is known. Readers take no lock: a clock's pairs have a sequence number that is odd while they
- * change. Called by everything that records; must not allocate. */
+ * The newest pairs are kept; a time is put on the line between the two pairs around it, before the
+ * first and after the last on the nearest one's. With one pair only the offset is known. Readers
+ * take no lock: a clock's pairs have a sequence number that is odd while they change. Called by
+ * everything that records; must not allocate. */
 #include "gpu/impl.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Host calls: slices of the calling thread as they happen, or of any thread afterwards.
  *
- * One call site per programming interface, so that a category that is off costs one branch. Must not lock or allocate. */
+ * One call site per programming interface, so that a category that is off costs one branch. Must
+ * not lock or allocate. */
 #include "gpu/impl.h"
 
 #include <sys/syscall.h>

@@ -1,6 +1,7 @@
 /* Inside libstave-gpu: tables of devices and streams, and how an event becomes a record of the SDK.
  *
- * An event's shape is one list of fields, F(key, type, value): its keys, its types and its words cannot disagree. */
+ * An event's shape is one list of fields, F(key, type, value): its keys, its types and its words
+ * cannot disagree. */
 #ifndef SV_GPU_IMPL_H
 #define SV_GPU_IMPL_H
 
@@ -30,7 +31,8 @@ struct stream {
     uint64_t context, id;
 };
 
-/* Never NULL: number 0 and unknown numbers are a device and a stream without a name of their own. */
+/* Never NULL: number 0 and unknown numbers are a device and a stream without a name of their
+ * own. */
 struct device *sv_gpu_device(stave_gpu_device_t number);
 struct stream *sv_gpu_stream(stave_gpu_stream_t number);
 void sv_gpu_lock(void);
@@ -71,7 +73,8 @@ uint64_t sv_gpu_flow_of(const struct device *d, uint64_t correlation);
         .dso = &stave_i_dso                                                                   \
     }
 
-/* Fields that all work begins with; s, start, dur, name, flow_in, flow_out, at, rare are in scope. */
+/* Fields that all work begins with; s, start, dur, name, flow_in, flow_out, at, rare are in
+ * scope. */
 #define WORK_HEAD(F)                                                            \
     F("", STAVE_I_TRACK, atomic_load_explicit(&s->track, memory_order_relaxed)) \
     F("", STAVE_I_START, start)                                                 \

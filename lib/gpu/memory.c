@@ -1,7 +1,9 @@
-/* Allocations of device memory: an instant each (a slice, where the duration is known), and two counters per device.
+/* Allocations of device memory: an instant each (a slice, where the duration is known), and two
+ * counters per device.
  *
- * Called by users on any thread. The table of live allocations is kept while tracing is off, too (a program may be traced
- * from its middle), under the library's lock; it holds at most LIVE_MAX of them. */
+ * Called by users on any thread. The table of live allocations is kept while tracing is off, too (a
+ * program may be traced from its middle), under the library's lock; it holds at most LIVE_MAX of
+ * them. */
 #include "gpu/impl.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Instants of a device: marks, creation and destruction, records of events, completion; and what a profiler lost. */
+/* Instants of a device: marks, creation and destruction, records of events, completion; and what a
+ * profiler lost. */
 #include "gpu/impl.h"
 
 #define POINT(F)                                                                \

@@ -1,7 +1,8 @@
 /* Devices, contexts and streams by the driver's numbers: made once, found without a lock.
  *
- * Called by everything that records. Entries never move and are never freed: a number that was given out stays valid, in forked
- * children, too. Must not wait for anything but this library's own lock, which only making an entry takes. */
+ * Called by everything that records. Entries never move and are never freed: a number that was
+ * given out stays valid, in forked children, too. Must not wait for anything but this library's own
+ * lock, which only making an entry takes. */
 #include "gpu/impl.h"
 
 #include <pthread.h>
@@ -91,7 +92,8 @@ static void put_text(struct stave_args *a, const char *key, const char *v)
         stave_args_text(a, key, v);
 }
 
-/* What is known of a device, as arguments (the names of Kineto's deviceProperties where it has one). */
+/* What is known of a device, as arguments (the names of Kineto's deviceProperties where it has
+ * one). */
 static struct stave_args *about(uint32_t id, const struct stave_gpu_device_info *info)
 {
     struct stave_args *a = malloc(sizeof *a);
@@ -292,7 +294,8 @@ stave_track_t stave_gpu_stream_track(stave_gpu_stream_t stream)
 
 /* ---- arrows ---- */
 
-/* One number of the SDK, which no other process has, spread over this process's correlation numbers. */
+/* One number of the SDK, which no other process has, spread over this process's correlation
+ * numbers. */
 uint64_t sv_gpu_flow_of(const struct device *d, uint64_t correlation)
 {
     if (correlation == 0)

@@ -1,7 +1,7 @@
 /* Work on a stream: kernels, copies, fills, waits, collectives, ranges.
  *
- * Called by users on any thread. Each event is one record of the SDK; copies add two values of a counter. Must not lock or
- * allocate. */
+ * Called by users on any thread. Each event is one record of the SDK; copies add two values of a
+ * counter. Must not lock or allocate. */
 #include "gpu/impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The backlog of a tracer's thread: two parts in memory, and a file between them when the second one is full.
+/* The backlog of a tracer's thread: two parts in memory, and a file between them when the second
+ * one is full.
  *
  * Written and read in whole parts, so that a call never lies across two of them. */
 #include "serving/backlog.h"

@@ -1,7 +1,8 @@
 /* The ring between the life-cycle calls and the writing thread.
  *
- * put() is on the path of the server's requests: no lock, no system call, no allocation. Cells are given back by moving the head; a cell that
- * is not yet filled still has an older ticket, so that nothing need be cleared. */
+ * put() is on the path of the server's requests: no lock, no system call, no allocation. Cells are
+ * given back by moving the head; a cell that is not yet filled still has an older ticket, so that
+ * nothing need be cleared. */
 #include "serving/call_ring.h"
 
 #include <stdlib.h>

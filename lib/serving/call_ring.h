@@ -1,7 +1,9 @@
-/* From the life-cycle calls to the thread that writes: a bounded ring of calls, any number of producers, one consumer.
+/* From the life-cycle calls to the thread that writes: a bounded ring of calls, any number of
+ * producers, one consumer.
  *
- * A producer takes consecutive cells with one compare-and-swap, fills them and marks each with its ticket; nobody waits for anybody
- * (a full ring is said at once). The order of tickets is the order in which the calls were made. Safe in signal handlers. */
+ * A producer takes consecutive cells with one compare-and-swap, fills them and marks each with its
+ * ticket; nobody waits for anybody (a full ring is said at once). The order of tickets is the order
+ * in which the calls were made. Safe in signal handlers. */
 #ifndef SV_SERVING_CALL_RING_H
 #define SV_SERVING_CALL_RING_H
 

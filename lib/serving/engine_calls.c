@@ -1,8 +1,10 @@
 /* The calls of engines with continuous batching.
  *
- * Called by the engine's thread. What happens to a request is one event of the SDK and one record, as in life_cycle.c. A step is one record with its
- * members as they are: cells of the ring are filled by copies of a known length, which is all that the engine waits for. The writing thread makes
- * the event of it. So a process that is killed loses the steps that its ring holds, those of the last milliseconds. */
+ * Called by the engine's thread. What happens to a request is one event of the SDK and one record,
+ * as in life_cycle.c. A step is one record with its members as they are: cells of the ring are
+ * filled by copies of a known length, which is all that the engine waits for. The writing thread
+ * makes the event of it. So a process that is killed loses the steps that its ring holds, those of
+ * the last milliseconds. */
 #include "serving/tracer.h"
 
 #include "core/serving/engine_words.h"

@@ -1,8 +1,9 @@
 /* Steps and requests of engines to slices, flows and counters of the SDK.
  *
- * Called by the tracer's writing thread only. A step is one slice whose members are one text: a thousand of them cost a thousand short words and not a
- * thousand arguments. A flow leads from a request to the first step after it was scheduled, resumed or transferred, not to each: a
- * request of a thousand tokens has two arrows and not a thousand. */
+ * Called by the tracer's writing thread only. A step is one slice whose members are one text: a
+ * thousand of them cost a thousand short words and not a thousand arguments. A flow leads from a
+ * request to the first step after it was scheduled, resumed or transferred, not to each: a request
+ * of a thousand tokens has two arrows and not a thousand. */
 #include "serving/engine_tracks.h"
 
 #include "core/base/sat.h"

@@ -1,5 +1,6 @@
-/* Engines on the time line: a track of steps for each engine, with all that the words say (core/serving/engine_words.h), counters, and requests with
- * the phases that they had. Made by the writing thread. */
+/* Engines on the time line: a track of steps for each engine, with all that the words say
+ * (core/serving/engine_words.h), counters, and requests with the phases that they had. Made by the
+ * writing thread. */
 #ifndef SV_SERVING_ENGINE_TRACKS_H
 #define SV_SERVING_ENGINE_TRACKS_H
 

@@ -1,6 +1,6 @@
-/* A file that grows and is whole after every flush: new bytes are written over the old closing ones, together with new ones, in one
- * write. A killed process leaves a file that any reader opens. While it is open it is locked, so that another server sees
- * that it is in use. */
+/* A file that grows and is whole after every flush: new bytes are written over the old closing
+ * ones, together with new ones, in one write. A killed process leaves a file that any reader opens.
+ * While it is open it is locked, so that another server sees that it is in use. */
 #ifndef SV_SERVING_GROWING_FILE_H
 #define SV_SERVING_GROWING_FILE_H
 

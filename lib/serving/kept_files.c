@@ -1,8 +1,9 @@
 /* Names of a server's files, and what happens to those of the servers before it.
  *
- * A server that starts has the plain names. What is there already is renamed to the next free number, all files of a run to the
- * same one (batching_trace.3.json, batching_trace_summary.3.csv …), those that stave-server makes of them at its end, too. When a living server writes there, the new one puts its process
- * number into its own names instead. */
+ * A server that starts has the plain names. What is there already is renamed to the next free
+ * number, all files of a run to the same one (batching_trace.3.json, batching_trace_summary.3.csv
+ * …), those that stave-server makes of them at its end, too. When a living server writes there, the
+ * new one puts its process number into its own names instead. */
 #include "serving/growing_file.h"
 #include "serving/tracer.h"
 

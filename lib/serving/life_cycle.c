@@ -1,8 +1,9 @@
 /* The life-cycle calls.
  *
- * Called by the server in any thread. Each is one event of the SDK, with the server's own numbers as arguments, and one record for
- * the thread that writes the files. The event lies in the ring of its thread when the call returns, and so outlives the
- * process; the record does not, but everything can be made again from the events. No lock, no allocation here; a system call only
+ * Called by the server in any thread. Each is one event of the SDK, with the server's own numbers
+ * as arguments, and one record for the thread that writes the files. The event lies in the ring of
+ * its thread when the call returns, and so outlives the process; the record does not, but
+ * everything can be made again from the events. No lock, no allocation here; a system call only
  * where the configuration says to wait for space. */
 #include "serving/tracer.h"
 
@@ -109,7 +110,8 @@ void stave_serving_context(struct stave_serving *s, uint64_t request,
 
 /* ---- batches ---- */
 
-/* Eight numbers per event: a long list is several of them, all before the event "collected", which has the last ones. */
+/* Eight numbers per event: a long list is several of them, all before the event "collected", which
+ * has the last ones. */
 enum { MEMBERS = 8 };
 
 static void record_collected(const struct stave_serving *s, const struct sv_call_cell *c,

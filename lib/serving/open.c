@@ -1,7 +1,8 @@
 /* Start and end of a traced server: configuration, directory, file names, the SDK's session.
  *
- * Called once by a server at its start and once at its end. Earlier files of the same names are kept with a number unless the
- * configuration says otherwise. Nothing here prints: what is wrong is in the caller's struct stave_error. */
+ * Called once by a server at its start and once at its end. Earlier files of the same names are
+ * kept with a number unless the configuration says otherwise. Nothing here prints: what is wrong is
+ * in the caller's struct stave_error. */
 #include "serving/tracer.h"
 
 #include <errno.h>
@@ -114,7 +115,8 @@ static void resolve(struct stave_serving *s, const struct stave_serving_config *
     snprintf(s->server, sizeof s->server, "%s", c->server ? c->server : "StarPU Inference Server");
 }
 
-/* A session that runs already (STAVE_OUT, stave record) gets the events; else one of our own begins. */
+/* A session that runs already (STAVE_OUT, stave record) gets the events; else one of our own
+ * begins. */
 static int start_session(struct stave_serving *s, struct stave_error *error)
 {
     if (!(s->config.outputs & STAVE_SERVING_PFTRACE) || stave_enabled(NULL))

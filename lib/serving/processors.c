@@ -1,5 +1,5 @@
-/* How many threads want to run, as the kernel counts them: the fourth number of /proc/loadavg. Read by the tracer's thread before it
- * does what can wait; a read takes a few microseconds. */
+/* How many threads want to run, as the kernel counts them: the fourth number of /proc/loadavg. Read
+ * by the tracer's thread before it does what can wait; a read takes a few microseconds. */
 #include "serving/processors.h"
 
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* Moments of the life cycle to slices, flows and counters of the SDK.
  *
- * Called by the tracer's writing thread only, with times in the past; the SDK puts overlapping slices on sibling rows. Names
- * are few (numbers are arguments), so that the dictionary stays small whatever the number of requests. */
+ * Called by the tracer's writing thread only, with times in the past; the SDK puts overlapping
+ * slices on sibling rows. Names are few (numbers are arguments), so that the dictionary stays small
+ * whatever the number of requests. */
 #include "serving/server_tracks.h"
 
 #include "core/base/sat.h"
@@ -13,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A phase shorter than this part of the whole could not be seen and is not drawn; the life cycle has it. */
+/* A phase shorter than this part of the whole could not be seen and is not drawn; the life cycle
+ * has it. */
 enum { PHASE_PARTS = 256 };
 enum { ROWS_MAX = 1024, FLOWS_MAX = 1024 };
 #define CATEGORY "serving"

@@ -1,5 +1,6 @@
-/* The time line of a server in the SDK's tracks: request rows with their phases, batches with an arrow from each of their requests,
- * worker lanes, counters. Made by the writing thread from the same moments as the files. */
+/* The time line of a server in the SDK's tracks: request rows with their phases, batches with an
+ * arrow from each of their requests, worker lanes, counters. Made by the writing thread from the
+ * same moments as the files. */
 #ifndef SV_SERVING_SERVER_TRACKS_H
 #define SV_SERVING_SERVER_TRACKS_H
 

@@ -63,13 +63,15 @@ static inline int64_t sv_serving_at(int64_t time_ns)
 {
     return time_ns ? time_ns : stave_now_ns();
 }
-/* In the trace a span is its end and how long it took, which no change of clocks can spoil; -1: not known. */
+/* In the trace a span is its end and how long it took, which no change of clocks can spoil; -1: not
+ * known. */
 static inline int64_t sv_serving_took(int64_t start_ns, int64_t end_ns)
 {
     return start_ns ? end_ns - start_ns : -1;
 }
 
-/* The event of the SDK: (server, its time, name, key, value, …). A server that is not there has none, and the call ends here. */
+/* The event of the SDK: (server, its time, name, key, value, …). A server that is not there has
+ * none, and the call ends here. */
 #define SV_SERVING_RECORD(s, time_ns, ...) \
     if (!(s))                              \
         return;                            \
@@ -80,7 +82,8 @@ static inline int64_t sv_serving_took(int64_t start_ns, int64_t end_ns)
 
 /* ---- kept_files.c ---- */
 
-/* Names in `dir`; what earlier servers left is kept under a number, or overwritten if the configuration says so. False: errno. */
+/* Names in `dir`; what earlier servers left is kept under a number, or overwritten if the
+ * configuration says so. False: errno. */
 bool sv_serving_name_files(struct stave_serving *s, const char *dir);
 
 /* ---- tracer_thread.c ---- */

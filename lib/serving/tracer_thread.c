@@ -1,9 +1,12 @@
-/* The thread behind the life-cycle calls: moves their ring into the life cycle, and what that reports into files and time line.
+/* The thread behind the life-cycle calls: moves their ring into the life cycle, and what that
+ * reports into files and time line.
  *
- * Started by open, stopped by close. It alone touches the life cycle, the files and the time line. It rests while there is little to
- * do, and lets the SDK's writer catch up after a burst of slices, since its own ring must not overflow. While all processors are
- * busy it only moves the calls into a backlog: what it makes of them can wait, the requests cannot. An exhausted heap ends the
- * files as they were after the last flush, not the program: the thread then skips what is recorded, and flush and close return ENOMEM. */
+ * Started by open, stopped by close. It alone touches the life cycle, the files and the time line.
+ * It rests while there is little to do, and lets the SDK's writer catch up after a burst of slices,
+ * since its own ring must not overflow. While all processors are busy it only moves the calls into
+ * a backlog: what it makes of them can wait, the requests cannot. An exhausted heap ends the files
+ * as they were after the last flush, not the program: the thread then skips what is recorded, and
+ * flush and close return ENOMEM. */
 #include "serving/tracer.h"
 
 #include "core/base/mem.h"
@@ -219,8 +222,9 @@ static bool may_rest_long(const struct sv_tracer_thread *t)
     return t->is_busy && t->server->ring.n_cells >= CELLS_FOR_REST;
 }
 
-/* The backlog as far as a processor is free for it, or to its end; the ring in between. A little of it in any case: whoever shares its
- * machine with others that are busy all the time, and is not busy itself, is never far behind. */
+/* The backlog as far as a processor is free for it, or to its end; the ring in between. A little of
+ * it in any case: whoever shares its machine with others that are busy all the time, and is not
+ * busy itself, is never far behind. */
 static void work_off(struct sv_tracer_thread *t, bool is_urgent)
 {
     while (t->backlog.n > 0) {

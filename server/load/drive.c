@@ -1,8 +1,9 @@
 /* The connections: one thread, one epoll, HTTP/1.1 with keep-alive.
  *
- * In a closed loop a connection sends its next request when the answer is there. In an open loop requests leave at their times on any free
- * connection; one that finds none waits, and its latency counts from the time it should have left. Answers are hostile: bounded, and what
- * cannot be understood breaks the connection, which is counted and made again. */
+ * In a closed loop a connection sends its next request when the answer is there. In an open loop
+ * requests leave at their times on any free connection; one that finds none waits, and its latency
+ * counts from the time it should have left. Answers are hostile: bounded, and what cannot be
+ * understood breaks the connection, which is counted and made again. */
 #include "server/load/load_plan.h"
 
 #include "core/base/mem.h"

@@ -1,4 +1,5 @@
-/* stave-load: arrivals (when), drive (the connections), summary (what came of it). One thread, one epoll. */
+/* stave-load: arrivals (when), drive (the connections), summary (what came of it). One thread, one
+ * epoll. */
 #ifndef SV_SERVER_LOAD_PLAN_H
 #define SV_SERVER_LOAD_PLAN_H
 
@@ -19,7 +20,8 @@ struct sv_target {
     size_t in_size;
 };
 
-/* When requests leave: NULL times mean a closed loop, each connection sends when its answer is there. */
+/* When requests leave: NULL times mean a closed loop, each connection sends when its answer is
+ * there. */
 struct sv_arrivals {
     int64_t *times_ns; /* since the start, ascending */
     uint64_t n;

@@ -1,4 +1,5 @@
-/* Plain blocking requests before the load begins: is the server ready, which model, what does it want?
+/* Plain blocking requests before the load begins: is the server ready, which model, what does it
+ * want?
  *
  * Called once. Answers are small (64 KiB at most) and checked as JSON before they are read. */
 #include "server/load/load_plan.h"
@@ -30,7 +31,8 @@ static int connect_to(const struct sv_target *t)
     return -1;
 }
 
-/* The body after the headers, in `answer` (which has a pad after its end); the status, or -1 without an answer. */
+/* The body after the headers, in `answer` (which has a pad after its end); the status, or -1
+ * without an answer. */
 static int get(const struct sv_target *t, const char *path, char *answer, const char **body,
                size_t *len)
 {
@@ -137,7 +139,8 @@ static int first_model(struct sv_target *t, char *answer, struct sv_err *err)
                       t->host);
 }
 
-/* inputs[0]: its name, and its shape after the rows. It must be the only one, FP32 and of a known size. */
+/* inputs[0]: its name, and its shape after the rows. It must be the only one, FP32 and of a known
+ * size. */
 static bool read_input(struct sv_target *t, const char *body, size_t len)
 {
     struct sv_member list, input, m;

@@ -1,4 +1,5 @@
-/* The trace of stave-load: one slice per request on the row of its connection, and the header that makes the server's span its child.
+/* The trace of stave-load: one slice per request on the row of its connection, and the header that
+ * makes the server's span its child.
  *
  * Only with --trace. The request's bytes are copied, as each has ids of its own. */
 #include "server/load/load_plan.h"

@@ -1,6 +1,7 @@
 /* stave-load: sends load to an inference server and reports the results.
  *
- * Order: the target and its model, the requests' bytes, the arrival times, the load, the summary. */
+ * Order: the target and its model, the requests' bytes, the arrival times, the load, the
+ * summary. */
 #include "server/load/load_plan.h"
 #include "server/program/program.h"
 #include "server/server_config.h"

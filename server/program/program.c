@@ -1,6 +1,8 @@
-/* A command struct as a program: the options' parser, the help, the manual page and the completion are those of `stave`.
+/* A command struct as a program: the options' parser, the help, the manual page and the completion
+ * are those of `stave`.
  *
- * Called by main() of stave-server and stave-load. The only place of these programs that prints errors and chooses the exit code. */
+ * Called by main() of stave-server and stave-load. The only place of these programs that prints
+ * errors and chooses the exit code. */
 #include "server/program/program.h"
 
 #include "cli/console.h"

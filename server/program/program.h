@@ -4,8 +4,8 @@
 
 #include "cli/command.h"
 
-/* Parses, runs, prints errors; the exit code. Besides its options every program knows --version, and for the build `man` and
- * `completion SHELL`. */
+/* Parses, runs, prints errors; the exit code. Besides its options every program knows --version,
+ * and for the build `man` and `completion SHELL`. */
 int sv_program_main(const struct sv_command *c, int argc, char **argv);
 
 #endif

@@ -1,8 +1,9 @@
 /* Each model's queue, and the thread that makes batches of it.
  *
- * A batch begins with the first request that waits and a free slot; it takes more until its target of rows is reached, its time is up, or
- * the next request does not fit. The strategy decides target and time: disabled 1 and none, fixed and adaptive as configured, the adaptive
- * target following the congestion detector. The thread ends when the queue is closed and empty. */
+ * A batch begins with the first request that waits and a free slot; it takes more until its target
+ * of rows is reached, its time is up, or the next request does not fit. The strategy decides target
+ * and time: disabled 1 and none, fixed and adaptive as configured, the adaptive target following
+ * the congestion detector. The thread ends when the queue is closed and empty. */
 #include "server/run/engine.h"
 
 #include "core/base/mem.h"
@@ -16,7 +17,8 @@ static bool is_gone(const struct sv_served *r)
     return r->is_gone && r->is_gone(r);
 }
 
-/* Those that a queue or a batch no longer has, as their clients have gone. Without a lock: done() may take others. */
+/* Those that a queue or a batch no longer has, as their clients have gone. Without a lock: done()
+ * may take others. */
 static void end_gone(struct sv_model *m, struct sv_served *gone)
 {
     for (struct sv_served *r = gone, *next; r; r = next) {
@@ -27,8 +29,8 @@ static void end_gone(struct sv_model *m, struct sv_served *gone)
     }
 }
 
-/* A full queue may be full of requests that nobody waits for. Not at each request that does not fit: the look is a system call for
- * each that waits. Called with the lock. */
+/* A full queue may be full of requests that nobody waits for. Not at each request that does not
+ * fit: the look is a system call for each that waits. Called with the lock. */
 static void sweep(struct sv_queue *q, struct sv_served **gone)
 {
     enum { SWEEP_NS = 20000000 };
@@ -110,7 +112,8 @@ static void drop_gone(struct sv_model *m, struct sv_served **gone)
     }
 }
 
-/* The first request if it fits into `rows_max` rows and to the others, and is as warm as they are. Called with the lock. */
+/* The first request if it fits into `rows_max` rows and to the others, and is as warm as they are.
+ * Called with the lock. */
 static struct sv_served *pop(struct sv_queue *q, uint32_t rows_max, const struct sv_task *like)
 {
     struct sv_served *r = q->first;

@@ -1,4 +1,5 @@
-/* Trace context of requests: see caller.h. What clients send is checked here; the trace gets ids and printable text only. */
+/* Trace context of requests: see caller.h. What clients send is checked here; the trace gets ids
+ * and printable text only. */
 #include "server/run/caller.h"
 #include "server/run/engine.h"
 
@@ -18,7 +19,8 @@ static void trim(const char **text, size_t *len)
         --*len;
 }
 
-/* How much of it is kept: whole entries, the first ones; none of a header with bytes that the specification excludes. */
+/* How much of it is kept: whole entries, the first ones; none of a header with bytes that the
+ * specification excludes. */
 static size_t state_kept(const char *state, size_t len)
 {
     for (size_t i = 0; i < len; i++)

@@ -11,8 +11,9 @@ struct sv_caller {
     char state[]; /* the header tracestate as far as it is kept, or "" */
 };
 
-/* Of the headers traceparent and tracestate (NULL: there is none). NULL without a valid traceparent, which is counted if there is one, and in a server
- * that is not traced. To be freed with free(). */
+/* Of the headers traceparent and tracestate (NULL: there is none). NULL without a valid
+ * traceparent, which is counted if there is one, and in a server that is not traced. To be freed
+ * with free(). */
 struct sv_caller *sv_caller_new(struct sv_engine *e, const char *parent, size_t parent_len,
                                 const char *state, size_t state_len);
 

@@ -1,9 +1,11 @@
-/* Models on StarPU: codelets, buffers that StarPU knows, submission of batches and what follows them.
+/* Models on StarPU: codelets, buffers that StarPU knows, submission of batches and what follows
+ * them.
  *
- * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way: input copied into its slot through
- * StarPU's data interface, task submitted, codelet on some worker, the task's callback, then the output acquired in main memory (which brings it
- * back from a device) and given to the requests. Everything after the submission runs on StarPU's threads and must not
- * wait. */
+ * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way:
+ * input copied into its slot through StarPU's data interface, task submitted, codelet on some
+ * worker, the task's callback, then the output acquired in main memory (which brings it back from a
+ * device) and given to the requests. Everything after the submission runs on StarPU's threads and
+ * must not wait. */
 #include "server/run/engine.h"
 #include "cli/console.h"
 
@@ -65,7 +67,8 @@ static void compute_opencl(void *buffers[], void *arg)
     end_work(t);
 }
 
-/* ---- rest: StarPU's workers spin while they wait, so they are paused while no batch is anywhere ---- */
+/* ---- rest: StarPU's workers spin while they wait, so they are paused while no batch is anywhere
+ * ---- */
 
 static void work_begins(struct sv_engine *e)
 {
@@ -199,7 +202,8 @@ static void free_task(struct sv_task *t)
     free(t);
 }
 
-/* In the trace each time, on standard error the first time: a model that cannot be computed fails with every batch. */
+/* In the trace each time, on standard error the first time: a model that cannot be computed fails
+ * with every batch. */
 static void report_failure(struct sv_task *t)
 {
     struct sv_model *m = t->model;

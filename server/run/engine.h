@@ -1,8 +1,11 @@
-/* The server's engine: requests wait in a model's queue, a batcher makes batches of them, StarPU's workers compute, callbacks answer.
+/* The server's engine: requests wait in a model's queue, a batcher makes batches of them, StarPU's
+ * workers compute, callbacks answer.
  *
- *     HTTP front ─► sv_queue_push ─► batcher (one thread per model) ─► sv_engine_submit ─► StarPU worker ─► callback ─► done()
+ *     HTTP front ─► sv_queue_push ─► batcher (one thread per model) ─► sv_engine_submit ─► StarPU
+ *     worker ─► callback ─► done()
  *
- * A request belongs to the part that holds it on this way; done() gives it back to the front, on any thread. */
+ * A request belongs to the part that holds it on this way; done() gives it back to the front, on
+ * any thread. */
 #ifndef SV_SERVER_ENGINE_H
 #define SV_SERVER_ENGINE_H
 
@@ -46,7 +49,8 @@ struct sv_served {
     void *owner;
 };
 
-/* The right to compute a batch, and for networks of floats its buffers, known to StarPU for the life of the model. */
+/* The right to compute a batch, and for networks of floats its buffers, known to StarPU for the
+ * life of the model. */
 struct sv_slot {
     float *in, *out;
     starpu_data_handle_t in_handle, out_handle;
@@ -148,8 +152,8 @@ int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32
 void sv_engine_close(struct sv_engine *e); /* waits for what is in work */
 bool sv_engine_can_compute(const struct sv_model *m, uint32_t worker);
 void sv_engine_submit(struct sv_task *t, int forced_worker);
-/* The end of a request that the queue took: in the trace and in the counters, the same in both. Each has one, warm-up in the trace only. A second
- * one is ignored. */
+/* The end of a request that the queue took: in the trace and in the counters, the same in both.
+ * Each has one, warm-up in the trace only. A second one is ignored. */
 enum sv_served_end { SV_ANSWERED, SV_FAILED, SV_CLIENT_LEFT };
 void sv_served_ends(struct sv_model *m, struct sv_served *r, enum sv_served_end how,
                     const char *why);
@@ -157,13 +161,15 @@ struct sv_slot *sv_engine_take_slot(struct sv_model *m); /* waits for one */
 void sv_engine_give_slot(struct sv_model *m, struct sv_slot *s);
 const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len);
 
-/* model_load.c. Loads a model's file and checks that the server's workers can compute it. *onnx stays NULL for our own networks. */
+/* model_load.c. Loads a model's file and checks that the server's workers can compute it. *onnx
+ * stays NULL for our own networks. */
 int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
                    struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err);
 /* The same for a model of the engine, with what its configuration says about tensors and rows. */
 int sv_model_load(struct sv_model *m, struct sv_err *err);
 
-/* batcher.c. push: false when the queue is full or closed; the request then still is the caller's. */
+/* batcher.c. push: false when the queue is full or closed; the request then still is the
+ * caller's. */
 bool sv_queue_push(struct sv_model *m, struct sv_served *r);
 int sv_batcher_start(struct sv_model *m);
 /* What is queued is still computed, as far as `drop_ns`. Returns how many requests were dropped. */

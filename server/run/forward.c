@@ -1,7 +1,7 @@
 /* The networks computed with BLAS, on the calling thread.
  *
- * Called by a CPU worker for a batch. dense is one matrix product for all rows; conv unfolds each row (im2col) and is a product, too. Takes
- * no memory: the worker brings the scratch. */
+ * Called by a CPU worker for a batch. dense is one matrix product for all rows; conv unfolds each
+ * row (im2col) and is a product, too. Takes no memory: the worker brings the scratch. */
 #include "server/run/engine.h"
 
 #include <cblas.h>

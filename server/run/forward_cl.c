@@ -1,8 +1,9 @@
 /* The networks as OpenCL kernels, for StarPU's OpenCL workers.
  *
- * One struct per worker and model: program, kernels, weights on the device, two buffers that layers take turns in. StarPU brings input and
- * output to the device; everything here runs on the worker's own queue and is waited for, so that the codelet's time is the
- * kernels'. A failure anywhere makes the run false, and the batch fails. */
+ * One struct per worker and model: program, kernels, weights on the device, two buffers that layers
+ * take turns in. StarPU brings input and output to the device; everything here runs on the worker's
+ * own queue and is waited for, so that the codelet's time is the kernels'. A failure anywhere makes
+ * the run false, and the batch fails. */
 #include "server/run/engine.h"
 
 #include "core/base/mem.h"
@@ -142,7 +143,8 @@ void sv_forward_cl_free(struct sv_forward_cl *f)
     free(f);
 }
 
-/* Groups of a size that depends on the layer only: some drivers compile a kernel anew for every size of group. */
+/* Groups of a size that depends on the layer only: some drivers compile a kernel anew for every
+ * size of group. */
 static size_t group_size(size_t n)
 {
     size_t group = n & (~n + 1);

@@ -1,7 +1,9 @@
-/* FxT, StarPU's own recorder: is it there, and where is its file? Called by the engine and the program.
+/* FxT, StarPU's own recorder: is it there, and where is its file? Called by the engine and the
+ * program.
  *
- * STARPU_FXT_TRACE=1 asks for it, in the environment or under starpu_env. A StarPU that was built without FxT ignores that without a word; so the server
- * says it. The file is written when StarPU ends, to a folder that STARPU_FXT_PREFIX names: by default the one of the batching trace. */
+ * STARPU_FXT_TRACE=1 asks for it, in the environment or under starpu_env. A StarPU that was built
+ * without FxT ignores that without a word; so the server says it. The file is written when StarPU
+ * ends, to a folder that STARPU_FXT_PREFIX names: by default the one of the batching trace. */
 #include "server/run/engine.h"
 
 #include <dirent.h>

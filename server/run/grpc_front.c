@@ -1,7 +1,8 @@
-/* The gRPC front: inference.GRPCInferenceService of KServe v2, with Triton's stream, statistics, configuration and index.
+/* The gRPC front: inference.GRPCInferenceService of KServe v2, with Triton's stream, statistics,
+ * configuration and index.
  *
- * Messages come on the threads of net/grpc.h; an inference is answered by done() on a worker's thread. A request of gRPC takes the same way through queue,
- * batch and trace as one of HTTP. */
+ * Messages come on the threads of net/grpc.h; an inference is answered by done() on a worker's
+ * thread. A request of gRPC takes the same way through queue, batch and trace as one of HTTP. */
 #include "server/run/grpc_front.h"
 
 #include "core/base/mem.h"

@@ -1,8 +1,10 @@
 /* The HTTP front: KServe v2 over libmicrohttpd.
  *
- * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at its end, and again when a suspended
- * connection was resumed. An inference suspends its connection until the batch is done; done() resumes it from a worker's thread.
- * Bodies are bounded before they are taken, in size, in number and in time (net/http_request.h); every refusal is a JSON error with its status. */
+ * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at
+ * its end, and again when a suspended connection was resumed. An inference suspends its connection
+ * until the batch is done; done() resumes it from a worker's thread. Bodies are bounded before they
+ * are taken, in size, in number and in time (net/http_request.h); every refusal is a JSON error
+ * with its status. */
 #include "server/run/engine.h"
 #include "server/run/grpc_front.h"
 #include "server/run/model_pages.h"
@@ -146,8 +148,8 @@ static enum MHD_Result send_failure(struct call *k, unsigned status, const char 
                       &(struct headers){.type = "application/json", .caller = k->served.caller});
 }
 
-/* The library does not read while a connection is suspended, so we look whether it has ended. A client that only closes its sending side is
- * treated as gone, too: the two look the same. */
+/* The library does not read while a connection is suspended, so we look whether it has ended. A
+ * client that only closes its sending side is treated as gone, too: the two look the same. */
 static bool has_left(const struct call *k)
 {
     struct pollfd p = {.fd = k->fd, .events = POLLRDHUP};
@@ -380,7 +382,8 @@ static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
     return n ? send_error(c, 404, "no such address") : send_page(c, e, sv_page_model, m);
 }
 
-/* /v2/repository/index: POST, as Triton's clients do it; of its body only `ready` means something. */
+/* /v2/repository/index: POST, as Triton's clients do it; of its body only `ready` means
+ * something. */
 static enum MHD_Result route_repository(struct call *k, const char *at, bool is_get)
 {
     struct sv_engine *e = k->front->engine;
@@ -565,7 +568,8 @@ void sv_front_stop(struct sv_front *f)
     f->listener = f->daemon ? sv_mhd.MHD_quiesce_daemon(f->daemon) : -1;
 }
 
-/* The last answers are on their way when the last batch is done; a client that does not read cannot hold us for ever. */
+/* The last answers are on their way when the last batch is done; a client that does not read cannot
+ * hold us for ever. */
 static void wait_for_answers(struct sv_front *f)
 {
     for (int i = 0; i < 5000 && atomic_load(&f->waiting); i++)

@@ -1,6 +1,7 @@
 /* The page for Prometheus: what the engine counts, in its text format.
  *
- * Called by the HTTP front for GET /metrics. Reads atomics and two short locks per model; changes nothing. */
+ * Called by the HTTP front for GET /metrics. Reads atomics and two short locks per model; changes
+ * nothing. */
 #include "server/run/engine.h"
 
 #include <stdio.h>

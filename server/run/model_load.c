@@ -1,4 +1,5 @@
-/* Loads a model's file and joins it with its configuration: names, types and shapes of its tensors, rows of a batch.
+/* Loads a model's file and joins it with its configuration: names, types and shapes of its tensors,
+ * rows of a batch.
  *
  * Called for each configuration when the server starts, and for --check. */
 #include "server/run/engine.h"
@@ -115,7 +116,8 @@ static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *li
 
 /* ---- rows ---- */
 
-/* A model with a fixed number of rows is always given that many: what no request filled is computed and forgotten. */
+/* A model with a fixed number of rows is always given that many: what no request filled is computed
+ * and forgotten. */
 static int set_rows(struct sv_model *m, struct sv_err *err)
 {
     uint32_t fixed = m->onnx ? sv_onnx_fixed_rows(m->onnx) : 0;

@@ -223,7 +223,8 @@ void sv_page_config(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     sv_json_end(&j);
 }
 
-/* name 1, platform 2, max_batch_size 4, input 5, output 6, backend 17; of a tensor: name 1, data_type 2, dims 4 (of an output 3). */
+/* name 1, platform 2, max_batch_size 4, input 5, output 6, backend 17; of a tensor: name 1,
+ * data_type 2, dims 4 (of an output 3). */
 void sv_config_proto(const struct sv_model *m, struct sv_buf *out)
 {
     const struct sv_infer_model *d = &m->describes;

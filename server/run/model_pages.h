@@ -1,4 +1,5 @@
-/* Answers about the server and its models as JSON: lists, descriptions, configurations, statistics. */
+/* Answers about the server and its models as JSON: lists, descriptions, configurations,
+ * statistics. */
 #ifndef SV_SERVER_MODEL_PAGES_H
 #define SV_SERVER_MODEL_PAGES_H
 

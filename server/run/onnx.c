@@ -1,9 +1,11 @@
 /* ONNX Runtime through its C interface, found by dlopen.
  *
- * Called when a model is loaded and by CPU workers for a batch. The library offers one table of functions that only ever grows at its end, so a
- * function is known by its place: OrtApi in microsoft/onnxruntime, include/onnxruntime/core/session/onnxruntime_c_api.h, whose own
- * assertions fix the places of each version. All places used here belong to version 1. Prints nothing; what the library complains about becomes
- * our error. The library stays loaded: it has threads and exit handlers of its own. */
+ * Called when a model is loaded and by CPU workers for a batch. The library offers one table of
+ * functions that only ever grows at its end, so a function is known by its place: OrtApi in
+ * microsoft/onnxruntime, include/onnxruntime/core/session/onnxruntime_c_api.h, whose own assertions
+ * fix the places of each version. All places used here belong to version 1. Prints nothing; what
+ * the library complains about becomes our error. The library stays loaded: it has threads and exit
+ * handlers of its own. */
 #include "server/run/onnx.h"
 
 #include "core/base/mem.h"

@@ -1,8 +1,10 @@
 /* StarPU seen from inside: its profiling interface as events on rows of their own.
  *
- * For every task, on a row of its worker: the time its data was fetched, the codelet, the release of its data; on StarPU's own row the way
- * from submission through the scheduler. A flow ties them to the batch. A thread samples what the workers did (computing, asleep) and
- * the transfers between memories. StarPU's clock counts from its start: it is tied to CLOCK_MONOTONIC by readings of both taken together. */
+ * For every task, on a row of its worker: the time its data was fetched, the codelet, the release
+ * of its data; on StarPU's own row the way from submission through the scheduler. A flow ties them
+ * to the batch. A thread samples what the workers did (computing, asleep) and the transfers between
+ * memories. StarPU's clock counts from its start: it is tied to CLOCK_MONOTONIC by readings of both
+ * taken together. */
 #include "server/run/engine.h"
 
 #include "core/serving/starpu_job.h"

@@ -1,7 +1,9 @@
-/* stave-server: reads its configurations, loads the models, serves until SIGINT or SIGTERM, and leaves complete files behind.
+/* stave-server: reads its configurations, loads the models, serves until SIGINT or SIGTERM, and
+ * leaves complete files behind.
  *
- * Order: the ports, trace, StarPU and models, HTTP (which answers "not ready"), warm-up, ready, wait for a signal; then backwards: no new
- * requests, what is queued is computed and answered, StarPU, the trace's files, the plots. */
+ * Order: the ports, trace, StarPU and models, HTTP (which answers "not ready"), warm-up, ready,
+ * wait for a signal; then backwards: no new requests, what is queued is computed and answered,
+ * StarPU, the trace's files, the plots. */
 #include "cli/console.h"
 #include "server/program/program.h"
 #include "server/run/engine.h"
@@ -101,7 +103,8 @@ static bool wait_child(pid_t pid, int64_t seconds)
     return false;
 }
 
-/* batching_trace_summary.3.csv with "_plots" and ".png" → batching_trace_plots.3.png: the number of a run is in all its names. */
+/* batching_trace_summary.3.csv with "_plots" and ".png" → batching_trace_plots.3.png: the number of
+ * a run is in all its names. */
 static void name_beside(const char *path, const char *what, const char *suffix, char *out,
                         size_t size)
 {
@@ -152,7 +155,8 @@ static void draw_plots(const struct sv_config *c, const char *csv)
 
 /* ---- StarPU's own trace ---- */
 
-/* What StarPU recorded, with arrows from each batch to the task that computed it: batching_trace.pftrace → batching_trace_starpu.pftrace. */
+/* What StarPU recorded, with arrows from each batch to the task that computed it:
+ * batching_trace.pftrace → batching_trace_starpu.pftrace. */
 static void join_fxt(const struct sv_config *c, const char *fxt, const char *pftrace)
 {
     char joined[PATH_MAX];
@@ -195,7 +199,8 @@ static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_
     return 0;
 }
 
-/* A server that was killed has left its trace unfinished. It is completed before the files get their number: one number for a run, plots included. */
+/* A server that was killed has left its trace unfinished. It is completed before the files get
+ * their number: one number for a run, plots included. */
 static void complete_earlier(const struct sv_config *c)
 {
     bool is_newer = strcmp(c->trace_names, "perfetto") == 0;
@@ -315,7 +320,8 @@ static void wait_for_signal(const sigset_t *set)
     int number;
     while (sigwait(set, &number) != 0)
         ;
-    /* A second one ends the program at once. Where it is traced, libstave's handler first ends the trace, or says how to recover it. */
+    /* A second one ends the program at once. Where it is traced, libstave's handler first ends the
+     * trace, or says how to recover it. */
     for (int sig = 1; sig < NSIG; sig++) {
         struct sigaction now;
         if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &now) == 0 &&

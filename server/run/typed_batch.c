@@ -53,7 +53,8 @@ bool sv_typed_fits(const struct sv_task *t, const struct sv_served *r)
 
 /* ---- copying blocks ---- */
 
-/* The first `part` of each dimension, from a tensor with dimensions `from_dims` to one with `to_dims`. */
+/* The first `part` of each dimension, from a tensor with dimensions `from_dims` to one with
+ * `to_dims`. */
 static void copy_block(uint8_t *to, const int64_t *to_dims, const uint8_t *from,
                        const int64_t *from_dims, const int64_t *part, uint32_t n, size_t size)
 {
@@ -159,7 +160,8 @@ static void compute_tokens(struct sv_task *t, float *scratch)
     free(vectors);
 }
 
-/* Values that a model cannot compute (an index past its end) must not fail the others of the batch: each request for itself. */
+/* Values that a model cannot compute (an index past its end) must not fail the others of the batch:
+ * each request for itself. */
 static bool compute_alone(struct sv_task *t)
 {
     bool is_any = false;

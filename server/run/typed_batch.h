@@ -1,7 +1,10 @@
-/* Batches of models that take and give any tensors: joined from requests, computed on CPU workers, divided again.
+/* Batches of models that take and give any tensors: joined from requests, computed on CPU workers,
+ * divided again.
  *
- * Requests share a batch when their shapes are equal. With `padding: zeros` dynamic dimensions may differ: shorter ones are filled up with zeros at their
- * end, and an output's dynamic dimension that has the padded size of the first input's at the same place is cut back to the request's own. */
+ * Requests share a batch when their shapes are equal. With `padding: zeros` dynamic dimensions may
+ * differ: shorter ones are filled up with zeros at their end, and an output's dynamic dimension
+ * that has the padded size of the first input's at the same place is cut back to the request's
+ * own. */
 #ifndef SV_SERVER_TYPED_BATCH_H
 #define SV_SERVER_TYPED_BATCH_H
 
@@ -21,7 +24,8 @@ bool sv_typed_fits(const struct sv_task *t, const struct sv_served *r);
 void sv_typed_join(struct sv_task *t);
 /* On a worker; false: t->why. */
 bool sv_typed_compute(struct sv_task *t, float *scratch);
-/* The request's part of the outputs, which begins with this row. false: no memory, or the outputs are not what the model says. */
+/* The request's part of the outputs, which begins with this row. false: no memory, or the outputs
+ * are not what the model says. */
 bool sv_typed_divide(const struct sv_task *t, struct sv_served *r, uint32_t row);
 void sv_typed_free(struct sv_task *t);
 

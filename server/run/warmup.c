@@ -1,7 +1,8 @@
-/* Warm-up: each worker computes a few batches, then a few requests go the whole way, before the first real one.
+/* Warm-up: each worker computes a few batches, then a few requests go the whole way, before the
+ * first real one.
  *
- * It runs before the server calls itself ready. Its inputs come from the configured seed; its events carry
- * the warm-up flag. */
+ * It runs before the server calls itself ready. Its inputs come from the configured seed; its
+ * events carry the warm-up flag. */
 #include "server/run/engine.h"
 
 #include "core/base/mem.h"
@@ -78,7 +79,8 @@ static uint64_t next_random(uint64_t *x)
     return *x;
 }
 
-/* Floats between -0.5 and 0.5, whole numbers and truth values 0 or 1, which every vocabulary has; of all else zeros. */
+/* Floats between -0.5 and 0.5, whole numbers and truth values 0 or 1, which every vocabulary has;
+ * of all else zeros. */
 static void fill(enum sv_datatype type, uint8_t *to, size_t n, uint64_t *x)
 {
     size_t size = sv_datatype_size(type);

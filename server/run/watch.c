@@ -1,6 +1,8 @@
-/* The watch: a thread that asks each model's congestion detector once per tick and moves the adaptive target.
+/* The watch: a thread that asks each model's congestion detector once per tick and moves the
+ * adaptive target.
  *
- * Started after the warm-up, stopped before the batchers. Between ticks it sleeps; stopping wakes it. */
+ * Started after the warm-up, stopped before the batchers. Between ticks it sleeps; stopping wakes
+ * it. */
 #include "server/run/engine.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* A command is a const struct in its own file: name, words for people, options, and what it does.
  *
- * The help text, the man page and the shell completions are all made from these structs, so they cannot disagree with
- * the parser. Commands return an exit code or a negative SV_E…; only main.c prints errors. */
+ * The help text, the man page and the shell completions are all made from these structs, so they
+ * cannot disagree with the parser. Commands return an exit code or a negative SV_E…; only main.c
+ * prints errors. */
 #ifndef SV_CLI_COMMAND_H
 #define SV_CLI_COMMAND_H
 
@@ -18,7 +19,8 @@ enum sv_exit {
     SV_EXIT_USAGE = 2, /* the command line makes no sense */
     SV_EXIT_INPUT = 3, /* an input cannot be opened, or is no trace */
     SV_EXIT_OUTPUT =
-        4, /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
+        /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
+    4,
     SV_EXIT_LESS = 5 /* the result is empty, or holds less than its input */
 };
 
@@ -37,7 +39,8 @@ struct sv_words {
     size_t n, cap;
 };
 
-/* Times as the user gave them: a plain number counts from the start of the trace, with a leading '@' it is on the trace's clock. */
+/* Times as the user gave them: a plain number counts from the start of the trace, with a leading
+ * '@' it is on the trace's clock. */
 struct sv_moment {
     int64_t ns;
     bool is_given, is_absolute;
@@ -55,8 +58,8 @@ struct sv_option {
     size_t offset; /* of the value in the command's own options struct */
     const char *help;
     const char *choices; /* for completion: words separated by blanks, NULL: files or anything */
-    /* The heading under which the help of a verb with more than SV_HELP_FIRST options has it; NULL or "": it is
-     * among the first, which --help shows without `all`. */
+    /* The heading under which the help of a verb with more than SV_HELP_FIRST options has it; NULL
+     * or "": it is among the first, which --help shows without `all`. */
     const char *topic;
 };
 
@@ -64,7 +67,8 @@ struct sv_example {
     const char *command, *what;
 };
 
-/* Words that are listed elsewhere, such as the names of formats: `{name}` in help, choices and description of a command is replaced by them. */
+/* Words that are listed elsewhere, such as the names of formats: `{name}` in help, choices and
+ * description of a command is replaced by them. */
 struct sv_buf;
 struct sv_word_list {
     const char *name;
@@ -102,7 +106,8 @@ struct sv_common {
 extern struct sv_common sv_common;
 extern const struct sv_option sv_common_options[];
 
-/* Fills options (zeroed by the caller) and operands. SV_EUSAGE names the culprit and the nearest option. */
+/* Fills options (zeroed by the caller) and operands. SV_EUSAGE names the culprit and the nearest
+ * option. */
 int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *options,
                      struct sv_words *operands, struct sv_err *err);
 
@@ -112,29 +117,34 @@ int sv_option_set(const struct sv_option *o, void *options, const char *text, st
 void sv_words_add(struct sv_words *w, const char *word);
 void sv_words_free(struct sv_words *w);
 
-/* Refuses a URL as the output that --option names, unless its scheme is among `schemes` (words with blanks between them; NULL: none). The URL
- * is not repeated: it may hold what others must not read. */
+/* Refuses a URL as the output that --option names, unless its scheme is among `schemes` (words with
+ * blanks between them; NULL: none). The URL is not repeated: it may hold what others must not
+ * read. */
 int sv_refuse_url(const char *option, const char *text, const char *schemes, struct sv_err *err);
 
-/* For options that mean something only beside others. is_given: the command's own option of this name was given. only: refuses those
- * that are not among `allowed` (words with blanks between them); what: "report io", for the message. need: refuses one without the other. */
+/* For options that mean something only beside others. is_given: the command's own option of this
+ * name was given. only: refuses those that are not among `allowed` (words with blanks between
+ * them); what: "report io", for the message. need: refuses one without the other. */
 bool sv_option_is_given(const char *name);
 int sv_options_only(const char *what, const char *allowed, struct sv_err *err);
 int sv_options_need(const char *option, const char *other, struct sv_err *err);
 int sv_options_either(const char *option, const char *other, struct sv_err *err);
 bool sv_word_among(const char *word, size_t len, const char *list);
 
-/* What users write, all of it or SV_EUSAGE: neither signs nor anything after it, nothing that does not fit. */
+/* What users write, all of it or SV_EUSAGE: neither signs nor anything after it, nothing that does
+ * not fit. */
 int sv_parse_count(const char *text, uint64_t *out);            /* 17 */
 int sv_parse_number(const char *text, size_t len, double *out); /* 0.5, 12, 1e6; no nan, no inf */
 int sv_parse_bytes(const char *text, uint64_t *out);            /* 512M, 1.5G */
 int sv_parse_moment(const char *text, size_t len,
                     struct sv_moment *out); /* 1.5s, 20ms, 300us, 5ns, 1.5 (s) */
-/* The time that is meant in a trace that begins at first_ns; `missing` when none was given. Saturates. */
+/* The time that is meant in a trace that begins at first_ns; `missing` when none was given.
+ * Saturates. */
 int64_t sv_moment_in(const struct sv_moment *m, int64_t first_ns, int64_t missing);
 
-/* Help and man page of one command (NULL: of the program), completion script of a shell. A command with more than
- * SV_HELP_FIRST options shows those without a topic, and with `all` the others, too, topic by topic. */
+/* Help and man page of one command (NULL: of the program), completion script of a shell. A command
+ * with more than SV_HELP_FIRST options shows those without a topic, and with `all` the others, too,
+ * topic by topic. */
 enum { SV_HELP_FIRST = 12 };
 void sv_help_print(const struct sv_command *c, bool all);
 bool sv_help_wants_all(const struct sv_words *operands); /* --help all */

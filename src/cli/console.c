@@ -1,7 +1,8 @@
 /* What the program says to a person: messages, colours, progress, numbers with units.
  *
- * Used by main and the commands only. The state is set once by main before a command runs. All text for people leaves
- * through the functions below, which escape what the arguments bring; nothing else in cmd/ may print (tools/check-style). */
+ * Used by main and the commands only. The state is set once by main before a command runs. All text
+ * for people leaves through the functions below, which escape what the arguments bring; nothing
+ * else in cmd/ may print (tools/check-style). */
 #include "cli/console.h"
 
 #include "core/base/printable.h"
@@ -38,7 +39,8 @@ static bool wants_color(const char *choice, int fd)
     return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
 }
 
-/* Help and completions are printed without a check of each word: all of it fits, so that the flush at the end knows why it failed. */
+/* Help and completions are printed without a check of each word: all of it fits, so that the flush
+ * at the end knows why it failed. */
 static void widen_stdout(void)
 {
     static char buffer[64 << 10];
@@ -150,7 +152,8 @@ static void add_prefix(struct sv_buf *b, const char *file, int64_t pos)
         sv_buf_printable_format(b, "byte %" PRId64 ": ", pos);
 }
 
-/* One line on standard error in one write, so that lines of several processes do not mix. Frees it. */
+/* One line on standard error in one write, so that lines of several processes do not mix. Frees
+ * it. */
 static void write_line(struct sv_buf *line, enum sv_style_code code)
 {
     bool is_styled = console.color_err && code != SV_RESET;

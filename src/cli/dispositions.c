@@ -1,4 +1,5 @@
-/* SIGPIPE and SIGXFSZ: see dispositions.h. Called by main(), and between fork and exec: nothing but sigaction(). */
+/* SIGPIPE and SIGXFSZ: see dispositions.h. Called by main(), and between fork and exec: nothing but
+ * sigaction(). */
 #include "cli/dispositions.h"
 
 #include <signal.h>

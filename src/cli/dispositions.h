@@ -1,4 +1,5 @@
-/* Signals that a failed write would send: the program gets an error instead; commands that it starts get the signals as usual. */
+/* Signals that a failed write would send: the program gets an error instead; commands that it
+ * starts get the signals as usual. */
 #ifndef SV_CLI_DISPOSITIONS_H
 #define SV_CLI_DISPOSITIONS_H
 

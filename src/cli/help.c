@@ -1,7 +1,8 @@
 /* Help text, man pages and completion scripts, all made from the command structs.
  *
- * `stave VERB --help` prints text for a terminal, the hidden verbs `man` and `completion` print what the build installs.
- * Because the structs also drive the parser, no second list of options exists. */
+ * `stave VERB --help` prints text for a terminal, the hidden verbs `man` and `completion` print
+ * what the build installs. Because the structs also drive the parser, no second list of options
+ * exists. */
 #include "cli/command.h"
 #include "cli/console.h"
 #include "core/base/buf.h"
@@ -48,7 +49,8 @@ static void print_filled(const char *text, unsigned indent, unsigned column)
     putchar('\n');
 }
 
-/* The text with the lists of the command (NULL: none) in place of their names in braces. Valid until `to` changes. */
+/* The text with the lists of the command (NULL: none) in place of their names in braces. Valid
+ * until `to` changes. */
 static const char *fill_in(const struct sv_command *c, const char *text, bool is_help,
                            struct sv_buf *to)
 {

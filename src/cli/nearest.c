@@ -1,5 +1,5 @@
-/* The nearest of some words, for messages about names that do not exist. Called by whatever checks names that people write: options, verbs, keys of a
- * configuration. */
+/* The nearest of some words, for messages about names that do not exist. Called by whatever checks
+ * names that people write: options, verbs, keys of a configuration. */
 #include "cli/nearest.h"
 
 #include <string.h>

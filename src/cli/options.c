@@ -1,7 +1,8 @@
 /* Option parsing by table: one parser for every command.
  *
- * Called by main before a command runs. Understands -o FILE, -oFILE, --out FILE, --out=FILE, clustered flags, `--`, and
- * operands anywhere. A lone "-" is an operand. What it cannot understand is named together with the nearest thing it could. */
+ * Called by main before a command runs. Understands -o FILE, -oFILE, --out FILE, --out=FILE,
+ * clustered flags, `--`, and operands anywhere. A lone "-" is an operand. What it cannot understand
+ * is named together with the nearest thing it could. */
 #include "cli/command.h"
 #include "core/base/mem.h"
 
@@ -199,7 +200,8 @@ static bool is_end(const struct sv_option *o)
     return !o->name;
 }
 
-/* The option and where its value lives: the command's own options first, then those of every command. */
+/* The option and where its value lives: the command's own options first, then those of every
+ * command. */
 struct match {
     const struct sv_option *option;
     void *value;
@@ -365,7 +367,8 @@ static int parse_short(const struct sv_command *c, int left, char **argv, void *
     return 1;
 }
 
-/* stave record ls -la: whose option it is cannot be known. The words as they should have been, as far as they fit. */
+/* stave record ls -la: whose option it is cannot be known. The words as they should have been, as
+ * far as they fit. */
 static int ask_for_dashes(const struct sv_command *c, const struct sv_words *operands, int argc,
                           char **argv, struct sv_err *err)
 {

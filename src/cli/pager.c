@@ -1,8 +1,8 @@
 /* The pager of the interactive shell.
  *
- * What is written is held until it is more than a screen; then $PAGER (less when there is none) is started and gets it. While
- * the user reads, Ctrl-C is the pager's: it neither ends the shell nor leaves the pager behind. A user who leaves early ends
- * the output, which is no error. */
+ * What is written is held until it is more than a screen; then $PAGER (less when there is none) is
+ * started and gets it. While the user reads, Ctrl-C is the pager's: it neither ends the shell nor
+ * leaves the pager behind. A user who leaves early ends the output, which is no error. */
 #include "cli/pager.h"
 
 #include "core/base/buf.h"

@@ -1,8 +1,9 @@
-/* Printing tables. Used by every command whose answer is rows: query, stats, diff, steps, critical-path.
+/* Printing tables. Used by every command whose answer is rows: query, stats, diff, steps,
+ * critical-path.
  *
- * Text is collected in a buffer and written in pieces, so a result of any size passes through; the aligned forms look at the
- * first rows to find the widths of their columns; longer cells of later rows exceed them. Data goes to standard output
- * only. */
+ * Text is collected in a buffer and written in pieces, so a result of any size passes through; the
+ * aligned forms look at the first rows to find the widths of their columns; longer cells of later
+ * rows exceed them. Data goes to standard output only. */
 #include "cli/rows.h"
 
 #include "cli/console.h"
@@ -218,7 +219,8 @@ static void settle(struct sv_printer *p)
     p->n_held = 0;
 }
 
-/* A number with a unit, as people write it (1,234; 3.688 ms; 98 %), or the sign for none: aligned like a number. */
+/* A number with a unit, as people write it (1,234; 3.688 ms; 98 %), or the sign for none: aligned
+ * like a number. */
 static bool is_quantity(const char *s)
 {
     if (strcmp(s, "-") == 0 || !*s)

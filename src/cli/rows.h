@@ -1,9 +1,10 @@
-/* Tables for people and scripts: the same rows as aligned columns, CSV, JSON, JSON lines or Markdown, on standard output.
+/* Tables for people and scripts: the same rows as aligned columns, CSV, JSON, JSON lines or
+ * Markdown, on standard output.
  *
  *     struct sv_printer *p;
  *     code = sv_printer_open("csv", &p, err);           // NULL: aligned on a terminal, else CSV
  *     code = sv_sql_run(q, sql, &p->rows, err);         // or head(), row()…, end() by hand
- *     code = sv_printer_close(p, err);                                                              */
+ *     code = sv_printer_close(p, err); */
 #ifndef SV_CLI_ROWS_H
 #define SV_CLI_ROWS_H
 

@@ -1,7 +1,8 @@
 /* The terminal: raw mode, alternate screen, keys, signals. Used by `stave show` only.
  *
- * Signals are blocked except while waiting for a key, so nothing is interrupted elsewhere. Signals of a crash restore
- * the terminal before they end the process, and so does exit(). The state is global because signal handlers need it. */
+ * Signals are blocked except while waiting for a key, so nothing is interrupted elsewhere. Signals
+ * of a crash restore the terminal before they end the process, and so does exit(). The state is
+ * global because signal handlers need it. */
 #include "cli/terminal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The terminal as a screen: raw keys in, whole screens out. Its state is restored at the end, also after a signal. */
+/* The terminal as a screen: raw keys in, whole screens out. Its state is restored at the end, also
+ * after a signal. */
 #ifndef SV_CLI_TERMINAL_H
 #define SV_CLI_TERMINAL_H
 

@@ -1,7 +1,8 @@
 /* The parser of cli/yaml.h: one pass over the text, a node per value.
  *
- * Called through cli/yaml.h by whatever reads a configuration. Nesting is bounded by SV_YAML_DEPTH_MAX, everything else by the size of the
- * text; all memory is the document's arena. It must not guess: what is outside the subset is an error with its line. */
+ * Called through cli/yaml.h by whatever reads a configuration. Nesting is bounded by
+ * SV_YAML_DEPTH_MAX, everything else by the size of the text; all memory is the document's arena.
+ * It must not guess: what is outside the subset is an error with its line. */
 #include "cli/yaml_inside.h"
 #include "core/base/utf8.h"
 #include "core/files/input.h"
@@ -62,7 +63,8 @@ static void skip_blanks(struct parser *p)
         p->at++;
 }
 
-/* From the start of a line to the next content. 0, or negative for a tab where indentation is counted. */
+/* From the start of a line to the next content. 0, or negative for a tab where indentation is
+ * counted. */
 static int skip_to_content(struct parser *p)
 {
     while (p->at < p->end) {
@@ -198,7 +200,8 @@ static const char *refuses(char c)
     }
 }
 
-/* Where the plain text at p->at ends: before ": ", " #", the end of the line and, inside brackets, before , ] } [ {. */
+/* Where the plain text at p->at ends: before ": ", " #", the end of the line and, inside brackets,
+ * before , ] } [ {. */
 static const char *plain_end(const struct parser *p, bool in_flow)
 {
     const char *s = p->at, *last = s;
@@ -268,7 +271,8 @@ static int add_member(struct parser *p, struct chain *c, struct sv_yaml_node *me
     return 0;
 }
 
-/* Reads `key:` if there is one here. 1: there is, p->at is after the colon; 0: no key, nothing was read. */
+/* Reads `key:` if there is one here. 1: there is, p->at is after the colon; 0: no key, nothing was
+ * read. */
 static int read_key(struct parser *p, bool in_flow, const char **key)
 {
     const char *from = p->at, *end;
@@ -393,7 +397,8 @@ static bool is_item(const struct parser *p)
     return p->at < p->end && *p->at == '-' && ends_word(p, p->at + 1);
 }
 
-/* The value after `key:` or a lone `-`: on the same line, or deeper on the next ones, or nothing. */
+/* The value after `key:` or a lone `-`: on the same line, or deeper on the next ones, or
+ * nothing. */
 static struct sv_yaml_node *read_value(struct parser *p, int parent, bool is_member)
 {
     uint32_t line = p->line;
@@ -443,7 +448,8 @@ static struct sv_yaml_node *read_item(struct parser *p, int indent)
     return read_value(p, indent, false);
 }
 
-/* Is this still an item of the list? 1: yes; 0: it ends here; negative: its indentation fits no list. */
+/* Is this still an item of the list? 1: yes; 0: it ends here; negative: its indentation fits no
+ * list. */
 static int goes_on(struct parser *p, const struct sv_yaml_node *owner, int indent)
 {
     if (p->at == p->end || column(p) < indent)

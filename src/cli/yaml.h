@@ -1,16 +1,20 @@
 /* YAML for configurations: a strict subset with line numbers, and a table that checks and reads it.
  *
- *     maps and lists by indentation, lists also at the column of their key, [a, b] and {a: 1} over any number of lines,
+ *     maps and lists by indentation, lists also at the column of their key, [a, b] and {a: 1} over
+ *     any number of lines,
  *     plain, 'single' and "double" quoted texts on one line, comments, one leading ---.
  *
- * What a configuration does not need is refused with its line, never guessed: anchors, aliases, tags, block texts (| and >), texts
- * over several lines, several documents, tabs as indentation, keys given twice. Messages read `NAME:LINE: what`.
+ * What a configuration does not need is refused with its line, never guessed: anchors, aliases,
+ * tags, block texts (| and >), texts over several lines, several documents, tabs as indentation,
+ * keys given twice. Messages read `NAME:LINE: what`.
  *
  *     static const struct sv_yaml_field fields[] = {
- *         {"port", SV_YAML_INT, 1, 65535, "where to listen", offsetof(struct config, port), .is_required = true},
+ *         {"port", SV_YAML_INT, 1, 65535, "where to listen", offsetof(struct config, port),
+ *         .is_required = true},
  *         {0}};
  *     struct config c = {.port = 8000};
- *     if (sv_yaml_open(path, &y, err) < 0 || sv_yaml_read(y, sv_yaml_root(y), fields, &c, err) < 0) …
+ *     if (sv_yaml_open(path, &y, err) < 0 || sv_yaml_read(y, sv_yaml_root(y), fields, &c, err) < 0)
+ *     …
  *     sv_yaml_free(y); // the texts in c are y's: only when c is no longer used */
 #ifndef SV_CLI_YAML_H
 #define SV_CLI_YAML_H
@@ -90,8 +94,9 @@ struct sv_yaml_field {
     bool is_required;
 };
 
-/* Reads the members of map (a table of fields ends with a zeroed one) to where they belong in *into; what is not given stays as it is.
- * Unknown keys, wrong types, values out of range and missing keys are SV_EUSAGE. An empty document reads as an empty map. */
+/* Reads the members of map (a table of fields ends with a zeroed one) to where they belong in
+ * *into; what is not given stays as it is. Unknown keys, wrong types, values out of range and
+ * missing keys are SV_EUSAGE. An empty document reads as an empty map. */
 int sv_yaml_read(struct sv_yaml *y, const struct sv_yaml_node *map,
                  const struct sv_yaml_field *fields, void *into, struct sv_err *err);
 

@@ -1,6 +1,7 @@
 /* The table of cli/yaml.h: checks a map of a document and puts its values where they belong.
  *
- * Called by whatever reads a configuration. Every complaint names the line, what was found and what is expected. */
+ * Called by whatever reads a configuration. Every complaint names the line, what was found and what
+ * is expected. */
 #include "cli/nearest.h"
 #include "cli/yaml_inside.h"
 

@@ -1,4 +1,5 @@
-/* The parser of answers, and statements handed on one by one. Called for `stave query` and by load.c for its own questions. */
+/* The parser of answers, and statements handed on one by one. Called for `stave query` and by
+ * load.c for its own questions. */
 #include "clickhouse/answer.h"
 
 #include "core/base/mem.h"

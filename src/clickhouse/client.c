@@ -1,4 +1,5 @@
-/* The HTTP client for ClickHouse: one request and its answer, and inserts that run beside the work. Called by load.c and run_sql.c; it knows nothing of tables. */
+/* The HTTP client for ClickHouse: one request and its answer, and inserts that run beside the work.
+ * Called by load.c and run_sql.c; it knows nothing of tables. */
 #include "clickhouse/client.h"
 
 #ifndef SV_HAVE_CURL
@@ -156,7 +157,8 @@ static void add_url(struct sv_ch *c, const char *host, unsigned how, struct sv_b
         sv_buf_printf(url, "&database=%s", t->database);
     sv_buf_str(url, "&default_format=TabSeparatedWithNamesAndTypes");
     if (how &
-        SV_CH_READ) /* outer joins give NULL, as everywhere else; conditions reach the tables below the views */
+        /* outer joins give NULL, as everywhere else; conditions reach the tables below the views */
+        SV_CH_READ)
         sv_buf_str(url, "&join_use_nulls=1&enable_optimize_predicate_expression=1&readonly=1");
 }
 
@@ -256,7 +258,8 @@ int sv_ch_go_on(struct sv_ch *c, struct sv_err *err)
     return report(c, err);
 }
 
-/* Until at most `n` are under way; also after a failure: whoever cleans up must know that nothing comes any more. */
+/* Until at most `n` are under way; also after a failure: whoever cleans up must know that nothing
+ * comes any more. */
 static int wait_for(struct sv_ch *c, size_t n, struct sv_err *err)
 {
     for (;;) {

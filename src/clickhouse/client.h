@@ -1,13 +1,19 @@
-/* Requests to ClickHouse over its HTTP interface, by libcurl. Without libcurl in the build sv_ch_open() says so.
+/* Requests to ClickHouse over its HTTP interface, by libcurl. Without libcurl in the build
+ * sv_ch_open() says so.
  *
  *     code = sv_ch_open(&target, &c, err);
- *     code = sv_ch_ask(c, host, SV_CH_READ, "SELECT 1", 8, &take, err);       // waits for the answer
- *     code = sv_ch_insert(c, host, "INSERT INTO … FORMAT RowBinary", &body, err);   // goes on meanwhile
- *     code = sv_ch_finish(c, err);                                             // every insert was accepted
+ *     code = sv_ch_ask(c, host, SV_CH_READ, "SELECT 1", 8, &take, err);       // waits for the
+ *         answer
+ *     code = sv_ch_insert(c, host, "INSERT INTO … FORMAT RowBinary", &body, err);   // goes on
+ *         meanwhile
+ *     code = sv_ch_finish(c, err);                                             // every insert was
+ *         accepted
  *     sv_ch_close(c);
  *
- * No redirection is followed, no proxy is used, and an insert never goes over a connection that was used before: libcurl would send it a second time when the
- * server closes such a connection. What the server says is bounded. Errors hold the server's own words: SV_EUSAGE where they are about the statement, else SV_EIO. */
+ * No redirection is followed, no proxy is used, and an insert never goes over a connection that was
+ * used before: libcurl would send it a second time when the server closes such a connection. What
+ * the server says is bounded. Errors hold the server's own words: SV_EUSAGE where they are about
+ * the statement, else SV_EIO. */
 #ifndef SV_CLICKHOUSE_CLIENT_H
 #define SV_CLICKHOUSE_CLIENT_H
 
@@ -33,10 +39,12 @@ int sv_ch_open(const struct sv_ch_target *t, struct sv_ch **out, struct sv_err *
 void sv_ch_close(struct sv_ch *c); /* ends what is under way */
 const struct sv_ch_target *sv_ch_target_of(const struct sv_ch *c);
 
-/* host NULL: the URL's. take NULL: the answer does not matter. Answers have the form TabSeparatedWithNamesAndTypes. */
+/* host NULL: the URL's. take NULL: the answer does not matter. Answers have the form
+ * TabSeparatedWithNamesAndTypes. */
 int sv_ch_ask(struct sv_ch *c, const char *host, unsigned how, const char *sql, size_t len,
               struct sv_ch_take *take, struct sv_err *err);
-/* The body (packed by pack.h) becomes the client's, also on failure. Waits while SV_CH_INSERTS_MAX are under way. */
+/* The body (packed by pack.h) becomes the client's, also on failure. Waits while SV_CH_INSERTS_MAX
+ * are under way. */
 enum { SV_CH_INSERTS_MAX = 4 };
 int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_buf *body,
                  struct sv_err *err);
@@ -45,7 +53,8 @@ int sv_ch_finish(struct sv_ch *c,
                  struct sv_err *err); /* returns when none is under way, also after a failure */
 void sv_ch_forget(struct sv_ch *c);   /* the same; what failed does not matter any more */
 
-/* The first line of what the server says of a failure, printable bytes of it, and the number after "Code: " (0: none). */
+/* The first line of what the server says of a failure, printable bytes of it, and the number after
+ * "Code: " (0: none). */
 int sv_ch_words(const char *body, size_t n, char *to, size_t size);
 /* Whether an error with this number is about the statement. */
 bool sv_ch_is_about_sql(int number);

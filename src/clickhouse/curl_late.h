@@ -1,6 +1,8 @@
-/* libcurl, loaded when a database is first used: with the 30 libraries that it needs, it was half of the time in which `stave` starts.
+/* libcurl, loaded when a database is first used: with the 30 libraries that it needs, it was half
+ * of the time in which `stave` starts.
  *
- *     if (!sv_curl_load(why, sizeof why)) …       // then the names of libcurl's functions may be used as ever                       */
+ *     if (!sv_curl_load(why, sizeof why)) …       // then the names of libcurl's functions may be
+ *                                                 used as ever */
 #ifndef SV_CLICKHOUSE_CURL_LATE_H
 #define SV_CLICKHOUSE_CURL_LATE_H
 

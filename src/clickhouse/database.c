@@ -1,4 +1,5 @@
-/* The servers of a database and its tables on them. Called once per command, before files are loaded. */
+/* The servers of a database and its tables on them. Called once per command, before files are
+ * loaded. */
 #include "clickhouse/database.h"
 
 #include "clickhouse/answer.h"
@@ -68,7 +69,8 @@ static int find_shards(struct sv_ch_db *db, struct sv_err *err)
 
 /* ---- tables ---- */
 
-/* A database that was made for one server shows that server's part only, whatever cluster is named later. */
+/* A database that was made for one server shows that server's part only, whatever cluster is named
+ * later. */
 static int check_kind(struct sv_ch_db *db, const char *host, struct sv_err *err)
 {
     const struct sv_ch_target *t = db->target;

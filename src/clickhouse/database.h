@@ -1,8 +1,9 @@
 /* A database of traces: its servers, its ledger of loaded files, and the load of a file.
  *
- * Exactly once: a load writes its rows under a number of its own (load_id), checks that the server has as many as were sent, and becomes seen by one row of the ledger. A
- * load that was killed is never seen, and removed by a later one. A load of a file that is there replaces it in the same moment. The file's rows and its
- * ledger rows are on one server, so that one insert decides.
+ * Exactly once: a load writes its rows under a number of its own (load_id), checks that the server
+ * has as many as were sent, and becomes seen by one row of the ledger. A load that was killed is
+ * never seen, and removed by a later one. A load of a file that is there replaces it in the same
+ * moment. The file's rows and its ledger rows are on one server, so that one insert decides.
  *
  * States in the ledger: begun, done, dropped (not to be seen again). */
 #ifndef SV_CLICKHOUSE_DATABASE_H
@@ -23,7 +24,8 @@ struct sv_ch_db {
     size_t n_shards;
 };
 
-/* Finds the servers, every one of which must answer, and makes the tables where they are not there. */
+/* Finds the servers, every one of which must answer, and makes the tables where they are not
+ * there. */
 int sv_ch_db_open(struct sv_ch *c, struct sv_ch_db *db, struct sv_err *err);
 void sv_ch_db_close(struct sv_ch_db *db); /* the client stays */
 
@@ -69,11 +71,12 @@ struct sv_ch_entry {
 int sv_ch_record(struct sv_ch_db *db, const struct sv_ch_entry *e, const char *state,
                  struct sv_err *err);
 uint64_t sv_ch_new_id(void); /* of a load */
-/* Removes the rows of a load from a server, whatever state it is in; it is not seen any more. An insert that is still under way there stores its rows later: the
- * next cleaning removes them. */
+/* Removes the rows of a load from a server, whatever state it is in; it is not seen any more. An
+ * insert that is still under way there stores its rows later: the next cleaning removes them. */
 int sv_ch_drop(struct sv_ch_db *db, const char *host, const char *run, uint64_t load_id,
                struct sv_err *err);
-/* Removes what is stored of loads that were replaced or dropped, or that a process began that no longer runs (of other machines: a day ago). */
+/* Removes what is stored of loads that were replaced or dropped, or that a process began that no
+ * longer runs (of other machines: a day ago). */
 int sv_ch_clean(struct sv_ch_db *db, const char *host, struct sv_err *err);
 
 struct sv_ch_progress {
@@ -83,7 +86,8 @@ struct sv_ch_progress {
     void *ctx;
 };
 
-/* Loads the tables of `q`, an open connection over the trace of the file; the file was not found or is to be replaced. */
+/* Loads the tables of `q`, an open connection over the trace of the file; the file was not found or
+ * is to be replaced. */
 int sv_ch_load(struct sv_ch_db *db, const struct sv_ch_file *f, const struct sv_ch_found *found,
                struct sv_sql *q, const struct sv_trace *t, const struct sv_ch_progress *progress,
                struct sv_err *err);

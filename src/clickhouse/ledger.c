@@ -1,6 +1,8 @@
-/* The ledger: which files are loaded, which loads are seen, and the removal of all others. Called by load.c and the export command.
+/* The ledger: which files are loaded, which loads are seen, and the removal of all others. Called
+ * by load.c and the export command.
  *
- * Whatever stops a load, its rows stay unseen until its last row here; whatever stops a removal, a later one continues it. */
+ * Whatever stops a load, its rows stay unseen until its last row here; whatever stops a removal, a
+ * later one continues it. */
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
 #include "clickhouse/schema.h"
@@ -249,8 +251,9 @@ static int take_litter(void *ctx, const struct sv_cell *cells, struct sv_err *er
     return 0;
 }
 
-/* By the parts that are stored, not by what the ledger says of removals: a server may store an insert whose client was killed or lost its connection after that
- * load's rows were removed, and has parts again that it had removed when it was killed itself. */
+/* By the parts that are stored, not by what the ledger says of removals: a server may store an
+ * insert whose client was killed or lost its connection after that load's rows were removed, and
+ * has parts again that it had removed when it was killed itself. */
 int sv_ch_clean(struct sv_ch_db *db, const char *host, struct sv_err *err)
 {
     struct litter l = {0};

@@ -1,6 +1,8 @@
-/* One file into the database: its tables as RowBinary, in compressed pieces, several of them under way while the next one is made.
+/* One file into the database: its tables as RowBinary, in compressed pieces, several of them under
+ * way while the next one is made.
  *
- * Called by the export command with an open SQL connection, whose rows are what `stave query` would give. */
+ * Called by the export command with an open SQL connection, whose rows are what `stave query` would
+ * give. */
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
 #include "clickhouse/pack.h"
@@ -262,8 +264,9 @@ static int check_counts(struct load *l, const uint64_t *sent, struct sv_err *err
     return code;
 }
 
-/* Most rows of most traces, for which SQL would take most of the time. The rows of the store have the order in which they are stored there, too; the columns that
- * are left out are the last ones. */
+/* Most rows of most traces, for which SQL would take most of the time. The rows of the store have
+ * the order in which they are stored there, too; the columns that are left out are the last
+ * ones. */
 static int load_slices(struct load *l, struct sv_sql *q, struct sv_err *err)
 {
     struct sv_cell cells[SV_SQL_SLICE_CELLS];

@@ -1,5 +1,6 @@
-/* See pack.h. Called by load.c for each piece. ClickHouse's frame: a checksum (16 bytes, which the settings tell the server to pass over, since zstd has its
- * own), the method, both sizes, the block. */
+/* See pack.h. Called by load.c for each piece. ClickHouse's frame: a checksum (16 bytes, which the
+ * settings tell the server to pass over, since zstd has its own), the method, both sizes, the
+ * block. */
 #include "clickhouse/pack.h"
 
 #include "core/base/mem.h"

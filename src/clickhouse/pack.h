@@ -1,4 +1,5 @@
-/* Compression of what is sent: blocks of zstd in ClickHouse's own frame, or gzip where the build has no zstd. Both carry a checksum that the server checks. */
+/* Compression of what is sent: blocks of zstd in ClickHouse's own frame, or gzip where the build
+ * has no zstd. Both carry a checksum that the server checks. */
 #ifndef SV_CLICKHOUSE_PACK_H
 #define SV_CLICKHOUSE_PACK_H
 

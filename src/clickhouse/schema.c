@@ -1,4 +1,5 @@
-/* The statements that make the tables and views. Called by load.c before a load; pure text, nothing is sent here. */
+/* The statements that make the tables and views. Called by load.c before a load; pure text, nothing
+ * is sent here. */
 #include "clickhouse/schema.h"
 
 #include <string.h>
@@ -162,8 +163,10 @@ static void add_loads(const struct sv_ch_target *t, struct sv_buf *sql)
 #define FRONT "run, host, rank, file, load_id"
 #define SLICE "id, ts, dur, category, name, track_id"
 
-/* Views with joins: they are made on each shard. @ is the database, # the suffix of what is on the shard. What is joined has each key once. ALL is what standard SQL
- * does, and must be said to 18.16; ANY means another join since 19.14. Newer engines want an alias for each subquery that is joined. */
+/* Views with joins: they are made on each shard. @ is the database, # the suffix of what is on the
+ * shard. What is joined has each key once. ALL is what standard SQL does, and must be said to
+ * 18.16; ANY means another join since 19.14. Newer engines want an alias for each subquery that is
+ * joined. */
 static const struct {
     const char *name, *sql;
 } joined[] = {
@@ -249,7 +252,8 @@ static void add_distributed(const struct sv_ch_target *t, const char *name, stru
                   t->database, name, t->database, name, t->cluster, t->database, name);
 }
 
-/* The database, then the stored tables, what is seen of them on the shard, in a cluster what is seen of all, and the views of one table. */
+/* The database, then the stored tables, what is seen of them on the shard, in a cluster what is
+ * seen of all, and the views of one table. */
 bool sv_ch_ddl(const struct sv_ch_target *t, size_t n, struct sv_buf *sql)
 {
     size_t n_tables = sv_n_typed_tables, n_shard = n_tables + 1 + N_JOINED;

@@ -1,9 +1,10 @@
 /* The tables in ClickHouse: how they are stored, and the names under which they are seen.
  *
- * Each table of sql/typed.h is stored as NAME_rows, one partition per load of a file: (run, load_id). It is seen as NAME, a view of the loads that
- * are complete and current by the ledger `load_rows`; in a cluster that view is NAME_local on each shard and NAME is a Distributed table over it. A file is always on one
- * shard, so that the views with joins join on their shard. All of it is SQL that ClickHouse 18.16 and
- * 26.5 understand alike; both are tested. */
+ * Each table of sql/typed.h is stored as NAME_rows, one partition per load of a file: (run,
+ * load_id). It is seen as NAME, a view of the loads that are complete and current by the ledger
+ * `load_rows`; in a cluster that view is NAME_local on each shard and NAME is a Distributed table
+ * over it. A file is always on one shard, so that the views with joins join on their shard. All of
+ * it is SQL that ClickHouse 18.16 and 26.5 understand alike; both are tested. */
 #ifndef SV_CLICKHOUSE_SCHEMA_H
 #define SV_CLICKHOUSE_SCHEMA_H
 
@@ -26,9 +27,11 @@ bool sv_ch_is_event_table(const struct sv_typed_table *t);
 /* "'text'", as a literal of ClickHouse; any bytes. */
 void sv_ch_quote(struct sv_buf *sql, const char *text);
 
-/* The statements that make the database on one server, in order: `n` from 0; false: there are no more. */
+/* The statements that make the database on one server, in order: `n` from 0; false: there are no
+ * more. */
 bool sv_ch_ddl(const struct sv_ch_target *t, size_t n, struct sv_buf *sql);
-/* Views that an older Stave made: on an engine newer than 18.16 their joins leave rows out. `n` from 0: what counts view `n` if it is such a one, and what removes it. */
+/* Views that an older Stave made: on an engine newer than 18.16 their joins leave rows out. `n`
+ * from 0: what counts view `n` if it is such a one, and what removes it. */
 bool sv_ch_old_view(const struct sv_ch_target *t, size_t n, struct sv_buf *find,
                     struct sv_buf *drop);
 /* How many tables and views they make. */

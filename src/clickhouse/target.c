@@ -1,4 +1,5 @@
-/* The URL of a database taken apart, and the credentials for it. Called by the commands before anything is sent. */
+/* The URL of a database taken apart, and the credentials for it. Called by the commands before
+ * anything is sent. */
 #include "clickhouse/target.h"
 
 #include "core/files/trusted.h"

@@ -1,4 +1,5 @@
-/* What a server says of a failure: its number and its own words, cut to a line. The bytes are anybody's. */
+/* What a server says of a failure: its number and its own words, cut to a line. The bytes are
+ * anybody's. */
 #include "clickhouse/client.h"
 
 #include <stdio.h>
@@ -6,7 +7,8 @@
 
 bool sv_ch_is_about_sql(int number)
 {
-    /* Numbers of ClickHouse's dbms/src/Common/ErrorCodes.cpp: wrong or unknown names, functions, arguments, types, syntax, nothing may be changed. */
+    /* Numbers of ClickHouse's dbms/src/Common/ErrorCodes.cpp: wrong or unknown names, functions,
+     * arguments, types, syntax, nothing may be changed. */
     static const int numbers[] = {10, 16, 36, 42, 43,  46,  47,  52,
                                   53, 60, 62, 63, 164, 179, 184, 215};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

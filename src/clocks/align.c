@@ -27,7 +27,8 @@ static void learn_words(struct sv_ends *ends, const struct sv_dict *d)
     ends->seq = sv_dict_find_str(d, SV_COMM_SEQ, sizeof SV_COMM_SEQ - 1);
 }
 
-/* The same number for the same collective on all ranks; 0: it is none, or does not say which, or its members do not wait for each other. */
+/* The same number for the same collective on all ranks; 0: it is none, or does not say which, or
+ * its members do not wait for each other. */
 static uint64_t key_of(const struct sv_ends *ends, const struct sv_event *e)
 {
     uint64_t key = 0;
@@ -150,7 +151,8 @@ static bool all_reach(const struct alignment *a, uint32_t clock, size_t *missing
     return true;
 }
 
-/* The first of a host's ranks to leave a collective stands for the host: what delays one afterwards is not the clock's. */
+/* The first of a host's ranks to leave a collective stands for the host: what delays one afterwards
+ * is not the clock's. */
 static void join_host(struct host *h)
 {
     size_t n = 0;

@@ -1,7 +1,8 @@
-/* The estimator: see clock_sync.h. Called by whoever exchanged pings, and by merge with the rounds that a file holds.
+/* The estimator: see clock_sync.h. Called by whoever exchanged pings, and by merge with the rounds
+ * that a file holds.
  *
- * Numbers may come from files of others: times are clamped to ±2^62 before anything is computed, so that differences fit, and distances are doubles where
- * they are only multiplied by a rate. */
+ * Numbers may come from files of others: times are clamped to ±2^62 before anything is computed, so
+ * that differences fit, and distances are doubles where they are only multiplied by a rate. */
 #include "clocks/clock_sync.h"
 #include "core/base/mem.h"
 
@@ -65,7 +66,8 @@ bool sv_sync_round_of(const struct sv_ping *pings, size_t n, struct sv_sync_roun
         most = above > most ? above : most;
         least = below < least ? below : least;
     }
-    /* No offset fits all: a clock was set in the meantime, and any of them may be the one afterwards. */
+    /* No offset fits all: a clock was set in the meantime, and any of them may be the one
+     * afterwards. */
     bool is_stepped = low > high;
     *out = (struct sv_sync_round){
         .at_ns = at, .low_ns = is_stepped ? least : low, .high_ns = is_stepped ? most : high};
@@ -82,7 +84,8 @@ static int compare_rounds(const void *a, const void *b)
     return x->low_ns < y->low_ns ? -1 : x->low_ns > y->low_ns;
 }
 
-/* Sorted, without those that are none; of several at one time the intersection, or all of it where they contradict each other. */
+/* Sorted, without those that are none; of several at one time the intersection, or all of it where
+ * they contradict each other. */
 static size_t tidy(struct sv_sync_round *r, size_t n)
 {
     size_t kept = 0;
@@ -115,7 +118,8 @@ static size_t tidy(struct sv_sync_round *r, size_t n)
 
 __extension__ typedef __int128 wide;
 
-/* From the middle of one interval to that of another: offsets between machines are large, their changes small. */
+/* From the middle of one interval to that of another: offsets between machines are large, their
+ * changes small. */
 static double rise_of(const struct sv_sync_round *a, const struct sv_sync_round *b)
 {
     return (double)((wide)b->low_ns + b->high_ns - a->low_ns - a->high_ns) / 2;
@@ -138,14 +142,16 @@ static struct gap gap_of(const struct sv_sync_round *a, const struct sv_sync_rou
     return g;
 }
 
-/* How far the offset may be from the line of its gap if the rate of another gap is the true one: 0 when both may have the same. */
+/* How far the offset may be from the line of its gap if the rate of another gap is the true one: 0
+ * when both may have the same. */
 static double contradiction(const struct gap *g, const struct gap *other)
 {
     double apart = g->slope > other->slope ? g->slope - other->slope : other->slope - g->slope;
     return apart > g->doubt + other->doubt ? (apart + g->doubt + other->doubt) * g->run : 0;
 }
 
-/* The neighbour on one side, and the nearest one there that is long enough to say more than its own noise. */
+/* The neighbour on one side, and the nearest one there that is long enough to say more than its own
+ * noise. */
 static double contradicted_by(const struct sv_sync_round *r, size_t n_gaps, size_t i, int step)
 {
     struct gap g = gap_of(&r[i], &r[i + 1]);
@@ -236,7 +242,8 @@ void sv_sync_fini(struct sv_sync *s)
 
 /* ---- asking ---- */
 
-/* Outside the rounds: on with the rate so far, but the clocks may run apart as fast as clocks may. */
+/* Outside the rounds: on with the rate so far, but the clocks may run apart as fast as clocks
+ * may. */
 static struct sv_sync_point beyond(const struct sv_sync *s, const struct sv_sync_point *end,
                                    int64_t at_ns)
 {

@@ -1,16 +1,21 @@
-/* Clock synchronisation: from exchanged pings to the offset between two clocks, with a bound that holds.
+/* Clock synchronisation: from exchanged pings to the offset between two clocks, with a bound that
+ * holds.
  *
- *     a ping: `local` sends at t1, `remote` receives at t2 and answers at t3, `local` receives at t4
+ *     a ping: `local` sends at t1, `remote` receives at t2 and answers at t3, `local` receives at
+ *     t4
  *     offset = remote − local.  No message arrives before it was sent:  t3 − t4 ≤ offset ≤ t2 − t1
  *
- * Pings that follow each other closely are a round. Each gives such an interval, and while the rates of the two clocks differ by no more than
- * SV_SYNC_RATE_PPM all of them hold at one moment, a little wider. Their intersection is the round: about half of the shortest round trip to each side,
- * however uneven the two ways are.
+ * Pings that follow each other closely are a round. Each gives such an interval, and while the
+ * rates of the two clocks differ by no more than SV_SYNC_RATE_PPM all of them hold at one moment, a
+ * little wider. Their intersection is the round: about half of the shortest round trip to each
+ * side, however uneven the two ways are.
  *
- * Between rounds the offset is on the line between them. It leaves the line by no more than SV_SYNC_WANDER_PPM of the distance (the rate of a
- * crystal changes little within half a minute), or by as much as the rounds themselves show: where the rates of neighbouring gaps contradict each other, a clock
- * was slewed or stepped in one of them, and the bound there covers the offset before and after it. Before the first and after the last round it goes on at the average rate, and
- * the bound grows with the distance.
+ * Between rounds the offset is on the line between them. It leaves the line by no more than
+ * SV_SYNC_WANDER_PPM of the distance (the rate of a crystal changes little within half a minute),
+ * or by as much as the rounds themselves show: where the rates of neighbouring gaps contradict each
+ * other, a clock was slewed or stepped in one of them, and the bound there covers the offset before
+ * and after it. Before the first and after the last round it goes on at the average rate, and the
+ * bound grows with the distance.
  *
  * Pure arithmetic: no clock is read here and nothing is sent (record/sync/ping.c does that). */
 #ifndef SV_CLOCKS_CLOCK_SYNC_H
@@ -50,7 +55,8 @@ struct sv_sync {
     bool is_stepped; /* some gap cannot be explained by a steady rate */
 };
 
-/* Sorts the rounds. Rounds that others make superfluous are left out: a wide one (a busy network) between two narrow ones. */
+/* Sorts the rounds. Rounds that others make superfluous are left out: a wide one (a busy network)
+ * between two narrow ones. */
 void sv_sync_fit(struct sv_sync *s, struct sv_sync_round *rounds, size_t n);
 void sv_sync_fini(struct sv_sync *s);
 

@@ -1,6 +1,7 @@
 /* Machines of a merge: see hosts.h. Called once all inputs have been read.
  *
- * Texts become numbers in a dictionary of their own, so that many inputs cost no more than one after the other. */
+ * Texts become numbers in a dictionary of their own, so that many inputs cost no more than one
+ * after the other. */
 #include "clocks/hosts.h"
 
 #include "core/base/map.h"
@@ -40,7 +41,8 @@ static void learn(struct numbering *n, const struct sv_host *in)
     *slot = is_new || *slot == boot ? boot : SEVERAL;
 }
 
-/* The same for inputs of one machine; 0: it is a machine of its own. Host names and boot ids do not mix: the low bit says which. */
+/* The same for inputs of one machine; 0: it is a machine of its own. Host names and boot ids do not
+ * mix: the low bit says which. */
 static uint64_t key_of(struct numbering *n, const struct sv_host *in)
 {
     if (in->boot)

@@ -1,10 +1,12 @@
 /* Which inputs of a merge come from the same machine, and which numbers of theirs mean the same.
  *
- * Equal boot ids are one machine since its last start; different ones never are, whatever the host is called. An input without a boot id goes
- * by its host name: it belongs to the one machine of that name, and to none of them when there are several.
+ * Equal boot ids are one machine since its last start; different ones never are, whatever the host
+ * is called. An input without a boot id goes by its host name: it belongs to the one machine of
+ * that name, and to none of them when there are several.
  *
- * On one machine each pid namespace (a container) has numbers of its own. An input that does not say which it is belongs to the only one that is known
- * there, and to one of its own when there are several. */
+ * On one machine each pid namespace (a container) has numbers of its own. An input that does not
+ * say which it is belongs to the only one that is known there, and to one of its own when there are
+ * several. */
 #ifndef SV_CLOCKS_HOSTS_H
 #define SV_CLOCKS_HOSTS_H
 

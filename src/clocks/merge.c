@@ -1,6 +1,8 @@
-/* The merge: see merge.h. Each input goes through pair into a sorter of its own, on its own clock, because how the clocks relate
- * may only be known at the end of the last file. Then the sorted inputs (all, or those of one machine after the other) are read side by side through
- * a heap; conversion to the common clock keeps the order within each. What does not fit into memory waits in one temporary file. */
+/* The merge: see merge.h. Each input goes through pair into a sorter of its own, on its own clock,
+ * because how the clocks relate may only be known at the end of the last file. Then the sorted
+ * inputs (all, or those of one machine after the other) are read side by side through a heap;
+ * conversion to the common clock keeps the order within each. What does not fit into memory waits
+ * in one temporary file. */
 #include "clocks/merge.h"
 #include "clocks/hosts.h"
 #include "clocks/merge_axis.h"
@@ -32,7 +34,8 @@ struct input {
     struct sv_merge_card card; /* for merge_ranks.c */
     struct sv_sorter *sorter;
     struct sv_rebase rebase;
-    /* Reading: a block of sorted events (NULL: not begun); the one at `at` has its times converted. */
+    /* Reading: a block of sorted events (NULL: not begun); the one at `at` has its times
+     * converted. */
     struct sv_event *block;
     size_t at, n;
     struct sv_rank order;
@@ -219,7 +222,8 @@ static void learn(struct input *in)
     in->card.has_offset = in->is.has_offset;
 }
 
-/* The next input needs the memory to be read. What has spilled before goes to the file whole, since the next one writes there. */
+/* The next input needs the memory to be read. What has spilled before goes to the file whole, since
+ * the next one writes there. */
 static int hold_or_spill(struct sv_merge *m, struct input *in, struct sv_err *err)
 {
     size_t bytes = sv_sorter_bytes(in->sorter);
@@ -314,7 +318,8 @@ static void label_of(const struct input *in, char *to, size_t size)
 
 /* ---- the common dictionary ---- */
 
-/* By name, not by place in the argument list; inputs of one name are kept apart by their count. Never 0. */
+/* By name, not by place in the argument list; inputs of one name are kept apart by their count.
+ * Never 0. */
 static uint64_t salt_of(struct sv_map *seen, const char *name)
 {
     bool is_new;
@@ -417,7 +422,8 @@ static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err
     return 0;
 }
 
-/* The shifts of all inputs; what is said about them waits in m->axis until it is known who takes part. */
+/* The shifts of all inputs; what is said about them waits in m->axis until it is known who takes
+ * part. */
 static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
 {
     if (m->options.compare)

@@ -1,4 +1,5 @@
-/* What a merge knows about the clocks of its inputs: see merge_axis.h. The decisions are those of time_axis.c and align.c. */
+/* What a merge knows about the clocks of its inputs: see merge_axis.h. The decisions are those of
+ * time_axis.c and align.c. */
 #include "clocks/merge_axis.h"
 
 #include "core/base/mem.h"
@@ -14,7 +15,8 @@ static const char *meta_text(const struct sv_dict *d, const char *key)
     return meta && meta->value ? sv_dict_text(d, meta->value).bytes : NULL;
 }
 
-/* Whose clock; an input that does not say it has one of its own, known by the number of its machine. */
+/* Whose clock; an input that does not say it has one of its own, known by the number of its
+ * machine. */
 static void owner_of(const struct sv_merge_axis_input *in, struct sv_clock_owner *o)
 {
     const char *times = meta_text(in->dict, SV_META_TIMES);
@@ -129,8 +131,9 @@ static void take_snapshots(const struct sv_time_axis *a, struct sv_dict *dict)
     }
 }
 
-/* The relations of one machine's files to the same reference as one: it may be merged with those of other machines later. Where several machines were
- * merged, their relations have done their work. */
+/* The relations of one machine's files to the same reference as one: it may be merged with those of
+ * other machines later. Where several machines were merged, their relations have done their
+ * work. */
 static void keep_relation(const struct sv_merge_axis *x, struct sv_dict *dict)
 {
     struct sv_relation all = {0};

@@ -1,5 +1,6 @@
-/* From the inputs of a merge to its time axis: whose clocks they are, what their metadata say of relations, and what was asked for besides. Called by
- * merge.c, perhaps several times, until it is known which inputs take part; what is said about the result waits until then. */
+/* From the inputs of a merge to its time axis: whose clocks they are, what their metadata say of
+ * relations, and what was asked for besides. Called by merge.c, perhaps several times, until it is
+ * known which inputs take part; what is said about the result waits until then. */
 #ifndef SV_CLOCKS_MERGE_AXIS_H
 #define SV_CLOCKS_MERGE_AXIS_H
 
@@ -31,7 +32,8 @@ struct sv_merge_axis {
 int sv_merge_axis_relate(struct sv_merge_axis *x, const struct sv_merge_axis_input *inputs,
                          size_t n, const struct sv_merge_options *options, struct sv_err *err);
 struct sv_shift sv_merge_axis_take(struct sv_merge_axis *x, size_t i); /* the caller's now */
-/* Clocks, snapshots and metadata into `dict` (NULL: it failed), notes into `report`; both may be NULL. */
+/* Clocks, snapshots and metadata into `dict` (NULL: it failed), notes into `report`; both may be
+ * NULL. */
 void sv_merge_axis_say(const struct sv_merge_axis *x, struct sv_dict *dict,
                        struct sv_report *report);
 void sv_merge_axis_fini(struct sv_merge_axis *x);

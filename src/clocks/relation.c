@@ -130,7 +130,8 @@ static int refuse(struct sv_err *err, const char *why)
                       "not a relation of 'stave sync' or 'stave record --sync': %s", why);
 }
 
-/* A text that does not fit is no name, nor is one that is not UTF-8: it would come back longer than it was. A byte may be written as six. */
+/* A text that does not fit is no name, nor is one that is not UTF-8: it would come back longer than
+ * it was. A byte may be written as six. */
 static bool take_text(const struct sv_member *m, char *to, size_t size)
 {
     unsigned oddities = 0;

@@ -1,13 +1,17 @@
-/* A relation: how the clock of one machine relates to that of another, as measured, with what is needed to use it elsewhere.
+/* A relation: how the clock of one machine relates to that of another, as measured, with what is
+ * needed to use it elsewhere.
  *
- * It is JSON, in the metadata SV_META_RELATION of a trace (`stave record --sync`) or in a file of its own (`stave sync`):
+ * It is JSON, in the metadata SV_META_RELATION of a trace (`stave record --sync`) or in a file of
+ * its own (`stave sync`):
  *
  *     {"stave_relation":1,"how":"pings",
  *      "local":{"host":"b","boot_id":"…","time_offsets":""},"reference":{"host":"a","boot_id":"…"},
  *      "offset_ns":N,"drift_ppm":N,"bound_ns":N,"rounds":[[local_ns,low_ns,high_ns],…]}
  *
- * Times are BOOTTIME of the local machine; the reference's is between low and high later. Offset (in the middle), drift and bound are for people: readers
- * use the rounds (clock_sync.h). The clocks are known by boot id and time namespace, so that a relation serves every file of the two machines, whoever measured it. */
+ * Times are BOOTTIME of the local machine; the reference's is between low and high later. Offset
+ * (in the middle), drift and bound are for people: readers use the rounds (clock_sync.h). The
+ * clocks are known by boot id and time namespace, so that a relation serves every file of the two
+ * machines, whoever measured it. */
 #ifndef SV_CLOCKS_RELATION_H
 #define SV_CLOCKS_RELATION_H
 

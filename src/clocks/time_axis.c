@@ -1,7 +1,9 @@
-/* Relations between hosts become what relate.c understands: an input of a related host gets the machine number of the host it is related to, and
- * clocks of its own in which its trace clock is a private one that is known at points of that host's BOOTTIME.
+/* Relations between hosts become what relate.c understands: an input of a related host gets the
+ * machine number of the host it is related to, and clocks of its own in which its trace clock is a
+ * private one that is known at points of that host's BOOTTIME.
  *
- * Hosts are nodes, relations edges; each connected part has its first input's clock as root, and the others are reached over the fewest relations. */
+ * Hosts are nodes, relations edges; each connected part has its first input's clock as root, and
+ * the others are reached over the fewest relations. */
 #include "clocks/time_axis.h"
 
 #include "core/base/map.h"
@@ -33,7 +35,8 @@ struct node {
     uint32_t hops;
     bool is_seen;
     bool has_others; /* it is the root of them */
-    /* Of its inputs whose trace clock is the one that relations are about, made here; none: it is a root, or there are none. */
+    /* Of its inputs whose trace clock is the one that relations are about, made here; none: it is a
+     * root, or there are none. */
     struct sv_clocks direct;
 };
 
@@ -199,7 +202,8 @@ static bool has_one_wall_clock(const struct sv_time_axis *a)
     return true;
 }
 
-/* Relations of the same two clocks are one: before the run and after it, or several ranks of a host. Pings and estimates do not mix. */
+/* Relations of the same two clocks are one: before the run and after it, or several ranks of a
+ * host. Pings and estimates do not mix. */
 static void learn_relations(struct graph *g)
 {
     const struct sv_time_axis *a = g->axis;
@@ -377,7 +381,8 @@ static void make_by_snapshots(const struct graph *g, size_t i, const struct sv_c
                       host->snapshots[s].uncertainty_ns);
 }
 
-/* What stands for the clocks of an input that is reached over relations; NULL: it is not, and its own do. */
+/* What stands for the clocks of an input that is reached over relations; NULL: it is not, and its
+ * own do. */
 static const struct sv_clocks *made_for(const struct graph *g, size_t i)
 {
     assert(g->nodes); /* there is an input */
@@ -423,7 +428,8 @@ static void make_clocks(struct graph *g, uint32_t node)
 
 /* ---- what is known about the result ---- */
 
-/* The greatest error that the host's kernel stated, -1: it did not, or nothing synchronised its clock. */
+/* The greatest error that the host's kernel stated, -1: it did not, or nothing synchronised its
+ * clock. */
 static int64_t wall_error(const struct sv_clocks *c, int64_t worst)
 {
     for (size_t s = 0; s < c->n && worst != -1; s++) {

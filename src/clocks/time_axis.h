@@ -1,13 +1,17 @@
-/* The axis of a merge: which clock the inputs come onto, by what each of them was placed there, and how far off it may be.
+/* The axis of a merge: which clock the inputs come onto, by what each of them was placed there, and
+ * how far off it may be.
  *
- * Within a host the clock snapshots relate its clocks, to some tens of nanoseconds. Between hosts there is, in this order:
+ * Within a host the clock snapshots relate its clocks, to some tens of nanoseconds. Between hosts
+ * there is, in this order:
  *   a relation that was measured by pings (relation.h): its bound holds
  *   an estimate from collectives, if it was asked for: no bound
- *   the wall clocks: as good as what synchronises them. Their greatest error is the bound where each kernel states one; else it is unknown
+ *   the wall clocks: as good as what synchronises them. Their greatest error is the bound where
+ *   each kernel states one; else it is unknown
  * The error between two events of different hosts is at most the sum of what the two hosts state.
  *
- * A clock belongs to a machine and to a time namespace on it: clocks of two namespaces of one machine are different ones, and its wall clock, which has no
- * namespaces, relates them as exactly as any two clocks of one machine. */
+ * A clock belongs to a machine and to a time namespace on it: clocks of two namespaces of one
+ * machine are different ones, and its wall clock, which has no namespaces, relates them as exactly
+ * as any two clocks of one machine. */
 #ifndef SV_CLOCKS_TIME_AXIS_H
 #define SV_CLOCKS_TIME_AXIS_H
 
@@ -46,7 +50,8 @@ struct sv_time_axis {
     size_t n;
     const struct sv_relation *relations; /* of all files; those of other hosts are passed over */
     size_t n_relations;
-    /* What they are about: each host's BOOTTIME (0), or for an estimate its wall clock, as if that were a clock of the host. */
+    /* What they are about: each host's BOOTTIME (0), or for an estimate its wall clock, as if that
+     * were a clock of the host. */
     uint32_t measured;
     bool assume;
     /* Found by sv_time_axis_relate(), [n]: */
@@ -58,7 +63,8 @@ struct sv_time_axis {
 int sv_time_axis_relate(struct sv_time_axis *a, struct sv_err *err);
 void sv_time_axis_fini(struct sv_time_axis *a);
 
-/* Where the axis has several hosts: what relates them, with the bound, as findings; and the same as metadata SV_META_AXIS. (time_axis_report.c) */
+/* Where the axis has several hosts: what relates them, with the bound, as findings; and the same as
+ * metadata SV_META_AXIS. (time_axis_report.c) */
 void sv_time_axis_report(const struct sv_time_axis *a, struct sv_report *report);
 void sv_time_axis_describe(const struct sv_time_axis *a, struct sv_dict *dict);
 

@@ -1,6 +1,7 @@
 /* What a merge says about its axis: see time_axis.h. Called once the inputs have their places.
  *
- * The error between two hosts is a sum of two: each host's own against the common clock. So the axis as a whole is as good as its two worst hosts. */
+ * The error between two hosts is a sum of two: each host's own against the common clock. So the
+ * axis as a whole is as good as its two worst hosts. */
 #include "clocks/time_axis.h"
 
 #include "core/base/json.h"

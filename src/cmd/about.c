@@ -18,7 +18,8 @@ static int named(const struct sv_words *operands, const struct sv_command **c, s
                            "unknown verb '%s'; 'stave --help' lists them", operands->items[0]);
 }
 
-/* The manual page where one is installed and a terminal can show it, else the same words as plain text. */
+/* The manual page where one is installed and a terminal can show it, else the same words as plain
+ * text. */
 static int run_help(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     (void)options;

@@ -1,4 +1,5 @@
-/* Databases of ClickHouse for the commands: `stave export --to clickhouse` and `stave query clickhouse://…`. */
+/* Databases of ClickHouse for the commands: `stave export --to clickhouse` and `stave query
+ * clickhouse://…`. */
 #include "cmd/clickhouse.h"
 #include "cmd/export.h"
 

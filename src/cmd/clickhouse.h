@@ -15,7 +15,8 @@ int sv_database_alone(const char *const *paths, size_t n, struct sv_err *err);
 int sv_query_clickhouse(const char *url, const char *sql, const char *to, bool is_timed,
                         struct sv_err *err);
 
-/* Steps of one run: `track` of each is an index of titles, ts_ns counts from the start of its trace. */
+/* Steps of one run: `track` of each is an index of titles, ts_ns counts from the start of its
+ * trace. */
 struct sv_step_rows {
     struct sv_steps steps;
     char **titles;

@@ -1,4 +1,5 @@
-/* The steps of a database, for `stave steps clickhouse://…`: its table `step`, judged over all ranks of a run as those of a merged trace are. */
+/* The steps of a database, for `stave steps clickhouse://…`: its table `step`, judged over all
+ * ranks of a run as those of a merged trace are. */
 #include "clickhouse/answer.h"
 #include "clickhouse/schema.h"
 #include "cmd/clickhouse.h"
@@ -49,7 +50,8 @@ static int check_runs(struct sv_ch *c, const char *run, struct sv_err *err)
 
 /* ---- rows ---- */
 
-/* The title of a step's track; of a file without a rank with its name, since tracks of several files may be called alike. */
+/* The title of a step's track; of a file without a rank with its name, since tracks of several
+ * files may be called alike. */
 static void add_title(struct sv_step_rows *x, const struct sv_cell *cells)
 {
     const char *file = cells[6].type == SV_CELL_TEXT ? cells[6].text : "";

@@ -55,7 +55,8 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
                             what);
 }
 
-/* The slice that ends last; system calls, states and block requests count only where there are no others. */
+/* The slice that ends last; system calls, states and block requests count only where there are no
+ * others. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
     static const char *const words[] = {SV_CAT_SYSCALL, SV_CAT_THREAD_STATE, SV_CAT_BLOCK};

@@ -1,7 +1,8 @@
 /* stave cut: a part of a trace, by time, track, category, name or process, in one streaming pass.
  *
- * Times on the command line count from the first event unless they say otherwise, and the first event is known only
- * when the sorted stream begins: a small stage waits for it and then builds the filter. */
+ * Times on the command line count from the first event unless they say otherwise, and the first
+ * event is known only when the sorted stream begins: a small stage waits for it and then builds the
+ * filter. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/base/mem.h"

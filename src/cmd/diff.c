@@ -1,7 +1,7 @@
 /* stave diff: what changed between two traces.
  *
- * Both are loaded with dictionaries of their own; slices are matched by track path, parents and name. Exit code 1 when --fail-over is given
- * and something that counts became slower by more. */
+ * Both are loaded with dictionaries of their own; slices are matched by track path, parents and
+ * name. Exit code 1 when --fail-over is given and something that counts became slower by more. */
 #include "stats/diff.h"
 
 #include "cli/console.h"

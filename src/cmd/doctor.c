@@ -1,4 +1,5 @@
-/* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather than guessing; changes nothing. */
+/* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather
+ * than guessing; changes nothing. */
 #include "cmd/doctor.h"
 #include "cli/console.h"
 #include "cmd/commands.h"
@@ -96,7 +97,8 @@ static uint64_t own_capabilities(void)
 
 /* ---- the kernel's side ---- */
 
-/* The kernel's numbers of the namespaces that a machine starts with (PROC_USER_INIT_INO, PROC_PID_INIT_INO). */
+/* The kernel's numbers of the namespaces that a machine starts with (PROC_USER_INIT_INO,
+ * PROC_PID_INIT_INO). */
 #define USER_INITIAL 0xeffffffdu
 #define PID_INITIAL  0xeffffffcu
 
@@ -143,7 +145,8 @@ static void look_at_btf(struct doctor *d)
         "container: mount /sys");
 }
 
-/* What the kernel has tracepoints for and stave does not record: a module has its types beside the kernel's. */
+/* What the kernel has tracepoints for and stave does not record: a module has its types beside the
+ * kernel's. */
 static void look_below(struct doctor *d)
 {
     static const struct {
@@ -310,7 +313,8 @@ static void look_at_proc(struct doctor *d)
         say(d, GOOD, "utilisation", "CPUs, memory, disks and network from /proc");
 }
 
-/* Where the rings of a new session would be: the folder around the first that can be used. False: none can, dir is the one that was preferred. */
+/* Where the rings of a new session would be: the folder around the first that can be used. False:
+ * none can, dir is the one that was preferred. */
 static bool find_session_folder(char dir[static SV_PATH_MAX])
 {
     struct sv_folder all[SV_FOLDERS_MAX];

@@ -1,6 +1,8 @@
-/* stave doctor's trial: a child is recorded as `stave record` would record it, and its calls are looked for in what comes out.
+/* stave doctor's trial: a child is recorded as `stave record` would record it, and its calls are
+ * looked for in what comes out.
  *
- * Loading the kernel programs is not enough to know that they see this process: pids may be those of a container. Called by cmd/doctor.c. */
+ * Loading the kernel programs is not enough to know that they see this process: pids may be those
+ * of a container. Called by cmd/doctor.c. */
 #include "cmd/doctor.h"
 #include "record/decode/decode.h"
 #include "record/sample/procfs.h"

@@ -1,4 +1,5 @@
-/* stave export: chooses one of the forms of export_forms.h, checks that its options fit, and has it written. */
+/* stave export: chooses one of the forms of export_forms.h, checks that its options fit, and has it
+ * written. */
 #include "cmd/export.h"
 #include "cmd/commands.h"
 #include "cmd/export_otlp.h"
@@ -51,7 +52,8 @@ static bool is_to_stdout(const struct sv_export_form *f)
     return f->to_stdout;
 }
 
-/* Their names; for people with `last` before the last one. `option`: only those that take it; NULL: those that `is_meant`. */
+/* Their names; for people with `last` before the last one. `option`: only those that take it; NULL:
+ * those that `is_meant`. */
 static void add_names(struct sv_buf *out, bool (*is_meant)(const struct sv_export_form *f),
                       const char *option, const char *between, const char *last)
 {

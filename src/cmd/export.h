@@ -1,5 +1,6 @@
-/* The forms of `stave export`: what each is called, what it takes, and what writes it. Each is one `const struct sv_export_form` in its own
- * file; export_forms.h is the only list of them. Help, completion, errors and the table in docs/formats.md are made from it. */
+/* The forms of `stave export`: what each is called, what it takes, and what writes it. Each is one
+ * `const struct sv_export_form` in its own file; export_forms.h is the only list of them. Help,
+ * completion, errors and the table in docs/formats.md are made from it. */
 #ifndef SV_CMD_EXPORT_H
 #define SV_CMD_EXPORT_H
 
@@ -29,7 +30,8 @@ struct sv_export_form {
     bool to_folder;   /* which may be there already */
     bool is_database; /* the output is clickhouse://… */
     int (*check)(const struct sv_export_options *o, struct sv_err *err); /* of the output; NULL */
-    /* One of these. All traces as one: their tables, or the store. Or each by itself, a recording with all its parts. */
+    /* One of these. All traces as one: their tables, or the store. Or each by itself, a recording
+     * with all its parts. */
     int (*write_tables)(const struct sv_export_options *o, struct sv_sql *q, struct sv_err *err);
     int (*write_trace)(const struct sv_export_options *o, const struct sv_trace *t,
                        struct sv_err *err);

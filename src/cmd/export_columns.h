@@ -1,4 +1,5 @@
-/* What the exports share that take many traces, one after the other: a folder of column files, an archive for Perfetto. */
+/* What the exports share that take many traces, one after the other: a folder of column files, an
+ * archive for Perfetto. */
 #ifndef SV_CMD_EXPORT_COLUMNS_H
 #define SV_CMD_EXPORT_COLUMNS_H
 

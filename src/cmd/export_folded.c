@@ -32,7 +32,8 @@ static bool put_path(struct sv_buf *b, const struct sv_calltree *c, size_t call)
     return call == 0;
 }
 
-/* One line per call path: stack samples counted, or, where a trace has none, microseconds of the slices' own time. */
+/* One line per call path: stack samples counted, or, where a trace has none, microseconds of the
+ * slices' own time. */
 static void make_tree(struct sv_calltree *c, const struct sv_trace *t, bool *has_samples)
 {
     sv_calltree_make(c, &t, 1, &(struct sv_calltree_options){.of_samples = true});

@@ -1,5 +1,6 @@
-/* The forms of `stave export`, one line each, in the order of the help: SV_EXPORT_FORM(NAME) declares sv_export_NAME, which the form's own
- * file defines, and puts it into sv_export_forms[]. */
+/* The forms of `stave export`, one line each, in the order of the help: SV_EXPORT_FORM(NAME)
+ * declares sv_export_NAME, which the form's own file defines, and puts it into
+ * sv_export_forms[]. */
 /* clang-format off */
 SV_EXPORT_FORM(sqlite)
 SV_EXPORT_FORM(csv_dir)

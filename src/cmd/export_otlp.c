@@ -1,8 +1,9 @@
 /* stave export --to otlp: which slices become spans, and their ids. See export_otlp.h.
  *
- * Ids: those of the arguments trace_id and span_id where a slice has them. Others are made of the track's uuid, the time, the name and the duration, so that the
- * same slice has the same ids whenever it is exported, and a receiver can recognise repeats. A slice in another one that is exported is its child and of its
- * trace; one at the top begins a trace. */
+ * Ids: those of the arguments trace_id and span_id where a slice has them. Others are made of the
+ * track's uuid, the time, the name and the duration, so that the same slice has the same ids
+ * whenever it is exported, and a receiver can recognise repeats. A slice in another one that is
+ * exported is its child and of its trace; one at the top begins a trace. */
 #include "cmd/export_otlp.h"
 #include "cli/console.h"
 #include "core/base/mem.h"
@@ -147,7 +148,8 @@ void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t ids_row, uint32_t
     x->of_row[row] = (uint32_t)x->n++;
 }
 
-/* Instants that name their span are its events. From the last to the first, so that each chain is in the order of time. */
+/* Instants that name their span are its events. From the last to the first, so that each chain is
+ * in the order of time. */
 static void find_events(struct otlp_export *x)
 {
     const struct sv_slices *s = &x->t->slices;
@@ -338,7 +340,8 @@ static struct sv_text text_arg(const struct otlp_export *x, uint32_t row, sv_str
     return (struct sv_text){a.text, a.size};
 }
 
-/* Spans of one resource and one scope, as many as one request has. Returns the first that is left. */
+/* Spans of one resource and one scope, as many as one request has. Returns the first that is
+ * left. */
 static size_t fill(struct otlp_export *x, const struct order *all, size_t n, size_t at,
                    struct sv_buf *out)
 {

@@ -1,7 +1,10 @@
-/* Requests that a trace knows by their life (instants of category serving.life) as spans: see export_otlp.h.
+/* Requests that a trace knows by their life (instants of category serving.life) as spans: see
+ * export_otlp.h.
  *
- * As report llm finds them (subjects/engine/llm.h), from "enqueued" to their end; warm-up and what has no end are left out. Where a slice says the same about a request, that
- * is its span. Where a server's slice of a request has the trace context of its caller, its span has these ids: the caller's trace goes on in it. */
+ * As report llm finds them (subjects/engine/llm.h), from "enqueued" to their end; warm-up and what
+ * has no end are left out. Where a slice says the same about a request, that is its span. Where a
+ * server's slice of a request has the trace context of its caller, its span has these ids: the
+ * caller's trace goes on in it. */
 #include "cmd/export_otlp.h"
 #include "core/serving/engine_words.h"
 #include "formats/otlp/encode.h"
@@ -29,7 +32,8 @@ static bool has_number(const struct otlp_export *x, uint64_t row, sv_str key, ui
     return true;
 }
 
-/* The slices of a server's requests that were called with a context: of its trace, and of its JSON. */
+/* The slices of a server's requests that were called with a context: of its trace, and of its
+ * JSON. */
 static void find_called(struct otlp_export *x)
 {
     const struct sv_slices *s = &x->t->slices;

@@ -1,8 +1,9 @@
 /* Requests of OTLP into a file or to a collector: see export_otlp.h.
  *
- * A file ending in .json or .jsonl has a JSON document per line; others have the requests as protobuf one after the other, which is one request for who
- * reads it. A collector that has no time, or is not there (yet), is asked again, later and later, until the time for it is over: spans may arrive twice
- * then, with the same ids. */
+ * A file ending in .json or .jsonl has a JSON document per line; others have the requests as
+ * protobuf one after the other, which is one request for who reads it. A collector that has no
+ * time, or is not there (yet), is asked again, later and later, until the time for it is over:
+ * spans may arrive twice then, with the same ids. */
 #include "cli/console.h"
 #include "cmd/export_otlp.h"
 #include "core/base/json.h"

@@ -1,7 +1,8 @@
 /* A slice as a span of OTLP: see export_otlp.h.
  *
- * What the reader of OTLP made of a span goes back to where it was (docs/otlp.md has the table); other arguments become attributes. Requests of LLM engines
- * have the keys of OpenTelemetry's conventions for generative AI, in seconds and tokens. */
+ * What the reader of OTLP made of a span goes back to where it was (docs/otlp.md has the table);
+ * other arguments become attributes. Requests of LLM engines have the keys of OpenTelemetry's
+ * conventions for generative AI, in seconds and tokens. */
 #include "cmd/export_otlp.h"
 #include "core/base/wire.h"
 #include "core/serving/engine_words.h"

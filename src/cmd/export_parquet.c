@@ -1,7 +1,9 @@
-/* stave export --to parquet: the tables of each trace in a folder of their own, run=…/host=…/rank=…/TABLE.parquet.
+/* stave export --to parquet: the tables of each trace in a folder of their own,
+ * run=…/host=…/rank=…/TABLE.parquet.
  *
- * One trace after the other, each independent of all others: ranks may be exported by many processes at once. A rank's folder is written
- * under a hidden name beside its own and renamed when all tables are whole, so that who reads the tree meets all of a rank or nothing of it. */
+ * One trace after the other, each independent of all others: ranks may be exported by many
+ * processes at once. A rank's folder is written under a hidden name beside its own and renamed when
+ * all tables are whole, so that who reads the tree meets all of a rank or nothing of it. */
 #include "cli/console.h"
 #include "cmd/export.h"
 #include "cmd/export_columns.h"
@@ -158,7 +160,8 @@ static int check_free(const struct sv_export_options *o, const struct leaf *leaf
     return 0;
 }
 
-/* The finished folder under its own name. With --force the old one is exchanged for it at once, where the file system can do that. */
+/* The finished folder under its own name. With --force the old one is exchanged for it at once,
+ * where the file system can do that. */
 static int publish(const struct sv_export_options *o, const struct leaf *leaf, struct sv_err *err)
 {
     if (renameat2(AT_FDCWD, leaf->hidden, AT_FDCWD, leaf->path, RENAME_NOREPLACE) == 0)

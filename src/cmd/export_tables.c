@@ -1,7 +1,9 @@
-/* The tables of a trace for other tools, as a SQLite file, a folder of CSV files or one JSON document: forms of `stave export`.
+/* The tables of a trace for other tools, as a SQLite file, a folder of CSV files or one JSON
+ * document: forms of `stave export`.
  *
- * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
- * target and renamed when complete: a failure leaves nothing that looks finished. */
+ * The same tables that `stave query` has, views included, so that a question gets the same answer
+ * there. Written beside the target and renamed when complete: a failure leaves nothing that looks
+ * finished. */
 #include "cli/rows.h"
 #include "cmd/export.h"
 #include "core/files/output.h"
@@ -91,7 +93,8 @@ const struct sv_export_form sv_export_json = {
 
 /* ---- SQLite ---- */
 
-/* An empty file beside the target that nobody else has: the library fills it, and it gets its name when it is complete. */
+/* An empty file beside the target that nobody else has: the library fills it, and it gets its name
+ * when it is complete. */
 static int make_beside(const char *target, char *path, size_t size, struct sv_err *err)
 {
     const char *slash = strrchr(target, '/'), *base = slash ? slash + 1 : target;

@@ -1,11 +1,15 @@
-/* stave export --to perfetto-tar: the traces of many ranks in one archive, each as a Perfetto trace of its own, with Perfetto's manifest.
+/* stave export --to perfetto-tar: the traces of many ranks in one archive, each as a Perfetto trace
+ * of its own, with Perfetto's manifest.
  *
- * Every trace is converted beside the archive and appended to it. The manifest (perfetto_manifest.json, version 1) comes last, when the clocks of
- * all traces are known: it names each rank's machine and says how far its clock is from that of the first trace, as `stave merge` relates them. Perfetto reads it first
- * wherever it is. Bigtrace takes the traces of the archive one by one.
+ * Every trace is converted beside the archive and appended to it. The manifest
+ * (perfetto_manifest.json, version 1) comes last, when the clocks of all traces are known: it names
+ * each rank's machine and says how far its clock is from that of the first trace, as `stave merge`
+ * relates them. Perfetto reads it first wherever it is. Bigtrace takes the traces of the archive
+ * one by one.
  *
- * A manifest can only name the kernel's clocks. Times that count from the file's own zero (Kineto's, whose base comes after the events) are therefore converted to the
- * wall clock: Perfetto drops all events of a file that nothing relates to the first one, and says nothing. */
+ * A manifest can only name the kernel's clocks. Times that count from the file's own zero
+ * (Kineto's, whose base comes after the events) are therefore converted to the wall clock: Perfetto
+ * drops all events of a file that nothing relates to the first one, and says nothing. */
 #include "clocks/hosts.h"
 #include "clocks/merge_axis.h"
 #include "cmd/export.h"
@@ -130,7 +134,8 @@ static const char *clock_name(uint32_t clock)
 
 /* ---- a trace ---- */
 
-/* rank0003.pftrace; a second file of the rank is rank0003-2.pftrace; without a rank trace0001.pftrace, by its place on the command line. */
+/* rank0003.pftrace; a second file of the rank is rank0003-2.pftrace; without a rank
+ * trace0001.pftrace, by its place on the command line. */
 static void name_member(struct archive *a, struct member *m)
 {
     unsigned same = 1;
@@ -207,7 +212,8 @@ static struct sv_snapshot moved_snapshot(const struct to_clock *t, const struct 
     return s;
 }
 
-/* What only said how the file's times relate to that clock has done its work. Those that come later are moved, those that were stay as they are. */
+/* What only said how the file's times relate to that clock has done its work. Those that come later
+ * are moved, those that were stay as they are. */
 static void move_clocks(const struct to_clock *t)
 {
     struct sv_clocks *c = &t->dict->clocks;
@@ -244,7 +250,8 @@ static int to_clock_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return t->next->close(t->next, failed, err);
 }
 
-/* The clock that a manifest can name, for a trace that has none such; false: the trace has one, or it is refused when the traces are related. */
+/* The clock that a manifest can name, for a trace that has none such; false: the trace has one, or
+ * it is refused when the traces are related. */
 static bool find_clock(const struct archive *a, const struct sv_dict *dict, struct to_clock *t)
 {
     t->from = dict->clocks.trace_clock;
@@ -316,7 +323,8 @@ static int add_trace(struct archive *a, const char *path, struct sv_err *err)
 
 /* ---- how they relate ---- */
 
-/* Adds to a time on the trace's clock for the common one. With drift: what holds at the first snapshot. */
+/* Adds to a time on the trace's clock for the common one. With drift: what holds at the first
+ * snapshot. */
 static bool shift_of(struct sv_shift *s, int64_t *ns)
 {
     int64_t from = s->n ? s->points[0].from_ns : 0, to;

@@ -1,8 +1,8 @@
 /* stave import: a folder full of what other tools recorded about one run, on one time axis.
  *
- * Each file is recognised by its content; files of unknown formats are named and counted. Files with dates are
- * read first; those with only a time of day get the earliest of these dates. All come from one machine; the model relates
- * their clocks or refuses, as for merge. */
+ * Each file is recognised by its content; files of unknown formats are named and counted. Files
+ * with dates are read first; those with only a time of day get the earliest of these dates. All
+ * come from one machine; the model relates their clocks or refuses, as for merge. */
 #include "cli/console.h"
 #include "clocks/merge.h"
 #include "cmd/commands.h"
@@ -37,8 +37,8 @@ struct import {
     struct sv_words offsets;
 };
 
-/* Is what the content suggests weaker than the user's word? Lines without a header are, and for a file that the user named all but a tool's own
- * header. */
+/* Is what the content suggests weaker than the user's word? Lines without a header are, and for a
+ * file that the user named all but a tool's own header. */
 static bool yields(const struct sv_found *file, const struct sv_input *in)
 {
     return !file->format || file->format->probe(in->data, in->len) < (file->was_found ? 82 : 90);
@@ -162,7 +162,8 @@ static void report_assumed(const struct import *o)
                         o->assumed[i].n, o->assumed[i].columns);
 }
 
-/* A file that cannot be read is named and left out; only --strict and what concerns all files ends the import. */
+/* A file that cannot be read is named and left out; only --strict and what concerns all files ends
+ * the import. */
 static int forgive(const struct import *o, struct sv_found *file, int code, struct sv_err *err)
 {
     bool is_of_file = code == SV_EINPUT || code == SV_EFORMAT || code == SV_ELIMIT;

@@ -1,7 +1,8 @@
 /* stave info: what is in a trace, from one streaming pass.
  *
- * A sink counts by kind, by track and by category; afterwards the dictionary has processes, clocks and metadata. Loss
- * and damage come first: a reader must not look at figures before knowing that something is missing. */
+ * A sink counts by kind, by track and by category; afterwards the dictionary has processes, clocks
+ * and metadata. Loss and damage come first: a reader must not look at figures before knowing that
+ * something is missing. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
@@ -50,11 +51,12 @@ static bool is_partial(const struct census *c)
     return is_estimate(c) && c->sample.kind != SV_SAMPLE_RESYNC;
 }
 
-/* Fewer than this are too few to estimate from: the beginning and the end of a file have what the rest has not. */
+/* Fewer than this are too few to estimate from: the beginning and the end of a file have what the
+ * rest has not. */
 #define SEEN_MIN 30
 
-/* What a count in the sample means for the file: rounded to three digits, since more would only look exact; from its beginning alone to two. Few are
- * as many as were seen. */
+/* What a count in the sample means for the file: rounded to three digits, since more would only
+ * look exact; from its beginning alone to two. Few are as many as were seen. */
 static uint64_t whole(const struct census *c, uint64_t n)
 {
     if (!is_estimate(c) || n < SEEN_MIN)
@@ -74,7 +76,8 @@ static const char *about(const struct census *c, uint64_t n)
     return n < SEEN_MIN ? "at least " : "about ";
 }
 
-/* The counts of a sample become those of the file; those by track and category when they are printed, since they are added up before. */
+/* The counts of a sample become those of the file; those by track and category when they are
+ * printed, since they are added up before. */
 static void scale_counts(struct census *c)
 {
     uint64_t *counts[] = {&c->slices, &c->instants,        &c->counters, &c->flow_points,
@@ -626,7 +629,8 @@ static bool is_damaged(const struct census *c, const struct sv_report *r)
     return false;
 }
 
-/* Counts a sample of a large file. False: it must be read as a whole, also when the sample has loss or damage, so that all of it is counted. */
+/* Counts a sample of a large file. False: it must be read as a whole, also when the sample has loss
+ * or damage, so that all of it is counted. */
 static bool count_sample(const struct info *o, const char *path, struct census *c,
                          struct sv_opened *in)
 {

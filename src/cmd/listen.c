@@ -1,8 +1,10 @@
 /* stave listen: takes the streams of many traced programs and makes one trace of them.
  *
- * What is received is on disk at once, in the spool OUT.part (spool.h), before the sender is answered; the trace is made of it when listening
- * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. A connection that
- * has not sent a valid greeting yet is untrusted: it has a time limit, and the number of such connections is bounded. */
+ * What is received is on disk at once, in the spool OUT.part (spool.h), before the sender is
+ * answered; the trace is made of it when listening ends, or by `stave recover OUT` when the
+ * listener was killed. One thread: poll, read, store, answer. A connection that has not sent a
+ * valid greeting yet is untrusted: it has a time limit, and the number of such connections is
+ * bounded. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/files/claim.h"
@@ -240,7 +242,8 @@ static void forget_gone(struct listener *l)
     l->n = n;
 }
 
-/* Those that have not greeted, of this peer or of all (NULL): how many, and the one that has waited longest. */
+/* Those that have not greeted, of this peer or of all (NULL): how many, and the one that has waited
+ * longest. */
 static size_t count_pending(const struct listener *l, const struct sv_peer *peer,
                             struct sender **oldest)
 {
@@ -256,7 +259,8 @@ static size_t count_pending(const struct listener *l, const struct sv_peer *peer
     return n;
 }
 
-/* Real senders greet at once: when all places are taken, the connection that has waited longest without a greeting is closed. */
+/* Real senders greet at once: when all places are taken, the connection that has waited longest
+ * without a greeting is closed. */
 static void make_place(struct listener *l, const struct sv_peer *peer)
 {
     struct sender *oldest;

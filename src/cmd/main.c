@@ -1,4 +1,5 @@
-/* The program: finds the verb, parses its options, runs it, and alone prints errors and chooses the exit code.
+/* The program: finds the verb, parses its options, runs it, and alone prints errors and chooses the
+ * exit code.
  *
  * Every verb is a struct in a file of its own; the table below is their only list. */
 #include "cli/command.h"
@@ -78,7 +79,8 @@ static int unknown_verb(const char *name)
     return SV_EXIT_USAGE;
 }
 
-/* An exhausted heap: the command is left where it is. What it was writing has no name yet, or is a growing file for `stave recover`. */
+/* An exhausted heap: the command is left where it is. What it was writing has no name yet, or is a
+ * growing file for `stave recover`. */
 static int out_of_memory(void)
 {
     sv_no_memory = NULL;
@@ -129,8 +131,9 @@ static int finish(void)
     return exit_code(code);
 }
 
-/* Blocks of a MiB and more go back to the system when they are freed. By itself the allocator raises that limit after
- * the first such block, and a stage's memory stays beside that of the stage after it. */
+/* Blocks of a MiB and more go back to the system when they are freed. By itself the allocator
+ * raises that limit after the first such block, and a stage's memory stays beside that of the stage
+ * after it. */
 static void set_up_memory(void)
 {
 #ifdef __GLIBC__

@@ -1,6 +1,8 @@
-/* Tables of a trace as Parquet files: slice, counter, flow and args from the store's columns, the others by a query.
+/* Tables of a trace as Parquet files: slice, counter, flow and args from the store's columns, the
+ * others by a query.
  *
- * Called by stave export for each table of sql/typed.h. The columns that are written here by hand have the order that they have there. */
+ * Called by stave export for each table of sql/typed.h. The columns that are written here by hand
+ * have the order that they have there. */
 #include "cmd/export_columns.h"
 #include "core/base/mem.h"
 #include "parquet/parquet.h"

@@ -1,7 +1,7 @@
 /* stave plot: pictures of a trace.
  *
- * Loads the trace, lets one function draw the picture that was asked for, and has it painted in the form that the suffix of
- * the output says. Nothing is written unless all of it worked. */
+ * Loads the trace, lets one function draw the picture that was asked for, and has it painted in the
+ * form that the suffix of the output says. Nothing is written unless all of it worked. */
 #include "cmd/plot.h"
 
 #include "cli/console.h"
@@ -31,7 +31,8 @@ static const struct {
 
 /* ---- what was asked ---- */
 
-/* --from and --to are the sides of --time. Before they were, --from named a format, and still does. */
+/* --from and --to are the sides of --time. Before they were, --from named a format, and still
+ * does. */
 static int take_sides(struct sv_plot *p, struct sv_interval *w, struct sv_err *err)
 {
     const struct sv_plot_options *o = p->o;

@@ -1,5 +1,5 @@
-/* The pictures of `stave plot` that belong to no subject: each function takes what the user asked for and has
- * one plot drawn. */
+/* The pictures of `stave plot` that belong to no subject: each function takes what the user asked
+ * for and has one plot drawn. */
 #include "cmd/plot.h"
 
 #include "cli/console.h"

@@ -1,5 +1,6 @@
-/* A picture of a loaded trace, not yet in any form: what was asked is checked, then one function draws. For `stave plot`, which writes it, and for
- * libstave-read, whose callers get it as SVG: nothing here needs cairo. */
+/* A picture of a loaded trace, not yet in any form: what was asked is checked, then one function
+ * draws. For `stave plot`, which writes it, and for libstave-read, whose callers get it as SVG:
+ * nothing here needs cairo. */
 #include "cmd/plot.h"
 
 #include "cli/console.h"

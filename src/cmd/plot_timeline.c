@@ -135,7 +135,8 @@ static int find_nth(const struct wanted *w, const char *what, uint32_t *row, str
     return code;
 }
 
-/* "step 7", "load batch#3", "ProfilerStep#*#2": the whole text is a name first, only then a number is taken off its end. */
+/* "step 7", "load batch#3", "ProfilerStep#*#2": the whole text is a name first, only then a number
+ * is taken off its end. */
 static int find_around(const struct sv_plot *p, uint32_t *row, struct sv_err *err)
 {
     const char *text = p->o->around, *hash = strrchr(text, '#');

@@ -1,7 +1,8 @@
 /* stave query: SQL over a trace.
  *
- * Loads the inputs into the store, opens the SQL connection over it, runs what the operand, the file, standard input or the
- * shell gives. Ctrl-C ends the running statement; the handler only sets SQLite's own flag. */
+ * Loads the inputs into the store, opens the SQL connection over it, runs what the operand, the
+ * file, standard input or the shell gives. Ctrl-C ends the running statement; the handler only sets
+ * SQLite's own flag. */
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/clickhouse.h"

@@ -1,4 +1,5 @@
-/* What the SQL connection must know about a loaded trace. In a file of its own: libstave-read uses it without the shell and its line editor. */
+/* What the SQL connection must know about a loaded trace. In a file of its own: libstave-read uses
+ * it without the shell and its line editor. */
 #include "cmd/query_shell.h"
 
 #include <string.h>

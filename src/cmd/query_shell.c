@@ -1,9 +1,10 @@
 /* The interactive shell of `stave query -i`.
  *
- * Reads lines until a statement is complete, runs it, shows the rows, through a pager when they are more than the terminal
- * is high. Lines that begin with a dot are commands of the shell. With libedit there is history (kept in the user's state folder),
- * line editing and completion of tables and columns; without it, plain lines. Ctrl-C drops the line or ends the running
- * statement, never the shell. */
+ * Reads lines until a statement is complete, runs it, shows the rows, through a pager when they are
+ * more than the terminal is high. Lines that begin with a dot are commands of the shell. With
+ * libedit there is history (kept in the user's state folder), line editing and completion of tables
+ * and columns; without it, plain lines. Ctrl-C drops the line or ends the running statement, never
+ * the shell. */
 #include "cmd/query_shell.h"
 
 #include "cli/console.h"
@@ -150,7 +151,8 @@ static void fill_completions(struct sv_sql *q)
     }
 }
 
-/* $XDG_STATE_HOME/stave/history or ~/.local/state/stave/history; false when there is no place for it. */
+/* $XDG_STATE_HOME/stave/history or ~/.local/state/stave/history; false when there is no place for
+ * it. */
 static bool history_path(char *path, size_t size)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");

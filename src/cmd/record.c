@@ -1,4 +1,5 @@
-/* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
+/* stave record: runs a command, or joins running processes, and puts what they do on one time
+ * axis. */
 #include "cli/yaml.h"
 #include "cmd/commands.h"
 #include "core/files/recording_mode.h"

@@ -104,7 +104,8 @@ static int list(void)
 
 /* ---- the name of the result ---- */
 
-/* Takes a name that nobody has, by an empty file: WANTED, or WANTED with ".recovered" and a number before the suffix. */
+/* Takes a name that nobody has, by an empty file: WANTED, or WANTED with ".recovered" and a number
+ * before the suffix. */
 static int take_name(const char *wanted, char *to, size_t size, struct sv_err *err)
 {
     char text[32] = "";
@@ -170,7 +171,8 @@ static void describe_result(const struct sv_leftover *o, const char *wanted, con
                         path, o->claim.session, o->problem[0] ? o->problem : "gone");
 }
 
-/* Nothing in the inputs, and all of them could be read: no file is made, unless one was asked for by name. */
+/* Nothing in the inputs, and all of them could be read: no file is made, unless one was asked for
+ * by name. */
 static bool is_empty(const struct recover *r, const struct sv_leftover *o,
                      const struct sv_recovered *found)
 {
@@ -282,7 +284,8 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
     return 0;
 }
 
-/* Two recoveries of one session would take the rings away from each other. Returns the lock, a descriptor. */
+/* Two recoveries of one session would take the rings away from each other. Returns the lock, a
+ * descriptor. */
 static int take_lock(const struct sv_leftover *o, struct sv_err *err)
 {
     bool is_dir = o->has_session || (o->problem[0] && !o->part[0]);
@@ -395,7 +398,8 @@ static bool has_something(const struct sv_leftover *o)
     return !sv_leftover_is_bare(o) && (!o->has_session || sv_abandoned_has_trace(&o->dead));
 }
 
-/* What programs left that were killed between their claim and their first event. False: there is none. */
+/* What programs left that were killed between their claim and their first event. False: there is
+ * none. */
 static bool remove_empty(const struct recover *r, struct sv_leftovers *l)
 {
     bool is_some = false;
@@ -415,7 +419,8 @@ static bool remove_empty(const struct recover *r, struct sv_leftovers *l)
     return is_some;
 }
 
-/* All that the name leads to, newest first. What fails does not keep the others from being recovered; the first failure is returned. */
+/* All that the name leads to, newest first. What fails does not keep the others from being
+ * recovered; the first failure is returned. */
 static int recover_all(const struct recover *r, const char *name, struct sv_leftovers *l,
                        struct sv_err *err)
 {

@@ -1,7 +1,9 @@
-/* Joining what a killed process left, and showing that nothing of it is missing in the result: see recover_join.h. Called by `stave recover`.
+/* Joining what a killed process left, and showing that nothing of it is missing in the result: see
+ * recover_join.h. Called by `stave recover`.
  *
- * Three inputs: the growing file, the recorder's spool, the rings. What the journal says of the growing file's length is a hint: past it are events that
- * are in the rings, too. Where they are not (the journal was wrong, or the events came from the kernel), all of the file is read. */
+ * Three inputs: the growing file, the recorder's spool, the rings. What the journal says of the
+ * growing file's length is a hint: past it are events that are in the rings, too. Where they are
+ * not (the journal was wrong, or the events came from the kernel), all of the file is read. */
 #include "cmd/recover_join.h"
 
 #include "cli/console.h"
@@ -28,10 +30,12 @@ struct join {
     struct sv_guarded guarded;
     volatile sig_atomic_t is_gone;
     bool
-        is_missing; /* the growing file is not where it should be: the other inputs are whole all the same */
+        /* the growing file is not where it should be: the other inputs are whole all the same */
+        is_missing;
 };
 
-/* The growing file; of a recorder with --last all of its segments. Negative: it cannot be read; -1 without an error: it is not there. */
+/* The growing file; of a recorder with --last all of its segments. Negative: it cannot be read; -1
+ * without an error: it is not there. */
 static int open_bytes(const struct join *j, uint64_t *bytes, struct sv_err *err)
 {
     const struct sv_leftover *o = j->o;
@@ -187,7 +191,8 @@ static int read_plainly(const struct sv_leftover *o, struct sv_tally *t, struct 
     return 0;
 }
 
-/* How much of the growing file is to be read: what the journal says, unless events would be missing. */
+/* How much of the growing file is to be read: what the journal says, unless events would be
+ * missing. */
 static int choose_length(struct sv_leftover *o, struct sv_recovered *r, struct sv_err *err)
 {
     char what[96];

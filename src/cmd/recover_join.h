@@ -1,4 +1,5 @@
-/* The joining half of `stave recover`: a growing file, a spool and rings into one trace, counted on both sides. */
+/* The joining half of `stave recover`: a growing file, a spool and rings into one trace, counted on
+ * both sides. */
 #ifndef SV_CMD_RECOVER_JOIN_H
 #define SV_CMD_RECOVER_JOIN_H
 
@@ -15,10 +16,12 @@ struct sv_recovered {
     bool is_damaged;        /* something of the inputs could not be read */
 };
 
-/* Joins into `out`, NULL: only counts. Where the journal would make the result less than the growing file is, it sets o->part_bytes to all of it. */
+/* Joins into `out`, NULL: only counts. Where the journal would make the result less than the
+ * growing file is, it sets o->part_bytes to all of it. */
 int sv_recover_join(struct sv_leftover *o, const struct sv_output_choice *out,
                     struct sv_recovered *r, struct sv_err *err);
-/* Reads the result again: it holds at least the events of the inputs, or the error says what is missing (SV_EIO). */
+/* Reads the result again: it holds at least the events of the inputs, or the error says what is
+ * missing (SV_EIO). */
 int sv_recover_check(const struct sv_leftover *o, const char *path, struct sv_recovered *r,
                      struct sv_err *err);
 

@@ -1,6 +1,7 @@
 /* stave report: what a trace says about one subject, for people and for programs.
  *
- * The table of subjects, the options that they share, and the loading of the trace; the rest is in subjects/. */
+ * The table of subjects, the options that they share, and the loading of the trace; the rest is in
+ * subjects/. */
 #include "subjects/subject.h"
 
 #include "cmd/commands.h"

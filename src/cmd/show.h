@@ -1,4 +1,5 @@
-/* The view of `stave show`: what is on the screen, what keys do to it. Knows no terminal, so that tests can press keys. */
+/* The view of `stave show`: what is on the screen, what keys do to it. Knows no terminal, so that
+ * tests can press keys. */
 #ifndef SV_CMD_SHOW_H
 #define SV_CMD_SHOW_H
 
@@ -36,7 +37,8 @@ void sv_view_init(struct sv_view *v, const struct sv_trace *t, const char *name,
 void sv_view_fini(struct sv_view *v);
 void sv_view_draw(struct sv_view *v, struct sv_screen *s);
 void sv_view_key(struct sv_view *v, uint32_t key);
-/* Selects the first slice whose name holds the text (a glob if it has * or ?). False: there is none. */
+/* Selects the first slice whose name holds the text (a glob if it has * or ?). False: there is
+ * none. */
 bool sv_view_find(struct sv_view *v, const char *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* The view of `stave show`: state, keys, drawing. The command feeds it keys and prints its screen.
  *
- * Only rows that are on the screen are laid out, so moving through a large trace costs no more than through a small one. */
+ * Only rows that are on the screen are laid out, so moving through a large trace costs no more than
+ * through a small one. */
 #include "cmd/show.h"
 
 #include "core/base/glob.h"

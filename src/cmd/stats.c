@@ -1,7 +1,7 @@
 /* stave stats: where the time goes, by name, category or track.
  *
- * Loads the trace, computes self times once, then groups. Loss and damage come first, on standard error where they do not
- * disturb a table that is read by a program. */
+ * Loads the trace, computes self times once, then groups. Loss and damage come first, on standard
+ * error where they do not disturb a table that is read by a program. */
 #include "stats/stats.h"
 
 #include "cli/console.h"

@@ -1,6 +1,7 @@
 /* stave steps: the iterations of a training run, each taken apart by kind of work.
  *
- * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among ranks) is reported on standard error. */
+ * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among
+ * ranks) is reported on standard error. */
 #include "why/steps.h"
 
 #include "cli/console.h"
@@ -113,7 +114,8 @@ static int print_step(struct sv_printer *p, const struct origin *o, const struct
     return code;
 }
 
-/* The track that works longest per step on average, if by more than a tenth over the mean of all. */
+/* The track that works longest per step on average, if by more than a tenth over the mean of
+ * all. */
 static void note_straggler(const struct sv_steps *s, const struct origin *o)
 {
     double all = 0, worst = 0;
@@ -140,7 +142,8 @@ static void note_straggler(const struct sv_steps *s, const struct origin *o)
     sv_buf_fini(&path);
 }
 
-/* The time between the steps of a track is nobody's: it is noted where it is a twentieth or more. */
+/* The time between the steps of a track is nobody's: it is noted where it is a twentieth or
+ * more. */
 static void note_gaps(const struct sv_steps *s)
 {
     int64_t between = 0, within = 0;

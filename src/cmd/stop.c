@@ -48,7 +48,8 @@ static void list(const struct sv_running *all, size_t n)
                         all[i].folder);
 }
 
-/* The one that is meant without a word: the only one from this terminal or folder. Another may be somebody's night of work. */
+/* The one that is meant without a word: the only one from this terminal or folder. Another may be
+ * somebody's night of work. */
 static const struct sv_running *find_near(const struct sv_running *all, size_t n,
                                           struct sv_err *err)
 {

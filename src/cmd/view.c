@@ -1,7 +1,8 @@
 /* stave view: the trace in a browser.
  *
- * The inputs are opened once to see that they are traces; then the page is served, while the trace is loaded here; then the program waits for a
- * signal. The browser gets the address from a file that only this user can read: the arguments of a program can be read by everybody. */
+ * The inputs are opened once to see that they are traces; then the page is served, while the trace
+ * is loaded here; then the program waits for a signal. The browser gets the address from a file
+ * that only this user can read: the arguments of a program can be read by everybody. */
 #include "view/export_html.h"
 
 #include "cli/console.h"
@@ -111,7 +112,8 @@ static void end_serving(struct serving *s)
     free(s->link);
 }
 
-/* While the trace is loaded nobody waits for signals; here they are looked for, and obeyed after cleaning up. */
+/* While the trace is loaded nobody waits for signals; here they are looked for, and obeyed after
+ * cleaning up. */
 static void on_progress(void *ctx, uint64_t read, uint64_t size)
 {
     struct serving *s = ctx;
@@ -141,7 +143,8 @@ static bool can_read_again(const char *path)
     return stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
-/* Nothing is served of what is no trace. What can be read only once is checked by loading it, before its address is printed. */
+/* Nothing is served of what is no trace. What can be read only once is checked by loading it,
+ * before its address is printed. */
 static int check_inputs(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
     int code = sv_check_inputs(paths->items, paths->n, NULL, err);
@@ -206,7 +209,8 @@ static unsigned index_use(const struct view *o)
     return o->no_index || o->follow || o->compare ? SV_INDEX_NOT_USED : SV_INDEX_MADE;
 }
 
-/* Once the trace is shown: what was not checked of the index is; or there is none, and it is made. */
+/* Once the trace is shown: what was not checked of the index is; or there is none, and it is
+ * made. */
 static void work_on_index(void *serving)
 {
     struct serving *s = serving;
@@ -322,8 +326,9 @@ static void bound_tail(struct serving *s, const struct sv_loaded *l, uint64_t si
     s->tail_bytes = bytes > LEAST ? bytes : LEAST;
 }
 
-/* Loads the file again when it has grown, only its end if that takes long. The longer it takes, the longer the pause: a third of one core at most.
- * What cannot be read at one moment may be at the next. The viewer refers to what it shows: two traces take turns. True: a signal asked to end. */
+/* Loads the file again when it has grown, only its end if that takes long. The longer it takes, the
+ * longer the pause: a third of one core at most. What cannot be read at one moment may be at the
+ * next. The viewer refers to what it shows: two traces take turns. True: a signal asked to end. */
 static bool follow(const struct view *o, const char *path, struct serving *s,
                    struct sv_loaded turns[2])
 {

@@ -1,5 +1,5 @@
-/* Findings from the reports on waits, GPUs and ranks, and from counters of memory. Called by the command explain; what is behind waits for data is in
- * explain/explain_data.c.
+/* Findings from the reports on waits, GPUs and ranks, and from counters of memory. Called by the
+ * command explain; what is behind waits for data is in explain/explain_data.c.
  *
  * Each rule looks at figures that a report shows, too, so that a finding can be checked. */
 #include "explain/explain.h"
@@ -279,7 +279,8 @@ static struct growth growth_of(const struct sv_trace *t, sv_track track)
     return g;
 }
 
-/* A process whose memory grows all the time. The second half must grow, too: filling of buffers at the beginning is no growth. */
+/* A process whose memory grows all the time. The second half must grow, too: filling of buffers at
+ * the beginning is no growth. */
 static void explain_memory(struct sv_explanation *e, const struct sv_trace *t, const char *path)
 {
     enum { VALUES = 10 };

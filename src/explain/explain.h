@@ -1,10 +1,12 @@
-/* What matters most in a trace: a few findings in plain sentences, each with its figures, the command that shows it and how sure it is.
+/* What matters most in a trace: a few findings in plain sentences, each with its figures, the
+ * command that shows it and how sure it is.
  *
  *     struct sv_explanation e;
  *     sv_explain(&e, trace, "run.pftrace");
  *     for (size_t i = 0; i < e.n; i++) … e.findings[i].sentence …
  *
- * A finding needs a share of the time below which nobody would look (SV_EXPLAIN_LEAST); no finding is an answer, too. docs/why.md lists the causes and their rules. */
+ * A finding needs a share of the time below which nobody would look (SV_EXPLAIN_LEAST); no finding
+ * is an answer, too. docs/why.md lists the causes and their rules. */
 #ifndef SV_EXPLAIN_EXPLAIN_H
 #define SV_EXPLAIN_EXPLAIN_H
 

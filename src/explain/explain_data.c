@@ -1,7 +1,8 @@
-/* What is behind waits for data: one file, a cold page cache, one loader, small reads, many small files, or loaders that are too slow. Called by explain/explain.c.
+/* What is behind waits for data: one file, a cold page cache, one loader, small reads, many small
+ * files, or loaders that are too slow. Called by explain/explain.c.
  *
- * The rules are tried from the narrowest to the widest, and the first that explains most of the waits is the finding. Shares of waits are those of the longest ones,
- * which are looked into. */
+ * The rules are tried from the narrowest to the widest, and the first that explains most of the
+ * waits is the finding. Shares of waits are those of the longest ones, which are looked into. */
 #include "explain/explain.h"
 
 #include "core/base/mem.h"
@@ -23,7 +24,8 @@ struct facts {
     int64_t active_ns;  /* of the loaders' main threads */
     int64_t loaders_ns; /* their whole time */
     size_t n_loaders;
-    /* in calls of the loaders' main threads: open, close, stat and their kin; reads and writes of files */
+    /* in calls of the loaders' main threads: open, close, stat and their kin; reads and writes of
+     * files */
     int64_t names_ns, transfer_ns;
     uint64_t names;
     char line[160];
@@ -68,7 +70,8 @@ static double median_file(const struct sv_io_report *io)
     return median;
 }
 
-/* How much of the longest waits for data this file is behind; *direct: of it where the loader was in a call on it, not only after one. */
+/* How much of the longest waits for data this file is behind; *direct: of it where the loader was
+ * in a call on it, not only after one. */
 static int64_t waits_for(const struct facts *f, struct sv_text path, int64_t *direct)
 {
     int64_t ns = 0;
@@ -124,7 +127,8 @@ static bool cold_cache(struct facts *f)
     for (size_t i = 0; i < f->w->n_waits; i++)
         if (f->w->waits[i].class == SV_TIME_DATA && f->w->waits[i].ts_ns < again->from_ns)
             before = sv_sat_add(before, f->w->waits[i].dur_ns);
-    /* Loaders read ahead: the last waits of the first epoch lie a little after the second one began. */
+    /* Loaders read ahead: the last waits of the first epoch lie a little after the second one
+     * began. */
     if (cold < 2 * warm || share(before, f->data_ns) < 0.6)
         return false;
     sv_explain_add(f->e, SV_CAUSE_COLD_CACHE, f->data, first->missed_bytes ? "high" : "medium",
@@ -140,7 +144,8 @@ static bool cold_cache(struct facts *f)
 
 /* ---- one loader ---- */
 
-/* How much of the longest waits for data a process is behind, how many they are, and the longest of them. */
+/* How much of the longest waits for data a process is behind, how many they are, and the longest of
+ * them. */
 static int64_t waits_for_process(const struct facts *f, sv_track process, size_t *n,
                                  int64_t *longest_ns)
 {

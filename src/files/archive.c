@@ -1,7 +1,9 @@
 /* An archive as a folder: see archive.h. Called by import.
  *
- * An archive is hostile: its names, sizes and links are words of another. So no file is made by any of its names. Members of a plain tar are read where they are in it; those of a
- * compressed one are copied, one after the other, to a temporary file without a name, which is gone with the process. A budget bounds what an archive may unpack to. */
+ * An archive is hostile: its names, sizes and links are words of another. So no file is made by any
+ * of its names. Members of a plain tar are read where they are in it; those of a compressed one are
+ * copied, one after the other, to a temporary file without a name, which is gone with the process.
+ * A budget bounds what an archive may unpack to. */
 #include "files/archive.h"
 
 #include "cli/console.h"
@@ -82,7 +84,8 @@ static int stop(struct archive *a, const char *name, struct sv_err *err)
 
 enum name_is { NAME_GOOD, NAME_HIDDEN, NAME_OUTSIDE, NAME_LONG, NAME_NONE };
 
-/* As a path below a folder: no "..", not from the root, no parts that say nothing. Hidden: as in folders, names that begin with a dot. */
+/* As a path below a folder: no "..", not from the root, no parts that say nothing. Hidden: as in
+ * folders, names that begin with a dot. */
 static enum name_is clean_name(const char *name, char *out, size_t size)
 {
     size_t n = 0;
@@ -107,7 +110,8 @@ static enum name_is clean_name(const char *name, char *out, size_t size)
     return is == NAME_GOOD && n == 0 ? NAME_NONE : is;
 }
 
-/* The order in which a folder is walked: by name in each folder, so that a slash is before all other bytes. */
+/* The order in which a folder is walked: by name in each folder, so that a slash is before all
+ * other bytes. */
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;

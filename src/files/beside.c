@@ -1,8 +1,10 @@
-/* A source that reads ahead in a thread of its own: it fills batches, the pump takes them, in order.
+/* A source that reads ahead in a thread of its own: it fills batches, the pump takes them, in
+ * order.
  *
- * Batches go through a line (threads/workers.h), some at a time, because a change of threads costs as much as hundreds of events. The dictionary belongs to
- * the thread that runs the source until that ends; each batch carries how many tracks there were when it was made. Texts of arguments
- * may lie in the source's memory, which is good until its next call only: they are copied. */
+ * Batches go through a line (threads/workers.h), some at a time, because a change of threads costs
+ * as much as hundreds of events. The dictionary belongs to the thread that runs the source until
+ * that ends; each batch carries how many tracks there were when it was made. Texts of arguments may
+ * lie in the source's memory, which is good until its next call only: they are copied. */
 #include "files/beside.h"
 
 #include "core/base/mem.h"

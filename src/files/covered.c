@@ -1,7 +1,8 @@
 /* Files of one run that say the same; see covered.h. Called by import.
  *
- * Two rules. A format may name others that say the same and more, for the same folder. And files of line-oriented logs are about something (reads, CPUs, …) at some
- * distance from the tool that measured it: what a pipeline has made of a file is left out beside it. */
+ * Two rules. A format may name others that say the same and more, for the same folder. And files of
+ * line-oriented logs are about something (reads, CPUs, …) at some distance from the tool that
+ * measured it: what a pipeline has made of a file is left out beside it. */
 #include "files/covered.h"
 
 #include "core/base/map.h"
@@ -18,7 +19,8 @@ static uint64_t kind_in_folder(const char *path, const char *format)
                          sv_hash_bytes(path, slash ? (size_t)(slash - path) : 0, 0));
 }
 
-/* What a traced server writes besides its trace: name before a number, suffix, name of the trace. */
+/* What a traced server writes besides its trace: name before a number, suffix, name of the
+ * trace. */
 static const struct {
     const char *stem, *suffix, *trace;
 } server_files[] = {{"batching_trace", ".json", "batching_trace"},
@@ -39,7 +41,8 @@ static bool is_named(const char *name, const char *stem, const char *suffix, con
     return *len == 0 || (**middle == '.' && strspn(*middle + 1, "0123456789") == *len - 1);
 }
 
-/* The server's trace beside one of its other files, NULL: there is none. `paths`: hash of a path → index + 1. */
+/* The server's trace beside one of its other files, NULL: there is none. `paths`: hash of a path →
+ * index + 1. */
 static const char *trace_beside(const struct sv_files *f, const struct sv_map *paths,
                                 const char *path)
 {
@@ -60,8 +63,8 @@ static const char *trace_beside(const struct sv_files *f, const struct sv_map *p
     return NULL;
 }
 
-/* A run's files that were made of another one beside them would show everything twice, some without its clock. Who names such a file
- * gets it. */
+/* A run's files that were made of another one beside them would show everything twice, some without
+ * its clock. Who names such a file gets it. */
 static void leave_out_twins(struct sv_files *f)
 {
     struct sv_map kinds = {0}, paths = {0}; /* folder and format, path → index + 1 */
@@ -124,7 +127,8 @@ static bool is_arranged_before(const struct sv_found *by, const struct sv_found 
            (n != m || memcmp(by->path, file->path, n) != 0) && strcmp(by->path, file->path) < 0;
 }
 
-/* Does `by` hold that subject of `file` at a smaller distance? bpftrace's own lines are of no use where nothing relates their clock. */
+/* Does `by` hold that subject of `file` at a smaller distance? bpftrace's own lines are of no use
+ * where nothing relates their clock. */
 static bool is_covered(const struct sv_found *file, const struct sv_found *by, unsigned subject,
                        bool has_alignment)
 {

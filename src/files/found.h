@@ -1,4 +1,5 @@
-/* The files that a command line means: those that it names, and all below the folders that it names. */
+/* The files that a command line means: those that it names, and all below the folders that it
+ * names. */
 #ifndef SV_FILES_FOUND_H
 #define SV_FILES_FOUND_H
 
@@ -32,11 +33,13 @@ struct sv_files {
     size_t n_stores, stores_cap;
     size_t n_links; /* in archives, and devices: not read, but there is nothing in them */
     size_t
-        refused; /* members of archives, or ends of archives, that were not read; each was reported */
+        /* members of archives, or ends of archives, that were not read; each was reported */
+        refused;
 };
 
 void sv_files_add(struct sv_files *f, const char *path, bool was_found);
-/* A file, or all below a folder, in the order of their names; not through links, so that a circle ends. `depth` 0: the user named it. */
+/* A file, or all below a folder, in the order of their names; not through links, so that a circle
+ * ends. `depth` 0: the user named it. */
 int sv_files_walk(struct sv_files *f, const char *path, int depth, struct sv_err *err);
 /* The bytes of one of them. */
 int sv_found_open(const struct sv_found *file, struct sv_input **in, struct sv_err *err);

@@ -1,4 +1,5 @@
-/* Comparing tallies: see held.h. Called by `stave recover` before it removes anything, also for the spool of `stave listen`. */
+/* Comparing tallies: see held.h. Called by `stave recover` before it removes anything, also for the
+ * spool of `stave listen`. */
 #include "files/held.h"
 
 #include "cli/console.h"

@@ -1,5 +1,5 @@
-/* What a trace holds, by numbers: to show that a result has at least what its inputs have. A slice counts once, as its begin; losses count with their
- * numbers; ends and flows do not count. */
+/* What a trace holds, by numbers: to show that a result has at least what its inputs have. A slice
+ * counts once, as its begin; losses count with their numbers; ends and flows do not count. */
 #ifndef SV_FILES_HELD_H
 #define SV_FILES_HELD_H
 

@@ -1,4 +1,5 @@
-/* Merging for the commands: each input is read with a dictionary of its own into the merge, which then is one source.
+/* Merging for the commands: each input is read with a dictionary of its own into the merge, which
+ * then is one source.
  *
  * Must not decide anything about clocks or identities: the model does, and says what it did. */
 #include "files/join.h"
@@ -190,7 +191,8 @@ static int choose_file(const struct sv_join *join, const struct sv_found *f, str
     return join->skip_bad && is_bad_input(code) ? leave_out(err) : code;
 }
 
-/* All are opened before the first one is read: a wrong name at the end does not cost the work on those before it. */
+/* All are opened before the first one is read: a wrong name at the end does not cost the work on
+ * those before it. */
 static int find_inputs(const struct sv_join *join, struct sv_files *files, struct sv_words *names,
                        struct sv_err *err)
 {

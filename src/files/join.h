@@ -29,7 +29,8 @@ struct sv_join {
 
 int sv_join_run(const struct sv_join *join, struct sv_err *err);
 
-/* Its parts: reads one input into the merge (*dict, if wanted, stays with the merge), and writes the merge, which it frees. */
+/* Its parts: reads one input into the merge (*dict, if wanted, stays with the merge), and writes
+ * the merge, which it frees. */
 struct sv_merge;
 int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *path,
                 const struct sv_dict **dict, struct sv_err *err);

@@ -1,8 +1,9 @@
 /* The folder of indexes: names, keys, and which ones go when there are too many.
  *
- * Called by sv_load() and `stave view`. The folder is $XDG_CACHE_HOME/stave or ~/.cache/stave; it and its files must be this user's alone.
- * An index is written under a name of its own and renamed when it is whole, so that nobody sees half of one and two programs can write at
- * once. Nothing here prints: who has no cache has none. */
+ * Called by sv_load() and `stave view`. The folder is $XDG_CACHE_HOME/stave or ~/.cache/stave; it
+ * and its files must be this user's alone. An index is written under a name of its own and renamed
+ * when it is whole, so that nobody sees half of one and two programs can write at once. Nothing
+ * here prints: who has no cache has none. */
 #include "files/kept.h"
 
 #include "core/base/map.h"
@@ -54,7 +55,8 @@ static bool sample(int fd, uint64_t size, uint64_t *out)
     return true;
 }
 
-/* Clocks of file systems have steps: a change in the same step as the one before leaves no trace in the times. */
+/* Clocks of file systems have steps: a change in the same step as the one before leaves no trace in
+ * the times. */
 static bool is_settled(const struct stat *st)
 {
     struct timespec now;
@@ -233,7 +235,8 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* A file of ours by name, owner and first bytes; what is left of a program that was ended while it wrote is removed. */
+/* A file of ours by name, owner and first bytes; what is left of a program that was ended while it
+ * wrote is removed. */
 static bool look_at(int folder, const char *name, struct old *out)
 {
     struct stat st;

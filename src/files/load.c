@@ -1,4 +1,5 @@
-/* Loading: input → store, with progress and findings. Used by every command that needs random access. */
+/* Loading: input → store, with progress and findings. Used by every command that needs random
+ * access. */
 #include "files/load.h"
 
 #include "cli/console.h"
@@ -16,7 +17,8 @@ static bool fits(const struct sv_loaded *l, size_t memory_limit_bytes)
            sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict) <= memory_limit_bytes;
 }
 
-/* From the index. Where that is not what reading would end with (too much memory, damage under --strict) the file is read, which says so. */
+/* From the index. Where that is not what reading would end with (too much memory, damage under
+ * --strict) the file is read, which says so. */
 static bool load_kept(const char *path, const struct sv_load_how *how, struct sv_loaded *l)
 {
     bool makes = how->index == SV_INDEX_MADE || sv_kept_slices() != UINT64_MAX;

@@ -15,7 +15,8 @@ struct sv_loaded {
 enum sv_index_use {
     SV_INDEX_USED = false,    /* where there is one */
     SV_INDEX_NOT_USED = true, /* --no-index */
-    /* The caller will make one if there is none; of one that is there only samples are checked, the caller calls sv_trace_check(). */
+    /* The caller will make one if there is none; of one that is there only samples are checked, the
+     * caller calls sv_trace_check(). */
     SV_INDEX_MADE
 };
 
@@ -24,22 +25,26 @@ struct sv_load_how {
     bool strict, assume;
     size_t memory_limit_bytes;
     unsigned threads; /* 0: as --threads says, see threads/workers.h */
-    /* Several traces above each other instead of on one axis, and the event that is at 0 in each: see clocks/merge.h */
+    /* Several traces above each other instead of on one axis, and the event that is at 0 in each:
+     * see clocks/merge.h */
     bool compare;
     const char *anchor;
-    /* A sink that shall see the events of a single trace on their way into the store; NULL: none. */
+    /* A sink that shall see the events of a single trace on their way into the store; NULL:
+     * none. */
     struct sv_sink *(*pass)(void *ctx, struct sv_dict *dict, struct sv_sink *next);
     void *pass_ctx;
     unsigned index;      /* enum sv_index_use */
     bool is_live;        /* the file is being written: its findings are not printed */
     uint64_t tail_bytes; /* only about so much of its end; 0: all */
     const struct sv_rotation *
-        rotation; /* sv_load(): the trace is the first of these parts (files/rotation.h); NULL: alone */
+        /* sv_load(): the trace is the first of these parts (files/rotation.h); NULL: alone */
+        rotation;
 };
 int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
             struct sv_err *err);
-/* Several traces in one store, as `merge` puts them together, parts of one recording as one trace: refused when their clocks cannot be related, unless `assume` says
- * to take their times as they are. */
+/* Several traces in one store, as `merge` puts them together, parts of one recording as one trace:
+ * refused when their clocks cannot be related, unless `assume` says to take their times as they
+ * are. */
 int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
                    struct sv_loaded *l, struct sv_err *err);
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */

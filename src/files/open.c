@@ -1,7 +1,8 @@
 /* Opening inputs and outputs for the commands, and running one into the other.
  *
- * Every command that reads a trace goes through sv_open_input(), so that all of them recognise formats, name files in
- * errors and print findings alike. Must not know what a command does with the events. */
+ * Every command that reads a trace goes through sv_open_input(), so that all of them recognise
+ * formats, name files in errors and print findings alike. Must not know what a command does with
+ * the events. */
 #include "files/open.h"
 #include "cli/console.h"
 #include "core/base/buf.h"
@@ -155,7 +156,8 @@ static int refuse_database(struct sv_err *err)
                       "take a clickhouse:// URL");
 }
 
-/* Threads for an input whose caller has none, unless it is so small that it is read before they run. */
+/* Threads for an input whose caller has none, unless it is so small that it is read before they
+ * run. */
 static struct sv_workers *own_workers(const struct sv_input *in)
 {
     bool is_small = in->size_bytes > 0 && in->size_bytes < THREADS_FROM;
@@ -407,7 +409,8 @@ static bool is_blank(const struct sv_dict *d)
            d->clocks.trace_clock == SV_CLOCK_UNKNOWN;
 }
 
-/* It looked like the format, but nothing in it is: damage, and nothing else. The first place is named. */
+/* It looked like the format, but nothing in it is: damage, and nothing else. The first place is
+ * named. */
 static bool is_no_trace(const struct sv_opened *o, const struct sv_dict *dict, struct sv_err *err)
 {
     const struct sv_finding *first = NULL;
@@ -522,7 +525,8 @@ static int by_identity(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Of regular files, and of standard input (as the file -1): what else there is may be read twice with good reason. */
+/* Of regular files, and of standard input (as the file -1): what else there is may be read twice
+ * with good reason. */
 static bool identify(const char *path, struct identity *id)
 {
     struct stat st;

@@ -1,4 +1,5 @@
-/* Files of a command: inputs recognised by content, outputs chosen by suffix, and the run between them. */
+/* Files of a command: inputs recognised by content, outputs chosen by suffix, and the run between
+ * them. */
 #ifndef SV_FILES_OPEN_H
 #define SV_FILES_OPEN_H
 
@@ -21,7 +22,8 @@ struct sv_opened {
     struct sv_piece piece;
 };
 
-/* Whether the operand names a database (clickhouse://…) rather than a file. Those few commands that take one ask before they open anything. */
+/* Whether the operand names a database (clickhouse://…) rather than a file. Those few commands that
+ * take one ask before they open anything. */
 bool sv_is_database(const char *path);
 
 /* `from` names a format, or NULL: by content. The error names the file. */
@@ -49,7 +51,8 @@ struct sv_output_choice {
     const char *dialect;
 };
 
-/* What {readers}, {writers}, {suffixes} and {dialects} mean in the texts of a command: for its `lists`. */
+/* What {readers}, {writers}, {suffixes} and {dialects} mean in the texts of a command: for its
+ * `lists`. */
 extern const struct sv_word_list sv_format_lists[];
 void sv_list_readers(struct sv_buf *out, bool is_help); /* {readers}, for lists of other words */
 
@@ -114,15 +117,17 @@ int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err);
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 
-/* The same for a file that grows under the name `part`, which the caller has claimed (core/files/claim.h). Nothing removes it here, and it keeps space for
- * its end when the disk fills. */
+/* The same for a file that grows under the name `part`, which the caller has claimed
+ * (core/files/claim.h). Nothing removes it here, and it keeps space for its end when the disk
+ * fills. */
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 /* Continues such a file after its first `offset` bytes, which end where it was flushed. */
 int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64_t offset,
                  struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                  struct sv_err *err);
-/* 1: the format has that; 0: it does not; negative: no such format. `needs_end`: a file that was cut is not whole without its end. */
+/* 1: the format has that; 0: it does not; negative: no such format. `needs_end`: a file that was
+ * cut is not whole without its end. */
 int sv_can_continue(const struct sv_output_choice *choice, bool *needs_end, struct sv_err *err);
 
 /* Runs an opened input into a sink (which it closes), with progress, and prints what was found. */
@@ -132,7 +137,8 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
 int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
                 struct sv_err *err);
 
-/* One input into one output. `before` (may be NULL) puts stages before the writer: it replaces *sink, or closes it and fails. */
+/* One input into one output. `before` (may be NULL) puts stages before the writer: it replaces
+ * *sink, or closes it and fails. */
 struct sv_copy {
     const char *path, *from;
     const struct sv_output_choice *out;
@@ -148,12 +154,13 @@ int sv_copy_trace(const struct sv_copy *c, struct sv_err *err);
 /* Puts the file's name (and the position) into the message. Returns err->code. */
 int sv_err_in_file(struct sv_err *err, const char *path);
 
-/* A text file beside a trace, emptied: only this user's, so that nothing is written through what others planted under its name. */
+/* A text file beside a trace, emptied: only this user's, so that nothing is written through what
+ * others planted under its name. */
 int sv_open_log(const char *path, struct sv_err *err);
 
 /* SV_EUSAGE when there are not exactly / at least n operands. */
-/* Refuses (SV_EUSAGE) a file that is given twice, also under two names, and an output (may be NULL) that is one of the inputs: what it
- * holds would count double, or be gone. */
+/* Refuses (SV_EUSAGE) a file that is given twice, also under two names, and an output (may be NULL)
+ * that is one of the inputs: what it holds would count double, or be gone. */
 int sv_check_inputs(const char *const *paths, size_t n, const char *output, struct sv_err *err);
 int sv_check_reader(const char *from, struct sv_err *err); /* --from; NULL is fine */
 bool sv_is_same_file(const char *a, const char *b);

@@ -1,4 +1,5 @@
-/* Relations between hosts from files of their own (`stave sync -o`), for `stave merge --relation`. */
+/* Relations between hosts from files of their own (`stave sync -o`), for `stave merge
+ * --relation`. */
 #ifndef SV_FILES_RELATIONS_H
 #define SV_FILES_RELATIONS_H
 

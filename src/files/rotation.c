@@ -1,7 +1,9 @@
 /* See rotation.h. Called by open.c for each input that is a part, and by who takes several inputs.
  *
- * A source behind a source: it leaves events out, and gives those that a part alone begins with at its end, at the time at which the part began: they were written with the time of the event
- * before, since events reach a recorder late. The Perfetto reader's events have no order, so that is as good as any other place. */
+ * A source behind a source: it leaves events out, and gives those that a part alone begins with at
+ * its end, at the time at which the part began: they were written with the time of the event
+ * before, since events reach a recorder late. The Perfetto reader's events have no order, so that
+ * is as good as any other place. */
 #include "files/rotation.h"
 
 #include "core/base/mem.h"
@@ -44,7 +46,8 @@ struct held {
     struct sv_arg args[2];
 };
 
-/* Of a track with such events: their time, and that of the first edge or value of the part from there on. Those before it were late, and say nothing. */
+/* Of a track with such events: their time, and that of the first edge or value of the part from
+ * there on. Those before it were late, and say nothing. */
 struct row {
     int64_t held_ns, next_ns;
 };
@@ -244,7 +247,8 @@ void sv_rotation_wrap(struct sv_opened *o, const struct sv_rotation *parts,
 
 /* ---- which files are parts ---- */
 
-/* The metadata are near the beginning. In a compressed packet they cannot be seen: then it may be one. */
+/* The metadata are near the beginning. In a compressed packet they cannot be seen: then it may be
+ * one. */
 bool sv_is_part(struct sv_opened *o)
 {
     static const char key[] = SV_META_ROTATION;
@@ -333,7 +337,8 @@ static void add_group(struct sv_rotations *r, const struct found *found, size_t 
     }
 }
 
-/* The parts of a recording take the place of the one that was named first. A part that is there twice stays apart. */
+/* The parts of a recording take the place of the one that was named first. A part that is there
+ * twice stays apart. */
 static size_t group_end(const struct found *found, size_t n, size_t i)
 {
     size_t end = i + 1;

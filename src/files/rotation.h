@@ -1,8 +1,11 @@
 /* The parts of one recording ('stave record --rotate') as one trace.
  *
- * Each part is a trace of its own: what is open where it ends is ended there and begun again in the next part. Such events, and counters that are repeated, carry the number of the part in
- * which they go on as argument SV_ARG_PART, and the metadata SV_META_ROTATION of a part say of which recording it is, its number, and when it began. Parts that follow each other
- * are read one after the other with one dictionary, and what was put in between is left out: the events are those of a recording that was not rotated. */
+ * Each part is a trace of its own: what is open where it ends is ended there and begun again in the
+ * next part. Such events, and counters that are repeated, carry the number of the part in which
+ * they go on as argument SV_ARG_PART, and the metadata SV_META_ROTATION of a part say of which
+ * recording it is, its number, and when it began. Parts that follow each other are read one after
+ * the other with one dictionary, and what was put in between is left out: the events are those of a
+ * recording that was not rotated. */
 #ifndef SV_FILES_ROTATION_H
 #define SV_FILES_ROTATION_H
 
@@ -36,7 +39,8 @@ const struct sv_rotation *sv_rotation_of(const struct sv_rotations *r, const cha
 
 /* Called when `o` has its bytes and no source yet: is it a part? */
 bool sv_is_part(struct sv_opened *o);
-/* Puts itself before o->source, which is that of a part or of the first of `parts` (NULL: it is alone). */
+/* Puts itself before o->source, which is that of a part or of the first of `parts` (NULL: it is
+ * alone). */
 void sv_rotation_wrap(struct sv_opened *o, const struct sv_rotation *parts,
                       const struct sv_read_options *options, struct sv_dict *dict);
 

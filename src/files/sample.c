@@ -82,7 +82,8 @@ static const uint8_t *after_value(const struct window *w, const uint8_t *p, cons
     return p < end ? sv_json_skip(&s, w->scan, p, end) : NULL;
 }
 
-/* Of a well-formed object: it has a phase, as every event has and what is in its arguments has not. */
+/* Of a well-formed object: it has a phase, as every event has and what is in its arguments has
+ * not. */
 static bool has_phase(const struct window *w, const uint8_t *p, const uint8_t *end)
 {
     for (p = sv_json_solid(p + 1, end); p < end && *p == '"'; p = sv_json_solid(p + 1, end)) {
@@ -116,7 +117,8 @@ static bool events_follow(const struct window *w, const uint8_t *p, const uint8_
     return false;
 }
 
-/* The first comma at or after `at`, within a window, that is between two events. From inside of a text no object can be read: its quotes are escaped. */
+/* The first comma at or after `at`, within a window, that is between two events. From inside of a
+ * text no object can be read: its quotes are escaped. */
 static bool find_event(const struct window *w, int fd, uint64_t at, uint64_t *comma)
 {
     ssize_t n = pread(fd, w->bytes, WINDOW_BYTES, (off_t)at);
@@ -146,8 +148,9 @@ static bool is_json(int fd)
     return p < end && (*p == '{' || *p == '[');
 }
 
-/* From the head to the first event after it, from an event before the tail to the end, and between these some of a given size. What is before and
- * after the events is read as a whole; if it is much, the pieces say little about the rest. */
+/* From the head to the first event after it, from an event before the tail to the end, and between
+ * these some of a given size. What is before and after the events is read as a whole; if it is
+ * much, the pieces say little about the rest. */
 static bool choose_events_by(const struct window *w, int fd, struct sv_sample *s)
 {
     uint64_t unit = s->size / 512 < (512 << 10) ? s->size / 512 : 512 << 10, most = 8 * unit;
@@ -191,7 +194,8 @@ static bool is_compressed(int fd)
            (memcmp(b, "\x1f\x8b", 2) == 0 || memcmp(b, "\x28\xb5\x2f\xfd", 4) == 0);
 }
 
-/* As a whole: who reads it stops. By one thread, so that little is read ahead of what was counted. */
+/* As a whole: who reads it stops. By one thread, so that little is read ahead of what was
+ * counted. */
 static int open_head(const char *path, struct sv_sample *s, struct sv_dict *dict,
                      struct sv_opened *o, struct sv_err *err)
 {

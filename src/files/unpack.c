@@ -1,9 +1,10 @@
 /* Members of gzip files and frames of zstd files, unpacked by several threads.
  *
- * The file is cut into parts of whole members or frames: frames say how long they are, members are guessed by their heads. A thread unpacks a part
- * into memory, all of it or nothing, and the input gets the parts in order. A part that is not whole (damage, a wrong guess, a member that is too long,
- * bytes after the last one) is the end of it: the input's own decoder goes on at the part's first byte. So what comes out, and what is said
- * about damage, is the same as with one thread. */
+ * The file is cut into parts of whole members or frames: frames say how long they are, members are
+ * guessed by their heads. A thread unpacks a part into memory, all of it or nothing, and the input
+ * gets the parts in order. A part that is not whole (damage, a wrong guess, a member that is too
+ * long, bytes after the last one) is the end of it: the input's own decoder goes on at the part's
+ * first byte. So what comes out, and what is said about damage, is the same as with one thread. */
 #include "files/unpack.h"
 
 #include "core/base/mem.h"
@@ -49,14 +50,16 @@ struct unpacker {
 
 /* ---- cutting ---- */
 
-/* The head of a member by what its bytes may be, see RFC 1952: magic, method, flags, (time,) extra flags, system. */
+/* The head of a member by what its bytes may be, see RFC 1952: magic, method, flags, (time,) extra
+ * flags, system. */
 static bool is_head(const uint8_t *p)
 {
     return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && (p[3] & 0xe0) == 0 &&
            (p[8] == 0 || p[8] == 2 || p[8] == 4) && (p[9] <= 13 || p[9] == 255);
 }
 
-/* A part grows by whole members or frames until it has OUT_GOAL bytes unpacked, as far as is known: the first one belongs to it anyway. */
+/* A part grows by whole members or frames until it has OUT_GOAL bytes unpacked, as far as is known:
+ * the first one belongs to it anyway. */
 struct cut {
     size_t n;
     uint64_t out;

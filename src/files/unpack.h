@@ -1,4 +1,5 @@
-/* Unpacking a compressed input on several threads, where it has several gzip members or zstd frames. */
+/* Unpacking a compressed input on several threads, where it has several gzip members or zstd
+ * frames. */
 #ifndef SV_FILES_UNPACK_H
 #define SV_FILES_UNPACK_H
 
@@ -6,8 +7,9 @@
 
 struct sv_workers;
 
-/* Before the first fill. An input of which nothing can be unpacked beside, and a pipe, stays as it is. The threads are used until
- * sv_input_unpack_end(). part_bytes: stored bytes that a thread takes at a time; 0: a good number. For tests. */
+/* Before the first fill. An input of which nothing can be unpacked beside, and a pipe, stays as it
+ * is. The threads are used until sv_input_unpack_end(). part_bytes: stored bytes that a thread
+ * takes at a time; 0: a good number. For tests. */
 void sv_unpack_beside(struct sv_input *in, struct sv_workers *workers, size_t part_bytes);
 
 #endif

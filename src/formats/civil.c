@@ -1,8 +1,8 @@
 /* Dates, times of day and zones. Called by the readers of text logs.
  *
- * A zone is a list of offsets with the UTC second at which each begins: one entry for a fixed zone, the 64-bit part of a
- * TZif file (RFC 8536) for a named one. The rule for the far future at the end of such a file is not used: the last
- * offset stays. */
+ * A zone is a list of offsets with the UTC second at which each begins: one entry for a fixed zone,
+ * the 64-bit part of a TZif file (RFC 8536) for a named one. The rule for the far future at the end
+ * of such a file is not used: the last offset stays. */
 #include "formats/civil.h"
 
 #include "core/base/mem.h"

@@ -1,4 +1,5 @@
-/* Lines of CSV files. Called by the readers of an inference server's files. It must not know what the columns mean. */
+/* Lines of CSV files. Called by the readers of an inference server's files. It must not know what
+ * the columns mean. */
 #include "formats/csv_line.h"
 
 #include "core/base/csv_text.h"

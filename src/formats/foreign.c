@@ -1,4 +1,5 @@
-/* Files that are known, but not read. Called by those who open inputs, before a format is chosen: some look like one. */
+/* Files that are known, but not read. Called by those who open inputs, before a format is chosen:
+ * some look like one. */
 #include "formats/foreign.h"
 
 #include "core/base/wire.h"
@@ -19,8 +20,9 @@ static bool is_graph(const uint8_t *head, size_t n)
 
 enum { XSPACE_PLANES = 1, XPLANE_ID = 1, XPLANE_NAME = 2 };
 
-/* XSpace { repeated XPlane planes = 1; } XPlane { int64 id = 1; string name = 2; … }. As a Perfetto trace it is packets without anything that Stave
- * knows; there field 2 is a message, which a name is not. */
+/* XSpace { repeated XPlane planes = 1; } XPlane { int64 id = 1; string name = 2; … }. As a Perfetto
+ * trace it is packets without anything that Stave knows; there field 2 is a message, which a name
+ * is not. */
 static bool is_xspace(const uint8_t *head, size_t n)
 {
     static const char *const names[] = {"/host:", "/device:", "Task Environment"};

@@ -1,4 +1,5 @@
-/* Files of other tools that Stave does not read, although people will try: what they are, and what to do with them. */
+/* Files of other tools that Stave does not read, although people will try: what they are, and what
+ * to do with them. */
 #ifndef SV_FORMATS_FOREIGN_H
 #define SV_FORMATS_FOREIGN_H
 

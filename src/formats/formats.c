@@ -1,7 +1,7 @@
 /* The table of formats, and the ways to find one: by name, by the suffix of a path, by content.
  *
- * Called by cmd/ and by the tests that run every reader with every writer. A suffix is only a wish for the output; an input is
- * recognised only by its first bytes. */
+ * Called by cmd/ and by the tests that run every reader with every writer. A suffix is only a wish
+ * for the output; an input is recognised only by its first bytes. */
 #include "formats/formats.h"
 
 #include "core/base/buf.h"

@@ -1,5 +1,6 @@
-/* Formats: what each is called, how it is recognised, read and written. Each format is one `const struct sv_format` at the end of its own
- * file; list.h is the only list of them. Help, completion, error texts and the tables in docs/formats.md are made from it. */
+/* Formats: what each is called, how it is recognised, read and written. Each format is one `const
+ * struct sv_format` at the end of its own file; list.h is the only list of them. Help, completion,
+ * error texts and the tables in docs/formats.md are made from it. */
 #ifndef SV_FORMATS_FORMATS_H
 #define SV_FORMATS_FORMATS_H
 
@@ -14,9 +15,11 @@ struct sv_rotation;
 struct sv_read_options {
     struct sv_workers *workers; /* threads that may help (threads/workers.h); NULL: none */
     size_t
-        block_bytes; /* what one of them takes at a time, whatever the size of the file; 0: the reader chooses. For tests. */
-    uint32_t space;  /* pids of this input live in this space (merge gives each input its own) */
-    bool strict;     /* the caller will refuse damage; readers still recover and report */
+        /* what one of them takes at a time, whatever the size of the file; 0: the reader chooses.
+         * For tests. */
+        block_bytes;
+    uint32_t space; /* pids of this input live in this space (merge gives each input its own) */
+    bool strict;    /* the caller will refuse damage; readers still recover and report */
     /* For files with times of day: */
     const struct sv_zone *zone;     /* of local times, borrowed; NULL: not known */
     unsigned skip_subjects;         /* enum sv_covers: other files hold them; for derived files */
@@ -25,15 +28,19 @@ struct sv_read_options {
     bool has_date;
     int64_t date_days; /* since 1970: the day on which a file without dates begins */
     const struct sv_rotation *
-        rotation; /* the file is the first of these parts, which are read with it (files/rotation.h); NULL: alone */
+        /* the file is the first of these parts, which are read with it (files/rotation.h); NULL:
+         * alone */
+        rotation;
     const char *
-        columns; /* of a line-oriented log (formats/logs/columns.h), borrowed; NULL: the reader finds them */
+        /* of a line-oriented log (formats/logs/columns.h), borrowed; NULL: the reader finds them */
+        columns;
 };
 
 /* What a file lacks of its times. */
 enum sv_needs { SV_NEEDS_DATE = 1, SV_NEEDS_ZONE = 2 };
 
-/* What a file of a run is about, and how far from the tool that measured it: of two files about the same the nearer one counts. */
+/* What a file of a run is about, and how far from the tool that measured it: of two files about the
+ * same the nearer one counts. */
 enum sv_covers {
     SV_ABOUT_READS = 1,
     SV_ABOUT_WRITES = 2,
@@ -56,7 +63,8 @@ struct sv_holds {
     int64_t pid; /* the only process in it; -1: any */
 };
 
-/* Opens a source. It owns nothing of `in` but its position: the caller closes `in` after the source. */
+/* Opens a source. It owns nothing of `in` but its position: the caller closes `in` after the
+ * source. */
 typedef int sv_open_source_fn(struct sv_input *in, const struct sv_read_options *options,
                               struct sv_dict *dict, struct sv_report *report,
                               struct sv_source **out, struct sv_err *err);
@@ -78,13 +86,15 @@ struct sv_format {
     const char *lacks;
     const char *files; /* read only: which files of which tools */
     const char *times; /* read only: what its times are */
-    /* How sure this format is that the head of the (decompressed) input is its own: 0 no … 100 certain. NULL where there is no reader. */
+    /* How sure this format is that the head of the (decompressed) input is its own: 0 no … 100
+     * certain. NULL where there is no reader. */
     int (*probe)(const uint8_t *head, size_t n);
     sv_open_source_fn *open_source;
     const struct sv_lines_kind *lines; /* instead of open_source: a reader of lines (lines.h) */
     const struct sv_writer *writer;    /* with the suffixes; NULL where there is none */
     const struct sv_dialect *dialects; /* ends with a zeroed one; NULL: none */
-    /* Formats that say the same and more: where a folder has a file of one of them, import leaves this one out. NULL: none. */
+    /* Formats that say the same and more: where a folder has a file of one of them, import leaves
+     * this one out. NULL: none. */
     const char *const *covered_by;
     bool needs_date; /* its files hold times of day without the day */
     bool needs_zone; /* its times are local and the file does not say where */
@@ -105,7 +115,8 @@ bool sv_format_reads(const struct sv_format *f);
 int sv_format_open(const struct sv_format *f, struct sv_input *in,
                    const struct sv_read_options *options, struct sv_dict *dict,
                    struct sv_report *report, struct sv_source **out, struct sv_err *err);
-/* By suffix, whole-file compression included: "x.json.gz" → chrome with SV_GZIP. NULL when no format has it. */
+/* By suffix, whole-file compression included: "x.json.gz" → chrome with SV_GZIP. NULL when no
+ * format has it. */
 const struct sv_format *sv_format_for_path(const char *path, enum sv_compression *compression);
 /* The length of the path without the suffixes of format and compression. */
 size_t sv_format_stem(const char *path);
@@ -120,8 +131,8 @@ const struct sv_dialect *sv_dialect_named(const struct sv_format *f, const char 
 /* The first format that has such a dialect; NULL: none. */
 const struct sv_format *sv_format_of_dialect(const char *name);
 
-/* Lists of names of one format (NULL: of all), `between` them, `last` before the last one: " " and " " for scripts, ", " and " or " for
- * people. */
+/* Lists of names of one format (NULL: of all), `between` them, `last` before the last one: " " and
+ * " " for scripts, ", " and " or " for people. */
 enum sv_format_list {
     SV_LIST_READERS,
     SV_LIST_WRITERS,
@@ -133,7 +144,8 @@ void sv_format_names(struct sv_buf *out, enum sv_format_list which, const struct
 /* "chrome: array (an array …), …": all dialects by format, with their help. */
 void sv_format_dialects(struct sv_buf *out);
 
-/* Descriptions of columns (formats/logs/columns.h) for the reader `columns`. Checks one, and says what its times need. */
+/* Descriptions of columns (formats/logs/columns.h) for the reader `columns`. Checks one, and says
+ * what its times need. */
 int sv_columns_check(const char *columns, unsigned *needs, struct sv_err *err);
 /* Do most lines at the beginning of the input have these columns? */
 bool sv_columns_fit(const char *columns, struct sv_input *in);

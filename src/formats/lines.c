@@ -1,4 +1,5 @@
-/* Lines, fields, wall time and arguments for the readers of text logs. Opened by each of them through sv_lines_open().
+/* Lines, fields, wall time and arguments for the readers of text logs. Opened by each of them
+ * through sv_lines_open().
  *
  * Lines are bounded: a longer one is damage and is passed over without being kept. */
 #include "formats/lines.h"
@@ -35,7 +36,8 @@ static int pass_long_line(struct sv_lines *l, struct sv_err *err)
     }
 }
 
-/* Finds the end of the line at the window's start. 1: there is a line of *len bytes (without its end), which takes *taken. */
+/* Finds the end of the line at the window's start. 1: there is a line of *len bytes (without its
+ * end), which takes *taken. */
 static int find_line(struct sv_lines *l, size_t *len, size_t *taken, struct sv_err *err)
 {
     size_t seen = 0;

@@ -1,7 +1,9 @@
-/* What the readers of text logs have in common: lines with their positions, fields, times of day, arguments.
+/* What the readers of text logs have in common: lines with their positions, fields, times of day,
+ * arguments.
  *
- * A reader is a struct that begins with a struct sv_lines and a const struct sv_lines_kind that says what it does with a
- * line. A line that cannot be understood is damage, counted with its byte position; the next line starts afresh. */
+ * A reader is a struct that begins with a struct sv_lines and a const struct sv_lines_kind that
+ * says what it does with a line. A line that cannot be understood is damage, counted with its byte
+ * position; the next line starts afresh. */
 #ifndef SV_FORMATS_LINES_H
 #define SV_FORMATS_LINES_H
 
@@ -18,18 +20,22 @@ struct sv_lines_kind {
     void (*init)(struct sv_lines *l);
     /* One line without its end. False: not understood. */
     bool (*line)(struct sv_lines *l, struct sv_batch *b, const char *p, size_t len);
-    /* After each line, until it returns false: for lines that give more events than a batch holds. May be NULL. */
+    /* After each line, until it returns false: for lines that give more events than a batch holds.
+     * May be NULL. */
     bool (*more)(struct sv_lines *l, struct sv_batch *b);
-    /* Instead of line(), for what does not come in lines: reads one record, sets is_at_end when there is none. */
+    /* Instead of line(), for what does not come in lines: reads one record, sets is_at_end when
+     * there is none. */
     int (*read)(struct sv_lines *l, struct sv_batch *b, struct sv_err *err);
     /* After the last line; called again while it returns true. May be NULL. */
     bool (*end)(struct sv_lines *l, struct sv_batch *b);
     void (*fini)(struct sv_lines *l);
-    /* The log of an application, whose zone is --log-tz and else UTC: the note that says the latter. NULL: times are in the zone of this machine. */
+    /* The log of an application, whose zone is --log-tz and else UTC: the note that says the
+     * latter. NULL: times are in the zone of this machine. */
     const char *taken_as_utc;
 };
 
-/* Local wall time that becomes nanoseconds: a date (in the file, or from the options) and times of day that pass midnight. */
+/* Local wall time that becomes nanoseconds: a date (in the file, or from the options) and times of
+ * day that pass midnight. */
 struct sv_wall {
     const struct sv_zone *zone; /* NULL: not known, times count as if they were UTC */
     bool has_date,
@@ -71,7 +77,8 @@ static inline bool sv_lines_bad(struct sv_lines *l, const char *why)
 void sv_wall_set_date(struct sv_wall *w, int64_t days);
 /* A time of day that goes back by more than half a day is the next day's. False: past all times. */
 bool sv_wall_ns(struct sv_wall *w, int64_t ns_of_day, int64_t *ns);
-/* Says in the dictionary what the times mean: REALTIME, or unknown with a note when date or zone are. */
+/* Says in the dictionary what the times mean: REALTIME, or unknown with a note when date or zone
+ * are. */
 void sv_wall_set_clock(struct sv_lines *l);
 
 /* ---- fields ---- */

@@ -1,5 +1,6 @@
-/* The list of formats: one line each, in the order of the help. The line declares sv_NAME_format, which the format's own file defines, and
- * puts it into sv_formats[]. Of two formats that are equally sure of a file the first one reads it. */
+/* The list of formats: one line each, in the order of the help. The line declares sv_NAME_format,
+ * which the format's own file defines, and puts it into sv_formats[]. Of two formats that are
+ * equally sure of a file the first one reads it. */
 /* clang-format off */
 SV_FORMAT(otlp)
 SV_FORMAT(perfetto)

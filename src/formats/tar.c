@@ -1,7 +1,9 @@
-/* Reading tar archives: see tar.h. Called by the import of archives, and by all who must know an archive from a trace.
+/* Reading tar archives: see tar.h. Called by the import of archives, and by all who must know an
+ * archive from a trace.
  *
- * An archive is a row of blocks of 512 bytes: a header with a checksum, the content, and zeros up to the next block; two blocks of zeros are the end. Headers of the
- * types x (pax), L and K (GNU) say more about the member that follows. */
+ * An archive is a row of blocks of 512 bytes: a header with a checksum, the content, and zeros up
+ * to the next block; two blocks of zeros are the end. Headers of the types x (pax), L and K (GNU)
+ * say more about the member that follows. */
 #include "formats/tar.h"
 
 #include <stdlib.h>

@@ -1,10 +1,13 @@
-/* Archives of the tar kind: ustar, pax and GNU headers, read from an input one member after the other.
+/* Archives of the tar kind: ustar, pax and GNU headers, read from an input one member after the
+ * other.
  *
  *     struct sv_tar tar = sv_tar_at(in, UINT64_MAX);
- *     while ((code = sv_tar_next(&tar, &member, err)) > 0) { … member.bytes bytes of in are its content … }
+ *     while ((code = sv_tar_next(&tar, &member, err)) > 0) { … member.bytes bytes of in are its
+ *     content … }
  *     sv_tar_fini(&tar);
  *
- * Nothing in an archive is trusted. Names are given as they are, and sizes as they are declared: the content may end before. */
+ * Nothing in an archive is trusted. Names are given as they are, and sizes as they are declared:
+ * the content may end before. */
 #ifndef SV_FORMATS_TAR_H
 #define SV_FORMATS_TAR_H
 
@@ -39,8 +42,8 @@ struct sv_tar {
 bool sv_tar_is(const uint8_t *head, size_t n);
 
 struct sv_tar sv_tar_at(struct sv_input *in, uint64_t limit);
-/* 1: a member; 0: the end. SV_EFORMAT: the archive is damaged or breaks off there, SV_ELIMIT: it is longer than the limit; nothing can be read
- * after these. Other errors are those of the input. */
+/* 1: a member; 0: the end. SV_EFORMAT: the archive is damaged or breaks off there, SV_ELIMIT: it is
+ * longer than the limit; nothing can be read after these. Other errors are those of the input. */
 int sv_tar_next(struct sv_tar *t, struct sv_tar_member *m, struct sv_err *err);
 void sv_tar_fini(struct sv_tar *t);
 

@@ -22,8 +22,8 @@ struct sv_peer {
     char name[40]; /* for messages: safe to print */
 };
 
-/* unix:PATH or tcp:ADDRESS:PORT. One that others can reach is refused without a token. The Unix socket is this user's only unless it `is_shared`; who comes
- * is then asked of the kernel. */
+/* unix:PATH or tcp:ADDRESS:PORT. One that others can reach is refused without a token. The Unix
+ * socket is this user's only unless it `is_shared`; who comes is then asked of the kernel. */
 int sv_address_open(struct sv_address *a, const char *text, bool has_token, bool is_shared,
                     struct sv_err *err);
 void sv_address_close(struct sv_address *a); /* also twice, and after a failed open */

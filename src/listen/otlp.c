@@ -1,4 +1,5 @@
-/* OTLP's requests into the spool: see otlp.h. Called by `stave listen`; requests come on threads of the servers (net/web.h, net/grpc.h). */
+/* OTLP's requests into the spool: see otlp.h. Called by `stave listen`; requests come on threads of
+ * the servers (net/web.h, net/grpc.h). */
 #include "listen/otlp.h"
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
@@ -134,7 +135,8 @@ static void encode_response(struct sv_buf *out, const struct sv_otlp_checked *c)
 
 static void encode_status(struct sv_buf *out, unsigned status, const char *message)
 {
-    /* google.rpc.Code: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAUTHENTICATED, UNAVAILABLE, UNKNOWN */
+    /* google.rpc.Code: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAUTHENTICATED, UNAVAILABLE,
+     * UNKNOWN */
     unsigned code = status == 400 || status == 415   ? 3
                     : status == 413 || status == 429 ? 8
                     : status == 401 || status == 403 ? 16
@@ -199,7 +201,8 @@ static bool has_token(const struct sv_otlp_door *d, const char *given, size_t le
            sv_token_equal(d->o.token, given + n, len - n);
 }
 
-/* Before the body. A page of a browser has an Origin; none is let in, so that no site can write into a trace. */
+/* Before the body. A page of a browser has an Origin; none is let in, so that no site can write
+ * into a trace. */
 static unsigned judge(void *ctx, const struct sv_web_request *q, const char **message)
 {
     const struct sv_otlp_door *d = ctx;

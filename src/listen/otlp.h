@@ -1,7 +1,9 @@
 /* OTLP for `stave listen`: spans of any OpenTelemetry program, over HTTP and gRPC, into the spool.
  *
- * A request is answered when all of it is in the spool, so that a listener that is killed loses nothing that was acknowledged. A client address is a sender
- * of the spool; its requests are frames of that sender, checked and as protobuf whatever form they came in. Answers are those of the OTLP specification. */
+ * A request is answered when all of it is in the spool, so that a listener that is killed loses
+ * nothing that was acknowledged. A client address is a sender of the spool; its requests are frames
+ * of that sender, checked and as protobuf whatever form they came in. Answers are those of the OTLP
+ * specification. */
 #ifndef SV_LISTEN_OTLP_H
 #define SV_LISTEN_OTLP_H
 
@@ -17,7 +19,8 @@ struct sv_otlp_options {
     const char
         *address; /* HOST:PORT of HTTP, NULL: the usual; one that others can reach needs a token */
     const char *
-        grpc; /* HOST:PORT of gRPC; NULL: the usual with the usual `address`, where it is possible */
+        /* HOST:PORT of gRPC; NULL: the usual with the usual `address`, where it is possible */
+        grpc;
     bool no_grpc;
     const char
         *token; /* that requests must have: "authorization: Bearer TOKEN"; NULL: none, then: */

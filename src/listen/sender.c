@@ -1,4 +1,5 @@
-/* One sender: see sender.h. Knows nothing of sockets and clocks; listen.c reads, answers and watches the time. */
+/* One sender: see sender.h. Knows nothing of sockets and clocks; listen.c reads, answers and
+ * watches the time. */
 #include "listen/sender.h"
 
 #include <errno.h>
@@ -94,7 +95,8 @@ static bool is_losing(const struct sv_stream *s)
     return cause == SV_SPOOL_LIMIT || cause == SV_SPOOL_NO_SPACE;
 }
 
-/* From here on nothing of it is stored: names that were in what is missing would be missing in what follows. */
+/* From here on nothing of it is stored: names that were in what is missing would be missing in what
+ * follows. */
 static void begin_loss(struct sv_stream *s, struct sv_spool *spool, enum sv_spool_cause cause)
 {
     s->spooled.slot.cause = cause;

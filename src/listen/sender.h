@@ -1,5 +1,6 @@
-/* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into the spool (sdk/write/stream_wire.h says what is on
- * the wire). Every byte is untrusted. Used by listen.c and fed directly by tests. */
+/* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into
+ * the spool (sdk/write/stream_wire.h says what is on the wire). Every byte is untrusted. Used by
+ * listen.c and fed directly by tests. */
 #ifndef SV_LISTEN_SENDER_H
 #define SV_LISTEN_SENDER_H
 
@@ -21,7 +22,8 @@ enum sv_greeted {
     SV_GREETED_TOKEN    /* its token is wrong */
 };
 
-/* Takes bytes up to the end of the line; *used says how many. `token` NULL: none is asked for, any is taken. */
+/* Takes bytes up to the end of the line; *used says how many. `token` NULL: none is asked for, any
+ * is taken. */
 enum sv_greeted sv_greeting_take(struct sv_greeting *g, const uint8_t *bytes, size_t n,
                                  const char *token, size_t *used);
 

@@ -1,4 +1,5 @@
-/* The spool's file: see spool.h. Written by `stave listen` (its own thread, and those of OTLP's server), read by its end and by `stave recover`.
+/* The spool's file: see spool.h. Written by `stave listen` (its own thread, and those of OTLP's
+ * server), read by its end and by `stave recover`.
  *
  * Must not merge or judge what streams hold: spool_merge.c does. */
 #include "listen/spool.h"
@@ -209,7 +210,8 @@ static bool read_at(int fd, uint64_t at, void *to, size_t n)
     return true;
 }
 
-/* The head of the record at `at`; false: there is none. A last record that is cut has as many bytes as there are. */
+/* The head of the record at `at`; false: there is none. A last record that is cut has as many bytes
+ * as there are. */
 static bool record_at(const struct sv_spool_view *v, uint64_t at, struct sv_spool_record *r)
 {
     if (at < SV_SPOOL_HEADER || at > v->size || v->size - at < sizeof *r ||
@@ -305,7 +307,8 @@ static void add_piece(struct sv_spool_frames *f, uint64_t at, uint64_t bytes)
     f->pieces[f->n++] = (struct sv_piece){.at = at, .bytes = bytes};
 }
 
-/* One record's worth of the stream. *whole: pieces of whole frames. False: the stream cannot be followed further. */
+/* One record's worth of the stream. *whole: pieces of whole frames. False: the stream cannot be
+ * followed further. */
 static bool follow(const struct sv_spool_view *v, struct sv_piece record, struct sv_frames *frames,
                    struct sv_spool_frames *f, size_t *whole)
 {
@@ -345,7 +348,8 @@ int sv_spool_read(const struct sv_spool_view *v, size_t i, struct sv_spool_frame
     free(records);
     f->n = whole;
     f->events = frames.events;
-    /* Without an answer the sender keeps a frame: where the listener ended first, its own trace or its rings have it. */
+    /* Without an answer the sender keeps a frame: where the listener ended first, its own trace or
+     * its rings have it. */
     bool has_sender = s->slot.cause == SV_SPOOL_OPEN || s->slot.cause == SV_SPOOL_STOP;
     uint64_t seen = frames.is_open && !has_sender ? frames.frame.events : frames.events;
     if (s->slot.events > seen)

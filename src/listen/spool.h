@@ -1,17 +1,22 @@
-/* The spool of `stave listen`: what was received, in one file (OUT.part) that survives the listener, and the way from there to the trace.
+/* The spool of `stave listen`: what was received, in one file (OUT.part) that survives the
+ * listener, and the way from there to the trace.
  *
  *   header    SV_SPOOL_HEADER bytes: struct sv_spool_header
  *   records   struct sv_spool_record, then its `bytes`
- *     SENDER  struct sv_spool_slot: one for each sender, before its data; changed in its place later on
- *     DATA    what came from a sender, as it came: frames with their heads (sdk/write/stream_wire.h), cut anywhere. `prev` is where the sender's
+ *     SENDER  struct sv_spool_slot: one for each sender, before its data; changed in its place
+ *             later on
+ *     DATA    what came from a sender, as it came: frames with their heads
+ *             (sdk/write/stream_wire.h), cut anywhere. `prev` is where the sender's
  *             record before it begins
  *
- * Records are only appended, a slot is changed by one write: a reader after the listener was killed finds everything that write() had
- * taken, and the last record perhaps cut. Numbers are in the byte order of the machine. A reader believes no number that it has not compared with
- * the size of the file.
+ * Records are only appended, a slot is changed by one write: a reader after the listener was killed
+ * finds everything that write() had taken, and the last record perhaps cut. Numbers are in the byte
+ * order of the machine. A reader believes no number that it has not compared with the size of the
+ * file.
  *
- * What is lost: a slot's `events` is the number of the newest frame's head that came; those of them that no whole frame in the file accounts for are
- * lost. So is, by number, a frame that was cut, unless the listener ended first: then the sender still has it. What a sender did not send is not
+ * What is lost: a slot's `events` is the number of the newest frame's head that came; those of them
+ * that no whole frame in the file accounts for are lost. So is, by number, a frame that was cut,
+ * unless the listener ended first: then the sender still has it. What a sender did not send is not
  * known here (its own rings have it). */
 #ifndef SV_LISTEN_SPOOL_H
 #define SV_LISTEN_SPOOL_H
@@ -142,15 +147,17 @@ struct sv_spool_result {
     struct sv_tally given, made; /* by the streams; in the files, if they were read again */
 };
 
-/* All streams merged into one trace, by the rules of merge: streams that nothing relates to the others go to a file of their own, OUT.2 and so on
- * before its suffix (where the output is no file they are in it, with their times as they are). `out` NULL members: as the listener's
- * options say. The spool stays as it is. */
+/* All streams merged into one trace, by the rules of merge: streams that nothing relates to the
+ * others go to a file of their own, OUT.2 and so on before its suffix (where the output is no file
+ * they are in it, with their times as they are). `out` NULL members: as the listener's options say.
+ * The spool stays as it is. */
 int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_result *result,
                    struct sv_err *err);
 
-/* The trace of a listener's claim: c->part becomes out->path (NULL: the claim's own name, or the next free one where OUT is newer), with what
- * was lost. Then the spool and its marker go, unless they are to be kept; after a failure they stay. For the end of `stave listen` and for `stave recover`
- * (c->kind is SV_CLAIM_LISTENER and its holder has ended). Prints what it did. */
+/* The trace of a listener's claim: c->part becomes out->path (NULL: the claim's own name, or the
+ * next free one where OUT is newer), with what was lost. Then the spool and its marker go, unless
+ * they are to be kept; after a failure they stay. For the end of `stave listen` and for `stave
+ * recover` (c->kind is SV_CLAIM_LISTENER and its holder has ended). Prints what it did. */
 enum sv_spool_how {
     SV_SPOOL_KEEP = 1,
     SV_SPOOL_CHECK =

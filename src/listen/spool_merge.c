@@ -1,8 +1,10 @@
-/* From a spool to the trace: each sender's stream is read by the reader of its format with a dictionary of its own, what is missing of it is
- * added as a loss, and the merge puts all of them on one time axis; those that nothing relates to the others are merged into the next file. The same
- * at the end of `stave listen` and in `stave recover`.
+/* From a spool to the trace: each sender's stream is read by the reader of its format with a
+ * dictionary of its own, what is missing of it is added as a loss, and the merge puts all of them
+ * on one time axis; those that nothing relates to the others are merged into the next file. The
+ * same at the end of `stave listen` and in `stave recover`.
  *
- * Streams are untrusted bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
+ * Streams are untrusted bytes: one that is damaged, or whose clock fits no other's, must not cost
+ * the others anything. */
 #include "cli/console.h"
 #include "clocks/merge.h"
 #include "core/files/out_name.h"
@@ -57,7 +59,8 @@ static void set_text(struct sv_dict *d, const char *key, const char *value)
         sv_dict_set_meta(d, key, value, strlen(value), false);
 }
 
-/* What the listener knew of its machine, where the stream does not say it: that both clocks were read when it began. */
+/* What the listener knew of its machine, where the stream does not say it: that both clocks were
+ * read when it began. */
 static void describe_listener(struct sv_dict *d, const struct sv_spool_header *h)
 {
     if (h->boot_ns > 0 && h->wall_ns > 0) {
@@ -70,8 +73,9 @@ static void describe_listener(struct sv_dict *d, const struct sv_spool_header *h
     set_text(d, SV_META_BOOT, h->boot);
 }
 
-/* Programs that send OTLP from this machine do not say so: their processes are those of its other senders. One that names another host (a container,
- * what a collector passes on) is not of this machine. */
+/* Programs that send OTLP from this machine do not say so: their processes are those of its other
+ * senders. One that names another host (a container, what a collector passes on) is not of this
+ * machine. */
 static void claim_local(struct stream *s)
 {
     struct sv_dict *d = s->source.dict;
@@ -81,7 +85,8 @@ static void claim_local(struct stream *s)
         describe_listener(d, &s->view->header);
 }
 
-/* No event of it came. Its clock may have; otherwise what is known is when it came to the listener. */
+/* No event of it came. Its clock may have; otherwise what is known is when it came to the
+ * listener. */
 static void place(struct stream *s)
 {
     struct sv_dict *d = s->source.dict;

@@ -1,8 +1,9 @@
 /* The gRPC server's loop: see grpc.h.
  *
- * Threads take completions from one queue. Each operation in work, and each message that is not answered, holds a reference on its call; the last
- * one frees it. A call's lock orders its operations (the library demands it) and is taken at every completion, so that what one thread wrote before an
- * operation is seen by the thread that gets its end. */
+ * Threads take completions from one queue. Each operation in work, and each message that is not
+ * answered, holds a reference on its call; the last one frees it. A call's lock orders its
+ * operations (the library demands it) and is taken at every completion, so that what one thread
+ * wrote before an operation is seen by the thread that gets its end. */
 #include "net/grpc.h"
 
 #include "net/grpc_library.h"
@@ -27,7 +28,8 @@
 #define AWAITED \
     64 /* calls that find somebody who takes them; the others the library would cancel at a stop */
 
-/* The library orders what is before an operation and after its end; ThreadSanitizer cannot see it. */
+/* The library orders what is before an operation and after its end; ThreadSanitizer cannot see
+ * it. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define SEES_THREADS 1
@@ -709,8 +711,9 @@ static struct timespec after_ms(int64_t ms)
     return t;
 }
 
-/* Until the last open call has ended, and none has come for a moment: a call that crosses the library's stop on its way is cancelled, which its client
- * takes for an answer, while our refusal makes it look for another server. */
+/* Until the last open call has ended, and none has come for a moment: a call that crosses the
+ * library's stop on its way is cancelled, which its client takes for an answer, while our refusal
+ * makes it look for another server. */
 static void wait_idle(struct sv_grpc *g, int64_t limit_ms)
 {
     enum { QUIET_MS = 100, STEP_MS = 10 };

@@ -1,17 +1,22 @@
 /* A gRPC server: methods by name, messages as bytes, answers from any thread.
  *
  *     static const struct sv_grpc_method methods[] = {{"/pkg.Service/Method", on_method, false}};
- *     struct sv_grpc_options o = {.methods = methods, .n_methods = 1, .ctx = me, .message_max = 4 << 20};
- *     int code = sv_grpc_open(&o, "127.0.0.1:8001", &g, err);     // the port is taken, clients that connect wait
- *     code = sv_grpc_start(g, err);                               // from here on methods are called
+ *     struct sv_grpc_options o = {.methods = methods, .n_methods = 1, .ctx = me, .message_max = 4
+ *     << 20};
+ *     int code = sv_grpc_open(&o, "127.0.0.1:8001", &g, err);     // the port is taken, clients
+ *         that connect wait
+ *     code = sv_grpc_start(g, err);                               // from here on methods are
+ *         called
  *     … sv_grpc_stop(g); sv_grpc_close(g, 5000);
  *
- * A method is called with each complete message, on one of the server's threads, which must not wait. Each message is answered exactly once, at
- * once or later, by sv_grpc_answer() or sv_grpc_fail(); until then its call stays valid, also when the client has gone (the answer is
- * dropped then). A unary call has one message; a stream has any number, whose answers are sent in the order in which they are given.
+ * A method is called with each complete message, on one of the server's threads, which must not
+ * wait. Each message is answered exactly once, at once or later, by sv_grpc_answer() or
+ * sv_grpc_fail(); until then its call stays valid, also when the client has gone (the answer is
+ * dropped then). A unary call has one message; a stream has any number, whose answers are sent in
+ * the order in which they are given.
  *
- * Over the C core of libgrpc, whose library is loaded when the first server is opened: programs that never open one do not pay for it. What it logs is
- * dropped unless GRPC_VERBOSITY is set. */
+ * Over the C core of libgrpc, whose library is loaded when the first server is opened: programs
+ * that never open one do not pay for it. What it logs is dropped unless GRPC_VERBOSITY is set. */
 #ifndef SV_NET_GRPC_H
 #define SV_NET_GRPC_H
 
@@ -72,14 +77,17 @@ uint16_t sv_grpc_port(const struct sv_grpc *g);
 struct sv_grpc_counts sv_grpc_count(struct sv_grpc *g);
 /* No new calls; the open ones continue. */
 void sv_grpc_stop(struct sv_grpc *g);
-/* Waits so long for the open calls, then cancels them. false: there are messages that nobody has answered; the server's memory is left alone then. */
+/* Waits so long for the open calls, then cancels them. false: there are messages that nobody has
+ * answered; the server's memory is left alone then. */
 bool sv_grpc_close(struct sv_grpc *g, int64_t limit_ms);
 
 /* Takes a copy of the bytes. A unary call ends with it. */
 void sv_grpc_answer(struct sv_grpc_call *c, const void *bytes, size_t len);
-/* The call ends with this status, a stream also for its other messages (which are still to be answered). */
+/* The call ends with this status, a stream also for its other messages (which are still to be
+ * answered). */
 void sv_grpc_fail(struct sv_grpc_call *c, enum sv_grpc_status status, const char *message);
-/* The client has cancelled, its deadline has passed or its connection is lost: nobody waits for the answer. From any thread. */
+/* The client has cancelled, its deadline has passed or its connection is lost: nobody waits for the
+ * answer. From any thread. */
 bool sv_grpc_is_gone(const struct sv_grpc_call *c);
 /* A header of the call (its name in lower case), or NULL; not terminated. */
 const char *sv_grpc_header(const struct sv_grpc_call *c, const char *name, size_t *len);
@@ -87,7 +95,8 @@ const char *sv_grpc_header(const struct sv_grpc_call *c, const char *name, size_
 /* The user who calls, if he is on this machine (core/files/peer.h). */
 uid_t sv_grpc_uid(const struct sv_grpc_call *c);
 
-/* A header of the answer, in its initial metadata. One at most, before the first answer; later ones are ignored. From any thread. */
+/* A header of the answer, in its initial metadata. One at most, before the first answer; later ones
+ * are ignored. From any thread. */
 void sv_grpc_answer_header(struct sv_grpc_call *c, const char *name, const char *value);
 
 /* The version of the library that is there, or NULL with the reason and what to do in `why`. */

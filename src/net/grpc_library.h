@@ -1,4 +1,5 @@
-/* libgrpc's C core, found when it is asked for. Only where its headers were there at the build (SV_HAVE_GRPC).
+/* libgrpc's C core, found when it is asked for. Only where its headers were there at the build
+ * (SV_HAVE_GRPC).
  *
  * Linking it would load a dozen C++ libraries into every run of every command. */
 #ifndef SV_NET_GRPC_LIBRARY_H

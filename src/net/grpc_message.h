@@ -1,4 +1,5 @@
-/* A message as libgrpc brings it, as one piece of bytes: slices joined, compressed ones unpacked up to a limit. */
+/* A message as libgrpc brings it, as one piece of bytes: slices joined, compressed ones unpacked up
+ * to a limit. */
 #ifndef SV_NET_GRPC_MESSAGE_H
 #define SV_NET_GRPC_MESSAGE_H
 
@@ -14,7 +15,8 @@ struct sv_grpc_message {
     const char *why; /* it was refused */
 };
 
-/* SV_GRPC_OK, or with what status the call is to be refused. The buffer must outlive it; close it in both cases. */
+/* SV_GRPC_OK, or with what status the call is to be refused. The buffer must outlive it; close it
+ * in both cases. */
 enum sv_grpc_status sv_grpc_message_open(struct sv_grpc_message *m, const grpc_byte_buffer *from,
                                          size_t max);
 void sv_grpc_message_close(struct sv_grpc_message *m);

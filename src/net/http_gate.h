@@ -1,10 +1,13 @@
-/* What clients of the server may hold, and for how long: bytes of bodies that are not complete, and connections that do not get on.
+/* What clients of the server may hold, and for how long: bytes of bodies that are not complete, and
+ * connections that do not get on.
  *
- * The HTTP front reports each step of a connection; a thread of its own ends those that exceed their time. A client is an address.
+ * The HTTP front reports each step of a connection; a thread of its own ends those that exceed
+ * their time. A client is an address.
  *
  *   enter → [headers → hold… → complete → done]… → leave
  *
- * `enter` and `done` begin the time for the next headers, `headers` that for the body, `complete` ends it. All calls from any thread. */
+ * `enter` and `done` begin the time for the next headers, `headers` that for the body, `complete`
+ * ends it. All calls from any thread. */
 #ifndef SV_NET_HTTP_GATE_H
 #define SV_NET_HTTP_GATE_H
 
@@ -18,12 +21,13 @@ struct sv_gate_limits {
     size_t all_bytes, client_bytes; /* of bodies that are not complete */
     int64_t header_ms, request_ms, idle_ms,
         answer_ms; /* time for: the first headers, a body, the next request, an answer */
-    /* So many connections at once; 0: any number. One more takes the place of the one that has waited longest for its client: slow
-     * clients cannot keep others out. */
+    /* So many connections at once; 0: any number. One more takes the place of the one that has
+     * waited longest for its client: slow clients cannot keep others out. */
     size_t connections;
 };
 
-/* How many connections this process can have beside the descriptors that are open now, at most `wanted`. */
+/* How many connections this process can have beside the descriptors that are open now, at most
+ * `wanted`. */
 size_t sv_gate_connections(size_t wanted);
 
 struct sv_gate;
@@ -54,7 +58,8 @@ struct sv_gate_counts {
 };
 struct sv_gate_counts sv_gate_count(struct sv_gate *g);
 
-/* An answer in the middle of a request, which the HTTP library does not support: the connection ends with it. */
+/* An answer in the middle of a request, which the HTTP library does not support: the connection
+ * ends with it. */
 void sv_gate_refuse(int fd, unsigned status, const char *message);
 
 #endif

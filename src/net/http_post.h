@@ -1,5 +1,6 @@
-/* A POST over HTTP/1.1 and its answer, one connection each: for who sends spans to a collector. Waits, within a time limit. What the other side says is
- * bounded and never followed elsewhere: no redirection, no proxy. https is refused: there is no TLS here. */
+/* A POST over HTTP/1.1 and its answer, one connection each: for who sends spans to a collector.
+ * Waits, within a time limit. What the other side says is bounded and never followed elsewhere: no
+ * redirection, no proxy. https is refused: there is no TLS here. */
 #ifndef SV_NET_HTTP_POST_H
 #define SV_NET_HTTP_POST_H
 
@@ -22,8 +23,9 @@ struct sv_http_reply {
     struct sv_buf body;     /* the caller frees it, whatever the result; at most 64 KiB are kept */
 };
 
-/* `headers` are whole lines ("name: value\r\n"), NULL: none. 0: there is an answer. SV_EAGAIN: nobody answers there, or not in time: the same may succeed
- * later. SV_EIO: it is no HTTP server. */
+/* `headers` are whole lines ("name: value\r\n"), NULL: none. 0: there is an answer. SV_EAGAIN:
+ * nobody answers there, or not in time: the same may succeed later. SV_EIO: it is no HTTP
+ * server. */
 int sv_http_post(const struct sv_http_target *t, const char *type, const char *headers,
                  const void *bytes, size_t len, int64_t limit_ms, struct sv_http_reply *reply,
                  struct sv_err *err);

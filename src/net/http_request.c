@@ -1,4 +1,5 @@
-/* Framing and bodies of HTTP requests. Called on libmicrohttpd's threads by the server's front and the viewer's. */
+/* Framing and bodies of HTTP requests. Called on libmicrohttpd's threads by the server's front and
+ * the viewer's. */
 #include "net/http_request.h"
 
 #ifdef SV_HAVE_MICROHTTPD
@@ -18,7 +19,8 @@ struct framing {
     const char *length, *encoding;
 };
 
-/* A name that another begins with: older libraries append the second line of a folded header to its name ("Content-Length:\r\n 5"). */
+/* A name that another begins with: older libraries append the second line of a folded header to its
+ * name ("Content-Length:\r\n 5"). */
 static bool begins_with(const char *key, const char *name)
 {
     size_t n = strlen(name);

@@ -1,7 +1,9 @@
-/* A request as libmicrohttpd brings it: how it says where it ends, and its body, taken within the gate's limits.
+/* A request as libmicrohttpd brings it: how it says where it ends, and its body, taken within the
+ * gate's limits.
  *
- * Every HTTP server of the project goes through here. A request whose length can be read in two ways is refused: a proxy in between may read it the
- * other way. Memory grows with what has come, not with what was announced. */
+ * Every HTTP server of the project goes through here. A request whose length can be read in two
+ * ways is refused: a proxy in between may read it the other way. Memory grows with what has come,
+ * not with what was announced. */
 #ifndef SV_NET_HTTP_REQUEST_H
 #define SV_NET_HTTP_REQUEST_H
 
@@ -9,7 +11,8 @@
 
 struct MHD_Connection;
 
-/* What is wrong with how the request is framed, or NULL; *length is its Content-Length (0: none). */
+/* What is wrong with how the request is framed, or NULL; *length is its Content-Length (0:
+ * none). */
 const char *sv_http_judge(struct MHD_Connection *c, const char *version, size_t *length);
 
 struct sv_http_body {
@@ -27,7 +30,8 @@ void sv_http_drop(struct sv_http_body *b, struct sv_gate *g, struct sv_visitor *
 /* Refuses in the middle of a body; the connection ends with it. */
 void sv_http_refuse(struct MHD_Connection *c, unsigned status, const char *message);
 
-/* For MHD_OPTION_NOTIFY_CONNECTION: enters and leaves the gate; the visitor is the connection's socket context. */
+/* For MHD_OPTION_NOTIFY_CONNECTION: enters and leaves the gate; the visitor is the connection's
+ * socket context. */
 void sv_http_entered(struct sv_gate *g, struct MHD_Connection *c, void **context);
 
 #endif

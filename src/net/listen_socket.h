@@ -1,4 +1,5 @@
-/* Listening sockets, and those of the server. Opened before anything else: a port that is taken is found before a file is made or a model is loaded. */
+/* Listening sockets, and those of the server. Opened before anything else: a port that is taken is
+ * found before a file is made or a model is loaded. */
 #ifndef SV_NET_LISTEN_SOCKET_H
 #define SV_NET_LISTEN_SOCKET_H
 

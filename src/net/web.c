@@ -1,7 +1,9 @@
-/* The web server of the viewer, and of OTLP: checks, limits and headers around a function that answers. See web.h.
+/* The web server of the viewer, and of OTLP: checks, limits and headers around a function that
+ * answers. See web.h.
  *
- * libmicrohttpd has a thread for each connection and calls on_call() there: at the headers, for each piece of the body, and at its end. The
- * checks come before the body: who has no token cannot make us take one. */
+ * libmicrohttpd has a thread for each connection and calls on_call() there: at the headers, for
+ * each piece of the body, and at its end. The checks come before the body: who has no token cannot
+ * make us take one. */
 #include "net/web.h"
 
 #include "core/base/json.h"
@@ -116,7 +118,8 @@ uid_t sv_web_uid(const struct sv_web_request *q)
 
 #define SMALL 1024u /* not worth compressing */
 
-/* Through a fast link compressing takes longer than sending; a browser asks for it always, so the page says whether it is near. */
+/* Through a fast link compressing takes longer than sending; a browser asks for it always, so the
+ * page says whether it is near. */
 static bool takes_gzip(struct MHD_Connection *c)
 {
     const char *accepted =
@@ -210,7 +213,8 @@ static enum MHD_Result send_error(struct sv_web *w, struct MHD_Connection *c, co
 
 /* ---- who asks ---- */
 
-/* NAME or NAME:PORT with a loopback name. Behind a Unix socket any port will do: it is that of the user's ssh. */
+/* NAME or NAME:PORT with a loopback name. Behind a Unix socket any port will do: it is that of the
+ * user's ssh. */
 static bool is_our_host(const struct sv_web *w, const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
@@ -357,8 +361,8 @@ static unsigned connections_max(const struct sv_web *w)
     return w->o.connections ? w->o.connections : CONNECTIONS;
 }
 
-/* Another user of this machine may have the token, and may have none and want to keep the owner out: each gets a part of the connections, and those of the
- * owner are never among them. */
+/* Another user of this machine may have the token, and may have none and want to keep the owner
+ * out: each gets a part of the connections, and those of the owner are never among them. */
 static enum MHD_Result on_accept(void *cls, const struct sockaddr *from, socklen_t len)
 {
     struct door *d = cls;
@@ -392,7 +396,8 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 /* ---- sockets ---- */
 
 enum { BACKLOG = 1024 };
-/* For the headers and a piece of the body. Whoever takes large bodies asks the kernel less often with more. */
+/* For the headers and a piece of the body. Whoever takes large bodies asks the kernel less often
+ * with more. */
 #define PAGE_BYTES ((size_t)32 << 10)
 #define BULK_BYTES ((size_t)128 << 10)
 

@@ -1,14 +1,17 @@
-/* A small web server. For one user on this machine: fixed files for everybody on loopback, everything else only with the token. Or, with a `judge` of
- * the caller's and a listening socket, for whoever that lets in.
+/* A small web server. For one user on this machine: fixed files for everybody on loopback,
+ * everything else only with the token. Or, with a `judge` of the caller's and a listening socket,
+ * for whoever that lets in.
  *
  *     struct sv_web_options o = {.answer = answer, .ctx = me, .policy = policy};
- *     int code = sv_web_open(&o, &web, err);            // listens; requests are answered on other threads
+ *     int code = sv_web_open(&o, &web, err);            // listens; requests are answered on other
+ *                                                       threads
  *     … sv_web_port(web) …
  *     sv_web_close(web);
  *
- * Listens on 127.0.0.1 and ::1, or on a Unix socket that only this user can open. The name in Host must be this machine's loopback and Origin, if
- * there is one, must be the same: a name that another site points to this machine is refused. Answers may not be kept, framed
- * or guessed at. Only GET and POST; bodies, connections and times are limited as in net/http_gate.h. */
+ * Listens on 127.0.0.1 and ::1, or on a Unix socket that only this user can open. The name in Host
+ * must be this machine's loopback and Origin, if there is one, must be the same: a name that
+ * another site points to this machine is refused. Answers may not be kept, framed or guessed at.
+ * Only GET and POST; bodies, connections and times are limited as in net/http_gate.h. */
 #ifndef SV_NET_WEB_H
 #define SV_NET_WEB_H
 
@@ -52,7 +55,8 @@ struct sv_web_options {
     void *ctx;
     const char *policy; /* Content-Security-Policy of every answer */
     size_t body_max, answer_max;
-    /* Instead of the checks of Host, Origin and token, before the body: the status of a refusal, or 0. NULL: those checks. */
+    /* Instead of the checks of Host, Origin and token, before the body: the status of a refusal, or
+     * 0. NULL: those checks. */
     unsigned (*judge)(void *ctx, const struct sv_web_request *q, const char **message);
     /* Makes the body of a refusal; NULL: as sv_web_error() does. */
     void (*refuse)(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a,

@@ -1,7 +1,8 @@
 /* Column chunks: the values of one column in one row group, as pages.
  *
- * Called by the users of parquet.h, one column after the other. A chunk is made in memory (dictionary page, data pages, each compressed), then
- * parquet.c writes it and notes it for the footer. Pages are of version 1: definition levels and values, compressed together. */
+ * Called by the users of parquet.h, one column after the other. A chunk is made in memory
+ * (dictionary page, data pages, each compressed), then parquet.c writes it and notes it for the
+ * footer. Pages are of version 1: definition levels and values, compressed together. */
 #include "core/base/mem.h"
 #include "core/base/utf8.h"
 #include "parquet/encode.h"
@@ -209,7 +210,8 @@ void sv_parquet_ints(struct sv_parquet *p, const int64_t *values, const uint8_t 
     put_numbers(p, &ints, values, present);
 }
 
-/* Not a number is in no order: readers could not use a range that holds it. Zeros have the sign that widens the range. */
+/* Not a number is in no order: readers could not use a range that holds it. Zeros have the sign
+ * that widens the range. */
 static void range_of_reals(struct sv_parquet *p, const void *from, size_t n)
 {
     const double *values = from;
@@ -276,7 +278,8 @@ static void add_word(struct sv_parquet *p, uint32_t symbol)
         *slot_of(p, p->words[i]) = (struct sv_symbol_slot){p->words[i], (uint32_t)i};
 }
 
-/* Fills p->indexes (of those that are there) and the dictionary page. False: it would be too large. */
+/* Fills p->indexes (of those that are there) and the dictionary page. False: it would be too
+ * large. */
 static bool make_dictionary(struct sv_parquet *p, const uint32_t *symbols,
                             const struct sv_parquet_symbols *how)
 {
@@ -344,7 +347,8 @@ static void put_indexes(struct sv_parquet *p, const uint8_t *present)
     }
 }
 
-/* Pages of at most PAGE_ROWS rows that end after PAGE_BYTES of text. There is no range: it would need all texts compared. */
+/* Pages of at most PAGE_ROWS rows that end after PAGE_BYTES of text. There is no range: it would
+ * need all texts compared. */
 static void put_plain_texts(struct sv_parquet *p, const uint32_t *symbols,
                             const struct sv_parquet_symbols *how)
 {

@@ -1,7 +1,8 @@
 /* Parquet's encodings of numbers.
  *
- * DELTA_BINARY_PACKED: a header, then blocks of 128 differences, each with its smallest one and four miniblocks of 32 that have a width of
- * their own. The hybrid: runs of equal values, and between them groups of eight, packed. Both are on the way of every value of an export. */
+ * DELTA_BINARY_PACKED: a header, then blocks of 128 differences, each with its smallest one and
+ * four miniblocks of 32 that have a width of their own. The hybrid: runs of equal values, and
+ * between them groups of eight, packed. Both are on the way of every value of an export. */
 #include "parquet/encode.h"
 
 #include "parquet/thrift.h"

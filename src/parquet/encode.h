@@ -1,4 +1,5 @@
-/* Parquet's encodings of numbers, appended to a buffer: differences of integers, and small numbers in runs. */
+/* Parquet's encodings of numbers, appended to a buffer: differences of integers, and small numbers
+ * in runs. */
 #ifndef SV_PARQUET_ENCODE_H
 #define SV_PARQUET_ENCODE_H
 
@@ -10,7 +11,8 @@ void sv_encode_delta(struct sv_buf *out, const int64_t *values, size_t n);
 /* The hybrid of runs and packed bits, for numbers below 2^width; width is at most 32. */
 void sv_encode_hybrid(struct sv_buf *out, const uint32_t *values, size_t n, unsigned width);
 
-/* The definition levels of a page: whether each of n rows has a value (1 or 0; NULL: all have), with the length before them. */
+/* The definition levels of a page: whether each of n rows has a value (1 or 0; NULL: all have),
+ * with the length before them. */
 void sv_encode_levels(struct sv_buf *out, const uint8_t *present, size_t n);
 
 /* Bits that the number needs; 0 for 0. */

@@ -1,4 +1,5 @@
-/* Internal header of the Parquet writer: parquet.c has the file and its footer, chunk.c the columns of a row group. */
+/* Internal header of the Parquet writer: parquet.c has the file and its footer, chunk.c the columns
+ * of a row group. */
 #ifndef SV_PARQUET_IMPL_H
 #define SV_PARQUET_IMPL_H
 

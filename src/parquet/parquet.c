@@ -1,8 +1,9 @@
 /* Parquet files: the frame around column chunks.
  *
- * sv_parquet_open() writes the magic number; each column of a group is made by chunk.c, which ends in sv_parquet_put_chunk(); close() writes the
- * footer (schema, groups, offsets, statistics) as Thrift structs, its length and the magic number again. Offsets of all groups are known only at the
- * end, so a file without its footer is none: it has its temporary name until then. */
+ * sv_parquet_open() writes the magic number; each column of a group is made by chunk.c, which ends
+ * in sv_parquet_put_chunk(); close() writes the footer (schema, groups, offsets, statistics) as
+ * Thrift structs, its length and the magic number again. Offsets of all groups are known only at
+ * the end, so a file without its footer is none: it has its temporary name until then. */
 #include "parquet/parquet.h"
 
 #include "core/base/mem.h"

@@ -9,10 +9,12 @@
  *     }
  *     code = sv_parquet_close(p, err);
  *
- * Integers are DELTA_BINARY_PACKED, texts RLE_DICTIONARY (PLAIN where a dictionary would be large), doubles PLAIN; pages are compressed with
- * zstd where it was built in. Row groups have minimum, maximum and number of NULLs of each column. Texts are UTF-8 by the format's rules: what is not
- * becomes \xNN (core/base/utf8.h). The file grows under a temporary name and gets its own when it is whole. Failures are sticky: the first is returned by close().
- * Rows that come one by one are collected by rows.h. */
+ * Integers are DELTA_BINARY_PACKED, texts RLE_DICTIONARY (PLAIN where a dictionary would be large),
+ * doubles PLAIN; pages are compressed with zstd where it was built in. Row groups have minimum,
+ * maximum and number of NULLs of each column. Texts are UTF-8 by the format's rules: what is not
+ * becomes \xNN (core/base/utf8.h). The file grows under a temporary name and gets its own when it
+ * is whole. Failures are sticky: the first is returned by close(). Rows that come one by one are
+ * collected by rows.h. */
 #ifndef SV_PARQUET_PARQUET_H
 #define SV_PARQUET_PARQUET_H
 
@@ -44,7 +46,8 @@ int sv_parquet_open(const char *path, const struct sv_parquet_column *columns, s
                     struct sv_parquet **out, struct sv_err *err);
 
 void sv_parquet_group(struct sv_parquet *p, size_t n_rows);
-/* The next column of the group. present: 1 or 0 for each row, NULL: all are there; what is not has any value. */
+/* The next column of the group. present: 1 or 0 for each row, NULL: all are there; what is not has
+ * any value. */
 void sv_parquet_ints(struct sv_parquet *p, const int64_t *values, const uint8_t *present);
 void sv_parquet_reals(struct sv_parquet *p, const double *values, const uint8_t *present);
 void sv_parquet_texts(struct sv_parquet *p, const uint32_t *symbols,

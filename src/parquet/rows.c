@@ -1,5 +1,6 @@
-/* Rows to groups: each column has its values so far, texts have numbers that are found by their bytes. A group is written when it has its number of rows or
- * its texts have grown; the numbers begin anew then. */
+/* Rows to groups: each column has its values so far, texts have numbers that are found by their
+ * bytes. A group is written when it has its number of rows or its texts have grown; the numbers
+ * begin anew then. */
 #include "parquet/rows.h"
 
 #include "core/base/map.h"

@@ -1,8 +1,9 @@
-/* Rows that come one by one, such as the answer to a query, as a Parquet file: collected to groups of columns.
+/* Rows that come one by one, such as the answer to a query, as a Parquet file: collected to groups
+ * of columns.
  *
  *     struct sv_parquet_rows *r = sv_parquet_rows_new(p, columns, n);
  *     sv_parquet_rows_add(r, cells);          // n cells of the columns' types, or NULL
- *     sv_parquet_rows_end(r);                 // the last group; frees r, not p                     */
+ *     sv_parquet_rows_end(r);                 // the last group; frees r, not p */
 #ifndef SV_PARQUET_ROWS_H
 #define SV_PARQUET_ROWS_H
 

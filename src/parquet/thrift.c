@@ -1,5 +1,5 @@
-/* Thrift's compact protocol: numbers of fields as differences, integers as zigzag varints. For the page headers and the footer of a Parquet file; it
- * knows nothing of their meaning. */
+/* Thrift's compact protocol: numbers of fields as differences, integers as zigzag varints. For the
+ * page headers and the footer of a Parquet file; it knows nothing of their meaning. */
 #include "parquet/thrift.h"
 
 void sv_varint_put(struct sv_buf *b, uint64_t v)

@@ -47,7 +47,8 @@ void sv_thrift_i32(struct sv_thrift *t, unsigned number, int32_t v);
 void sv_thrift_i64(struct sv_thrift *t, unsigned number, int64_t v);
 void sv_thrift_text(struct sv_thrift *t, unsigned number, const void *bytes, size_t len);
 struct sv_thrift sv_thrift_struct(struct sv_thrift *t, unsigned number);
-/* A list as a field: its n members follow without numbers, structs by sv_thrift_begin() and _end(). */
+/* A list as a field: its n members follow without numbers, structs by sv_thrift_begin() and
+ * _end(). */
 void sv_thrift_list(struct sv_thrift *t, unsigned number, enum sv_thrift_type type, size_t n);
 
 #endif

@@ -1,6 +1,7 @@
 /* The part of a trace in which something happens. Called by the time line. See activity.h.
  *
- * By a histogram of the times at which slices begin and counters have values: a few strays before and after may be left out. */
+ * By a histogram of the times at which slices begin and counters have values: a few strays before
+ * and after may be left out. */
 #include "plot/activity.h"
 
 #define BINS        4096u
@@ -39,8 +40,8 @@ static void count(struct bins *b, const struct sv_trace *t)
     add(b, t->counters.ts_ns, t->counters.n);
 }
 
-/* The events at one side of [first, last] up to a large gap, if they are few: moves the side to behind the gap. `step`: 1 from the left, -1 from
- * the right. */
+/* The events at one side of [first, last] up to a large gap, if they are few: moves the side to
+ * behind the gap. `step`: 1 from the left, -1 from the right. */
 static bool drop_strays(const struct bins *b, uint32_t *side, uint32_t other, int step,
                         uint64_t *strays)
 {

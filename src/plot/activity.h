@@ -1,4 +1,5 @@
-/* Where in a trace something happens: for pictures, which otherwise are white where a program only waited to begin. */
+/* Where in a trace something happens: for pictures, which otherwise are white where a program only
+ * waited to begin. */
 #ifndef SV_PLOT_ACTIVITY_H
 #define SV_PLOT_ACTIVITY_H
 
@@ -9,7 +10,8 @@ struct sv_activity {
     uint64_t n_outside; /* slices and values of counters before and after it */
 };
 
-/* The part of the trace that holds nearly all of its events. False: that is most of the trace, so that nothing should be left out. */
+/* The part of the trace that holds nearly all of its events. False: that is most of the trace, so
+ * that nothing should be left out. */
 bool sv_activity_find(const struct sv_trace *t, struct sv_activity *a);
 
 #endif

@@ -1,4 +1,5 @@
-/* Arrows: from the end of a slice to the beginning of the one that its flow leads to. Called by the time line after its rows. */
+/* Arrows: from the end of a slice to the beginning of the one that its flow leads to. Called by the
+ * time line after its rows. */
 #include "plot/arrows.h"
 
 #include "core/base/map.h"

@@ -13,8 +13,8 @@ struct sv_arrows {
     size_t max;
 };
 
-/* Arrows whose ends are both drawn and in the window; those that look alike are one. Returns how many there are: none are drawn when that is
- * more than max. */
+/* Arrows whose ends are both drawn and in the window; those that look alike are one. Returns how
+ * many there are: none are drawn when that is more than max. */
 size_t sv_arrows_draw(struct sv_picture *p, const struct sv_arrows *o);
 
 #endif

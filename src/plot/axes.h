@@ -1,4 +1,5 @@
-/* Axes: a panel of a picture with a title, two or three axes, and what is drawn between them: dots, lines, bars, boxes, heat.
+/* Axes: a panel of a picture with a title, two or three axes, and what is drawn between them: dots,
+ * lines, bars, boxes, heat.
  *
  *     struct sv_axes a = {.p = picture, .x = 0, .y = 0, .w = 900, .h = 520};
  *     sv_axes_open(&a, "Latency", "1,234 batches");
@@ -6,7 +7,8 @@
  *     sv_axes_scales(&a, (struct sv_axis){…}, "batch", (struct sv_axis){…}, "latency");
  *     sv_axes_dots(&a, xs, ys, n, color);
  *
- * Several panels share a picture. However many values there are, the marks are bounded by the pixels of the panel. */
+ * Several panels share a picture. However many values there are, the marks are bounded by the
+ * pixels of the panel. */
 #ifndef SV_PLOT_AXES_H
 #define SV_PLOT_AXES_H
 

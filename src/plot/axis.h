@@ -30,7 +30,8 @@ double sv_axis_place(const struct sv_axis *a, double value);
 /* The distance of about `n` round ticks: 1, 2 or 5 times a power of ten (bytes: of two). */
 double sv_axis_step(const struct sv_axis *a, double n);
 
-/* Ticks as vertical lines from top to bottom with labels above (or below) them, and as horizontal ones with labels on the left. */
+/* Ticks as vertical lines from top to bottom with labels above (or below) them, and as horizontal
+ * ones with labels on the left. */
 void sv_axis_draw_x(struct sv_picture *p, const struct sv_axis *a, double top, double bottom,
                     bool labels_below, unsigned flags);
 void sv_axis_draw_y(struct sv_picture *p, const struct sv_axis *a, double left, double right);

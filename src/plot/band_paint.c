@@ -114,7 +114,8 @@ static void draw_boundary(struct area *a, size_t n_parts, size_t from, size_t to
     }
 }
 
-/* Filled outlines of what lies between the parts below and this one, one for each run of known bins. */
+/* Filled outlines of what lies between the parts below and this one, one for each run of known
+ * bins. */
 static void draw_layer(struct area *a, size_t part)
 {
     const double *known = a->b->parts[part].value;

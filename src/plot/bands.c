@@ -1,7 +1,8 @@
-/* Bands of the machine: CPU, GPUs and disks from the counters of docs/io.md. Called by the time line.
+/* Bands of the machine: CPU, GPUs and disks from the counters of docs/io.md. Called by the time
+ * line.
  *
- * Values of utilisation are means over the interval that ends with their timestamp, levels hold from it on. A disk without counters is
- * drawn from its block requests. */
+ * Values of utilisation are means over the interval that ends with their timestamp, levels hold
+ * from it on. A disk without counters is drawn from its block requests. */
 #include "plot/bands.h"
 
 #include "core/base/mem.h"

@@ -1,12 +1,14 @@
-/* Bands: the rows of a figure of a whole machine, without any drawing: CPU, GPUs, disks, and what each process or group of them does
- * with files and devices.
+/* Bands: the rows of a figure of a whole machine, without any drawing: CPU, GPUs, disks, and what
+ * each process or group of them does with files and devices.
  *
  *     struct sv_bands b;
- *     sv_bands_find(&b, trace, &(struct sv_bands_wanted){.what = SV_BANDS_ALL, .bins = {from, to, 1200}});
+ *     sv_bands_find(&b, trace, &(struct sv_bands_wanted){.what = SV_BANDS_ALL, .bins = {from, to,
+ *     1200}});
  *     for (size_t i = 0; i < b.n; i++) … sv_band_draw(picture, &b.bands[i], …)
  *
- * A band is a stack of series (CPU), lines with up to two axes (a GPU, a disk), or lanes that are the darker the more of the time is
- * spent in them. Only what the trace holds becomes a band; conventions are those of docs/io.md. */
+ * A band is a stack of series (CPU), lines with up to two axes (a GPU, a disk), or lanes that are
+ * the darker the more of the time is spent in them. Only what the trace holds becomes a band;
+ * conventions are those of docs/io.md. */
 #ifndef SV_PLOT_BANDS_H
 #define SV_PLOT_BANDS_H
 
@@ -81,7 +83,8 @@ unsigned sv_bands_there(const struct sv_trace *t, const struct sv_bands_io *io);
 /* ---- painting ---- */
 
 double sv_band_height(const struct sv_band *b);
-/* The plot area is [x0, x1] wide, labels are left of it from `label_x` on; the second axis right of it. */
+/* The plot area is [x0, x1] wide, labels are left of it from `label_x` on; the second axis right of
+ * it. */
 void sv_band_draw(struct sv_picture *p, const struct sv_band *b, const struct sv_bins *bins,
                   double label_x, double x0, double x1, double y);
 

@@ -1,4 +1,5 @@
-/* Bins: sums over time, pixel by pixel. Called by code that makes bands of a figure. Knows no drawing. */
+/* Bins: sums over time, pixel by pixel. Called by code that makes bands of a figure. Knows no
+ * drawing. */
 #include "plot/bins.h"
 
 #include "core/base/mem.h"

@@ -1,6 +1,8 @@
-/* A window of a trace in bins of equal width, one per pixel: counters as means over time, slices as the time they cover.
+/* A window of a trace in bins of equal width, one per pixel: counters as means over time, slices as
+ * the time they cover.
  *
- * What a figure of a long run shows comes from here: the cost depends on the events once, the picture on the bins alone. */
+ * What a figure of a long run shows comes from here: the cost depends on the events once, the
+ * picture on the bins alone. */
 #ifndef SV_PLOT_BINS_H
 #define SV_PLOT_BINS_H
 
@@ -22,7 +24,8 @@ void sv_cover_fini(struct sv_cover *c);
 /* [from, to) counts `weight` times. */
 void sv_cover_add(struct sv_cover *c, const struct sv_bins *b, int64_t from_ns, int64_t to_ns,
                   double weight);
-/* part[i] becomes the weight times the share of bin i that was covered; nothing can be added afterwards. */
+/* part[i] becomes the weight times the share of bin i that was covered; nothing can be added
+ * afterwards. */
 void sv_cover_finish(struct sv_cover *c);
 
 /* Where the value of a counter counts. */

@@ -1,7 +1,9 @@
-/* The cairo painter. Called by the commands with a finished picture; without cairo it only says that it is absent.
+/* The cairo painter. Called by the commands with a finished picture; without cairo it only says
+ * that it is absent.
  *
- * Fonts come from fontconfig: the system's sans-serif, and for each character that it lacks the best font that has it. Where the system
- * has no font at all, cairo's own outline font writes the Latin characters. Must not decide about places: plots do. */
+ * Fonts come from fontconfig: the system's sans-serif, and for each character that it lacks the
+ * best font that has it. Where the system has no font at all, cairo's own outline font writes the
+ * Latin characters. Must not decide about places: plots do. */
 #include "plot/cairo_paint.h"
 
 #ifdef SV_HAVE_CAIRO
@@ -78,7 +80,8 @@ static struct {
 #define LABEL_SIZE 10.0
 #define LABEL_PAD  3.0
 
-/* Fonts that are in use: [0] and [1] are the plain and the bold one, the others fill in for single characters. */
+/* Fonts that are in use: [0] and [1] are the plain and the bold one, the others fill in for single
+ * characters. */
 struct fonts {
     FcConfig *config; /* our own: the default one is never freed */
     cairo_font_face_t *faces[FACES_MAX];
@@ -204,7 +207,8 @@ static double run_text(struct painter *a, const char *s, size_t len, double size
 
 #define TEXT_MAX 400u /* no picture is so wide that more would fit */
 
-/* The longest beginning that fits with an ellipsis, by halving over the beginnings of characters. */
+/* The longest beginning that fits with an ellipsis, by halving over the beginnings of
+ * characters. */
 static size_t fit(struct painter *a, const char *s, size_t len, double size, bool is_bold,
                   double max_width)
 {

@@ -84,7 +84,8 @@ static struct shares count_shares(const struct sv_trace *t, const bool *is_left_
     return s;
 }
 
-/* Does nearly all that lasts have one category? Then categories would paint the trace in one colour. */
+/* Does nearly all that lasts have one category? Then categories would paint the trace in one
+ * colour. */
 static bool is_of_one_category(const struct sv_colors *c, const struct shares *s)
 {
     for (size_t i = 0; i < c->n_keys; i++)
@@ -110,7 +111,8 @@ static void color_names(struct sv_colors *c, const struct shares *s)
 
 /* ---- colours in an image ---- */
 
-/* Numbers of strings: those with a colour of their own, then how many they are, whether there are others, and whether they are categories. */
+/* Numbers of strings: those with a colour of their own, then how many they are, whether there are
+ * others, and whether they are categories. */
 enum { N_KEYS = SV_N_COLORS, HAS_OTHERS, BY_CATEGORY, N_WORDS };
 
 void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w)

@@ -1,7 +1,10 @@
-/* Colours: a palette that colour-blind readers can tell apart (Okabe and Ito), and which slice gets which.
+/* Colours: a palette that colour-blind readers can tell apart (Okabe and Ito), and which slice gets
+ * which.
  *
- * Where a trace has several categories they are coloured by how often they occur, the rarest together as "other"; where it has
- * not, or nearly all that lasts is of one, the name decides: few names have colours of their own. The choice is made for the whole trace, so all windows of it look alike. */
+ * Where a trace has several categories they are coloured by how often they occur, the rarest
+ * together as "other"; where it has not, or nearly all that lasts is of one, the name decides: few
+ * names have colours of their own. The choice is made for the whole trace, so all windows of it
+ * look alike. */
 #ifndef SV_PLOT_COLORS_H
 #define SV_PLOT_COLORS_H
 
@@ -30,7 +33,8 @@ struct sv_colors {
 /* is_left_out (by sv_str; NULL: none): categories that shall not take a colour from the others. */
 void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *is_left_out);
 void sv_colors_fini(struct sv_colors *c);
-/* Adds the colours to an image of their trace: there sv_colors_init() finds them, unless categories are left out. */
+/* Adds the colours to an image of their trace: there sv_colors_init() finds them, unless categories
+ * are left out. */
 void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w);
 
 static inline unsigned sv_color_number(const struct sv_colors *c, uint64_t row)
@@ -47,8 +51,9 @@ static inline uint32_t sv_color_of(const struct sv_colors *c, uint64_t row)
 uint32_t sv_color_ink_on(uint32_t color);
 uint32_t sv_color_mix(uint32_t a, uint32_t b, double share_of_b);
 
-/* Pixels that many slices share. Calm: how little the longest slice says about them, 0: it is alone or fills a quarter; then they have its colour,
- * else less and less of it. Shade: how much of them is covered. */
+/* Pixels that many slices share. Calm: how little the longest slice says about them, 0: it is alone
+ * or fills a quarter; then they have its colour, else less and less of it. Shade: how much of them
+ * is covered. */
 #define SV_CALMEST 3u
 #define SV_SHADES  8u
 unsigned sv_color_calm(uint64_t n_slices, uint64_t longest_ns, double pixel_ns);

@@ -1,7 +1,8 @@
 /* The line of a counter as marks. Called by the pictures of counters and of the timeline.
  *
- * A value that is not finite ends the line and begins a new one after it. NaN is a box over the whole height for as long as it lasts, an infinity one at the
- * edge that it lies beyond; each at least two pixels wide, so that a single one among millions of values is seen. */
+ * A value that is not finite ends the line and begins a new one after it. NaN is a box over the
+ * whole height for as long as it lasts, an infinity one at the edge that it lies beyond; each at
+ * least two pixels wide, so that a single one among millions of values is seen. */
 #include "plot/counter_line.h"
 
 #include "plot/colors.h"

@@ -1,4 +1,5 @@
-/* The line of a counter: steps from value to value, and marks where it has none that a scale could place (NaN, infinities). */
+/* The line of a counter: steps from value to value, and marks where it has none that a scale could
+ * place (NaN, infinities). */
 #ifndef SV_PLOT_COUNTER_LINE_H
 #define SV_PLOT_COUNTER_LINE_H
 

@@ -1,7 +1,9 @@
 /* Counters as a picture. Called by the command plot.
  *
- * Values come from the layout: within a pixel the smallest, the largest and the last. A panel has counters of one unit and one family: those of one owner (a CPU, a
- * disk, a process), or the same one of several processes. At most LINES_MAX of them, and none so small that it would be lost at the bottom. */
+ * Values come from the layout: within a pixel the smallest, the largest and the last. A panel has
+ * counters of one unit and one family: those of one owner (a CPU, a disk, a process), or the same
+ * one of several processes. At most LINES_MAX of them, and none so small that it would be lost at
+ * the bottom. */
 #include "plot/counters.h"
 
 #include "core/base/map.h"
@@ -82,7 +84,8 @@ static double magnitude(const struct series *s)
     return fmax(fabs(s->min), fabs(s->max));
 }
 
-/* How many series from `first` on share a panel: of one unit and family, and none lost at the bottom of it. */
+/* How many series from `first` on share a panel: of one unit and family, and none lost at the
+ * bottom of it. */
 static size_t panel_size(const struct drawing *d, size_t first)
 {
     double low = magnitude(&d->series[first]), high = low;

@@ -1,4 +1,5 @@
-/* Rows that are drawn as one: neighbours whose names differ in a number at the end, and single rows of very many lines. Called by the time line. */
+/* Rows that are drawn as one: neighbours whose names differ in a number at the end, and single rows
+ * of very many lines. Called by the time line. */
 #include "plot/crowds.h"
 
 #include "core/base/mem.h"

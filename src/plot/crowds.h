@@ -1,5 +1,6 @@
-/* Crowds: rows of a time line that are too many to be looked at one by one, as the lanes of a server's requests ("requests 1" … "requests 32").
- * They are drawn as one row: how many of their slices run at once. */
+/* Crowds: rows of a time line that are too many to be looked at one by one, as the lanes of a
+ * server's requests ("requests 1" … "requests 32"). They are drawn as one row: how many of their
+ * slices run at once. */
 #ifndef SV_PLOT_CROWDS_H
 #define SV_PLOT_CROWDS_H
 

@@ -1,7 +1,7 @@
 /* The flame graph as a picture, callers on top. Called by the command plot.
  *
- * Calls come in the order of the tree, level by level; those narrower than half a pixel are drawn together with the siblings after them,
- * which are narrower still. */
+ * Calls come in the order of the tree, level by level; those narrower than half a pixel are drawn
+ * together with the siblings after them, which are narrower still. */
 #include "plot/flame.h"
 
 #include "core/base/map.h"
@@ -133,7 +133,8 @@ static void draw_rest(struct drawing *d, uint32_t depth, size_t n, int64_t ns, d
                                                    .title = sv_picture_since(d->p, at)});
 }
 
-/* Stacks of imports and recursion are deep and rare: they would make the picture several times as high. The calls below are one box ("3 more"). */
+/* Stacks of imports and recursion are deep and rare: they would make the picture several times as
+ * high. The calls below are one box ("3 more"). */
 static bool is_in_tower(const struct drawing *d, const struct sv_call_node *parent, double w)
 {
     enum { LEVELS = 60, WIDTH = 60 }; /* the width is in pixels */

@@ -1,4 +1,5 @@
-/* What surrounds every plot: title, a line of facts, legend; and the options that all plots have. */
+/* What surrounds every plot: title, a line of facts, legend; and the options that all plots
+ * have. */
 #ifndef SV_PLOT_FRAME_H
 #define SV_PLOT_FRAME_H
 
@@ -10,7 +11,8 @@
 struct sv_plot_frame {
     const char *title;
     double width, height; /* of the picture; height 0: what the plot thinks right */
-    /* time axes: the wall time of the trace's beginning, ns since 1970; 0: show time since the start */
+    /* time axes: the wall time of the trace's beginning, ns since 1970; 0: show time since the
+     * start */
     int64_t wall_ns;
 };
 

@@ -1,6 +1,7 @@
 /* The histogram as a picture. Called by the command plot.
  *
- * Bars are counts. On a logarithmic axis a bucket is a constant factor wide, on a linear one a round number of nanoseconds. */
+ * Bars are counts. On a logarithmic axis a bucket is a constant factor wide, on a linear one a
+ * round number of nanoseconds. */
 #include "plot/hist.h"
 
 #include "core/base/percentile.h"
@@ -64,7 +65,8 @@ static struct scale choose_scale(const struct sv_hist *h, double x0, double x1)
         return s;
     }
     s.is_log = false;
-    /* Round buckets where the number was not given. A double that is large has no neighbour one further. */
+    /* Round buckets where the number was not given. A double that is large has no neighbour one
+     * further. */
     struct sv_axis a = {
         .from = (double)min, .to = (double)max + fmax(1, (double)max * 1e-9), .unit = SV_AXIS_TIME};
     double width = h->buckets ? (a.to - a.from) / (double)s.n : sv_axis_step(&a, (double)s.n);

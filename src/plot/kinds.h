@@ -7,8 +7,8 @@
 #define SV_PLOT_WINDOW "time from to around margin "
 
 /* clang-format off */
-/* The kinds of pictures, one line each: KIND(NAME, least and most operands after the trace, what they are, options that not all have) is drawn by
- * sv_plot_NAME(). */
+/* The kinds of pictures, one line each: KIND(NAME, least and most operands after the trace, what
+ * they are, options that not all have) is drawn by sv_plot_NAME(). */
 #define SV_PLOT_KINDS(KIND) \
     KIND(timeline, 0, 0, NULL, SV_PLOT_WINDOW "wall top rows group max-rows arrows no-arrows") \
     KIND(flame, 0, 0, NULL, SV_PLOT_WINDOW "top diff merge-tracks samples offcpu") \

@@ -1,7 +1,8 @@
 /* Layout of a window: where each slice goes, pixel by pixel.
  *
- * Called by painters with the trace's index. The strips know what is in each pixel of each line; here that becomes rectangles: one for a slice
- * that is alone in its pixel or reaches beyond it, one for a pixel that several share. Must not know colours, fonts or file formats. */
+ * Called by painters with the trace's index. The strips know what is in each pixel of each line;
+ * here that becomes rectangles: one for a slice that is alone in its pixel or reaches beyond it,
+ * one for a pixel that several share. Must not know colours, fonts or file formats. */
 #include "plot/layout.h"
 
 #include "core/base/mem.h"
@@ -88,7 +89,8 @@ static void place_pixels(struct sv_layout *l, uint32_t line, int32_t first, int3
     r->cover = item->cover;
 }
 
-/* The last of several may reach beyond their pixel: a narrow one widens their rectangle, a wide one has its own. */
+/* The last of several may reach beyond their pixel: a narrow one widens their rectangle, a wide one
+ * has its own. */
 static void place_item(struct sv_layout *l, uint32_t line, const struct sv_strip_item *item)
 {
     if (item->n <= 1) {

@@ -5,9 +5,10 @@
  *     sv_layout_init(&l, x, &(struct sv_layout_window){from, to, 1400, 0, 0});
  *     for (size_t i = 0; i < l.n_rows; i++) … l.rects[l.rows[i].first_rect] …
  *
- * Every picture of a time line is made from this: painters only colour rectangles. Slices of a line that begin
- * within one pixel share a rectangle, which knows how many they are, how much of it they cover and which is longest: so the number of
- * rectangles and the time it takes depend on the width of the picture, not on the size of the trace (strips.h).
+ * Every picture of a time line is made from this: painters only colour rectangles. Slices of a line
+ * that begin within one pixel share a rectangle, which knows how many they are, how much of it they
+ * cover and which is longest: so the number of rectangles and the time it takes depend on the width
+ * of the picture, not on the size of the trace (strips.h).
  *
  * Rows and lines are those of store/track_rows.h. */
 #ifndef SV_PLOT_LAYOUT_H
@@ -26,7 +27,8 @@ struct sv_rect {
     uint8_t cover;     /* of merged ones: how much of the rectangle they cover, 255: all of it */
 };
 
-/* A counter within a pixel: its finite values, or those that are not, which have a point of their own there (NaN, else an infinity, in all three). */
+/* A counter within a pixel: its finite values, or those that are not, which have a point of their
+ * own there (NaN, else an infinity, in all three). */
 struct sv_point {
     double x, value; /* value: the last one */
     double min, max;

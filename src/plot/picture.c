@@ -1,4 +1,5 @@
-/* The list of marks that plots make and back ends paint, and what is known about texts before a font is.
+/* The list of marks that plots make and back ends paint, and what is known about texts before a
+ * font is.
  *
  * Filled by the plots, read by the SVG and cairo painters. Knows no file format, and no trace. */
 #include "plot/picture.h"
@@ -115,8 +116,8 @@ void sv_picture_move(struct sv_picture *p, size_t from, size_t to)
 
 /* ---- texts ---- */
 
-/* Advance widths of the printable ASCII characters of DejaVu Sans, which is as wide as sans-serif fonts get: hundredths of
- * the font size. */
+/* Advance widths of the printable ASCII characters of DejaVu Sans, which is as wide as sans-serif
+ * fonts get: hundredths of the font size. */
 static const uint8_t ascii_width[95] = {
     32, 40, 46, 84, 64, 95, 78, 28, 39,  39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
     64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 78, 75, 30, 30, 66, 56, 86, 75, 79,

@@ -5,9 +5,10 @@
  *     sv_picture_box(&p, (struct sv_box){…}, sv_picture_text(&p, "name"), …);
  *     p.height = …;
  *
- * Coordinates are pixels from the top left corner. Marks are painted in the order in which they were added. Texts are copied.
- * A back end shortens a text that is wider than its maximum, with its own font; plots that must know a width before painting ask
- * sv_text_width(), which is of a wide font. */
+ * Coordinates are pixels from the top left corner. Marks are painted in the order in which they
+ * were added. Texts are copied. A back end shortens a text that is wider than its maximum, with its
+ * own font; plots that must know a width before painting ask sv_text_width(), which is of a wide
+ * font. */
 #ifndef SV_PLOT_PICTURE_H
 #define SV_PLOT_PICTURE_H
 
@@ -95,8 +96,8 @@ struct sv_picture_mark *sv_picture_path(struct sv_picture *p, uint32_t color, do
                                         unsigned flags);
 void sv_picture_point(struct sv_picture *p, double x, double y);
 
-/* Marks from number `from` on are moved before those from `to` on: what was drawn last, since only then its size was known, is
- * painted first. */
+/* Marks from number `from` on are moved before those from `to` on: what was drawn last, since only
+ * then its size was known, is painted first. */
 void sv_picture_move(struct sv_picture *p, size_t from, size_t to);
 
 /* ---- texts ---- */
@@ -105,9 +106,11 @@ void sv_picture_move(struct sv_picture *p, size_t from, size_t to);
 
 /* The width of a text in a wide sans-serif font of this size (pixels). */
 double sv_text_width(const char *bytes, size_t len, double size);
-/* How many bytes of the text fit into `max_width` together with an ellipsis, if one is needed (*cut). 0: not even two characters. */
+/* How many bytes of the text fit into `max_width` together with an ellipsis, if one is needed
+ * (*cut). 0: not even two characters. */
 size_t sv_text_fit(const char *bytes, size_t len, double size, double max_width, bool *cut);
-/* The character at s: its code point (U+FFFD for an invalid byte, which counts as one) and its length. */
+/* The character at s: its code point (U+FFFD for an invalid byte, which counts as one) and its
+ * length. */
 uint32_t sv_text_char(const char *s, size_t len, size_t *n);
 /* Columns of a terminal that the character takes: 0 (combining), 1 or 2. */
 unsigned sv_char_columns(uint32_t c);

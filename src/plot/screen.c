@@ -1,4 +1,5 @@
-/* Cells, and the time line in them. Called by `stave show`. Knows escape sequences for colours and places, but no terminal. */
+/* Cells, and the time line in them. Called by `stave show`. Knows escape sequences for colours and
+ * places, but no terminal. */
 #include "plot/screen.h"
 
 #include "core/base/mem.h"
@@ -149,7 +150,8 @@ static void draw_rect(struct sv_screen *s, unsigned x, unsigned y, const struct 
     }
 }
 
-/* The rectangle of a slice that was merged with others, if it belongs to this line and is in the window. */
+/* The rectangle of a slice that was merged with others, if it belongs to this line and is in the
+ * window. */
 static bool own_rect(const struct sv_layout *l, size_t row, uint32_t line, uint32_t slice,
                      struct sv_rect *r)
 {

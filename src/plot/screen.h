@@ -1,7 +1,8 @@
 /* A screen of character cells, and the time line drawn into it: the layout's painter for terminals.
  *
- * A cell is a pixel of the layout. Cells have colours whatever the terminal can do; writing the screen brings them down to true colour,
- * 256 colours or none. Without colours slices have brackets: [forward----]. */
+ * A cell is a pixel of the layout. Cells have colours whatever the terminal can do; writing the
+ * screen brings them down to true colour, 256 colours or none. Without colours slices have
+ * brackets: [forward----]. */
 #ifndef SV_PLOT_SCREEN_H
 #define SV_PLOT_SCREEN_H
 
@@ -41,7 +42,8 @@ struct sv_pen {
         .fg = SV_NO_COLOR, .bg = SV_NO_COLOR \
     }
 
-/* Writes the text into at most `max_columns` cells, with an ellipsis if it is longer; returns the cells used. */
+/* Writes the text into at most `max_columns` cells, with an ellipsis if it is longer; returns the
+ * cells used. */
 unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned max_columns,
                         const char *bytes, size_t len, struct sv_pen pen);
 unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned max_columns,
@@ -56,7 +58,8 @@ void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct
 /* Ticks of the window. */
 void sv_screen_axis(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l);
 
-/* Appends the screen: for a terminal from its top left corner (is_whole), or as lines of text without trailing blanks. */
+/* Appends the screen: for a terminal from its top left corner (is_whole), or as lines of text
+ * without trailing blanks. */
 void sv_screen_write(const struct sv_screen *s, bool is_whole, struct sv_buf *to);
 
 #endif

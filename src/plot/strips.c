@@ -1,7 +1,8 @@
 /* Strips of slices: blocks of a row's slices, and the pixels that are made from them.
  *
- * Called by the answers of the viewer. A pixel in which few slices begin is made by looking at them, one with many from the blocks between its
- * edges. Slices of a line never overlap, so what reaches into a pixel from the left is the end of one slice: the last that began. */
+ * Called by the answers of the viewer. A pixel in which few slices begin is made by looking at
+ * them, one with many from the blocks between its edges. Slices of a line never overlap, so what
+ * reaches into a pixel from the left is the end of one slice: the last that began. */
 #include "plot/strips.h"
 
 #include "core/base/mem.h"
@@ -515,7 +516,8 @@ static uint32_t tail_of(const struct drawing *d, int64_t pixel, int64_t end_ns)
     return last > pixel ? (uint32_t)(last - pixel) : 0;
 }
 
-/* How much of [from, to) is covered: by what began in it, without what reaches out of it, and by what reached into it. */
+/* How much of [from, to) is covered: by what began in it, without what reaches out of it, and by
+ * what reached into it. */
 static uint8_t cover_of(const struct line_now *now, int64_t from_ns, int64_t to_ns, int64_t end_ns)
 {
     uint64_t span = (uint64_t)to_ns - (uint64_t)from_ns, sum = now->sum_ns;

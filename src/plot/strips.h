@@ -5,10 +5,12 @@
  *     struct sv_strip_items out = {0};
  *     sv_strips_row(s, row, &px, first_line, n_lines, &out);      // one list of items per line
  *
- * A row's slices in the order of time are cut into blocks; a block knows, for each line of its row, how many slices begin before it, how long
- * they last together, and the longest within it. So the number of slices in a pixel, how much of it they cover, and the longest of
- * them are exact at every zoom, and a picture costs by its pixels, not by the trace. Memory: at most 0.8 bytes per slice, and 4 more for
- * slices of rows that are made of several tracks. Read-only once it is made: any number of threads may ask. */
+ * A row's slices in the order of time are cut into blocks; a block knows, for each line of its row,
+ * how many slices begin before it, how long they last together, and the longest within it. So the
+ * number of slices in a pixel, how much of it they cover, and the longest of them are exact at
+ * every zoom, and a picture costs by its pixels, not by the trace. Memory: at most 0.8 bytes per
+ * slice, and 4 more for slices of rows that are made of several tracks. Read-only once it is made:
+ * any number of threads may ask. */
 #ifndef SV_PLOT_STRIPS_H
 #define SV_PLOT_STRIPS_H
 
@@ -19,7 +21,8 @@ struct sv_strips;
 struct sv_strips *sv_strips_new(const struct sv_track_rows *rows);
 void sv_strips_free(struct sv_strips *s);
 size_t sv_strips_bytes(const struct sv_strips *s);
-/* Adds the strips to an image of their trace: there sv_strips_new() finds them. Put the rows, too. */
+/* Adds the strips to an image of their trace: there sv_strips_new() finds them. Put the rows,
+ * too. */
 void sv_strips_put(const struct sv_strips *s, struct sv_image_writer *w);
 
 /* Pixel i is [edge(i), edge(i + 1)), edge(i) = from + floor(i × (to − from) / width); from < to. */
@@ -65,11 +68,13 @@ uint64_t sv_strips_count(const struct sv_strips *s, size_t row); /* slices of a 
 /* Slice number i of a row in the order of time; and how many begin before ns. */
 uint32_t sv_strips_slice(const struct sv_strips *s, size_t row, uint32_t i);
 uint32_t sv_strips_before(const struct sv_strips *s, size_t row, int64_t ns);
-/* The last slice of the line among the first `at` ones of the row, as such a number; SV_NO_ROW: none. And the next one from `at` on. */
+/* The last slice of the line among the first `at` ones of the row, as such a number; SV_NO_ROW:
+ * none. And the next one from `at` on. */
 uint32_t sv_strips_last_before(const struct sv_strips *s, size_t row, uint32_t line, uint32_t at);
 uint32_t sv_strips_next_from(const struct sv_strips *s, size_t row, uint32_t line, uint32_t at);
 
-/* A counter within a pixel: its finite values, or those that are not, which have a point of their own there (NaN, else an infinity, in all three). */
+/* A counter within a pixel: its finite values, or those that are not, which have a point of their
+ * own there (NaN, else an infinity, in all three). */
 struct sv_strip_point {
     int32_t pixel;
     double min, max, last;

@@ -1,7 +1,7 @@
 /* The SVG painter. Called by the commands with a finished picture.
  *
- * Marks of the zoom area and ticks are put into groups that the script finds by class (z, k). Every number has at most two
- * decimals: files stay small, and equal pictures are equal bytes. */
+ * Marks of the zoom area and ticks are put into groups that the script finds by class (z, k). Every
+ * number has at most two decimals: files stay small, and equal pictures are equal bytes. */
 #include "plot/svg.h"
 
 #include "plot/colors.h"

@@ -1,5 +1,6 @@
-/* The SVG painter: one file that needs nothing but a browser. Titles on hover; where the picture has a zoom area, a small script in
- * the file zooms to what is clicked, without any network. Viewers that run no scripts show the picture as it is. */
+/* The SVG painter: one file that needs nothing but a browser. Titles on hover; where the picture
+ * has a zoom area, a small script in the file zooms to what is clicked, without any network.
+ * Viewers that run no scripts show the picture as it is. */
 #ifndef SV_PLOT_SVG_H
 #define SV_PLOT_SVG_H
 

@@ -1,5 +1,6 @@
-/* The script within SVG pictures: zooms sideways to what is clicked, moves by dragging, finds by name. It uses nothing outside its
- * file. `area` was declared before it: the plot area in pixels and what its edges mean. */
+/* The script within SVG pictures: zooms sideways to what is clicked, moves by dragging, finds by
+ * name. It uses nothing outside its file. `area` was declared before it: the plot area in pixels
+ * and what its edges mean. */
 #include "plot/svg.h"
 
 /* clang-format off: one string per line of the script */

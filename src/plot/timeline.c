@@ -1,8 +1,9 @@
-/* The time line as a picture: labels on the left, time axis on top, the machine's bands, then one band per track. Called by the command
- * plot.
+/* The time line as a picture: labels on the left, time axis on top, the machine's bands, then one
+ * band per track. Called by the command plot.
  *
- * All places come from the layout and the bands; here they get colours, labels and titles. Pixels that many slices share are
- * shaded by how much of them is covered; those side by side that look alike become one box, so that a dense picture stays small. */
+ * All places come from the layout and the bands; here they get colours, labels and titles. Pixels
+ * that many slices share are shaded by how much of them is covered; those side by side that look
+ * alike become one box, so that a dense picture stays small. */
 #include "plot/timeline.h"
 
 #include "core/base/mem.h"
@@ -390,7 +391,8 @@ static void choose_rows(struct drawing *d)
     free(rows);
 }
 
-/* As the layout has them, but in each group the crowds come last: what is seen one by one says more. */
+/* As the layout has them, but in each group the crowds come last: what is seen one by one says
+ * more. */
 static void order_rows(struct drawing *d)
 {
     const struct sv_row_info *info = d->l->index->rows->items;

@@ -1,4 +1,5 @@
-/* The time line: what the machine did (CPU, GPUs, disks, I/O by process) and the tracks of the trace over time. */
+/* The time line: what the machine did (CPU, GPUs, disks, I/O by process) and the tracks of the
+ * trace over time. */
 #ifndef SV_PLOT_TIMELINE_H
 #define SV_PLOT_TIMELINE_H
 

@@ -1,7 +1,8 @@
 /* libstave-read: a loaded trace in other people's programs.
  *
- * A thin layer: files/ loads, analysis/ answers SQL, cmd/ has the reports and pictures. A handle has one lock, since none of them knows threads; what they share
- * between handles does not change after the first call (tests/install checks that the library has no other variables). */
+ * A thin layer: files/ loads, analysis/ answers SQL, cmd/ has the reports and pictures. A handle
+ * has one lock, since none of them knows threads; what they share between handles does not change
+ * after the first call (tests/install checks that the library has no other variables). */
 #include <stave/read.h>
 
 #include "cli/console.h"

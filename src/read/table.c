@@ -1,6 +1,8 @@
-/* Rows from SQLite become columns of 8-byte values and a byte of type per cell, so that callers use them as arrays without a copy.
+/* Rows from SQLite become columns of 8-byte values and a byte of type per cell, so that callers use
+ * them as arrays without a copy.
  *
- * Texts go into a dictionary: names of slices repeat a lot, and a caller makes an object of each only once. */
+ * Texts go into a dictionary: names of slices repeat a lot, and a caller makes an object of each
+ * only once. */
 #include "read/table.h"
 
 #include "core/base/mem.h"

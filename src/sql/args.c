@@ -1,8 +1,9 @@
 /* The table `args` and the function EXTRACT_ARG.
  *
- * An argument set is the list of one slice (the store's handle) or facts about a track, process or thread in the form of
- * arguments. Lists are stored nested and shown flat, keys spelt as Perfetto spells them: "debug.a.b[2].c" (key) and "debug.a.b.c"
- * (flat_key), with "args." instead of "debug." for traces that came from JSON. EXTRACT_ARG takes either prefix, or none. */
+ * An argument set is the list of one slice (the store's handle) or facts about a track, process or
+ * thread in the form of arguments. Lists are stored nested and shown flat, keys spelt as Perfetto
+ * spells them: "debug.a.b[2].c" (key) and "debug.a.b.c" (flat_key), with "args." instead of
+ * "debug." for traces that came from JSON. EXTRACT_ARG takes either prefix, or none. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -369,7 +370,8 @@ static uint64_t args_rows(struct sv_sql *q)
     return q->trace->slices.n * 4 + q->dict->n_tracks * 8ull;
 }
 
-/* The set after `set`: slices' in the order of handles, then what there is of each track. 0 at the end. */
+/* The set after `set`: slices' in the order of handles, then what there is of each track. 0 at the
+ * end. */
 static int64_t next_set(const struct sv_sql *q, int64_t set)
 {
     uint32_t number = (uint32_t)set, handle;
@@ -574,7 +576,8 @@ static void extract_arg(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     flat_fini(&f);
 }
 
-/* arg_list(arg_set_id, key): the members of an array as text, "[8, 1, 1]"; NULL when there is none. */
+/* arg_list(arg_set_id, key): the members of an array as text, "[8, 1, 1]"; NULL when there is
+ * none. */
 static void arg_list(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     (void)argc;

@@ -1,11 +1,15 @@
-/* What Perfetto's SQL has beyond SQLite's: called by the connection for every statement before SQLite sees it.
+/* What Perfetto's SQL has beyond SQLite's: called by the connection for every statement before
+ * SQLite sees it.
  *
- *     INCLUDE PERFETTO MODULE x.y;                       accepted: what Stave has of the standard library is always there
+ *     INCLUDE PERFETTO MODULE x.y;                       accepted: what Stave has of the standard
+ *                                                        library is always there
  *     CREATE [OR REPLACE] PERFETTO TABLE|VIEW x[(…)] AS  an ordinary one
  *     CREATE [OR REPLACE] PERFETTO FUNCTION f(a LONG, …) RETURNS LONG AS SELECT …;
- *     CREATE|DROP PERFETTO INDEX …                       accepted: joins along ids are lookups anyway
+ *     CREATE|DROP PERFETTO INDEX …                       accepted: joins along ids are lookups
+ *                                                        anyway
  *
- * Macros and functions that return tables are refused, in words. Rewrites in place, so positions in error messages stay true. */
+ * Macros and functions that return tables are refused, in words. Rewrites in place, so positions in
+ * error messages stay true. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -59,7 +63,8 @@ static const char *after_word(const char *p, const char *word)
     return sv_sql_skip_space(p + len);
 }
 
-/* The character after a piece that is no code: a quoted text or comment; `p` itself when it is code. */
+/* The character after a piece that is no code: a quoted text or comment; `p` itself when it is
+ * code. */
 static const char *after_quoted(const char *p)
 {
     const char *next = p;
@@ -239,7 +244,8 @@ static int create_function(struct sv_sql *q, const char *p, const char **tail, s
 
 /* ---- statements ---- */
 
-/* What the modules define that Stave has. Of others the name is kept: it explains a table that is not there. */
+/* What the modules define that Stave has. Of others the name is kept: it explains a table that is
+ * not there. */
 static void note_module(struct sv_sql *q, const char *p)
 {
     static const char *const known[] = {"slices.with_context", "slices.self_dur",
@@ -251,7 +257,8 @@ static void note_module(struct sv_sql *q, const char *p)
     snprintf(q->foreign_module, sizeof q->foreign_module, "%.*s", (int)(len < 100 ? len : 100), p);
 }
 
-/* `CREATE [OR REPLACE] PERFETTO TABLE|VIEW name[(types)] AS`: blanks out what only Perfetto knows; `p` points after PERFETTO. */
+/* `CREATE [OR REPLACE] PERFETTO TABLE|VIEW name[(types)] AS`: blanks out what only Perfetto knows;
+ * `p` points after PERFETTO. */
 static void plain_create(char *sql, const char *from, const char *p)
 {
     blank(sql + (from - sql), p);

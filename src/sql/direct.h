@@ -1,4 +1,5 @@
-/* The large tables without SQL: for exports, which read them from the store's columns with the numbers that SQL shows. Only where SQLite is built in. */
+/* The large tables without SQL: for exports, which read them from the store's columns with the
+ * numbers that SQL shows. Only where SQLite is built in. */
 #ifndef SV_SQL_DIRECT_H
 #define SV_SQL_DIRECT_H
 
@@ -14,7 +15,8 @@ bool sv_sql_has_args(struct sv_sql *q, uint32_t handle);
 /* Whether a slice has one of these categories, listed as in SQL: 'a', 'b'. */
 bool sv_sql_has_category(struct sv_sql *q, const char *list);
 
-/* A row of `slice` as SQL shows it: the columns of sv_typed_table("slice"), in their order. `id` is the row's, as the index has it. */
+/* A row of `slice` as SQL shows it: the columns of sv_typed_table("slice"), in their order. `id` is
+ * the row's, as the index has it. */
 enum { SV_SQL_SLICE_CELLS = 15 };
 void sv_sql_slice_cells(struct sv_sql *q, uint32_t row, uint32_t id,
                         struct sv_cell cells[SV_SQL_SLICE_CELLS]);

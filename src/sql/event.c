@@ -1,6 +1,7 @@
 /* The tables `counter`, `flow` and `loss`: what the store has besides slices.
  *
- * The id of a counter value or of a flow is its row in the store: which is unique. Flows are found from both ends. */
+ * The id of a counter value or of a flow is its row in the store: which is unique. Flows are found
+ * from both ends. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE

@@ -1,7 +1,8 @@
 /* All tables as an ordinary SQLite database.
  *
- * SQLite makes the file, its schema and the small tables. Slices and their indexes are most of it, and the store has them in order: by time, by
- * track and time, and, after a pass of counting, by name. So they are written as pages of the file (tree_file.c) when SQLite has closed it. */
+ * SQLite makes the file, its schema and the small tables. Slices and their indexes are most of it,
+ * and the store has them in order: by time, by track and time, and, after a pass of counting, by
+ * name. So they are written as pages of the file (tree_file.c) when SQLite has closed it. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -32,7 +33,8 @@ static size_t put_record(uint8_t *out, const struct sv_cell *cells, size_t n)
                                                                        : kinds[i]);
     }
     size_t len = (size_t)(type - types);
-    /* The header's length counts itself: one byte as long as it is below 128, which few types always are. */
+    /* The header's length counts itself: one byte as long as it is below 128, which few types
+     * always are. */
     out[0] = (uint8_t)(len + 1);
     memcpy(out + 1, types, len);
     body = out + 1 + len;
@@ -188,8 +190,8 @@ static bool is_odd(struct sv_text t)
     return sv_utf8_valid(t.bytes, t.len) != t.len;
 }
 
-/* Whether a text of the trace is no UTF-8, which readers of the database would refuse. Names are looked at once each, texts of arguments in each
- * list. */
+/* Whether a text of the trace is no UTF-8, which readers of the database would refuse. Names are
+ * looked at once each, texts of arguments in each list. */
 static bool has_odd_text(const struct sv_sql *q)
 {
     const struct sv_slices *s = &q->trace->slices;

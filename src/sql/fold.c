@@ -1,12 +1,15 @@
 /* Statements that only aggregate slices, rewritten over groups of slices (groups.c).
  *
  *     SELECT name, count(*), sum(dur) FROM slice GROUP BY name
- *     SELECT name, stave_count(slice.stave_n), sum(slice.stave_dur_sum) FROM stave_slice_groups AS slice GROUP BY name
+ *     SELECT name, stave_count(slice.stave_n), sum(slice.stave_dur_sum) FROM stave_slice_groups AS
+ *     slice GROUP BY name
  *
- * A sum over groups is the sum over their slices, whatever the groups are joined with, if all that the statement reads of a slice is the same
- * within a group (name, category, track_id, depth), an aggregate that can be put together from those of groups, or a bound on ts or dur. This
- * file recognises such statements by their words and leaves every other one as it is: what it does not know for certain is not rewritten.
- * SQLite has prepared the statement before, so it is correct SQL and its names are unambiguous. */
+ * A sum over groups is the sum over their slices, whatever the groups are joined with, if all that
+ * the statement reads of a slice is the same within a group (name, category, track_id, depth), an
+ * aggregate that can be put together from those of groups, or a bound on ts or dur. This file
+ * recognises such statements by their words and leaves every other one as it is: what it does not
+ * know for certain is not rewritten. SQLite has prepared the statement before, so it is correct SQL
+ * and its names are unambiguous. */
 #include "sql/fold.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -164,7 +167,8 @@ static bool find_clauses(struct fold *f)
     return at == f->n;
 }
 
-/* The tables of FROM. Slices must be there once, and where rows of others may be filled up with NULL, first. */
+/* The tables of FROM. Slices must be there once, and where rows of others may be filled up with
+ * NULL, first. */
 static bool find_tables(struct fold *f)
 {
     bool wants_table = true, has_left = false;
@@ -240,7 +244,8 @@ static bool same_span(const struct fold *f, struct span a, struct span b)
     return true;
 }
 
-/* Which items GROUP BY names: by number, by alias, or word for word. A column has precedence over an alias of the same name. */
+/* Which items GROUP BY names: by number, by alias, or word for word. A column has precedence over
+ * an alias of the same name. */
 static bool find_terms(struct fold *f)
 {
     if (!split(f, f->group, f->terms, &f->n_terms))
@@ -544,7 +549,8 @@ static bool is_constant(const struct fold *f, struct span s)
     return s.from < s.to;
 }
 
-/* `dur > 1000`, `ts BETWEEN 1 AND 2`: what the table of groups applies itself. `between` is where its AND is, or 0. */
+/* `dur > 1000`, `ts BETWEEN 1 AND 2`: what the table of groups applies itself. `between` is where
+ * its AND is, or 0. */
 static bool is_bound(const struct fold *f, struct span s, size_t between)
 {
     static const char *const ops[] = {"<", "<=", ">", ">=", "=", "==", NULL};

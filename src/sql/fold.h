@@ -1,4 +1,5 @@
-/* Statements over groups of slices in the place of slices (fold.c), and the words of a statement (tokens.c). Internal to sql/. */
+/* Statements over groups of slices in the place of slices (fold.c), and the words of a statement
+ * (tokens.c). Internal to sql/. */
 #ifndef SV_SQL_FOLD_H
 #define SV_SQL_FOLD_H
 
@@ -7,7 +8,8 @@
 
 struct sv_sql;
 
-/* `sql` (up to `end`), which SQLite could prepare, rewritten over groups, to be freed with free(); or NULL: it must run as it is. */
+/* `sql` (up to `end`), which SQLite could prepare, rewritten over groups, to be freed with free();
+ * or NULL: it must run as it is. */
 char *sv_sql_fold(struct sv_sql *q, const char *sql, const char *end);
 bool sv_sql_is_aggregate(const char *name); /* one that it rewrites */
 
@@ -22,8 +24,8 @@ struct sv_sql_word {
 
 #define SV_SQL_WORDS_MAX 400
 
-/* The words of the statement in [sql, end) without its semicolon; 0 when there are more than `max`, or something that is none of these
- * kinds (quoted names, parameters). */
+/* The words of the statement in [sql, end) without its semicolon; 0 when there are more than `max`,
+ * or something that is none of these kinds (quoted names, parameters). */
 size_t sv_sql_words(const char *sql, const char *end, struct sv_sql_word *out, size_t max);
 
 #endif

@@ -4,13 +4,16 @@
  *   log2_bucket(x)        the power of two at or below x: a histogram by GROUP BY
  *   time_str(ns)          "1.234 ms"
  *   ts_str(ts)            seconds since the trace began, nine decimals
- *   overlap(ts, dur, ts2, dur2)   common ns of two intervals, 0 when there are none; an open one (dur -1) lasts to the end
+ *   overlap(ts, dur, ts2, dur2)   common ns of two intervals, 0 when there are none; an open one
+ *                                 (dur -1) lasts to the end
  *   trace_start(), trace_end(), trace_dur()
  *   time_from_us(n) … time_from_days(n), time_to_us(ns) … time_to_days(ns)
- *   to_realtime(ts), to_monotonic(ts)   the trace's time on another clock; NULL when the trace does not relate them
+ *   to_realtime(ts), to_monotonic(ts)   the trace's time on another clock; NULL when the trace does
+ *                                       not relate them
  *   slice_is_ancestor(a, b)             whether slice a encloses slice b
  *   extract_metadata(name)              the value in `metadata`
- *   has_gpu_slices()                    whether gpu_slice can have rows: else its view need not look at every slice
+ *   has_gpu_slices()                    whether gpu_slice can have rows: else its view need not
+ *                                       look at every slice
  *   frame_function(text), frame_file(text), frame_line(text)   the parts of a frame of a stack
  *
  * Registered once per connection; none of them can reach a file. */

@@ -1,10 +1,13 @@
 /* Groups of slices: the table stave_slice_groups and the aggregates that put groups together.
  *
- * A statement that reads count(*) and sum(dur) by name asks SQLite for 10 M rows, one call each for the row and for every column. Here one
- * loop over the columns makes the groups, and SQLite joins, filters and sums these few rows. Which columns make up the key follows from what the
- * statement reads (colUsed); fold.c sees to it that everything else is only read through figures that may be summed again.
+ * A statement that reads count(*) and sum(dur) by name asks SQLite for 10 M rows, one call each for
+ * the row and for every column. Here one loop over the columns makes the groups, and SQLite joins,
+ * filters and sums these few rows. Which columns make up the key follows from what the statement
+ * reads (colUsed); fold.c sees to it that everything else is only read through figures that may be
+ * summed again.
  *
- * A key is 64 bits: name, number of the category, depth. Tracks are scanned one after the other, so that theirs is not part of it. */
+ * A key is 64 bits: name, number of the category, depth. Tracks are scanned one after the other, so
+ * that theirs is not part of it. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -41,7 +44,8 @@ struct group {
     uint64_t first_value; /* in `values` */
 };
 
-/* The groups of one scan. Scans whose values are read live until the statement ends, since sorted rows refer to them by number. */
+/* The groups of one scan. Scans whose values are read live until the statement ends, since sorted
+ * rows refer to them by number. */
 struct sv_sql_group_set {
     struct group *groups;
     size_t n, cap;
@@ -209,7 +213,8 @@ static void scan_named(struct scan *p)
     }
 }
 
-/* Whether the index of names is worth it: it is there, or this statement asked for several names. */
+/* Whether the index of names is worth it: it is there, or this statement asked for several
+ * names. */
 static bool has_names(const struct scan *p)
 {
     return p->has_name && (sv_index_has_names(p->q->index) || p->q->n_name_scans > 4);

@@ -1,8 +1,9 @@
-/* Groups of slices, counted in one pass over the store's columns: what fold.c puts in the place of `slice` in statements that only
- * aggregate. Internal to sql/.
+/* Groups of slices, counted in one pass over the store's columns: what fold.c puts in the place of
+ * `slice` in statements that only aggregate. Internal to sql/.
  *
- * The table has a row for each group of slices that agree in the key columns which the statement reads. Other columns of a slice can only be
- * compared with constants (ts, dur) or read as figures of the group (stave_…). */
+ * The table has a row for each group of slices that agree in the key columns which the statement
+ * reads. Other columns of a slice can only be compared with constants (ts, dur) or read as figures
+ * of the group (stave_…). */
 #ifndef SV_SQL_GROUPS_H
 #define SV_SQL_GROUPS_H
 
@@ -22,7 +23,8 @@ int sv_sql_add_group_functions(struct sv_sql *q);
 /* Frees what the figures of the last statement refer to. */
 void sv_sql_forget_groups(struct sv_sql *q);
 
-/* What bounds exact arithmetic: whether all durations together fit into 63 bits, and into the 53 of a double. */
+/* What bounds exact arithmetic: whether all durations together fit into 63 bits, and into the 53 of
+ * a double. */
 enum sv_sql_sums { SV_SUMS_OVERFLOW, SV_SUMS_FIT, SV_SUMS_ARE_EXACT };
 enum sv_sql_sums sv_sql_sums(struct sv_sql *q);
 

@@ -1,13 +1,22 @@
 /* Internal header of sql/: what its files and the tables of subjects share.
  *
- *   sql.c    the connection, running statements      export.c   all tables as a SQLite file, by tree_file.c
- *   table.c  virtual tables: one implementation for all, driven by struct sv_sql_table
- *   slice.c  slice        track.c  track             thread.c   thread, process        event.c  counter, flow, loss
- *   args.c   args, EXTRACT_ARG                       meta.c     stats, metadata, clocks, machine
- *   origin.c columns about rank and host
- *   walk.c   ancestor_slice and other functions that give rows      span.c   SPAN_JOIN
- *   fold.c   aggregates rewritten over groups.c      tokens.c   the words of a statement
- *   func.c   functions of values                     views.c    the views              dialect.c  Perfetto's own statements
+ *   sql.c     the connection, running statements
+ *   table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
+ *   slice.c   slice
+ *   track.c   track
+ *   thread.c  thread, process
+ *   event.c   counter, flow, loss
+ *   args.c    args, EXTRACT_ARG
+ *   meta.c    stats, metadata, clocks, machine
+ *   origin.c  columns about rank and host
+ *   walk.c    ancestor_slice and other functions that give rows
+ *   span.c    SPAN_JOIN
+ *   fold.c    aggregates rewritten over groups.c
+ *   tokens.c  the words of a statement
+ *   func.c    functions of values
+ *   views.c   the views
+ *   dialect.c Perfetto's own statements
+ *   export.c  all tables as a SQLite file, by tree_file.c
  *
  * Tables of one subject (step, collective, engine_request, …) are in subjects/NAME/table.c. */
 #ifndef SV_SQL_IMPL_H
@@ -33,7 +42,8 @@ struct sv_sql_group_set;
 enum { SV_N_SETS = 0 SV_SUBJECTS(SV_SET_COUNT) };
 #undef SV_SET_COUNT
 
-/* A thread or process: `track` is 0 where the trace only implies it (the idle one, the main thread of a process). */
+/* A thread or process: `track` is 0 where the trace only implies it (the idle one, the main thread
+ * of a process). */
 struct sv_sql_task {
     sv_track track;
     uint32_t process; /* of a thread: its number, 0: unknown */
@@ -53,7 +63,8 @@ struct sv_sql {
     uint64_t trace_bytes;
     struct sv_batch *scratch; /* for decoding arguments */
     struct sv_buf text;       /* a key or value under construction */
-    /* Threads and processes. [0] is unused, [1] is the idle one, so the number that SQL shows (utid, upid) is one less. */
+    /* Threads and processes. [0] is unused, [1] is the idle one, so the number that SQL shows
+     * (utid, upid) is one less. */
     struct sv_sql_task *threads, *processes;
     uint32_t *thread_of, *process_of; /* by track: what it belongs to; 0: none */
     uint32_t n_threads, n_processes;  /* including [0] */
@@ -124,19 +135,22 @@ struct sv_sql_table {
     const struct sv_sql_key *keys;
     size_t n_keys;
     unsigned
-        exact; /* columns, as bits, whose conditions start() applies to the letter: SQLite does not check them again */
+        /* columns, as bits, whose conditions start() applies to the letter: SQLite does not check
+         * them again */
+        exact;
     uint64_t (*rows)(struct sv_sql *q); /* how many there are, roughly */
     /* The order that can be given for ORDER BY, as a number > 0 for start(), else 0. */
     int (*order)(struct sv_sql *q, sqlite3_index_info *info, bool has_conds);
-    /* Begins an iteration: sets the range of the cursor by sv_sql_range(), _list() or _none(). Conditions may be used or not:
-     * SQLite checks each row again. */
+    /* Begins an iteration: sets the range of the cursor by sv_sql_range(), _list() or _none().
+     * Conditions may be used or not: SQLite checks each row again. */
     int (*start)(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n);
     int (*step)(struct sv_sql_cursor *c); /* NULL: the next of the range */
     void (*column)(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
     void (*finish)(struct sv_sql_cursor *c); /* frees `state`, may be NULL */
     bool (*passes)(const struct sv_sql_cursor
                        *c); /* whether the current row is wanted; asked if `is_filtered` */
-    /* Asks the memory for the columns `used` (bits) of a row that will be current soon; may be NULL. */
+    /* Asks the memory for the columns `used` (bits) of a row that will be current soon; may be
+     * NULL. */
     void (*prefetch)(const struct sv_sql *q, uint32_t row, unsigned used);
     int n_arguments; /* hidden columns at the end that must be given: the table is a function */
     int first_argument;
@@ -169,7 +183,8 @@ static inline bool sv_sql_at_end(const struct sv_sql_cursor *c)
     return c->at >= c->end;
 }
 
-/* The value as an integer for a comparison by `op`; false: no integer equals it. Bounds are rounded to the side that loses nothing. */
+/* The value as an integer for a comparison by `op`; false: no integer equals it. Bounds are rounded
+ * to the side that loses nothing. */
 bool sv_sql_value_int(sqlite3_value *v, enum sv_sql_op op, int64_t *out);
 /* Narrows [*from, *to] by a condition on a time. */
 void sv_sql_narrow(const struct sv_sql_cond *cond, int64_t *from, int64_t *to);
@@ -224,7 +239,8 @@ enum {
 _Static_assert((int)SV_SQL_SLICE_CELLS == (int)SV_SLICE_KIND, "columns that are not hidden");
 void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
 
-/* Argument sets: those of slices are the store's handles; those of tracks and processes are made here, with numbers past 32 bits. */
+/* Argument sets: those of slices are the store's handles; those of tracks and processes are made
+ * here, with numbers past 32 bits. */
 enum sv_arg_owner {
     SV_OF_SLICE,
     SV_OF_TRACK_SOURCE,
@@ -262,8 +278,8 @@ uint32_t sv_sql_slice_of(struct sv_sql *q, sqlite3_value *value);
 
 /* ---- Perfetto's own statements ---- */
 
-/* Deals with the statement at the beginning of `sql`, if it is Perfetto's: 1 when it is done and *tail points after it; 0 when
- * the text, perhaps rewritten, is for SQLite. */
+/* Deals with the statement at the beginning of `sql`, if it is Perfetto's: 1 when it is done and
+ * *tail points after it; 0 when the text, perhaps rewritten, is for SQLite. */
 int sv_sql_dialect(struct sv_sql *q, char *sql, const char **tail, struct sv_err *err);
 const char *sv_sql_dialect_hint(const struct sv_sql *q, const char *message); /* "" mostly */
 const char *sv_sql_skip_space(const char *p);                                 /* and comments */
@@ -272,7 +288,8 @@ void sv_sql_forget_functions(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);
 uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
 
-/* The columns about rank and host that process, track and machine end in; `which` counts from the first of them. */
+/* The columns about rank and host that process, track and machine end in; `which` counts from the
+ * first of them. */
 #define SV_SQL_ORIGIN_COLUMNS(hidden)                                                 \
     "rank INTEGER" hidden ", local_rank INTEGER" hidden ", world_size INTEGER" hidden \
     ", job TEXT" hidden ", launcher TEXT" hidden ", host TEXT" hidden ", boot_id TEXT" hidden

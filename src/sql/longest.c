@@ -1,7 +1,8 @@
 /* The longest or shortest slices, for ORDER BY dur LIMIT n: called by slice.c.
  *
- * One pass over the durations with a heap of the n best so far, the worst of them on top. Slices of one length are in the order of time, which is
- * the order in which a stable sort would leave them. */
+ * One pass over the durations with a heap of the n best so far, the worst of them on top. Slices of
+ * one length are in the order of time, which is the order in which a stable sort would leave
+ * them. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE

@@ -1,6 +1,8 @@
-/* The tables `stats`, `metadata`, `clock_snapshot` and `machine`: what is known about the trace as a whole.
+/* The tables `stats`, `metadata`, `clock_snapshot` and `machine`: what is known about the trace as
+ * a whole.
  *
- * Few rows each, computed from the dictionary and the reader's report when a column is asked for. */
+ * Few rows each, computed from the dictionary and the reader's report when a column is asked
+ * for. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -152,7 +154,8 @@ static uint64_t clock_rows(struct sv_sql *q)
     return q->dict->clocks.n * SV_READINGS_MAX;
 }
 
-/* Rows are numbered snapshot × SV_READINGS_MAX + reading: those that do not exist are stepped over. */
+/* Rows are numbered snapshot × SV_READINGS_MAX + reading: those that do not exist are stepped
+ * over. */
 static int clock_settle(struct sv_sql_cursor *c)
 {
     const struct sv_clocks *k = &c->q->dict->clocks;
@@ -178,7 +181,8 @@ static int clock_step(struct sv_sql_cursor *c)
     return clock_settle(c);
 }
 
-/* The greatest error of the wall clock, or whether something keeps it to the true time; NULL where the kernel was not asked. */
+/* The greatest error of the wall clock, or whether something keeps it to the true time; NULL where
+ * the kernel was not asked. */
 static void wall_column(const struct sv_snapshot *s, sqlite3_context *ctx, bool is_error)
 {
     if (s->wall_state != SV_WALL_UNKNOWN)

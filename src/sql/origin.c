@@ -34,7 +34,8 @@ void sv_sql_origin_column(sqlite3_context *ctx, const struct sv_origin *o, int w
     }
 }
 
-/* A machine with several ranks has none; the rest is that of its first process, or of its first track. */
+/* A machine with several ranks has none; the rest is that of its first process, or of its first
+ * track. */
 static void learn(struct sv_sql *q, sv_track track, bool *is_known, bool *has_process)
 {
     uint32_t machine = sv_sql_machine_of(q, q->dict->tracks[track].space);

@@ -1,4 +1,5 @@
-/* What an SQLite connection may do: lists of statements, functions, pragmas and modules, and limits. See sandbox.h. */
+/* What an SQLite connection may do: lists of statements, functions, pragmas and modules, and
+ * limits. See sandbox.h. */
 #include "sql/sandbox.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -10,7 +11,8 @@ static const char *const pragmas[] = {
     "table_info",  "table_xinfo", "table_list", "function_list",   "database_list", "module_list",
     "pragma_list", "index_list",  "index_info", "compile_options", "collation_list"};
 
-/* Virtual tables that SQLite brings and that read nothing but their arguments. Those of pragmas are governed by the list of pragmas. */
+/* Virtual tables that SQLite brings and that read nothing but their arguments. Those of pragmas are
+ * governed by the list of pragmas. */
 static const char *const kept_modules[] = {"json_each", "json_tree", NULL};
 
 /* Modules for CREATE VIRTUAL TABLE. */
@@ -151,7 +153,8 @@ static int authorize_foreign(void *ctx, int action, const char *a, const char *b
 
 /* ---- opening ---- */
 
-/* What SQLite has by itself, as it was compiled here, less what is allowed; what is added to the connection later is ours. */
+/* What SQLite has by itself, as it was compiled here, less what is allowed; what is added to the
+ * connection later is ours. */
 static int list_refused(struct sv_sandbox *x)
 {
     sqlite3_stmt *s = NULL;
@@ -208,7 +211,8 @@ int sv_sandbox_open_foreign(const char *uri, void *bytes, size_t size, sqlite3 *
         return rc;
     confine(*db, no_modules);
     sqlite3_limit(*db, SQLITE_LIMIT_LENGTH, FOREIGN_LENGTH_MAX);
-    /* Not for our own: its schema comes from statements that were looked at, and SQLite 3.40 holds json_valid() for unsafe in views. */
+    /* Not for our own: its schema comes from statements that were looked at, and SQLite 3.40 holds
+     * json_valid() for unsafe in views. */
     sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
     sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)NULL);
     sqlite3_exec(*db, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);

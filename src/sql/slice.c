@@ -1,8 +1,9 @@
 /* The table `slice`: slices and instants, one row of the store each.
  *
- * A query's conditions become, in this order: one row by id; the children of a slice; a piece of a track; the rows of some
- * names; a window of time over all tracks; everything. Rows always come in the order of time (the order of ids), unless the query
- * asked for the order of names, which lets GROUP BY name stream, or for that of tracks. */
+ * A query's conditions become, in this order: one row by id; the children of a slice; a piece of a
+ * track; the rows of some names; a window of time over all tracks; everything. Rows always come in
+ * the order of time (the order of ids), unless the query asked for the order of names, which lets
+ * GROUP BY name stream, or for that of tracks. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -89,7 +90,8 @@ static int slice_order(struct sv_sql *q, sqlite3_index_info *info, bool has_cond
                      tracks[] = {SV_SLICE_TRACK, SV_SLICE_TS, SV_SLICE_ID},
                      name[] = {SV_SLICE_NAME}, dur[] = {SV_SLICE_DUR};
     int down = info->aOrderBy[0].desc ? 1 : 0;
-    /* Durations and categories do not narrow the rows to a piece of the store: an order is worth more. */
+    /* Durations and categories do not narrow the rows to a piece of the store: an order is worth
+     * more. */
     for (int i = 0; has_conds; i++) {
         if (i == info->nConstraint)
             has_conds = false;
@@ -364,7 +366,8 @@ static void start_pattern(struct sv_sql_cursor *c, const struct sv_sql_cond *con
     sv_sql_own(c, rows, n);
 }
 
-/* What begins in a window of time on any track. A small part is collected and sorted, else the order of all is used. */
+/* What begins in a window of time on any track. A small part is collected and sorted, else the
+ * order of all is used. */
 static void start_window(struct sv_sql_cursor *c, struct window w)
 {
     const struct sv_trace *t = c->q->trace;

@@ -1,5 +1,5 @@
-/* All rows of `slice` as SELECT * gives them, read from the store's columns: for exports, which would spend most of their time between SQLite and
- * its virtual table. */
+/* All rows of `slice` as SELECT * gives them, read from the store's columns: for exports, which
+ * would spend most of their time between SQLite and its virtual table. */
 #include "sql/direct.h"
 
 #ifdef SV_HAVE_SQLITE

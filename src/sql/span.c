@@ -3,10 +3,11 @@
  *     CREATE VIRTUAL TABLE x USING SPAN_JOIN(a PARTITIONED utid, b PARTITIONED utid);
  *     SELECT ts, dur, utid, … FROM x;
  *
- * As in Perfetto: both tables have ts and dur; a row of the result is the common time of a row of each, with the other columns of
- * both. Within a partition the spans of one table must not overlap (those that begin before the one before them ended are
- * cut). SPAN_LEFT_JOIN keeps the time of a that no row of b covers, with NULLs. The tables are read in the order of partition and
- * time and merged while the query runs, so nothing is stored. */
+ * As in Perfetto: both tables have ts and dur; a row of the result is the common time of a row of
+ * each, with the other columns of both. Within a partition the spans of one table must not overlap
+ * (those that begin before the one before them ended are cut). SPAN_LEFT_JOIN keeps the time of a
+ * that no row of b covers, with NULLs. The tables are read in the order of partition and time and
+ * merged while the query runs, so nothing is stored. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE

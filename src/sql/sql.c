@@ -1,7 +1,8 @@
 /* The SQL connection: opening, what it may do, running statements, export.
  *
- * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and views, and from then on
- * sql/sandbox.c says what statements may do. Statements may create tables and views of their own, which live in memory. */
+ * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and
+ * views, and from then on sql/sandbox.c says what statements may do. Statements may create tables
+ * and views of their own, which live in memory. */
 #include "sql/sql.h"
 
 #include "sql/direct.h"

@@ -6,9 +6,10 @@
  *     code = sv_sql_run(q, "SELECT …; SELECT …", &sink, err);
  *     sv_sql_close(q);
  *
- * Table and column names are Perfetto's; docs/sql.md has them all. Nothing is copied into SQLite: every table is a virtual
- * one, and conditions on id, ts, track_id and name become lookups. The connection cannot open, attach or write files; tables
- * and views that a statement creates live in memory until it is closed. Without SQLite in the build sv_sql_open() says so. */
+ * Table and column names are Perfetto's; docs/sql.md has them all. Nothing is copied into SQLite:
+ * every table is a virtual one, and conditions on id, ts, track_id and name become lookups. The
+ * connection cannot open, attach or write files; tables and views that a statement creates live in
+ * memory until it is closed. Without SQLite in the build sv_sql_open() says so. */
 #ifndef SV_SQL_SQL_H
 #define SV_SQL_SQL_H
 
@@ -31,7 +32,8 @@ int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, 
                 struct sv_err *err);
 void sv_sql_close(struct sv_sql *q);
 
-/* Runs all statements of `sql`. Errors name the statement's line and what SQLite says; SV_EUSAGE for bad SQL. */
+/* Runs all statements of `sql`. Errors name the statement's line and what SQLite says; SV_EUSAGE
+ * for bad SQL. */
 int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err);
 
 /* Statements that run longer than this fail with SV_EAGAIN; 0: no limit. */

@@ -1,9 +1,10 @@
 /* Virtual tables: the one implementation behind all of Stave's SQL tables.
  *
- * SQLite calls best_index() while it plans, then filter(), next(), column() while it runs. A table says by data which
- * conditions it can use; best_index() writes those that a query has into a string of (column, operator) pairs, and filter()
- * hands them with their values to the table's start(), which then knows what is cheapest. Must not trust a condition to be
- * exact: SQLite checks every row again. */
+ * SQLite calls best_index() while it plans, then filter(), next(), column() while it runs. A table
+ * says by data which conditions it can use; best_index() writes those that a query has into a
+ * string of (column, operator) pairs, and filter() hands them with their values to the table's
+ * start(), which then knows what is cheapest. Must not trust a condition to be exact: SQLite checks
+ * every row again. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -87,7 +88,8 @@ static const struct sv_sql_key *find_key(const struct sv_sql_table *t, int colum
     return NULL;
 }
 
-/* A condition under another collation than byte order means something that the table does not know. */
+/* A condition under another collation than byte order means something that the table does not
+ * know. */
 static bool is_binary(sqlite3_index_info *info, int i, char op)
 {
     if (op == SV_OP_GLOB || op == SV_OP_LIKE)
@@ -136,7 +138,8 @@ static void choose(const struct table *t, sqlite3_index_info *info, struct choic
     }
 }
 
-/* Hands LIMIT and OFFSET down, which SQLite offers when nothing but conditions on the table and the order decide what is left. */
+/* Hands LIMIT and OFFSET down, which SQLite offers when nothing but conditions on the table and the
+ * order decide what is left. */
 static void take_limit(sqlite3_index_info *info, struct choice *c)
 {
     for (int i = 0; i < info->nConstraint && c->n < SV_SQL_CONDS_MAX; i++) {

@@ -1,8 +1,9 @@
 /* The tables `thread` and `process`.
  *
- * Numbered as Perfetto does it: 0 is the idle thread of the idle process, the others follow in the order in which the dictionary
- * met their tracks, each process with its main thread first, whether or not the trace has a track for that. Called when a
- * connection opens; reads the dictionary only. */
+ * Numbered as Perfetto does it: 0 is the idle thread of the idle process, the others follow in the
+ * order in which the dictionary met their tracks, each process with its main thread first, whether
+ * or not the trace has a track for that. Called when a connection opens; reads the dictionary
+ * only. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -56,7 +57,8 @@ static uint32_t add_thread(struct sv_sql *q, struct sv_sql_task task)
     return q->n_threads++;
 }
 
-/* The process and its main thread; pid 0 of this machine is the idle one, which is there already. */
+/* The process and its main thread; pid 0 of this machine is the idle one, which is there
+ * already. */
 static void add_process(struct sv_sql *q, sv_track track)
 {
     const struct sv_track_info *k = &q->dict->tracks[track];
@@ -104,7 +106,8 @@ static void number_processes(struct sv_sql *q, uint32_t n)
     }
 }
 
-/* The first thread track with the number of its process is the main thread: it takes the place that was kept for it. */
+/* The first thread track with the number of its process is the main thread: it takes the place that
+ * was kept for it. */
 static void place_main_threads(struct sv_sql *q)
 {
     uint32_t *mains = main_threads(q),

@@ -1,7 +1,7 @@
 /* The table `track`: the dictionary's tracks.
  *
- * A track belongs to the thread or process above it. Names follow Perfetto: the track of a thread itself has no name, the
- * thread has. */
+ * A track belongs to the thread or process above it. Names follow Perfetto: the track of a thread
+ * itself has no name, the thread has. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -76,7 +76,8 @@ static int track_start(struct sv_sql_cursor *c, int order, const struct sv_sql_c
     return SQLITE_OK;
 }
 
-/* Threads and processes are not parents in this sense: their rows say to whom they belong by utid and upid. */
+/* Threads and processes are not parents in this sense: their rows say to whom they belong by utid
+ * and upid. */
 static void track_parent(const struct sv_sql *q, sqlite3_context *ctx,
                          const struct sv_track_info *k)
 {
@@ -95,8 +96,8 @@ static void track_cpu(const struct sv_sql *q, sqlite3_context *ctx, const struct
         sqlite3_result_int64(ctx, strtoll(name.bytes + at, NULL, 10));
 }
 
-/* The track of a thread or process has no name, its owner has. A series of a group of counters is "group series", and a row
- * without a name has that of the first slice on it. */
+/* The track of a thread or process has no name, its owner has. A series of a group of counters is
+ * "group series", and a row without a name has that of the first slice on it. */
 static void track_name(struct sv_sql *q, sqlite3_context *ctx, sv_track track)
 {
     const struct sv_track_info *k = &q->dict->tracks[track], *above = &q->dict->tracks[k->parent];

@@ -1,8 +1,10 @@
 /* B-trees of SQLite's file format, written in one pass: see tree_file.h. Used by export.c only.
  *
- * Leaves are filled in the order of the entries. Of an index, the entry between two pages lives in the page above them, of a table only its number
- * is there. A level is then a list of pages, each with the entry that separates it from the next one, and becomes the level above until one
- * page is left, which is the root that SQLite made. No page is left without an entry: one that would be takes the last of the page before it. */
+ * Leaves are filled in the order of the entries. Of an index, the entry between two pages lives in
+ * the page above them, of a table only its number is there. A level is then a list of pages, each
+ * with the entry that separates it from the next one, and becomes the level above until one page is
+ * left, which is the root that SQLite made. No page is left without an entry: one that would be
+ * takes the last of the page before it. */
 #include "sql/tree_file.h"
 
 #include "core/base/mem.h"
@@ -319,7 +321,8 @@ static void fill_above(struct sv_tree_file *f, uint32_t root, const struct sv_pa
     for (size_t i = 0; i + 1 < below->n; i++) {
         if (page_add(&p, cell, inner_cell(t, &below->items[i], cell)))
             continue;
-        /* This child becomes the last one of the page. If only one more followed, the next page would have no cell. */
+        /* This child becomes the last one of the page. If only one more followed, the next page
+         * would have no cell. */
         if (i + 2 == below->n) {
             page_drop_last(&p);
             i--;

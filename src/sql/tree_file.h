@@ -1,12 +1,15 @@
-/* Fills empty tables and indexes of a SQLite file with entries that are sorted already: pages one after the other, from the leaves up.
+/* Fills empty tables and indexes of a SQLite file with entries that are sorted already: pages one
+ * after the other, from the leaves up.
  *
  *     struct sv_tree_file *f;
  *     code = sv_tree_file_open(path, &f, err);              // no connection may have the file open
  *     code = sv_tree_fill(f, root, &(struct sv_page_tree){…}, err);
- *     code = sv_tree_file_close(f, err);                    // the header says how many pages there are now
+ *     code = sv_tree_file_close(f, err);                    // the header says how many pages there
+ *                                                           are now
  *
- * SQLite itself would look for the place of each entry or sort them first. The format is https://sqlite.org/fileformat2.html; entries that
- * would need overflow pages are not supported: see sv_tree_payload_max(). */
+ * SQLite itself would look for the place of each entry or sort them first. The format is
+ * https://sqlite.org/fileformat2.html; entries that would need overflow pages are not supported:
+ * see sv_tree_payload_max(). */
 #ifndef SV_SQL_TREE_FILE_H
 #define SV_SQL_TREE_FILE_H
 
@@ -21,7 +24,8 @@ struct sv_tree_file;
 struct sv_page_tree {
     bool is_index;
     uint64_t n;
-    /* Writes the record of entry i (its bytes are at most sv_tree_payload_max()) and returns its length; of a table, entry i is row i + 1. */
+    /* Writes the record of entry i (its bytes are at most sv_tree_payload_max()) and returns its
+     * length; of a table, entry i is row i + 1. */
     size_t (*record)(void *ctx, uint64_t i, uint8_t *out);
     void *ctx;
 };
@@ -34,7 +38,8 @@ int sv_tree_file_close(struct sv_tree_file *f, struct sv_err *err);
 
 size_t sv_tree_payload_max(bool is_index);
 
-/* Parts of a record. A record is a header (its own length and a type for each value) and the values. */
+/* Parts of a record. A record is a header (its own length and a type for each value) and the
+ * values. */
 size_t sv_tree_put_varint(uint8_t *out, uint64_t v);
 unsigned sv_tree_int_type(int64_t v);                           /* the smallest that holds it */
 size_t sv_tree_put_int(uint8_t *out, unsigned type, int64_t v); /* returns its length */

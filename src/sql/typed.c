@@ -1,5 +1,6 @@
-/* The exported tables with their types, and values in these types. Used by the exports of column files and to servers; it must know all columns that they
- * write, and no more than docs/sql.md describes. Rank and host are not among them: outside they are columns of every table. */
+/* The exported tables with their types, and values in these types. Used by the exports of column
+ * files and to servers; it must know all columns that they write, and no more than docs/sql.md
+ * describes. Rank and host are not among them: outside they are columns of every table. */
 #include "sql/typed.h"
 
 #include <math.h>
@@ -155,7 +156,8 @@ static const struct sv_typed_column request_columns[] = {
     INT("io_ns"),
     INT("is_warmup"),
 };
-/* These three are declared by their lists here in SQL, too (engine.c, whose columns have this order). */
+/* These three are declared by their lists here in SQL, too (engine.c, whose columns have this
+ * order). */
 static const struct sv_typed_column engine_step_columns[] = {
     INT("id"),         INT("number"),        INT("ts"),
     INT("dur"),        TEXT("engine"),       INT("requests"),

@@ -1,8 +1,10 @@
 /* The tables that leave Stave for other engines, with one fixed type per column.
  *
- * SQLite gives each value its own type; a column file or a server needs one per column, and the same one for every rank. A value of another type is
- * converted where nothing is lost by it (a number becomes its decimal text); what cannot be converted becomes NULL and the caller counts it. Columns
- * have the names of docs/sql.md. Of `track` the hidden columns are there, too: the views over tracks cannot be made without them. */
+ * SQLite gives each value its own type; a column file or a server needs one per column, and the
+ * same one for every rank. A value of another type is converted where nothing is lost by it (a
+ * number becomes its decimal text); what cannot be converted becomes NULL and the caller counts it.
+ * Columns have the names of docs/sql.md. Of `track` the hidden columns are there, too: the views
+ * over tracks cannot be made without them. */
 #ifndef SV_SQL_TYPED_H
 #define SV_SQL_TYPED_H
 
@@ -52,7 +54,8 @@ void sv_typed_declare(const struct sv_typed_table *t, struct sv_buf *sql);
 /* Appends "SELECT "a", "b", … FROM "name"", the columns in their order. */
 void sv_typed_select(const struct sv_typed_table *t, struct sv_buf *sql);
 
-/* The value in the column's type; a text is in `text`, which is emptied first, or where it was. False: it is NULL now, since the type cannot hold it. */
+/* The value in the column's type; a text is in `text`, which is emptied first, or where it was.
+ * False: it is NULL now, since the type cannot hold it. */
 bool sv_typed_convert(enum sv_column_type type, struct sv_cell *cell, struct sv_buf *text);
 
 #endif

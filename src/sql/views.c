@@ -1,7 +1,8 @@
 /* The views: Perfetto's shapes of the tables, and Stave's own tables where a view is enough.
  *
- * Created in this order when a connection opens. Conditions pass through them to the tables below. The views over slices of a
- * kind of work go by category and by the argument names that recorders and importers use; docs/sql.md lists both. */
+ * Created in this order when a connection opens. Conditions pass through them to the tables below.
+ * The views over slices of a kind of work go by category and by the argument names that recorders
+ * and importers use; docs/sql.md lists both. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -67,8 +68,9 @@ const char *const sv_sql_views[] = {
     "NULL AS render_subpasses, s.category AS render_stage_category "
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE has_gpu_slices() AND (k.kind IN ('gpu', "
     "'stream') OR s.category IN (" SV_CATEGORIES_GPU_SLICE "))",
-    /* Scheduling, when a recording has it: slices of category sched on a CPU's track, or those of category thread_state on a
-     * thread's, of which the running ones say where. States have Perfetto's letters. */
+    /* Scheduling, when a recording has it: slices of category sched on a CPU's track, or those of
+     * category thread_state on a thread's, of which the running ones say where. States have
+     * Perfetto's letters. */
     "CREATE VIEW thread_state AS SELECT s.id, s.ts, s.dur, extract_arg(s.arg_set_id, 'cpu') AS "
     "cpu, k.owner_utid AS utid, CASE s.name WHEN 'Runnable' THEN 'R' WHEN 'Preempted' THEN 'R+' "
     "WHEN 'Sleeping' THEN 'S' WHEN 'Blocked on I/O' THEN 'D' WHEN 'Blocked' THEN 'D' "
@@ -170,8 +172,9 @@ const char *const sv_sql_views[] = {
     "'correlation_id')) "
     "AS correlation, s.track_id, s.arg_set_id "
     "FROM slice s WHERE s.category IN (" SV_CATEGORIES_MEMCPY ")",
-    /* Of an inference server: as the reports find them, whatever the form of the trace, without warm-up. Slices of other programs, too; those of a server's
-     * own JSON are what the rows above were made of. */
+    /* Of an inference server: as the reports find them, whatever the form of the trace, without
+     * warm-up. Slices of other programs, too; those of a server's own JSON are what the rows above
+     * were made of. */
     "CREATE VIEW batch AS SELECT id, 'batch' AS name, ts, dur, batch_id, model, size, worker, "
     "NULL AS track_id, NULL AS arg_set_id FROM served_batch WHERE NOT is_warmup "
     "UNION ALL SELECT s.id, s.name, s.ts, s.dur, "

@@ -1,8 +1,9 @@
-/* Functions that give rows: ancestor_slice(id), descendant_slice(id) (and both with the slice itself), slice_during(ts, dur[, track_id]) and, along flows,
- * directly_connected_flow(id), following_flow(id), preceding_flow(id).
+/* Functions that give rows: ancestor_slice(id), descendant_slice(id) (and both with the slice
+ * itself), slice_during(ts, dur[, track_id]) and, along flows, directly_connected_flow(id),
+ * following_flow(id), preceding_flow(id).
  *
- * Each is a table whose hidden columns are the arguments. The rows are collected when the iteration begins; walks along flows
- * remember the slices they met, so cycles end. */
+ * Each is a table whose hidden columns are the arguments. The rows are collected when the iteration
+ * begins; walks along flows remember the slices they met, so cycles end. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -62,7 +63,8 @@ static void add_ancestors(const struct sv_trace *t, uint32_t root, struct list *
     }
 }
 
-/* What is below `root`, in the order of rows: parents come before their children, so each asks only its parent. */
+/* What is below `root`, in the order of rows: parents come before their children, so each asks only
+ * its parent. */
 static void add_descendants(const struct sv_trace *t, uint32_t root, struct list *l)
 {
     uint32_t end = t->tracks[t->slices.track[root]].end, last = root;
@@ -170,8 +172,8 @@ static void meet(struct tour *v, uint32_t row, bool is_by_flow)
     }
 }
 
-/* From a reached slice one continues to its descendants (forwards) or ancestors (backwards): work that it contains was caused by
- * it, and what it is part of waited for it. */
+/* From a reached slice one continues to its descendants (forwards) or ancestors (backwards): work
+ * that it contains was caused by it, and what it is part of waited for it. */
 static void meet_relatives(struct tour *v, uint32_t row, unsigned how)
 {
     const struct sv_slices *s = &v->t->slices;

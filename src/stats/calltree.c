@@ -1,7 +1,7 @@
 /* Call paths, added up. Called by the flame graph.
  *
- * One pass per trace: parents have smaller rows, so the path of a row is its parent's and one name more. Totals are added up backwards,
- * since calls come after their parents. */
+ * One pass per trace: parents have smaller rows, so the path of a row is its parent's and one name
+ * more. Totals are added up backwards, since calls come after their parents. */
 #include "stats/calltree.h"
 
 #include "core/base/map.h"
@@ -110,8 +110,8 @@ static int64_t *clipped_self(const struct sv_trace *t, int64_t from, int64_t to)
         end = end < to ? end : to;
         self[row] = end > begin ? end - begin : 0;
     }
-    /* Children come after their parents and are complete themselves only once theirs were taken off: backwards would
-     * subtract too little, so the lengths are taken before. */
+    /* Children come after their parents and are complete themselves only once theirs were taken
+     * off: backwards would subtract too little, so the lengths are taken before. */
     int64_t *length = sv_alloc_aligned((t->slices.n + 1) * sizeof *length, 64);
     memcpy(length, self, t->slices.n * sizeof *length);
     for (uint64_t row = 0; row < t->slices.n; row++)

@@ -1,7 +1,9 @@
-/* The tree of call paths: slices of the same name under the same path are one call, with their times added up. For flame graphs.
+/* The tree of call paths: slices of the same name under the same path are one call, with their
+ * times added up. For flame graphs.
  *
- * The first level are the tracks, numbers in their names ignored (the threads of a pool are one), unless they are to be merged. Numbers in
- * step markers are ignored, too. total = self + the totals of the children, always. */
+ * The first level are the tracks, numbers in their names ignored (the threads of a pool are one),
+ * unless they are to be merged. Numbers in step markers are ignored, too. total = self + the totals
+ * of the children, always. */
 #ifndef SV_STATS_CALLTREE_H
 #define SV_STATS_CALLTREE_H
 
@@ -36,7 +38,8 @@ struct sv_calltree_options {
     bool merge_tracks;
     /* of instants with a stack instead of slices; each counts for one period of the sampler */
     bool of_samples;
-    /* of waits with a stack ('stave record --offcpu'): each counts for as long as it lasts, below a frame that says what for */
+    /* of waits with a stack ('stave record --offcpu'): each counts for as long as it lasts, below a
+     * frame that says what for */
     bool of_waits;
     int64_t from_ns,
         to_ns; /* only what lies within; equal: everything. For the first trace; ignored for two */

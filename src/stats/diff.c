@@ -1,7 +1,8 @@
 /* Difference of two traces. Called by the command diff with two loaded stores.
  *
- * Each row gets a 64-bit key made from its track's path, its parent's key and its name's bytes, so that rows of two dictionaries can be
- * compared; parents have smaller rows, so one pass suffices. Groups of equal keys are then summed up side by side. */
+ * Each row gets a 64-bit key made from its track's path, its parent's key and its name's bytes, so
+ * that rows of two dictionaries can be compared; parents have smaller rows, so one pass suffices.
+ * Groups of equal keys are then summed up side by side. */
 #include "stats/diff.h"
 
 #include "core/base/map.h"
@@ -75,7 +76,8 @@ static uint64_t *track_keys(const struct sv_trace *t)
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
     for (sv_track k = 1; k < t->n_tracks; k++) {
-        /* Lanes hold what overlapped on their parent: the same work may lie on another one in another run. */
+        /* Lanes hold what overlapped on their parent: the same work may lie on another one in
+         * another run. */
         sv_track home = k;
         while (t->dict->tracks[home].kind == SV_TRACK_LANE && t->dict->tracks[home].parent)
             home = t->dict->tracks[home].parent;
@@ -226,7 +228,8 @@ static int by_weight(const void *a, const void *b)
     return x->row.side[0].row < y->row.side[0].row ? -1 : x->row.side[0].row > y->row.side[0].row;
 }
 
-/* Groups of instants only are dropped; the others go by how much time per step they gain or lose. */
+/* Groups of instants only are dropped; the others go by how much time per step they gain or
+ * lose. */
 static void rank_rows(struct sv_diff *d, size_t n_groups)
 {
     struct ranked *rows = sv_alloc((n_groups + 1) * sizeof *rows);

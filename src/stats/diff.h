@@ -1,7 +1,9 @@
-/* The difference of two traces: slices matched by track path, the names of their parents, and their own name.
+/* The difference of two traces: slices matched by track path, the names of their parents, and their
+ * own name.
  *
- * Numbers in track paths and in step markers are ignored, since pids, tids and step numbers differ from run to run. Whether durations
- * differ by more than chance is decided by the Mann-Whitney rank test (two-sided, normal approximation, corrected for ties). */
+ * Numbers in track paths and in step markers are ignored, since pids, tids and step numbers differ
+ * from run to run. Whether durations differ by more than chance is decided by the Mann-Whitney rank
+ * test (two-sided, normal approximation, corrected for ties). */
 #ifndef SV_STATS_DIFF_H
 #define SV_STATS_DIFF_H
 

@@ -1,4 +1,5 @@
-/* Selecting slices by globs. Used by stats, diff and the reports; the terms come from the command line.
+/* Selecting slices by globs. Used by stats, diff and the reports; the terms come from the command
+ * line.
  *
  * A category is a list joined by commas: one of its parts must match. */
 #include "stats/select.h"

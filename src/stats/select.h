@@ -1,4 +1,5 @@
-/* A selection of slices by name, category, track and duration: globs are compared once per string and track, not per slice. */
+/* A selection of slices by name, category, track and duration: globs are compared once per string
+ * and track, not per slice. */
 #ifndef SV_STATS_SELECT_H
 #define SV_STATS_SELECT_H
 
@@ -13,8 +14,9 @@ struct sv_select {
     int64_t min_dur_ns, max_dur_ns;
 };
 
-/* Terms: "name=GLOB", "cat=GLOB", "track=GLOB" (name or path), "dur>=TIME", "dur<=TIME" (ns, us, ms, s). Terms of the same kind are
- * alternatives, kinds must all hold. SV_EUSAGE names a bad one. */
+/* Terms: "name=GLOB", "cat=GLOB", "track=GLOB" (name or path), "dur>=TIME", "dur<=TIME" (ns, us,
+ * ms, s). Terms of the same kind are alternatives, kinds must all hold. SV_EUSAGE names a bad
+ * one. */
 int sv_select_init(struct sv_select *s, const struct sv_trace *t, const char *const *terms,
                    size_t n, struct sv_err *err);
 void sv_select_fini(struct sv_select *s);

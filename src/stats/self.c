@@ -1,8 +1,9 @@
 /* Self time for every slice, in one pass over the rows.
  *
- * Used by the statistics, the SQL column self_dur, diff and the flame graph. On tracks whose slices nest, children of one
- * parent do not overlap and their durations are subtracted as they are. Where slices overlap, and on a track with
- * lanes, the children of a parent come in the order of time, so the time already covered is one number per parent. */
+ * Used by the statistics, the SQL column self_dur, diff and the flame graph. On tracks whose slices
+ * nest, children of one parent do not overlap and their durations are subtracted as they are. Where
+ * slices overlap, and on a track with lanes, the children of a parent come in the order of time, so
+ * the time already covered is one number per parent. */
 #include "stats/self.h"
 
 #include "core/base/mem.h"
@@ -43,7 +44,8 @@ static bool piece_before(const struct piece *a, const struct piece *b, const voi
 }
 SV_SORT_DEFINE(sort_pieces, struct piece, piece_before)
 
-/* The latest piece that begins no later and ends no earlier: each piece remembers its encloser, so the way up is short. */
+/* The latest piece that begins no later and ends no earlier: each piece remembers its encloser, so
+ * the way up is short. */
 static void subtract_pieces(struct piece *p, size_t n, int64_t *self)
 {
     uint32_t last = SV_NO_ROW;
@@ -55,8 +57,8 @@ static void subtract_pieces(struct piece *p, size_t n, int64_t *self)
         p[i].covered_ns = p[i].ts_ns;
         if (p[i].end_ns > p[i].ts_ns)
             last = i;
-        /* Every encloser up the chain is covered by it through its child; a piece that only overlaps its elder sibling
-         * covers what that one left. */
+        /* Every encloser up the chain is covered by it through its child; a piece that only
+         * overlaps its elder sibling covers what that one left. */
         if (up == SV_NO_ROW)
             continue;
         int64_t from = p[i].ts_ns > p[up].covered_ns ? p[i].ts_ns : p[up].covered_ns;
@@ -222,7 +224,8 @@ static uint32_t first_from(const struct sv_trace *t, const struct sv_trace_track
     return low;
 }
 
-/* What began before the slice encloses nothing that the slice encloses more closely: it is left out. */
+/* What began before the slice encloses nothing that the slice encloses more closely: it is left
+ * out. */
 static int64_t self_of_overlapping(const struct sv_trace *t, sv_track home, uint32_t slice)
 {
     struct piece own = piece_of(t, slice);

@@ -1,8 +1,9 @@
 /* Statistics over the store. Called by the commands stats and diff, after loading.
  *
- * Two passes: the first finds each slice's group and counts, the second lays the durations of each group side by side. Percentiles
- * are then found by selection, not by sorting. Groups by one column are found by index, by several through a map. In a large trace each thread
- * takes a range of rows. */
+ * Two passes: the first finds each slice's group and counts, the second lays the durations of each
+ * group side by side. Percentiles are then found by selection, not by sorting. Groups by one column
+ * are found by index, by several through a map. In a large trace each thread takes a range of
+ * rows. */
 #include "stats/stats.h"
 
 #include "core/base/map.h"
@@ -183,7 +184,8 @@ static void find_percentiles(void *ctx, size_t group)
     k->p99_ns = sv_percentile(v, k->count, 0.99);
 }
 
-/* The groups of all shares, in the order of their first rows. Says of each share where its durations go: before those of the shares after it. */
+/* The groups of all shares, in the order of their first rows. Says of each share where its
+ * durations go: before those of the shares after it. */
 static void join_shares(struct making *m, struct grouping *g)
 {
     grouping_init(g);

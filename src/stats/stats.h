@@ -4,8 +4,8 @@
  *     sv_stats_make(&s, trace, self, select, SV_BY_NAME);
  *     for (size_t i = 0; i < s.n; i++) … s.groups[i].total_ns …
  *
- * Percentiles are interpolated between neighbours, as SQL's percentile() does. A slice that never ended counts as lasting until the
- * trace ends. Instants are not counted. */
+ * Percentiles are interpolated between neighbours, as SQL's percentile() does. A slice that never
+ * ended counts as lasting until the trace ends. Instants are not counted. */
 #ifndef SV_STATS_STATS_H
 #define SV_STATS_STATS_H
 
@@ -31,7 +31,8 @@ void sv_stats_make(struct sv_stats *s, const struct sv_trace *t, const int64_t *
                    const struct sv_select *select, unsigned by);
 void sv_stats_fini(struct sv_stats *s);
 
-/* By "count", "total", "self", "min", "mean", "p50", "p90", "p99", "max" (falling) or "name" (rising). SV_EUSAGE: no such column. */
+/* By "count", "total", "self", "min", "mean", "p50", "p90", "p99", "max" (falling) or "name"
+ * (rising). SV_EUSAGE: no such column. */
 int sv_stats_sort(struct sv_stats *s, const struct sv_dict *dict, const char *column,
                   struct sv_err *err);
 

@@ -1,9 +1,11 @@
 /* The check: the rules of check.h over a stream of events.
  *
- * Two sinks in a row, with the sort stage between them if the source gives disorder: `order` sees the events as they come and knows the
- * rules of order; `rules` sees them in time order. Per track it keeps the open slices as a stack; per flow number what happened to it
- * so far. What is still open at the end is reported at close(). All memory is bounded: stacks and flows have a limit, past which
- * events are counted as unchecked and the rules that need them are silent rather than wrong. */
+ * Two sinks in a row, with the sort stage between them if the source gives disorder: `order` sees
+ * the events as they come and knows the rules of order; `rules` sees them in time order. Per track
+ * it keeps the open slices as a stack; per flow number what happened to it so far. What is still
+ * open at the end is reported at close(). All memory is bounded: stacks and flows have a limit,
+ * past which events are counted as unchecked and the rules that need them are silent rather than
+ * wrong. */
 #include "store/check.h"
 #include "core/base/map.h"
 #include "core/stream/stages.h"
@@ -65,7 +67,8 @@ struct check {
     struct sv_map flow_index; /* flow number → number in `flows` + 1 */
     struct flow *flows;
     size_t n_flows, cap_flows;
-    /* Overlaps by size: within a nanosecond, within a microsecond, more. Which are near depends on the unit of all times. */
+    /* Overlaps by size: within a nanosecond, within a microsecond, more. Which are near depends on
+     * the unit of all times. */
     struct sv_check_row overlaps[3];
     bool is_fine;             /* some time is not a multiple of a microsecond */
     bool has_forgotten_flows; /* an end that seems to have no begin may have had one */
@@ -191,7 +194,8 @@ static int64_t gap(int64_t a, int64_t b)
     return __builtin_sub_overflow(a, b, &d) ? INT64_MAX : d;
 }
 
-/* Slices that ended leave; those that end within the new one overlap it. An open edge hides what lies below it. */
+/* Slices that ended leave; those that end within the new one overlap it. An open edge hides what
+ * lies below it. */
 static void leave_ended(struct check *c, struct track_state *k, const struct sv_event *e,
                         int64_t end_ns)
 {
@@ -362,7 +366,8 @@ static const struct sv_arg *text_arg(const struct check *c, const struct sv_even
     return NULL;
 }
 
-/* The flows of a span's trace context, its own and its caller's: the other end may be in the trace of another program. Returns how many. */
+/* The flows of a span's trace context, its own and its caller's: the other end may be in the trace
+ * of another program. Returns how many. */
 static size_t flows_of_span(const struct check *c, const struct sv_event *e, uint64_t flows[2])
 {
     static const char *const spans[2] = {"span_id", "parent_span_id"};
@@ -383,7 +388,8 @@ static size_t flows_of_span(const struct check *c, const struct sv_event *e, uin
     return n;
 }
 
-/* The arguments are searched for a trace context once, at the first flow: an event may have many flows. */
+/* The arguments are searched for a trace context once, at the first flow: an event may have many
+ * flows. */
 static void check_flows(struct check *c, const struct sv_event *e)
 {
     uint64_t own[2] = {0};
@@ -589,7 +595,8 @@ static void check_order(struct check *c, const struct sv_event *e)
                                              : 0;
     if (e->kind == SV_FLOW || e->kind == SV_LOSS)
         return;
-    /* Threads that set one counter are read one after the other: where readers sort, that is as it should be. */
+    /* Threads that set one counter are read one after the other: where readers sort, that is as it
+     * should be. */
     bool is_free = e->kind == SV_COUNTER && c->out->readers_sort;
     if (e->ts_ns < *newest[which] && !is_free)
         note(c, rules[which == 0 && c->out->readers_sort ? ORDER_IS_FREE : which], e);

@@ -5,8 +5,9 @@
  *     for (unsigned r = 0; r < SV_CHECK_RULES; r++)
  *         if (check.rows[r].count) … sv_check_rules[r].name, sv_check_rules[r].text …
  *
- * It takes every shape: order is looked at as events come, everything else after a sort in bounded memory. Memory is bounded
- * throughout; where a bound is reached the rest is not looked at, and a row says so. */
+ * It takes every shape: order is looked at as events come, everything else after a sort in bounded
+ * memory. Memory is bounded throughout; where a bound is reached the rest is not looked at, and a
+ * row says so. */
 #ifndef SV_STORE_CHECK_H
 #define SV_STORE_CHECK_H
 
@@ -96,7 +97,8 @@ struct sv_check {
     int64_t unit_ns; /* all times are multiples of it: 1000 in many JSON files, else 1 */
 };
 
-/* `gives` is the shape of the source: without disorder nothing is sorted. *check is filled when the sink is closed. */
+/* `gives` is the shape of the source: without disorder nothing is sorted. *check is filled when the
+ * sink is closed. */
 struct sv_sink *sv_check_new(struct sv_dict *dict, unsigned gives, size_t sort_memory_bytes,
                              struct sv_check *check);
 

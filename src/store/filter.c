@@ -1,11 +1,12 @@
-/* The filter stage: which events pass (predicates, cached per string and track) and what happens at the two ends of the
- * window. See filter.h for what a user may expect.
+/* The filter stage: which events pass (predicates, cached per string and track) and what happens at
+ * the two ends of the window. See filter.h for what a user may expect.
  *
- * Called by `cut` between a sorted source and a writer. Life of the stage: before the window it only remembers what is open;
- * at its first moment each track lets that in (a track at its own first event, all others when time has passed the
- * first moment, so that an end at exactly that time still means "was over"; flow points of that moment come last, as in a sorted stream, whatever
- * was open around them); inside it passes events and keeps a mark per open
- * begin; past its last moment it closes what is open and is done. */
+ * Called by `cut` between a sorted source and a writer. Life of the stage: before the window it
+ * only remembers what is open; at its first moment each track lets that in (a track at its own
+ * first event, all others when time has passed the first moment, so that an end at exactly that
+ * time still means "was over"; flow points of that moment come last, as in a sorted stream,
+ * whatever was open around them); inside it passes events and keeps a mark per open begin; past its
+ * last moment it closes what is open and is done. */
 #include "store/filter.h"
 #include "core/base/glob.h"
 #include "core/stream/hold.h"
@@ -153,7 +154,8 @@ static bool judge_track(struct filter *f, sv_track track)
     return globs_match(&f->is.tracks, sv_buf_cstr(&f->path), f->path.len);
 }
 
-/* Names are sometimes learnt late: a verdict holds as long as neither the track nor a parent changed. */
+/* Names are sometimes learnt late: a verdict holds as long as neither the track nor a parent
+ * changed. */
 static bool track_passes(struct filter *f, struct row *r, sv_track track)
 {
     if (f->is.tracks.n == 0 && f->is.n_pids == 0)
@@ -207,7 +209,8 @@ static int64_t end_of(const struct sv_event *e)
                                                                                     : end_ns;
 }
 
-/* Puts the event into the outbox with what lies outside the window cut off, and says so in its arguments. */
+/* Puts the event into the outbox with what lies outside the window cut off, and says so in its
+ * arguments. */
 static void emit_cut(struct filter *f, const struct sv_event *e)
 {
     struct sv_event cut = *e;
@@ -538,7 +541,8 @@ static int filter_close(struct sv_sink *s, bool failed, struct sv_err *err)
     f->out.err = err;
     if (failed && f->out.code == 0)
         f->out.code = SV_EIO; /* nothing more is written */
-    /* A stream that ended before the window has nothing in it; one that ended inside leaves open what was open. */
+    /* A stream that ended before the window has nothing in it; one that ended inside leaves open
+     * what was open. */
     if (f->phase == BEFORE && f->last_ns >= f->is.from_ns)
         let_all_in(f);
     if (f->phase == INSIDE && !is_before_end(f, f->now_ns))

@@ -1,8 +1,10 @@
-/* The filter: a time window and predicates over a stream in time order, edges or slices, for `stave cut`.
+/* The filter: a time window and predicates over a stream in time order, edges or slices, for `stave
+ * cut`.
  *
- * Nothing is loaded: memory holds what is open, and the last value of each counter until the window begins. The
- * result is complete by itself:
- *   - what is open when the window begins, begins with it; its argument `cut.begin_ns` has the true time
+ * Nothing is loaded: memory holds what is open, and the last value of each counter until the window
+ * begins. The result is complete by itself:
+ *   - what is open when the window begins, begins with it; its argument `cut.begin_ns` has the true
+ *   time
  *   - what is open when the window ends, ends with it, with the argument `cut.end`
  *   - counters begin with the value that they had
  *   - a begin that is dropped takes its end with it; flow numbers stay as they are
@@ -18,7 +20,8 @@ struct sv_globs {
     size_t n; /* 0: everything matches */
 };
 
-/* An event passes when every predicate that is given accepts it. All pointers must outlive the stage. */
+/* An event passes when every predicate that is given accepts it. All pointers must outlive the
+ * stage. */
 struct sv_filter {
     int64_t from_ns, to_ns; /* [from, to) */
     struct sv_globs tracks; /* the track's name, or its path: "process/thread/…" */
@@ -36,7 +39,8 @@ struct sv_filter {
 struct sv_sink *sv_filter_new(struct sv_dict *dict, const struct sv_filter *filter,
                               struct sv_sink *next);
 
-/* The names from the root to the track, joined by '/'; a process or thread without a name is "pid 12", "tid 13". */
+/* The names from the root to the track, joined by '/'; a process or thread without a name is "pid
+ * 12", "tid 13". */
 void sv_track_path(const struct sv_dict *dict, sv_track track, struct sv_buf *to);
 
 #endif

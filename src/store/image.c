@@ -1,7 +1,8 @@
 /* The file of an image: head, sections, checksums, table.
  *
- * Written once from front to back, the head last, so that a file that was cut has none. Opening maps the file and looks at its head, table
- * and checksums only; sv_image_verify() compares the sections with their checksums. Nothing here knows what is in a section. */
+ * Written once from front to back, the head last, so that a file that was cut has none. Opening
+ * maps the file and looks at its head, table and checksums only; sv_image_verify() compares the
+ * sections with their checksums. Nothing here knows what is in a section. */
 #include "store/image.h"
 
 #include "core/base/err.h"
@@ -58,7 +59,8 @@ static inline uint64_t sum_step(uint64_t sum, uint64_t word)
     return (sum << 29 | sum >> 35) * SUM_STEP;
 }
 
-/* Four independent sums of 64 bits. Each step is a bijection of the word and of the sum, so that one changed word always changes the result. */
+/* Four independent sums of 64 bits. Each step is a bijection of the word and of the sum, so that
+ * one changed word always changes the result. */
 static uint64_t sum_of(const void *bytes, size_t n)
 {
     const uint8_t *p = bytes;
@@ -376,7 +378,8 @@ static bool verify_chunk(const struct sv_image *im, const struct image_section *
     return sum_of(im->bytes + s->at + from, n) == im->sums[s->first_sum + chunk];
 }
 
-/* Pages that are in memory are put in place for many at once, which costs a third of one fault each. */
+/* Pages that are in memory are put in place for many at once, which costs a third of one fault
+ * each. */
 static void get_ready(const struct sv_image *im, const struct image_section *s, uint64_t chunk)
 {
     enum { READY = 64 };

@@ -1,8 +1,9 @@
 /* Orders over the store: time across tracks, and names.
  *
- * Used by the SQL tables and the statistics; made at first use, since most questions need one of them or none. Rows of a
- * track are in time order already, so the order of time is a merge of as many runs as there are tracks, and a single id is
- * found by binary search in each of them. Must not change the trace. */
+ * Used by the SQL tables and the statistics; made at first use, since most questions need one of
+ * them or none. Rows of a track are in time order already, so the order of time is a merge of as
+ * many runs as there are tracks, and a single id is found by binary search in each of them. Must
+ * not change the trace. */
 #include "store/index.h"
 
 #include "core/base/mem.h"
@@ -119,7 +120,8 @@ static void merge_runs(struct run *heap, size_t n, const int64_t *ts_ns, uint32_
             *order++ = row;
 }
 
-/* The order of time is made by all threads: each merges the rows of a part of the time, which the longest track divides into equal numbers of its own. */
+/* The order of time is made by all threads: each merges the rows of a part of the time, which the
+ * longest track divides into equal numbers of its own. */
 struct merging {
     struct sv_index *x;
     size_t n_parts;
@@ -211,7 +213,8 @@ static void make_rank(struct sv_index *x)
         x->rank[order[id]] = id;
 }
 
-/* Whether searching is still cheaper than the table: all searches together may cost a fraction of making it. */
+/* Whether searching is still cheaper than the table: all searches together may cost a fraction of
+ * making it. */
 static bool may_search(struct sv_index *x, unsigned steps_per_track)
 {
     x->searched += (uint64_t)x->n_live * steps_per_track;
@@ -302,9 +305,9 @@ static void make_children(struct sv_index *x)
             first[parent[row] + 2]++;
     for (uint64_t row = 1; row <= n; row++)
         first[row + 1] += first[row];
-    for (
-        uint32_t row = 0; row < n;
-        row++) /* first[p + 1] is where the next one goes, and ends as where the next parent's begin */
+    for (uint32_t row = 0; row < n;
+         /* first[p + 1] is where the next one goes, and ends as where the next parent's begin */
+         row++)
         if (parent[row] != SV_NO_ROW)
             x->children[first[parent[row] + 1]++] = row;
 }

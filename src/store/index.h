@@ -4,16 +4,16 @@
  *     uint32_t id = sv_index_id(x, row);                 // the row's number in time order
  *     const struct sv_names *names = sv_index_names(x);  // rows grouped by name
  *
- * Everything is made at first use and kept. An id is the rank of a slice by (time, row): small numbers that grow with time,
- * which is how Perfetto numbers slices. A few ids are found by searching the tracks; only who asks for many pays for the
- * table (8 bytes per slice). */
+ * Everything is made at first use and kept. An id is the rank of a slice by (time, row): small
+ * numbers that grow with time, which is how Perfetto numbers slices. A few ids are found by
+ * searching the tracks; only who asks for many pays for the table (8 bytes per slice). */
 #ifndef SV_STORE_INDEX_H
 #define SV_STORE_INDEX_H
 
 #include "store/trace.h"
 
-/* Rows grouped by name: group g is rows[start[g]] … rows[start[g + 1] - 1], in row order. Groups are sorted by the bytes of their
- * names; a group without name comes first. */
+/* Rows grouped by name: group g is rows[start[g]] … rows[start[g + 1] - 1], in row order. Groups
+ * are sorted by the bytes of their names; a group without name comes first. */
 struct sv_names {
     uint32_t n_groups;
     sv_str *name;       /* of each group */
@@ -40,7 +40,8 @@ bool sv_index_has_names(const struct sv_index *x); /* they were made already */
 uint32_t sv_names_group(const struct sv_names *names,
                         sv_str name); /* SV_NO_ROW: no slice has this name */
 
-/* The slices directly below `row`, in row order: *n of them, valid as long as the index. The first call makes the table (8 bytes per slice). */
+/* The slices directly below `row`, in row order: *n of them, valid as long as the index. The first
+ * call makes the table (8 bytes per slice). */
 const uint32_t *sv_index_children(struct sv_index *x, uint32_t row, size_t *n);
 
 /* Sorts a list of rows (rising row numbers) by time. */

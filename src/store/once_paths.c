@@ -1,6 +1,8 @@
-/* Tables of paths by descriptor: see once_paths.h. Called by the recorder, and by the readers of files that a recorder has written.
+/* Tables of paths by descriptor: see once_paths.h. Called by the recorder, and by the readers of
+ * files that a recorder has written.
  *
- * A table holds one text per open descriptor. A text that is replaced lives until the next call, because events of the batch point to it. */
+ * A table holds one text per open descriptor. A text that is replaced lives until the next call,
+ * because events of the batch point to it. */
 #include "store/once_paths.h"
 
 #include "core/base/map.h"

@@ -1,8 +1,10 @@
-/* Paths once per descriptor (`stave record --paths once`): a stage that leaves them out, and the readers' way to fill them in again.
+/* Paths once per descriptor (`stave record --paths once`): a stage that leaves them out, and the
+ * readers' way to fill them in again.
  *
- * A system call with `fd` and `path` says which file the descriptor of this process is; later ones with only `fd` mean the same file, until
- * another one names a file or the descriptor is closed. An empty `path` says that the file is not known. Both sides keep the same table, in the
- * order of the file, so that what is left out is exactly what will be filled in. */
+ * A system call with `fd` and `path` says which file the descriptor of this process is; later ones
+ * with only `fd` mean the same file, until another one names a file or the descriptor is closed. An
+ * empty `path` says that the file is not known. Both sides keep the same table, in the order of the
+ * file, so that what is left out is exactly what will be filled in. */
 #ifndef SV_STORE_ONCE_PATHS_H
 #define SV_STORE_ONCE_PATHS_H
 
@@ -21,8 +23,9 @@ void sv_once_paths_leave_out(struct sv_once_paths *p, struct sv_batch *b);
 void sv_once_paths_fill_in(struct sv_once_paths *p, struct sv_batch *b);
 void sv_once_paths_new_file(struct sv_once_paths *p); /* which must name everything again */
 
-/* For readers, with each piece of metadata: true if it says that paths are left out. *p is then made, if it was not yet, and the dictionary says
- * otherwise, because a writer of these events writes all paths. */
+/* For readers, with each piece of metadata: true if it says that paths are left out. *p is then
+ * made, if it was not yet, and the dictionary says otherwise, because a writer of these events
+ * writes all paths. */
 bool sv_once_paths_asked(struct sv_once_paths **p, struct sv_dict *dict, const char *key,
                          const char *value, size_t len);
 

@@ -1,4 +1,5 @@
-/* Ranks and machines of tracks: see ranks.h. Called by SQL, reports, plots and the viewer, on any dictionary, also a hostile one. */
+/* Ranks and machines of tracks: see ranks.h. Called by SQL, reports, plots and the viewer, on any
+ * dictionary, also a hostile one. */
 #include "store/ranks.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
@@ -30,7 +31,8 @@ static const struct sv_meta *find_under(const struct sv_dict *d, const char *lab
     return n > 0 && n < KEY_MAX ? sv_dict_find_meta(d, text) : NULL;
 }
 
-/* The label "a/b" means the metadata of "a/b", of "b" where all inputs agreed on them, of "a", and at last those without a label. */
+/* The label "a/b" means the metadata of "a/b", of "b" where all inputs agreed on them, of "a", and
+ * at last those without a label. */
 const struct sv_meta *sv_meta_of_track(const struct sv_dict *d, sv_track track, const char *key)
 {
     struct sv_text label = sv_dict_text(d, origin_label(d, track));

@@ -1,5 +1,6 @@
-/* Translation between dictionaries: see rebase.h. Merge has one of these per input and calls it for every event, in the order
- * of the merged stream, so that the numbers in the common dictionary do not depend on how the inputs were given. */
+/* Translation between dictionaries: see rebase.h. Merge has one of these per input and calls it for
+ * every event, in the order of the merged stream, so that the numbers in the common dictionary do
+ * not depend on how the inputs were given. */
 #include "store/rebase.h"
 #include "subjects/comm/words.h"
 
@@ -55,8 +56,8 @@ static uint64_t child_uuid(const struct sv_dict *d, const struct sv_track_info *
     return sv_uuid_child(parent, t->kind, number, (size_t)len);
 }
 
-/* A process or thread is known by its number. Only the first track with that number may claim it (numbers are reused); a
- * track whose uuid says that it is the one always may. */
+/* A process or thread is known by its number. Only the first track with that number may claim it
+ * (numbers are reused); a track whose uuid says that it is the one always may. */
 static bool claims(struct sv_rebase *r, sv_track track, uint64_t identity)
 {
     if (r->from->tracks[track].uuid == identity)
@@ -112,7 +113,8 @@ static sv_str origin_of(struct sv_rebase *r, const struct sv_track_info *t)
     return origin;
 }
 
-/* A process that two inputs describe is of the rank that one of them names. What else two of them describe, as the disks of a machine, is of neither. */
+/* A process that two inputs describe is of the rank that one of them names. What else two of them
+ * describe, as the disks of a machine, is of neither. */
 static void set_origin(const struct sv_rebase *r, struct sv_track_info *to, sv_str origin,
                        bool is_owner)
 {

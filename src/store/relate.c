@@ -1,10 +1,12 @@
-/* The choice of a common clock and the conversions to it. Called by merge once all inputs have been read, since snapshots may
- * be anywhere in a file.
+/* The choice of a common clock and the conversions to it. Called by merge once all inputs have been
+ * read, since snapshots may be anywhere in a file.
  *
- * A clock is reached by an input when it is the input's own, or when a snapshot of its machine has both. Among the clocks
- * that all inputs reach, the one wins that most of them use already; ties go to the steadier clock.
+ * A clock is reached by an input when it is the input's own, or when a snapshot of its machine has
+ * both. Among the clocks that all inputs reach, the one wins that most of them use already; ties go
+ * to the steadier clock.
  *
- * A cluster's run has thousands of inputs with hundreds of snapshots each, so what a machine's snapshots say is gathered once for each machine. */
+ * A cluster's run has thousands of inputs with hundreds of snapshots each, so what a machine's
+ * snapshots say is gathered once for each machine. */
 #include "store/relate.h"
 #include "core/base/buf.h"
 #include "core/base/mem.h"
@@ -206,7 +208,8 @@ static bool is_better(const struct choice *a, const struct choice *b)
     return a->native > b->native;
 }
 
-/* Each machine's clocks are tried in the order of the machines' first inputs; the one that all share is tried once. */
+/* Each machine's clocks are tried in the order of the machines' first inputs; the one that all
+ * share is tried once. */
 static struct choice choose(const struct relate *r)
 {
     struct choice best = {0};
@@ -281,8 +284,8 @@ static void collect_points(const struct relate *r, size_t i, uint32_t clock, str
         collect_from(r->inputs[r->order[m->first + k]].clocks, from, clock, s, &cap);
 }
 
-/* Sorted, growing in both columns (a wall clock that was set back keeps its old pace until it has caught up), and one point where the offset
- * does not change. */
+/* Sorted, growing in both columns (a wall clock that was set back keeps its old pace until it has
+ * caught up), and one point where the offset does not change. */
 static void tidy_points(struct sv_shift *s)
 {
     qsort(s->points, s->n, sizeof *s->points, compare_points);
@@ -306,7 +309,8 @@ static void tidy_points(struct sv_shift *s)
     s->n = n;
 }
 
-/* Many processes of a machine say nearly the same: some of it is enough, the first and the last among it. */
+/* Many processes of a machine say nearly the same: some of it is enough, the first and the last
+ * among it. */
 static void thin_out(struct sv_shift *s)
 {
     if (s->n <= POINTS_MAX)

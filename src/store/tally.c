@@ -1,7 +1,7 @@
 /* The tally: counts what passes, and is a drain when nothing follows it.
  *
- * Used by commands that print totals and by tests. It looks at nothing that would cost more than a pass over
- * the arguments. */
+ * Used by commands that print totals and by tests. It looks at nothing that would cost more than a
+ * pass over the arguments. */
 #include "core/stream/stages.h"
 
 #include <stdlib.h>

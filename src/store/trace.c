@@ -1,10 +1,11 @@
 /* The store, loading: events become rows in the order of arrival.
  *
- * Sources and stages push through the sink; its close() runs finish: sort, nest, bind, chain, each in a file of its own.
- * A begin makes a row at once and its end fills in the duration, so in-order edges need no second look. Edges that go back
- * in time are kept as rows of their own and paired when the track is in order. Nothing here may depend on the
- * number of rows or tracks seen so far, or loading is not linear; nothing may allocate per event. The memory limit is asked before
- * each batch and counts what finish will need, so that finish keeps to it too. */
+ * Sources and stages push through the sink; its close() runs finish: sort, nest, bind, chain, each
+ * in a file of its own. A begin makes a row at once and its end fills in the duration, so in-order
+ * edges need no second look. Edges that go back in time are kept as rows of their own and paired
+ * when the track is in order. Nothing here may depend on the number of rows or tracks seen so far,
+ * or loading is not linear; nothing may allocate per event. The memory limit is asked before each
+ * batch and counts what finish will need, so that finish keeps to it too. */
 #include "store/trace_impl.h"
 
 #include <assert.h>
@@ -126,8 +127,8 @@ size_t sv_trace_bytes(const struct sv_trace *t)
            t->n_tracks * sizeof *t->tracks + sv_lists_bytes(&x->args) + index;
 }
 
-/* What finish needs beside what is there: an order, then keys and spare space for the track that needs most, then one column
- * twice; at last carriers as structs, and arrows. */
+/* What finish needs beside what is there: an order, then keys and spare space for the track that
+ * needs most, then one column twice; at last carriers as structs, and arrows. */
 static size_t finish_bytes(const struct sv_trace *t)
 {
     const struct sv_trace_impl *x = t->impl;
@@ -194,7 +195,8 @@ static bool make_space(struct sv_trace *t, size_t n)
 
 /* ---- rows ---- */
 
-/* A duration that a sum with its start can hold; where it must be cut for that, finish refuses the trace. */
+/* A duration that a sum with its start can hold; where it must be cut for that, finish refuses the
+ * trace. */
 static int64_t clamp_dur(struct sv_trace_impl *x, const struct sv_event *e)
 {
     int64_t end;
@@ -279,7 +281,8 @@ static inline uint32_t add_row(struct sv_trace *t, const struct sv_event *e, uin
     return row;
 }
 
-/* A track with edges and whole slices is treated like one of slices only, and those have an order of their own. */
+/* A track with edges and whole slices is treated like one of slices only, and those have an order
+ * of their own. */
 static inline void see_mix(struct sv_track_state *k, unsigned kind)
 {
     k->flags |= kind & 0xff;
@@ -455,8 +458,9 @@ static bool write_counter(struct sv_trace *t, const struct sv_event *e)
     return add_counter(t, e, &e->args[0]);
 }
 
-/* Profilers write the points of a slice right after it. Then the slice is known, unless others turn out to begin at the same
- * time: sv_trace_doubt() looks again. Done when the point has become an argument of its slice. */
+/* Profilers write the points of a slice right after it. Then the slice is known, unless others turn
+ * out to begin at the same time: sv_trace_doubt() looks again. Done when the point has become an
+ * argument of its slice. */
 static inline bool carry_point(struct sv_trace *t, const struct sv_event *e, const struct sv_arg *a)
 {
     struct sv_trace_impl *x = t->impl;

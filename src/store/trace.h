@@ -5,13 +5,14 @@
  *     for (uint64_t row = t->tracks[k].first; row < t->tracks[k].end; row++)
  *         … t->slices.ts_ns[row], t->slices.name[row] …
  *
- * It is a sink that takes every shape. Edges are paired per track as they come (a track whose edges go back in time is put in
- * stable time order at the end and paired then), overlapping slices stay as they are, flow points are bound to their
- * slices at the end. After sv_trace_finish() it is read-only, and everything in it is addressed by row number.
+ * It is a sink that takes every shape. Edges are paired per track as they come (a track whose edges
+ * go back in time is put in stable time order at the end and paired then), overlapping slices stay
+ * as they are, flow points are bound to their slices at the end. After sv_trace_finish() it is
+ * read-only, and everything in it is addressed by row number.
  *
- * Cost: SV_TRACE_SLICE_BYTES per slice plus its arguments; SV_TRACE_PEAK_BYTES while all tracks are brought together, and
- * for a moment 24 more per row of the largest track that is out of order (48 if it consists of edges). A test holds it
- * to that. */
+ * Cost: SV_TRACE_SLICE_BYTES per slice plus its arguments; SV_TRACE_PEAK_BYTES while all tracks are
+ * brought together, and for a moment 24 more per row of the largest track that is out of order (48
+ * if it consists of edges). A test holds it to that. */
 #ifndef SV_STORE_TRACE_H
 #define SV_STORE_TRACE_H
 
@@ -21,12 +22,14 @@
 #define SV_TRACE_SLICE_BYTES 41
 #define SV_TRACE_PEAK_BYTES  48
 
-/* Slices and instants, one row each. The rows of a track are contiguous and in the order of time. Ties: on a track made of
- * edges the order in which they came; on others the longest first, then the order in which they came.
+/* Slices and instants, one row each. The rows of a track are contiguous and in the order of time.
+ * Ties: on a track made of edges the order in which they came; on others the longest first, then
+ * the order in which they came.
  *
- * The parent is the slice that encloses: on a track made of edges the one that was open; on others the latest one
- * that begins no later and ends no earlier. A slice that only overlaps another in part is not its child: if nothing encloses it, its
- * depth is 0. Nothing lies within an instant or a slice without duration (edges excepted). */
+ * The parent is the slice that encloses: on a track made of edges the one that was open; on others
+ * the latest one that begins no later and ends no earlier. A slice that only overlaps another in
+ * part is not its child: if nothing encloses it, its depth is 0. Nothing lies within an instant or
+ * a slice without duration (edges excepted). */
 struct sv_slices {
     uint64_t n;
     int64_t *ts_ns;
@@ -51,10 +54,12 @@ struct sv_counters {
     uint8_t *type; /* SV_ARG_INT, SV_ARG_UINT or SV_ARG_DOUBLE: what the source gave */
 };
 
-/* Arrows between slices, sorted by (from, to, id). For each flow number, in order of time, each carrier is
- * connected with the one before it; the arrow points from the slice that begins first to the one that begins later (equal: to
- * the newer carrier). SV_ARG_FLOW_BEGIN starts anew. SV_ARG_FLOW_END is connected, but never the origin of the next arrow; it also closes
- * a flow that was not begun by FLOW_BEGIN. These are the rules of Perfetto's table, except that it ignores a second beginning. */
+/* Arrows between slices, sorted by (from, to, id). For each flow number, in order of time, each
+ * carrier is connected with the one before it; the arrow points from the slice that begins first to
+ * the one that begins later (equal: to the newer carrier). SV_ARG_FLOW_BEGIN starts anew.
+ * SV_ARG_FLOW_END is connected, but never the origin of the next arrow; it also closes a flow that
+ * was not begun by FLOW_BEGIN. These are the rules of Perfetto's table, except that it ignores a
+ * second beginning. */
 struct sv_flows {
     uint64_t n;
     uint64_t *id;
@@ -62,7 +67,8 @@ struct sv_flows {
     uint32_t *by_to;     /* numbers of flows, sorted by (to, from, id) */
 };
 
-/* Flow points that are not an argument of their slice: bound in its middle, or not bound at all. Sorted by time. */
+/* Flow points that are not an argument of their slice: bound in its middle, or not bound at all.
+ * Sorted by time. */
 struct sv_flow_points {
     uint64_t n;
     int64_t *ts_ns;
@@ -107,19 +113,21 @@ struct sv_trace {
     struct sv_trace_impl *impl;
 };
 
-/* memory_limit_bytes (0: none) bounds all that the trace and the dictionary hold, sorting included. Past it write() fails
- * with SV_ENOMEM and says what to do. */
+/* memory_limit_bytes (0: none) bounds all that the trace and the dictionary hold, sorting included.
+ * Past it write() fails with SV_ENOMEM and says what to do. */
 struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
                               size_t memory_limit_bytes);
 void sv_trace_free(struct sv_trace *t);
-/* Threads that may help to finish it (threads/workers.h), borrowed until then; NULL: none. The trace is the same, whatever their number. */
+/* Threads that may help to finish it (threads/workers.h), borrowed until then; NULL: none. The
+ * trace is the same, whatever their number. */
 struct sv_workers;
 void sv_trace_use(struct sv_trace *t, struct sv_workers *workers);
-/* How many tracks the next events may be on, while another thread adds some to the dictionary; 0: as many as it has. */
+/* How many tracks the next events may be on, while another thread adds some to the dictionary; 0:
+ * as many as it has. */
 void sv_trace_tracks(struct sv_trace *t, uint32_t n);
 
-/* The sink that events go in by, part of the trace. Its close() finishes the trace, also after a failure: what came before it counts. The
- * trace itself stays. */
+/* The sink that events go in by, part of the trace. Its close() finishes the trace, also after a
+ * failure: what came before it counts. The trace itself stays. */
 struct sv_sink *sv_trace_sink(struct sv_trace *t);
 int sv_trace_finish(struct sv_trace *t, struct sv_err *err); /* what close() calls; once */
 
@@ -140,14 +148,15 @@ static inline int64_t sv_trace_end_ns(const struct sv_trace *t, uint64_t row)
 
 /* ---- arguments ---- */
 
-/* The arguments behind a handle in the form of event.h, in the memory of the caller's scratch batch (reset it when done); texts
- * point into the trace. NULL and *n = 0 when there are none. CPU times at the ends of a slice (SV_ARG_THREAD_TIME) arrive as
- * THREAD_TIME and THREAD_DUR. */
+/* The arguments behind a handle in the form of event.h, in the memory of the caller's scratch batch
+ * (reset it when done); texts point into the trace. NULL and *n = 0 when there are none. CPU times
+ * at the ends of a slice (SV_ARG_THREAD_TIME) arrive as THREAD_TIME and THREAD_DUR. */
 const struct sv_arg *sv_trace_args(const struct sv_trace *t, uint32_t handle,
                                    struct sv_batch *scratch, size_t *n);
 
-/* One argument without decoding the list: the first one of the top level with this key, or of this type (for those without
- * key: SV_ARG_CORRELATION, SV_ARG_FLOW…). Of a container only its own slot is returned. */
+/* One argument without decoding the list: the first one of the top level with this key, or of this
+ * type (for those without key: SV_ARG_CORRELATION, SV_ARG_FLOW…). Of a container only its own slot
+ * is returned. */
 bool sv_trace_arg(const struct sv_trace *t, uint32_t handle, sv_str key, struct sv_arg *out);
 bool sv_trace_arg_of_type(const struct sv_trace *t, uint32_t handle, unsigned type,
                           struct sv_arg *out);
@@ -157,10 +166,11 @@ struct sv_arg sv_trace_counter(const struct sv_trace *t, uint64_t row);
 
 /* ---- finding rows ---- */
 
-/* The slices and instants of `track` that touch [from_ns, to_ns), in row order. Does not scan the track's past:
+/* The slices and instants of `track` that touch [from_ns, to_ns), in row order. Does not scan the
+ * track's past:
  *
  *     struct sv_window w = sv_trace_window(t, track, from, to);
- *     for (uint32_t row; sv_window_next(&w, &row);) …                                                     */
+ *     for (uint32_t row; sv_window_next(&w, &row);) … */
 struct sv_window {
     const struct sv_trace *trace;
     int64_t from_ns;
@@ -171,25 +181,29 @@ struct sv_window sv_trace_window(const struct sv_trace *t, sv_track track, int64
                                  int64_t to_ns);
 bool sv_window_next(struct sv_window *w, uint32_t *row);
 
-/* The innermost slice of `track` that is open at ts_ns: the last row that begins at or before it and ends after it, a
- * slice without duration that begins exactly there included. SV_NO_ROW when there is none. */
+/* The innermost slice of `track` that is open at ts_ns: the last row that begins at or before it
+ * and ends after it, a slice without duration that begins exactly there included. SV_NO_ROW when
+ * there is none. */
 uint32_t sv_trace_slice_at(const struct sv_trace *t, sv_track track, int64_t ts_ns);
 
 /* The first row of `track` that begins at or after ts_ns (the track's end when none does). */
 uint32_t sv_trace_row_from(const struct sv_trace *t, sv_track track, int64_t ts_ns);
-/* The first row of [row, end), rows of one track, that may be a slice of dur_ns (1 or more): passes over whole blocks of rows that end too early for one. */
+/* The first row of [row, end), rows of one track, that may be a slice of dur_ns (1 or more): passes
+ * over whole blocks of rows that end too early for one. */
 uint64_t sv_trace_may_last(const struct sv_trace *t, uint64_t row, uint64_t end, int64_t dur_ns);
 #define SV_TRACE_BLOCK_ROWS 64u
 uint32_t sv_trace_counter_from(const struct sv_trace *t, sv_track track, int64_t ts_ns);
 
-/* Arrows of a slice: flows [*first, *first + n) leave it; t->flows.by_to[*first … + n) arrive. Both return n. */
+/* Arrows of a slice: flows [*first, *first + n) leave it; t->flows.by_to[*first … + n) arrive. Both
+ * return n. */
 uint64_t sv_trace_flows_out(const struct sv_trace *t, uint32_t row, uint64_t *first);
 uint64_t sv_trace_flows_in(const struct sv_trace *t, uint32_t row, uint64_t *first);
 
 /* ---- leaving again ---- */
 
-/* The trace as a source, sorted by time: edges for tracks that were made of them, slices for the others, counters, losses, and the flow
- * points that are left. Storing what it gives makes the same trace again. The trace must outlive it. */
+/* The trace as a source, sorted by time: edges for tracks that were made of them, slices for the
+ * others, counters, losses, and the flow points that are left. Storing what it gives makes the same
+ * trace again. The trace must outlive it. */
 struct sv_source *sv_trace_source(const struct sv_trace *t, struct sv_report *report);
 
 #endif

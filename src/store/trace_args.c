@@ -1,19 +1,21 @@
 /* The pool of argument lists: how the store keeps arguments small.
  *
- * A list is a shape and values. The shape (keys, types, sizes of containers) is the same for most events of a name and is kept
- * once; the values follow each other as bytes:
+ * A list is a shape and values. The shape (keys, types, sizes of containers) is the same for most
+ * events of a name and is kept once; the values follow each other as bytes:
  *
- *     list  = shape number (varint), values        | INLINE, n, (key, type, [size], value)…: no shape for it
+ *     list  = shape number (varint), values        | INLINE, n, (key, type, [size], value)…: no
+ *                                                  shape for it
  *           | JOIN, list, list: of a begin and an end | CHAIN, list, list: one after the other
  *     value = BOOL, UINT, POINTER, FLOW*, CORRELATION: varint · INT, THREAD_*: zigzag varint
  *           | DOUBLE: varint (zigzag × 2) of an integer value, or the byte 1 and eight bytes
  *           | TEXT: varint number × 2 of a text met before, or length × 2 + 1 and the bytes
  *           | NULL and containers: nothing
  *
- * A text is stored in the list where it is met first; met again, it gets a number that refers to that list. Two caches of fixed size find
- * texts and whole lists that were met before: what they forget is stored again, so they bound memory, not what can be stored.
- * trace.c adds lists while loading, trace_sort.c and trace_flow.c combine them, everybody decodes.
- * The bytes are ours: decoding trusts them. */
+ * A text is stored in the list where it is met first; met again, it gets a number that refers to
+ * that list. Two caches of fixed size find texts and whole lists that were met before: what they
+ * forget is stored again, so they bound memory, not what can be stored. trace.c adds lists while
+ * loading, trace_sort.c and trace_flow.c combine them, everybody decodes. The bytes are ours:
+ * decoding trusts them. */
 #include "core/stream/args.h"
 #include "store/image.h"
 #include "store/trace_impl.h"
@@ -155,7 +157,8 @@ static inline int64_t unzigzag(uint64_t u)
     return (int64_t)(u >> 1 ^ (0 - (u & 1)));
 }
 
-/* Whole numbers are common (byte counts written as 12.0): they take few bytes. Minus zero is not whole. */
+/* Whole numbers are common (byte counts written as 12.0): they take few bytes. Minus zero is not
+ * whole. */
 static uint8_t *put_double(uint8_t *at, double d)
 {
     uint64_t bits;
@@ -394,7 +397,8 @@ static unsigned put_inline(struct writer *w, const struct sv_arg *args, size_t n
     return flags;
 }
 
-/* Ends the list at `start`: finds an equal one or keeps it. Lists that others' texts point into are kept. */
+/* Ends the list at `start`: finds an equal one or keeps it. Lists that others' texts point into are
+ * kept. */
 static uint32_t close_list(struct writer *w, size_t start)
 {
     struct sv_lists *p = w->pool;
@@ -408,7 +412,8 @@ static uint32_t close_list(struct writer *w, size_t start)
         uint64_t hash = hash_bytes(byte_at(p, start), len);
         struct sv_list_slot *s = &p->list_cache[hash & (LIST_CACHE - 1)];
         p->list_tries++;
-        /* An equal list that ends where this one begins, or before it: the bytes are all there to compare. */
+        /* An equal list that ends where this one begins, or before it: the bytes are all there to
+         * compare. */
         if (s->list && s->hash == (uint32_t)(hash >> 32) &&
             memcmp(byte_at(p, (size_t)s->list * UNIT), byte_at(p, start), len) == 0) {
             p->list_hits++;
@@ -515,7 +520,8 @@ static uint32_t shape_with_flow(struct sv_lists *p, uint32_t shape, unsigned typ
     return found;
 }
 
-/* Writes a flow after the newest list, which nobody else has; false when there is no space for the number of its new shape. */
+/* Writes a flow after the newest list, which nobody else has; false when there is no space for the
+ * number of its new shape. */
 static bool extend_newest(struct sv_lists *p, unsigned type, uint64_t id)
 {
     uint64_t shape;

@@ -1,8 +1,10 @@
 /* The store, finish, last step: carriers of one flow number become arrows.
  *
- * All carriers (arguments of slices, bound points) are linked by number, sorted by time and connected, see struct sv_flows for the rules.
- * Carriers of equal number and time are taken as begin, pass, end, then by row: the order in which they came would not survive
- * leaving the store. Most flows have two carriers, one soon after the other, so linking through a table of numbers is cheaper than sorting. */
+ * All carriers (arguments of slices, bound points) are linked by number, sorted by time and
+ * connected, see struct sv_flows for the rules. Carriers of equal number and time are taken as
+ * begin, pass, end, then by row: the order in which they came would not survive leaving the store.
+ * Most flows have two carriers, one soon after the other, so linking through a table of numbers is
+ * cheaper than sorting. */
 #include "core/base/search.h"
 #include "store/trace_impl.h"
 
@@ -74,7 +76,8 @@ static struct carrier carrier_at(const struct linker *l, size_t i)
                             .type = c->type[i]};
 }
 
-/* Numbers come from files: where the table lies, which nobody knows beforehand, is part of their places. */
+/* Numbers come from files: where the table lies, which nobody knows beforehand, is part of their
+ * places. */
 static size_t place_of(const struct linker *l, uint64_t id)
 {
     return sv_mix64(id ^ (uintptr_t)l->slots) & l->mask;
@@ -111,7 +114,8 @@ static void add_arrow(struct sv_trace *t, uint64_t id, uint32_t old, uint32_t ne
     f->to[f->n++] = forward ? new : old;
 }
 
-/* Carriers of one number, in order. There are fewer arrows than carriers, so the table has space. */
+/* Carriers of one number, in order. There are fewer arrows than carriers, so the table has
+ * space. */
 static void connect(struct sv_trace *t, const struct carrier *c, size_t n)
 {
     uint32_t origin = SV_NO_ROW;
@@ -171,7 +175,8 @@ static void sort_flows(struct sv_trace *t, struct arrow *scratch)
     sort_arriving(f->by_to, f->n, (uint32_t *)scratch, f->to);
 }
 
-/* The carriers of each number in order of time, connected; numbers in the order of their first carrier. */
+/* The carriers of each number in order of time, connected; numbers in the order of their first
+ * carrier. */
 static bool connect_all(struct sv_trace *t, const struct linker *l)
 {
     struct sv_block scratch = {0};
@@ -232,7 +237,8 @@ int sv_trace_chain(struct sv_trace *t, struct sv_err *err)
 
 /* ---- questions ---- */
 
-/* Where `row` begins in a column of n ascending rows, looked at through `through` if that is given. */
+/* Where `row` begins in a column of n ascending rows, looked at through `through` if that is
+ * given. */
 static uint64_t first_at(const uint32_t *rows, const uint32_t *through, uint64_t n, uint64_t row)
 {
     uint64_t from;

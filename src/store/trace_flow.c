@@ -1,8 +1,9 @@
 /* The store, finish: flow points find their slices.
  *
- * Many formats record flows as points apart from slices. A point at the start of its slice (nearly all of them) becomes an argument of
- * it, so that only the others remain points. Most were given to the slice that they followed while loading; here, when rows are in order,
- * those for which that was wrong become points again, and all points are bound by time. */
+ * Many formats record flows as points apart from slices. A point at the start of its slice (nearly
+ * all of them) becomes an argument of it, so that only the others remain points. Most were given to
+ * the slice that they followed while loading; here, when rows are in order, those for which that
+ * was wrong become points again, and all points are bound by time. */
 #include "store/trace_impl.h"
 
 #include "core/base/sort.h"
@@ -11,7 +12,8 @@
 
 /* ---- points that were bound while loading ---- */
 
-/* Is this the row that a point at its start would find, without looking at others that begin at the same time? */
+/* Is this the row that a point at its start would find, without looking at others that begin at the
+ * same time? */
 static bool is_alone(const struct sv_trace *t, uint32_t row, bool binds_next)
 {
     const struct sv_slices *s = &t->slices;
@@ -79,7 +81,8 @@ static bool is_at_start(const struct sv_trace *t, uint64_t point)
            (p->flags[point] & SV_BIND_NEXT || p->ts_ns[point] == t->slices.ts_ns[row]);
 }
 
-/* Appends the flows of n points to the arguments of their row. False when there is no space for so many: they stay points. */
+/* Appends the flows of n points to the arguments of their row. False when there is no space for so
+ * many: they stay points. */
 static bool fold_into_row(struct sv_trace *t, const struct fold *folds, size_t n,
                           struct sv_arg *args)
 {

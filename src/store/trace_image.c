@@ -1,7 +1,8 @@
 /* The trace as sections of an image, and back.
  *
- * Columns are stored as they lie in memory, the dictionary as its texts, tracks and metadata. The way back maps the columns and makes the
- * dictionary anew on the heap: its table of strings is different in every run. trace_image_check.c looks at what is used as an index. */
+ * Columns are stored as they lie in memory, the dictionary as its texts, tracks and metadata. The
+ * way back maps the columns and makes the dictionary anew on the heap: its table of strings is
+ * different in every run. trace_image_check.c looks at what is used as an index. */
 #include "store/trace_image.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* What an image says, checked: nothing in it leads out of its columns.
  *
- * Called when an image is opened and, for what was left out then, by sv_trace_check(). Each column is looked at by itself in a loop without
- * branches, a track at a time, so that the compiler makes vector code of it: all rows of a store cost about what reading them does. */
+ * Called when an image is opened and, for what was left out then, by sv_trace_check(). Each column
+ * is looked at by itself in a loop without branches, a track at a time, so that the compiler makes
+ * vector code of it: all rows of a store cost about what reading them does. */
 #include "store/trace_image.h"
 
 #include <stdlib.h>
@@ -91,7 +92,8 @@ static bool all_between(const uint8_t *v, uint64_t from, uint64_t to, uint8_t lo
     return !bad;
 }
 
-/* A time and what lasts from then on end within 64 bits; `unfinished` may be SV_UNFINISHED, or 0 where nothing is. */
+/* A time and what lasts from then on end within 64 bits; `unfinished` may be SV_UNFINISHED, or 0
+ * where nothing is. */
 static bool all_end(const int64_t *ts_ns, const int64_t *dur_ns, uint64_t from, uint64_t to,
                     int64_t least)
 {

@@ -42,9 +42,11 @@ struct sv_table {
 void sv_table_init(struct sv_table *b, void *owner, const struct sv_column *columns, size_t n);
 void sv_table_fini(struct sv_table *b);
 bool sv_table_grow(struct sv_table *b, size_t rows);
-/* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the block given or in new memory. */
+/* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the
+ * block given or in new memory. */
 bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *block);
-/* column[place[i]] = column[i] for n rows, one column at a time; those with SV_NO_ROW drop out, n_left stay. */
+/* column[place[i]] = column[i] for n rows, one column at a time; those with SV_NO_ROW drop out,
+ * n_left stay. */
 bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left,
                       struct sv_workers *workers);
 void sv_table_trim(struct sv_table *b, size_t rows);
@@ -95,7 +97,8 @@ uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, u
 uint32_t sv_lists_join(struct sv_lists *p, uint32_t begin, uint32_t end);
 /* What join was given; a list that is not a join belongs to the begin. */
 void sv_lists_split(const struct sv_lists *p, uint32_t list, uint32_t *begin, uint32_t *end);
-/* `list` (0: none) followed by a flow, to be called when the list has just been added; 0 when that would take a chain of chains. */
+/* `list` (0: none) followed by a flow, to be called when the list has just been added; 0 when that
+ * would take a chain of chains. */
 uint32_t sv_lists_add_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id);
 /* `list` without that flow. */
 uint32_t sv_lists_drop_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id);
@@ -111,7 +114,8 @@ bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned
 struct sv_image;
 struct sv_image_writer;
 void sv_lists_put(const struct sv_lists *p, struct sv_image_writer *w);
-/* The pool as it was put; it lies in the image. False: sections are missing, or the tables of shapes and texts are not sound. */
+/* The pool as it was put; it lies in the image. False: sections are missing, or the tables of
+ * shapes and texts are not sound. */
 bool sv_lists_of_image(struct sv_lists *p, const struct sv_image *im, uint32_t n_strings);
 void sv_lists_let_go(struct sv_lists *p); /* of what lies in the image */
 /* All lists are sound. Sets a bit in `starts` (zeroed, one for each handle) for each of them. */
@@ -119,8 +123,9 @@ bool sv_lists_check(const struct sv_lists *p, uint32_t n_strings, uint64_t *star
 
 /* ---- loading ---- */
 
-/* Rows that exist only while loading, beside SV_SLICE and SV_INSTANT: SV_BEGIN and SV_END on a track whose edges went back in
- * time (paired at the end), and SV_END that found nothing open (it may, once the track is in order). */
+/* Rows that exist only while loading, beside SV_SLICE and SV_INSTANT: SV_BEGIN and SV_END on a
+ * track whose edges went back in time (paired at the end), and SV_END that found nothing open (it
+ * may, once the track is in order). */
 
 enum sv_track_flag {
     SV_T_EDGES = 1,    /* has begin or end */
@@ -159,7 +164,8 @@ struct sv_open_slice {
 enum sv_carried {
     SV_BY_BEGIN,
     SV_BY_END,
-    SV_BY_POINT, /* as a point that followed its slice at once: believed until the order of rows is known */
+    /* as a point that followed its slice at once: believed until the order of rows is known */
+    SV_BY_POINT,
     SV_BY_POINT_NEXT /* the same with SV_BIND_NEXT */
 };
 
@@ -199,7 +205,8 @@ struct sv_trace_impl {
     uint32_t image_strings; /* of the dictionary in it, which may have grown since */
 };
 
-/* Into how many ranges n rows are cut for the threads: some for each, so that one that is late holds up the others little. One thread has one. */
+/* Into how many ranges n rows are cut for the threads: some for each, so that one that is late
+ * holds up the others little. One thread has one. */
 #define SV_RANGE_ROWS 65536u
 static inline size_t sv_trace_ranges(const struct sv_workers *workers, uint64_t n)
 {
@@ -207,7 +214,8 @@ static inline size_t sv_trace_ranges(const struct sv_workers *workers, uint64_t 
     return n / SV_RANGE_ROWS < most ? (size_t)(n / SV_RANGE_ROWS) + 1 : most;
 }
 
-/* How many blocks n rows, or n blocks of the level below, are. The highest level has at most as many as a block holds. */
+/* How many blocks n rows, or n blocks of the level below, are. The highest level has at most as
+ * many as a block holds. */
 #define SV_FANOUT_BITS 6u
 static inline uint64_t sv_trace_level_size(uint64_t n)
 {
@@ -251,8 +259,9 @@ void sv_trace_let_go(struct sv_trace *t);
 
 int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err);
 
-/* The slice that a flow point binds to: the one open there, else one that ends just there; or the next one that begins. *hint is a row
- * of the track that does not begin later, its first one to begin with; it moves on, since points are asked for in time order. */
+/* The slice that a flow point binds to: the one open there, else one that ends just there; or the
+ * next one that begins. *hint is a row of the track that does not begin later, its first one to
+ * begin with; it moves on, since points are asked for in time order. */
 uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns, uint32_t *hint);
 uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns,
                             uint32_t *hint);

@@ -1,9 +1,12 @@
-/* The store, finish, second step: parents and depths, and the index of ends that windows and lookups use.
+/* The store, finish, second step: parents and depths, and the index of ends that windows and
+ * lookups use.
  *
- * On a track of edges the depth is known since the rows were paired, and the parent is the last row one level up. On the others, rows are in
- * the order (start, longest first), so the enclosing slice of a row is the nearest row before it that ends no
- * earlier: one pass with a stack of decreasing ends, whatever overlaps. The index holds the latest end of every 64 rows, of every 64 of
- * those, and so on; searching for a row that is still open at some time skips all blocks that ended before. */
+ * On a track of edges the depth is known since the rows were paired, and the parent is the last row
+ * one level up. On the others, rows are in the order (start, longest first), so the enclosing slice
+ * of a row is the nearest row before it that ends no earlier: one pass with a stack of decreasing
+ * ends, whatever overlaps. The index holds the latest end of every 64 rows, of every 64 of those,
+ * and so on; searching for a row that is still open at some time skips all blocks that ended
+ * before. */
 #include "store/trace_impl.h"
 
 #include "core/base/sat.h"
@@ -222,7 +225,8 @@ static void measure_span(struct sv_trace *t)
         t->first_ns = t->last_ns = 0;
 }
 
-/* Tracks are nested beside each other; each has its rows to itself. A thread takes those that begin in a range of rows. */
+/* Tracks are nested beside each other; each has its rows to itself. A thread takes those that begin
+ * in a range of rows. */
 struct nesting {
     struct sv_trace *trace;
     size_t n_ranges;
@@ -277,7 +281,8 @@ int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
 
 /* ---- searching ---- */
 
-/* Rows that the largest aligned block before or after `row` lets a search skip, since nothing in it is open after ts_ns. */
+/* Rows that the largest aligned block before or after `row` lets a search skip, since nothing in it
+ * is open after ts_ns. */
 static uint64_t skippable(const struct sv_trace_impl *x, uint64_t row, int64_t ts_ns, bool back)
 {
     uint64_t skip = 0, size = FANOUT;
@@ -377,7 +382,8 @@ bool sv_window_next(struct sv_window *w, uint32_t *row)
     return true;
 }
 
-/* The innermost slice of the track that is open at ts_ns, given the first row that begins there or later. */
+/* The innermost slice of the track that is open at ts_ns, given the first row that begins there or
+ * later. */
 static uint32_t slice_at(const struct sv_trace *t, const struct sv_trace_track *k, uint32_t here,
                          int64_t ts_ns)
 {

@@ -1,10 +1,11 @@
 /* The store, finish, first step: the final order of rows, and the columns brought into it.
  *
  * Rows go to their track, in the order of arrival. That is the final order for most tracks; a track
- * that is out of order is sorted by itself, and one whose edges went back in time is paired anew: its edges are regenerated
- * from the rows that were paired so far, put in stable time order, and matched again. Rows that were never slices (ends) drop out
- * here. Carriers of flows follow their rows. Then each column is read from front to back and its values are written to their
- * places, one column at a time: with few tracks these are few streams, and no cache line is fetched twice. */
+ * that is out of order is sorted by itself, and one whose edges went back in time is paired anew:
+ * its edges are regenerated from the rows that were paired so far, put in stable time order, and
+ * matched again. Rows that were never slices (ends) drop out here. Carriers of flows follow their
+ * rows. Then each column is read from front to back and its values are written to their places, one
+ * column at a time: with few tracks these are few streams, and no cache line is fetched twice. */
 #include "store/trace_impl.h"
 
 #include "core/base/sort.h"
@@ -80,7 +81,8 @@ static bool sort_rows(struct sorter *o, uint32_t *rows, size_t n, const int64_t 
 
 /* ---- pairing anew ---- */
 
-/* The edges of one track while they are regenerated: `open` holds the rows whose end has not been regenerated yet. */
+/* The edges of one track while they are regenerated: `open` holds the rows whose end has not been
+ * regenerated yet. */
 struct regen {
     struct sorter *sorter;
     struct key *keys;
@@ -94,7 +96,8 @@ static void regen_edge(struct regen *g, enum edge edge, uint32_t row, int64_t ts
     g->keys[g->n++] = (struct key){.ts_ns = ts_ns, .row = row, .edge = edge};
 }
 
-/* Regenerates the ends of all open rows past `depth` that had one. Rows that are still open lie below those. */
+/* Regenerates the ends of all open rows past `depth` that had one. Rows that are still open lie
+ * below those. */
 static void regen_ends(struct regen *g, size_t depth)
 {
     const struct sv_slices *s = &g->sorter->trace->slices;
@@ -203,7 +206,8 @@ static size_t pair_edges(struct sorter *o, struct regen *g, sv_track track, uint
     return n;
 }
 
-/* Puts the edges of a track in time order and pairs them; returns the number of rows left, or SIZE_MAX without memory. */
+/* Puts the edges of a track in time order and pairs them; returns the number of rows left, or
+ * SIZE_MAX without memory. */
 static size_t pair_anew(struct sorter *o, sv_track track, uint32_t *rows, size_t n)
 {
     struct regen g = {.sorter = o, .keys = key_buffer(o, 2 * n)};
@@ -225,7 +229,8 @@ static uint32_t rows_of(const struct sorter *o, sv_track track)
     return o->counters ? k->n_counters : k->n_rows;
 }
 
-/* The rows of most tracks are where they belong once the track's place is known; those of others must be looked at. */
+/* The rows of most tracks are where they belong once the track's place is known; those of others
+ * must be looked at. */
 static bool is_messy(const struct sorter *o, sv_track track)
 {
     unsigned flags = o->impl->states[track].flags;
@@ -262,7 +267,8 @@ static size_t drop_ends(struct sorter *o, uint32_t *rows, size_t n)
     return kept;
 }
 
-/* The rows of a messy track in their final order; returns how many are left, or SIZE_MAX without memory. */
+/* The rows of a messy track in their final order; returns how many are left, or SIZE_MAX without
+ * memory. */
 static size_t arrange_track(struct sorter *o, sv_track track, uint32_t *rows, size_t n)
 {
     const struct sv_slices *s = &o->trace->slices;
@@ -331,7 +337,8 @@ static bool arrange_all(struct sorter *o, uint32_t *list)
     return ok;
 }
 
-/* Lists the rows of messy tracks, track by track, and arranges them; o->kept says how many are left of each. */
+/* Lists the rows of messy tracks, track by track, and arranges them; o->kept says how many are left
+ * of each. */
 static bool arrange_messy(struct sorter *o, const sv_track *track, size_t n)
 {
     size_t n_listed = 0;
@@ -382,7 +389,8 @@ static bool is_identity(const uint32_t *place, size_t n)
     return true;
 }
 
-/* Fills o->place for a table, SV_NO_ROW for rows that drop out; *left is the number of those that stay. */
+/* Fills o->place for a table, SV_NO_ROW for rows that drop out; *left is the number of those that
+ * stay. */
 static bool find_places(struct sorter *o, const sv_track *track, size_t n, size_t *left)
 {
     if (!arrange_messy(o, track, n) || !sv_block_reserve(&o->impl->places, n * sizeof *o->place))

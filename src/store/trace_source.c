@@ -1,8 +1,9 @@
 /* The trace as a source: everything in it again, in the order of time.
  *
- * One cursor per track and table, each in order by itself, and a heap over them. A track of edges leaves as edges, in exactly the
- * order in which they were paired: before a row begins, the open ones are ended until its parent is on top. Equal times: slices
- * before counters before losses before flow points, then by track. */
+ * One cursor per track and table, each in order by itself, and a heap over them. A track of edges
+ * leaves as edges, in exactly the order in which they were paired: before a row begins, the open
+ * ones are ended until its parent is on top. Equal times: slices before counters before losses
+ * before flow points, then by track. */
 #include "store/trace_impl.h"
 
 #include <assert.h>
@@ -27,7 +28,8 @@ struct trace_source {
 
 /* ---- cursors ---- */
 
-/* The row that must end before the next one begins, or SV_NO_ROW. Unfinished slices are left open. */
+/* The row that must end before the next one begins, or SV_NO_ROW. Unfinished slices are left
+ * open. */
 static uint32_t row_to_end(const struct sv_trace *t, struct cursor *c)
 {
     const struct sv_slices *s = &t->slices;

@@ -1,8 +1,9 @@
 /* Tables of the store: columns of equal length, each in a block of its own.
  *
- * The typed pointers live in the public structs; a table keeps them up to date when blocks move, so they are valid
- * only until the next growth. While loading, trace.c grows tables row by row; finish moves them into their final order
- * column by column, so that at any time only one column exists twice. */
+ * The typed pointers live in the public structs; a table keeps them up to date when blocks move, so
+ * they are valid only until the next growth. While loading, trace.c grows tables row by row; finish
+ * moves them into their final order column by column, so that at any time only one column exists
+ * twice. */
 #include "store/trace_impl.h"
 
 #include <assert.h>
@@ -100,7 +101,8 @@ static void scatter_range(void *ctx, size_t i)
     scatter(s->to, s->from, s->place, first, end, s->size);
 }
 
-/* Fresh pages cost more than the moving itself, so the space that a column leaves is used for the next one. */
+/* Fresh pages cost more than the moving itself, so the space that a column leaves is used for the
+ * next one. */
 bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left,
                       struct sv_workers *workers)
 {

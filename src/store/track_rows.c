@@ -1,9 +1,10 @@
 /* Rows of the time line: their tracks, their order, and the lines of slices that overlap.
  *
- * Made once per trace. Rows are grouped by process, or by the topmost track above them (CPU, disks, a GPU), processes
- * last; within a group a track is followed by those below it, threads come first, by tid, then the other tracks by their order and
- * name. A slice goes on the first free line below its parent's; a tree over the lines finds it, so that thousands of requests at
- * once cost no more than their logarithm. */
+ * Made once per trace. Rows are grouped by process, or by the topmost track above them (CPU, disks,
+ * a GPU), processes last; within a group a track is followed by those below it, threads come first,
+ * by tid, then the other tracks by their order and name. A slice goes on the first free line below
+ * its parent's; a tree over the lines finds it, so that thousands of requests at once cost no more
+ * than their logarithm. */
 #include "store/track_rows.h"
 
 #include "core/base/map.h"
@@ -16,7 +17,8 @@
 
 /* ---- free lines ---- */
 
-/* A tree whose leaves are lines and hold until when each is busy; a node holds the smallest of the two below it. */
+/* A tree whose leaves are lines and hold until when each is busy; a node holds the smallest of the
+ * two below it. */
 struct free_lines {
     int64_t *busy_until;
     uint32_t n; /* leaves: a power of two */
@@ -43,7 +45,8 @@ static void double_lines(struct free_lines *f)
     f->n = n;
 }
 
-/* The first line from `line` on that is free at ts_ns, within the subtree of `node` (leaves [first, first + size)); UINT32_MAX: none. */
+/* The first line from `line` on that is free at ts_ns, within the subtree of `node` (leaves [first,
+ * first + size)); UINT32_MAX: none. */
 static uint32_t find_free(const struct free_lines *f, uint32_t node, uint32_t first, uint32_t size,
                           uint32_t line, int64_t ts_ns)
 {
@@ -188,7 +191,8 @@ static struct order make_order(const struct sv_trace *t)
     return o;
 }
 
-/* Tracks of no group, then groups that are no processes by name, then processes by rank, order and pid. */
+/* Tracks of no group, then groups that are no processes by name, then processes by rank, order and
+ * pid. */
 static int compare_groups(const struct order *o, sv_track a, sv_track b)
 {
     const struct sv_dict *d = o->dict;
@@ -242,7 +246,8 @@ static void set_depths(struct sv_track_rows *r)
 
 /* ---- rows ---- */
 
-/* The name of a track that has none: that of its first slice, which is what programs write on such tracks (Chrome by the hundred). */
+/* The name of a track that has none: that of its first slice, which is what programs write on such
+ * tracks (Chrome by the hundred). */
 static sv_str name_of(const struct sv_trace *t, sv_track track)
 {
     const struct sv_track_info *k = &t->dict->tracks[track];
@@ -263,7 +268,8 @@ static bool belongs_to_others(const struct sv_trace *t, sv_track track)
     return is_operation(t, track) || (k->kind == SV_TRACK_LANE && k->parent);
 }
 
-/* Rows of one key are one row: asynchronous operations by parent and name, lanes by their parent. */
+/* Rows of one key are one row: asynchronous operations by parent and name, lanes by their
+ * parent. */
 static uint64_t row_key(const struct sv_trace *t, sv_track track)
 {
     track = without_lane(t->dict, track);
@@ -299,7 +305,8 @@ static int64_t last_end(const struct sv_trace *t, sv_track track)
     return last;
 }
 
-/* Tracks of one row: each gets the first free band of lines, bands are as high as the highest of them. */
+/* Tracks of one row: each gets the first free band of lines, bands are as high as the highest of
+ * them. */
 static void add_row(struct sv_track_rows *r, const struct candidate *c, size_t n)
 {
     struct free_lines f;
@@ -535,7 +542,8 @@ void sv_track_rows_free(struct sv_track_rows *r)
 
 /* ---- names ---- */
 
-/* What lies between the group and a counter or row, and what the name alone does not say: a device, a CPU. */
+/* What lies between the group and a counter or row, and what the name alone does not say: a device,
+ * a CPU. */
 static void add_owner(const struct sv_dict *d, sv_track track, sv_track group, struct sv_buf *to)
 {
     sv_track parent = d->tracks[track].parent;
@@ -567,8 +575,8 @@ void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to)
         sv_buf_printf(to, " (%zu)", r->items[row].n_members);
 }
 
-/* Kineto calls each device a process, with the number of the device as its pid and "GPU 0" as its label. A process whose pid was a text
- * has a negative one. */
+/* Kineto calls each device a process, with the number of the device as its pid and "GPU 0" as its
+ * label. A process whose pid was a text has a negative one. */
 static void add_process_name(const struct sv_track_info *k, struct sv_text name,
                              struct sv_text label, struct sv_buf *to)
 {

@@ -1,13 +1,15 @@
-/* Rows of the time line: which tracks make a row, in which order rows come, and on which line of its row a slice lies.
+/* Rows of the time line: which tracks make a row, in which order rows come, and on which line of
+ * its row a slice lies.
  *
  *     struct sv_track_rows *r = sv_track_rows_new(trace);
  *     for (size_t i = 0; i < r->n; i++) … r->items[i].lines …
  *     uint32_t line = sv_track_rows_line(r, slice);
  *
- * A row is a track, or several that belong together: asynchronous operations of one name under one parent, and the lanes of a track.
- * Slices that overlap without nesting get lines of their own, so slices of one line never overlap. (Lines end at SV_ROW_LINES_MAX: what
- * would be on further ones is on the last.) Rows and lines depend on the trace alone: the pictures, the viewer and the SQL columns
- * view_row and view_line have the same numbers. */
+ * A row is a track, or several that belong together: asynchronous operations of one name under one
+ * parent, and the lanes of a track. Slices that overlap without nesting get lines of their own, so
+ * slices of one line never overlap. (Lines end at SV_ROW_LINES_MAX: what would be on further ones
+ * is on the last.) Rows and lines depend on the trace alone: the pictures, the viewer and the SQL
+ * columns view_row and view_line have the same numbers. */
 #ifndef SV_STORE_TRACK_ROWS_H
 #define SV_STORE_TRACK_ROWS_H
 
@@ -64,7 +66,8 @@ static inline uint32_t sv_track_rows_line(const struct sv_track_rows *r, uint32_
     return line < SV_ROW_LINES_MAX ? line : SV_ROW_LINES_MAX - 1;
 }
 
-/* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "rank 3 · name (pid 7)", or the track's. Both append. */
+/* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "rank 3 ·
+ * name (pid 7)", or the track's. Both append. */
 void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to);
 void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to);
 

@@ -1,8 +1,9 @@
 /* The subjects that Stave knows, one line each: SUBJECT(NAME, REPORT, TABLES).
  *
- * All that is known of a subject (words, figures, tables, sections, pictures, page) is in its folder, subjects/NAME/. REPORT is
- * HAS where it makes sv_NAME_report (subjects/subject.h), TABLES where it makes sv_NAME_tables (sql/set.h), else NONE. Every
- * part may include this: it has names only. The order is that of `stave report --help`. */
+ * All that is known of a subject (words, figures, tables, sections, pictures, page) is in its
+ * folder, subjects/NAME/. REPORT is HAS where it makes sv_NAME_report (subjects/subject.h), TABLES
+ * where it makes sv_NAME_tables (sql/set.h), else NONE. Every part may include this: it has names
+ * only. The order is that of `stave report --help`. */
 #ifndef SV_SUBJECTS_LIST_H
 #define SV_SUBJECTS_LIST_H
 

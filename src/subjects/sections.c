@@ -1,6 +1,7 @@
 /* Sections of a report, for people and for programs. Called by sections.c of each subject.
  *
- * One table of columns makes the aligned text, the JSON and the CSV; only the text rounds, and only it leaves out columns without heading. */
+ * One table of columns makes the aligned text, the JSON and the CSV; only the text rounds, and only
+ * it leaves out columns without heading. */
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/rows.h"

@@ -1,6 +1,8 @@
-/* Reports of subjects: what they share. Each subject has a folder, subjects/NAME/, and a line in subjects/list.h.
+/* Reports of subjects: what they share. Each subject has a folder, subjects/NAME/, and a line in
+ * subjects/list.h.
  *
- * A report is a list of sections, a section a table of typed columns: the same one is printed aligned for people, as JSON and as CSV. */
+ * A report is a list of sections, a section a table of typed columns: the same one is printed
+ * aligned for people, as JSON and as CSV. */
 #ifndef SV_SUBJECTS_SUBJECT_H
 #define SV_SUBJECTS_SUBJECT_H
 
@@ -42,7 +44,8 @@ struct sv_report_subject {
 SV_SUBJECTS(SV_REPORT_DECLARE)
 #undef SV_REPORT_DECLARE
 
-/* Checks of options that several subjects have: those that need --baseline, and pairs that exclude each other. */
+/* Checks of options that several subjects have: those that need --baseline, and pairs that exclude
+ * each other. */
 int sv_report_check(const char *const *of_baseline, size_t n_of_baseline,
                     const char *const (*apart)[2], size_t n_apart, struct sv_err *err);
 
@@ -87,7 +90,8 @@ void sv_cells_json(struct sv_json *j, const char *const *names, const struct sv_
                    size_t n);
 int sv_report_write(const struct sv_report_options *o, struct sv_buf *b, struct sv_err *err);
 
-/* The report on a subject as JSON, appended to `to`; each table has at most `limit` rows. SV_EUSAGE: no such subject. */
+/* The report on a subject as JSON, appended to `to`; each table has at most `limit` rows.
+ * SV_EUSAGE: no such subject. */
 int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
                    struct sv_err *err);
 

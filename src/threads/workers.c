@@ -1,7 +1,8 @@
 /* The workers: threads that look for work in a list of jobs, under one lock.
  *
- * Chunks of work last for milliseconds, so one lock and one condition for everything cost nothing that could be measured, and what is shared is
- * easy to see: all members of pool, jobs and lines are read and written with the lock held, and fill() and work() run without it. */
+ * Chunks of work last for milliseconds, so one lock and one condition for everything cost nothing
+ * that could be measured, and what is shared is easy to see: all members of pool, jobs and lines
+ * are read and written with the lock held, and fill() and work() run without it. */
 #include "threads/workers.h"
 
 #include "core/base/mem.h"
@@ -18,7 +19,8 @@
 
 #define ITEMS_PER_THREAD 2u /* one is worked on, one waits for its turn */
 
-/* Work of some kind. `try` is called with the lock, does a piece of work without it, and returns with it; false: there is nothing to do now. */
+/* Work of some kind. `try` is called with the lock, does a piece of work without it, and returns
+ * with it; false: there is nothing to do now. */
 struct job {
     bool (*try)(struct sv_workers *w, struct job *j);
     struct job *next;
@@ -78,8 +80,8 @@ static bool read_line(const char *path, const char *begins, char *line, size_t s
     return found;
 }
 
-/* CPUs of the control group (version 2) that this process is in, rounded up; UINT_MAX: no limit. Groups above it may have limits, too: these
- * are not looked at. */
+/* CPUs of the control group (version 2) that this process is in, rounded up; UINT_MAX: no limit.
+ * Groups above it may have limits, too: these are not looked at. */
 static unsigned quota(void)
 {
     char group[512], path[600], limit[64];
@@ -205,8 +207,9 @@ unsigned sv_workers_count(const struct sv_workers *w)
 
 /* ---- an exhausted heap ---- */
 
-/* Runs a piece of work in any thread. False: the heap is exhausted. What that means for the program is known in the caller's thread only, and may be
- * a jump: that must wait until no other thread uses what it would leave. */
+/* Runs a piece of work in any thread. False: the heap is exhausted. What that means for the program
+ * is known in the caller's thread only, and may be a jump: that must wait until no other thread
+ * uses what it would leave. */
 static bool is_run(void (*run)(void *ctx, size_t i), void *ctx, size_t i)
 {
     jmp_buf jump, *outer = sv_no_memory;
@@ -281,7 +284,8 @@ static void work_on_item(void *ctx, size_t i)
     l->ops.work(l->ctx, item_at(l, i));
 }
 
-/* So many fills are on this thread's stack. What they wait for must not wait for them: see help(). */
+/* So many fills are on this thread's stack. What they wait for must not wait for them: see
+ * help(). */
 static _Thread_local unsigned n_filling;
 
 /* One item: filled, then worked on, while others may fill the next one. */
@@ -331,8 +335,8 @@ struct sv_line *sv_line_new(struct sv_workers *w, const struct sv_line_ops *ops,
     return l;
 }
 
-/* While an item of the line is not there: any work, also what a fill of this line waits for. Within a fill only this line's: another one's fill may
- * need the item that is being filled here. */
+/* While an item of the line is not there: any work, also what a fill of this line waits for. Within
+ * a fill only this line's: another one's fill may need the item that is being filled here. */
 static bool help(struct sv_workers *w, struct sv_line *l)
 {
     return n_filling ? try_line(w, &l->job) : try_any(w);

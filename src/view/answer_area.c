@@ -1,6 +1,7 @@
 /* /api/area: what is in a rectangle of the time line, by name, and as a call tree.
  *
- * Two passes over the slices that touch it: the first counts by name and builds the tree, the second collects durations for the percentiles. */
+ * Two passes over the slices that touch it: the first counts by name and builds the tree, the
+ * second collects durations for the percentiles. */
 #include "view/answers.h"
 
 #include "core/base/map.h"
@@ -58,7 +59,8 @@ struct area {
     bool is_old; /* the tab wants another area by now */
 };
 
-/* Frames of stack samples in the tree. Their texts are in no dictionary: their numbers follow those of its strings. */
+/* Frames of stack samples in the tree. Their texts are in no dictionary: their numbers follow those
+ * of its strings. */
 struct frames {
     struct sv_batch scratch;
     struct sv_map by_text; /* hash → number + 1 */

@@ -1,6 +1,7 @@
 /* /api/cut: a window of the trace as a Perfetto file.
  *
- * The stages of a writer may add tracks and strings to the dictionary: nobody else may use the trace meanwhile (viewer.c sees to that). */
+ * The stages of a writer may add tracks and strings to the dictionary: nobody else may use the
+ * trace meanwhile (viewer.c sees to that). */
 #include "view/answers.h"
 
 #include "core/stream/writer.h"

@@ -1,4 +1,5 @@
-/* /api/search: slices by name. A name is compared once; then one pass over the column of names finds the slices. */
+/* /api/search: slices by name. A name is compared once; then one pass over the column of names
+ * finds the slices. */
 #include "view/answers.h"
 
 #include "core/base/glob.h"

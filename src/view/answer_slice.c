@@ -189,7 +189,8 @@ static bool comes_before(const struct sv_trace *t, uint32_t a, uint32_t b)
     return ts[a] != ts[b] ? ts[a] < ts[b] : a < b;
 }
 
-/* The first after `slice` in the order of time with its name; a track is left where it can bring nothing nearer. */
+/* The first after `slice` in the order of time with its name; a track is left where it can bring
+ * nothing nearer. */
 static uint32_t next_of_name(const struct sv_trace *t, uint32_t slice)
 {
     const struct sv_slices *c = &t->slices;

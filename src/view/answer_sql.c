@@ -1,7 +1,7 @@
 /* /api/sql and /api/tables: statements over the trace, one at a time.
  *
- * The connection is made at the first statement; tables and views that a statement creates stay until the viewer ends. Cells are strings:
- * an integer may be larger than JavaScript's numbers. */
+ * The connection is made at the first statement; tables and views that a statement creates stay
+ * until the viewer ends. Cells are strings: an integer may be larger than JavaScript's numbers. */
 #include "view/sql_desk.h"
 
 #include "core/base/mem.h"

@@ -1,6 +1,7 @@
 /* /api/window and /api/names: what is to be painted, in pixels.
  *
- * The reply is the format SVW1 of docs/view_protocol.md. Names are collected while the rows are encoded, and put in front. */
+ * The reply is the format SVW1 of docs/view_protocol.md. Names are collected while the rows are
+ * encoded, and put in front. */
 #include "view/answers.h"
 
 #include "core/base/map.h"

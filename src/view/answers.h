@@ -1,4 +1,5 @@
-/* Inside the viewer: the trace as it is shown, and the answers about it. One function per address of docs/view_protocol.md. */
+/* Inside the viewer: the trace as it is shown, and the answers about it. One function per address
+ * of docs/view_protocol.md. */
 #ifndef SV_VIEW_ANSWERS_H
 #define SV_VIEW_ANSWERS_H
 
@@ -40,7 +41,8 @@ void sv_viewer_report(struct sv_viewer *v, const char *subject, struct sv_web_an
 /* Any request that was let in; ctx is the viewer. */
 void sv_viewer_answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a);
 
-/* The tab asks for this; and whether it has asked for something newer: then an answer is not needed any more. */
+/* The tab asks for this; and whether it has asked for something newer: then an answer is not needed
+ * any more. */
 #define SV_ASKED_NEWER "the tab has asked for something newer"
 void sv_viewer_newest(struct sv_viewer *v, uint64_t tab, uint64_t seq);
 bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq);

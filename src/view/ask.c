@@ -1,7 +1,8 @@
 /* Requests of the page as structs, and the small parts that answers share.
  *
- * A body is a small JSON object of known members; unknown ones are ignored, wrong ones refused. Everything in it is hostile: numbers are
- * checked against the trace here, so that answers need not. */
+ * A body is a small JSON object of known members; unknown ones are ignored, wrong ones refused.
+ * Everything in it is hostile: numbers are checked against the trace here, so that answers need
+ * not. */
 #include "view/answers.h"
 
 #include "core/base/map.h"

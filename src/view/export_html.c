@@ -1,5 +1,5 @@
-/* The page as one file: its modules as texts, which a few lines of script turn into modules again, and the trace as packed JSON, which offline.js
- * answers from. */
+/* The page as one file: its modules as texts, which a few lines of script turn into modules again,
+ * and the trace as packed JSON, which offline.js answers from. */
 #include "view/export_html.h"
 
 #include "core/base/mem.h"

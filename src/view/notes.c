@@ -1,5 +1,5 @@
-/* Notes: read and replaced as a whole. The file is this user's alone, never a link, and replaced by renaming; the document is checked to be JSON
- * and never looked into. */
+/* Notes: read and replaced as a whole. The file is this user's alone, never a link, and replaced by
+ * renaming; the document is checked to be JSON and never looked into. */
 #include "view/notes.h"
 
 #include "core/base/json.h"

@@ -1,4 +1,5 @@
-/* Pages of the viewer that a trace has data for: by the categories of its slices and by its steps. See pages.h. */
+/* Pages of the viewer that a trace has data for: by the categories of its slices and by its steps.
+ * See pages.h. */
 #include "view/pages.h"
 
 #include "core/base/mem.h"

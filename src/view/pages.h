@@ -1,4 +1,5 @@
-/* Which pages beside the time line a trace has data for. Called when a trace is shown; kept in its image. */
+/* Which pages beside the time line a trace has data for. Called when a trace is shown; kept in its
+ * image. */
 #ifndef SV_VIEW_PAGES_H
 #define SV_VIEW_PAGES_H
 

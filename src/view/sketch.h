@@ -1,6 +1,8 @@
-/* The sketch: what can be seen of a trace while it is being loaded: how many events its tracks have, over time.
+/* The sketch: what can be seen of a trace while it is being loaded: how many events its tracks
+ * have, over time.
  *
- * A sink that counts what passes through it. The range of time doubles as it is needed, so a count costs a shift and an addition. */
+ * A sink that counts what passes through it. The range of time doubles as it is needed, so a count
+ * costs a shift and an addition. */
 #ifndef SV_VIEW_SKETCH_H
 #define SV_VIEW_SKETCH_H
 

@@ -1,12 +1,16 @@
-/* The viewer: a trace that is shown in a browser. The page is in page/, what it asks for is in docs/view_protocol.md.
+/* The viewer: a trace that is shown in a browser. The page is in page/, what it asks for is in
+ * docs/view_protocol.md.
  *
- *     sv_viewer_open(&options, &v, err);        // serves the page, which shows that the trace is being loaded
+ *     sv_viewer_open(&options, &v, err);        // serves the page, which shows that the trace is
+ *                                               being loaded
  *     sv_viewer_progress(v, 0.5);
- *     sv_viewer_show(v, trace, &about);         // from now on the trace is served; it must outlive the viewer
+ *     sv_viewer_show(v, trace, &about);         // from now on the trace is served; it must outlive
+ *                                               the viewer
  *     …
  *     sv_viewer_close(v);
  *
- * The trace is read-only, so requests are answered on many threads at once; only SQL is one at a time. */
+ * The trace is read-only, so requests are answered on many threads at once; only SQL is one at a
+ * time. */
 #ifndef SV_VIEW_VIEWER_H
 #define SV_VIEW_VIEWER_H
 
@@ -23,7 +27,8 @@ struct sv_viewer_options {
     uint16_t port;      /* 0: any */
     const char *socket; /* NULL: none */
     bool is_offline;    /* nothing is served: for export_html.h */
-    /* The report on a subject as JSON; SV_EINPUT: the trace has nothing of it. One call at a time. */
+    /* The report on a subject as JSON; SV_EINPUT: the trace has nothing of it. One call at a
+     * time. */
     int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
                   struct sv_err *err);
 };
@@ -52,7 +57,8 @@ void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
                     const struct sv_viewer_trace *about);
 /* Adds what was made for showing the trace to an image of it, so that it is not made again. */
 void sv_viewer_put(const struct sv_viewer *v, struct sv_image_writer *w);
-/* Does something in a thread of its own, once. It looks now and then whether the viewer is being closed, which waits for it. */
+/* Does something in a thread of its own, once. It looks now and then whether the viewer is being
+ * closed, which waits for it. */
 void sv_viewer_work(struct sv_viewer *v, void (*work)(void *ctx), void *ctx);
 bool sv_viewer_is_closing(void *viewer);
 

@@ -1,8 +1,11 @@
 /* The critical path, backwards from the end of a slice. Called by the command critical-path.
  *
- * The state is a track and a time, which never grows (why/open_slices.h finds what is open there). Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to another
- * track along a flow, or from work of a device to the call that launched it. A host call that waits for devices leads to the work that
- * ended last within it; a thread that sleeps to the one that woke it. What leads to the same time again cannot be followed for ever: steps without progress are counted. */
+ * The state is a track and a time, which never grows (why/open_slices.h finds what is open there).
+ * Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to
+ * another track along a flow, or from work of a device to the call that launched it. A host call
+ * that waits for devices leads to the work that ended last within it; a thread that sleeps to the
+ * one that woke it. What leads to the same time again cannot be followed for ever: steps without
+ * progress are counted. */
 #include "why/critical_path.h"
 
 #include "core/base/mem.h"
@@ -59,7 +62,8 @@ static void links_fini(struct links *l)
     free(l->ends);
 }
 
-/* The device work of the same machine that ended last in (after_ns, until_ns]; SV_NO_ROW: none did. */
+/* The device work of the same machine that ended last in (after_ns, until_ns]; SV_NO_ROW: none
+ * did. */
 static uint32_t last_work(const struct links *l, uint32_t space, int64_t after_ns, int64_t until_ns)
 {
     const struct end key = {until_ns, space, SV_NO_ROW};
@@ -85,7 +89,8 @@ static void add_segment(struct sv_path *p, struct sv_segment s)
     p->segments[p->n++] = s;
 }
 
-/* The flow into `row` whose origin was last busy with it; its time is at most the slice's beginning. Work of a device that no flow leads to has its launch. */
+/* The flow into `row` whose origin was last busy with it; its time is at most the slice's
+ * beginning. Work of a device that no flow leads to has its launch. */
 static uint32_t latest_origin(const struct links *l, uint32_t row, int64_t *at_ns)
 {
     const struct sv_trace *t = l->launches.trace;
@@ -106,8 +111,9 @@ static uint32_t latest_origin(const struct links *l, uint32_t row, int64_t *at_n
     return best;
 }
 
-/* Until when the track was busy with something else before the slice began. Within another slice it is never idle: there it counts when the
- * last slice before this one began, since one that began earlier than the origin was done may be the wait for it. */
+/* Until when the track was busy with something else before the slice began. Within another slice it
+ * is never idle: there it counts when the last slice before this one began, since one that began
+ * earlier than the origin was done may be the wait for it. */
 static int64_t busy_until(struct sv_open_slices *open, uint32_t row)
 {
     const struct sv_trace *t = open->trace;
@@ -145,7 +151,8 @@ static struct sv_segment segment(const struct walk *w, enum sv_segment_kind kind
                                .by_waker = w->by_waker};
 }
 
-/* At the beginning of a slice: along the flow, unless the track was busy with something else after the origin was done. */
+/* At the beginning of a slice: along the flow, unless the track was busy with something else after
+ * the origin was done. */
 static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t row, struct walk *w)
 {
     int64_t at_ns = INT64_MIN, begin = t->slices.ts_ns[row];
@@ -195,7 +202,8 @@ static bool state_here(const struct walk *w, struct sv_state_piece *x)
     return x->row != SV_NO_ROW || x->call != SV_NO_ROW || w->states->threads[thread].state;
 }
 
-/* At the end of a sleep that a thread ended: to that thread. A disk's answer comes by an interrupt, whichever thread that interrupted. */
+/* At the end of a sleep that a thread ended: to that thread. A disk's answer comes by an interrupt,
+ * whichever thread that interrupted. */
 static bool leave_sleep(const struct sv_trace *t, const struct sv_state_piece *x, struct walk *w)
 {
     if (x->row == SV_NO_ROW || x->reason == SV_WAIT_NO_REASON || x->reason == SV_WAIT_FOR_CPU ||
@@ -211,8 +219,9 @@ static bool leave_sleep(const struct sv_trace *t, const struct sv_state_piece *x
     return true;
 }
 
-/* Before its first event: to the thread that forked it. Who started a further thread of a process is not recorded: mostly its main thread did. Without states
- * its first event may be long after its start. */
+/* Before its first event: to the thread that forked it. Who started a further thread of a process
+ * is not recorded: mostly its main thread did. Without states its first event may be long after its
+ * start. */
 static bool leave_start(struct walk *w)
 {
     uint32_t thread = w->states ? sv_thread_of(w->states, w->track) : SV_NO_THREAD;

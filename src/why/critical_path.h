@@ -3,21 +3,25 @@
  *     struct sv_path_finder *f = sv_path_finder_new(trace, states);
  *     sv_path_find(f, &path, track, from_ns, to_ns, 0);
  *
- * Walked backwards from the end of the last slice. The beginning of a slice is preceded by whatever made it begin: the slice that
- * a flow comes from (of work on a device: the call that launched it), or what ended last on the same track, whichever is later. A call
- * that waits for a device (…Synchronize, clFinish) is explained by the work that ended last within it, on any device of the machine: traces do not
- * record which one the call waited for.
+ * Walked backwards from the end of the last slice. The beginning of a slice is preceded by whatever
+ * made it begin: the slice that a flow comes from (of work on a device: the call that launched it),
+ * or what ended last on the same track, whichever is later. A call that waits for a device
+ * (…Synchronize, clFinish) is explained by the work that ended last within it, on any device of the
+ * machine: traces do not record which one the call waited for.
  *
- * Where states of threads are recorded they decide between running and waiting: a thread that runs without a slice is not idle, and one that sleeps is left for the
- * thread that woke it. Waits that no thread ended (disk, timer, run queue) are segments of their own with the reason. */
+ * Where states of threads are recorded they decide between running and waiting: a thread that runs
+ * without a slice is not idle, and one that sleeps is left for the thread that woke it. Waits that
+ * no thread ended (disk, timer, run queue) are segments of their own with the reason. */
 #ifndef SV_WHY_CRITICAL_PATH_H
 #define SV_WHY_CRITICAL_PATH_H
 
 #include "why/thread_states.h"
 
 enum sv_segment_kind {
-    SV_SEGMENT_RUN, /* the slice itself was running, none of its children; or the thread, without a slice */
-    /* between the end of the origin of a flow and the slice it leads to; or the state of the thread says so */
+    /* the slice itself was running, none of its children; or the thread, without a slice */
+    SV_SEGMENT_RUN,
+    /* between the end of the origin of a flow and the slice it leads to; or the state of the thread
+     * says so */
     SV_SEGMENT_WAIT,
     SV_SEGMENT_IDLE /* nothing was open on the track, and no state is known */
 };
@@ -28,7 +32,8 @@ struct sv_segment {
     uint32_t row; /* RUN: the slice or the call; WAIT: the one that waits; SV_NO_ROW: none */
     sv_track track;
     bool by_flow,
-        by_waker; /* the step to this segment came along a flow, or from the thread that this one woke */
+        /* the step to this segment came along a flow, or from the thread that this one woke */
+        by_waker;
     enum sv_wait_reason reason; /* WAIT: what for; NO_REASON: along a flow */
 };
 

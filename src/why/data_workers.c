@@ -1,4 +1,5 @@
-/* Who forked whom, and who is a data worker of whom. Called by the report on waits and by the roles of the I/O report. */
+/* Who forked whom, and who is a data worker of whom. Called by the report on waits and by the roles
+ * of the I/O report. */
 #include "why/data_workers.h"
 
 #include "core/base/mem.h"
@@ -53,7 +54,8 @@ void sv_data_workers_fini(struct sv_data_workers *w)
     *w = (struct sv_data_workers){0};
 }
 
-/* Scripts fork and use files, too, and one that becomes the program leaves children behind that are none of its workers. */
+/* Scripts fork and use files, too, and one that becomes the program leaves children behind that are
+ * none of its workers. */
 static bool is_shell(const struct sv_dict *d, sv_str name)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "zsh", "ksh", "busybox"};

@@ -1,4 +1,5 @@
-/* Kinds of files and calls by their names. Called by why/thread_states.c and subjects/io/figures.c. */
+/* Kinds of files and calls by their names. Called by why/thread_states.c and
+ * subjects/io/figures.c. */
 #include "why/file_kinds.h"
 
 #include "core/base/mem.h"

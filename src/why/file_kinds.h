@@ -1,5 +1,7 @@
-/* What a system call works on: files apart from pipes, sockets and terminals, and calls that only wait. By the name of the call and the path of its descriptor, as the
- * recorder and strace -y write it ("pipe:[123]", "socket:[…]", "/dev/pts/3"). Used by the states of threads and by the I/O report. */
+/* What a system call works on: files apart from pipes, sockets and terminals, and calls that only
+ * wait. By the name of the call and the path of its descriptor, as the recorder and strace -y write
+ * it ("pipe:[123]", "socket:[…]", "/dev/pts/3"). Used by the states of threads and by the I/O
+ * report. */
 #ifndef SV_WHY_FILE_KINDS_H
 #define SV_WHY_FILE_KINDS_H
 

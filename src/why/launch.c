@@ -1,7 +1,7 @@
 /* Which host call launched a device slice. Used by the division of steps.
  *
- * The map of correlation numbers is made once, and only when some device slice has no arrow; the first host slice with a number
- * is the launch. Must not change the trace. */
+ * The map of correlation numbers is made once, and only when some device slice has no arrow; the
+ * first host slice with a number is the launch. Must not change the trace. */
 #include "why/launch.h"
 
 #include "core/base/mem.h"

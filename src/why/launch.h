@@ -1,7 +1,8 @@
 /* Device slices (kernels, copies) and the host calls that launched them.
  *
- * A slice is of a device if its category says so (core/stream/gpu_words.h). The call that launched it is found by the arrow
- * that arrives at it, else by the correlation number that both carry, within one machine's (one rank's) numbers. */
+ * A slice is of a device if its category says so (core/stream/gpu_words.h). The call that launched
+ * it is found by the arrow that arrives at it, else by the correlation number that both carry,
+ * within one machine's (one rank's) numbers. */
 #ifndef SV_WHY_LAUNCH_H
 #define SV_WHY_LAUNCH_H
 
@@ -14,7 +15,8 @@ struct sv_launches {
     const struct sv_trace *trace;
     sv_str key;      /* "correlation", 0 when no argument is called so */
     uint8_t *by_cat; /* by string: enum sv_device_slice */
-    /* Machine and correlation number → row of the host. Profilers count up, so a table beats a map; the map is for numbers that are far apart. */
+    /* Machine and correlation number → row of the host. Profilers count up, so a table beats a map;
+     * the map is for numbers that are far apart. */
     uint32_t *table;
     uint64_t first, n_table;
     struct sv_map map;

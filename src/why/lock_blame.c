@@ -1,6 +1,7 @@
 /* Who held a lock while a thread waited for it. Asked by lock_waits.c.
  *
- * The releases of a lock follow from the waits: a thread that releases a lock for which others wait wakes one of them. */
+ * The releases of a lock follow from the waits: a thread that releases a lock for which others wait
+ * wakes one of them. */
 #include "why/lock_waits.h"
 
 #include "core/base/sat.h"
@@ -17,7 +18,8 @@ struct release {
     const struct sv_lock_wait *wait;
 };
 
-/* Threads of a trace that wait all the time for a lock which goes from hand to hand as often: so many parts are looked at in all, then waits are the last holder's. */
+/* Threads of a trace that wait all the time for a lock which goes from hand to hand as often: so
+ * many parts are looked at in all, then waits are the last holder's. */
 #define PARTS_MAX ((uint64_t)1 << 26)
 
 struct releases {
@@ -44,7 +46,8 @@ static int by_time(const void *a, const void *b)
     return order ? order : (x->wait > y->wait) - (x->wait < y->wait);
 }
 
-/* CPython's lock has a condition, its mutex, and behind them the condition for which a thread waits that had to give the lock up, until another has taken it. */
+/* CPython's lock has a condition, its mutex, and behind them the condition for which a thread waits
+ * that had to give the lock up, until another has taken it. */
 static bool is_taken_over(const struct sv_lock_wait *x, uint64_t gil)
 {
     enum { CONDITION_AND_MUTEX = 16 };
@@ -60,8 +63,9 @@ static struct sv_lock_release thread_as_releaser(const struct sv_dict *d, sv_tra
                                                      : sv_dict_text(d, d->tracks[process].name)};
 }
 
-/* What a wait says of a release: that which ended it; that before it, of a thread which waits until the lock is taken over; and, if a time limit ended it, that the lock
- * was free when the thread asked again. Who had released it is not known then. */
+/* What a wait says of a release: that which ended it; that before it, of a thread which waits until
+ * the lock is taken over; and, if a time limit ended it, that the lock was free when the thread
+ * asked again. Who had released it is not known then. */
 static void find_release(struct releases *r, const struct sv_lock_wait *x)
 {
     const uint64_t *gil = x->is_gil ? sv_map_find(r->gils, x->process) : NULL;
@@ -85,8 +89,9 @@ static void find_release(struct releases *r, const struct sv_lock_wait *x)
     r->list[r->n++] = found;
 }
 
-/* One release of those that are the same, in the order of time: one that woke a thread, and the wait of the releaser until that thread had the lock; that wait, and
- * that the thread found the lock free. A release by a thread that is not known was by the one to which the lock went last. */
+/* One release of those that are the same, in the order of time: one that woke a thread, and the
+ * wait of the releaser until that thread had the lock; that wait, and that the thread found the
+ * lock free. A release by a thread that is not known was by the one to which the lock went last. */
 static void join_releases(struct releases *r)
 {
     enum { SOON_NS = 1000000 };
@@ -136,7 +141,8 @@ static void find_within(struct releases *r, const struct sv_lock_wait *x, int64_
         *first = *end;
 }
 
-/* The interpreter lock: every release ended a turn. If a time limit ended the wait, the lock may have been released while the thread waited for a CPU to ask again. */
+/* The interpreter lock: every release ended a turn. If a time limit ended the wait, the lock may
+ * have been released while the thread waited for a CPU to ask again. */
 static void blame_turns(struct sv_lock_waits *w, struct releases *r, const struct sv_lock_wait *x)
 {
     int64_t from = x->begin_ns;
@@ -162,7 +168,8 @@ static void blame_turns(struct sv_lock_waits *w, struct releases *r, const struc
                       sv_sat_sub(x->end_ns, x->woken_ns));
 }
 
-/* Other futexes may be conditions, whose wakers held nothing: here only the releases count that handed the lock to the one who gave it on. */
+/* Other futexes may be conditions, whose wakers held nothing: here only the releases count that
+ * handed the lock to the one who gave it on. */
 static void blame_chain(struct sv_lock_waits *w, struct releases *r, const struct sv_lock_wait *x)
 {
     struct sv_lock_release by = x->by;

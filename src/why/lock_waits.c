@@ -72,7 +72,8 @@ static struct sv_text keep(struct sv_lock_waits *w, struct sv_text t)
     return (struct sv_text){(const char *)(uintptr_t)*at, t.len};
 }
 
-/* The two futexes of a condition variable of glibc are in one word of eight bytes; waiters move from one to the other. */
+/* The two futexes of a condition variable of glibc are in one word of eight bytes; waiters move
+ * from one to the other. */
 static uint64_t pair_of(uint64_t address)
 {
     return address & ~(uint64_t)7;
@@ -153,13 +154,15 @@ void sv_lock_waits_add(struct sv_lock_waits *w, const struct sv_lock_wait *x,
 
 /* ---- waits that are asked for again ---- */
 
-/* A thread that ran for less than this since a time limit ended its wait has not had the lock meanwhile. One that was woken by a release may have had it for a
- * moment, so there it is only what trying takes. */
+/* A thread that ran for less than this since a time limit ended its wait has not had the lock
+ * meanwhile. One that was woken by a release may have had it for a moment, so there it is only what
+ * trying takes. */
 #define AGAIN_NS 2000000
 #define TRIES_NS 200000
 
-/* Of each process the futex of the interpreter lock itself: that which threads wait for with a time limit. The others guard it, or wait until another
- * thread has taken it over. Where no limit was reached it is the first one, as in CPython's structure. */
+/* Of each process the futex of the interpreter lock itself: that which threads wait for with a time
+ * limit. The others guard it, or wait until another thread has taken it over. Where no limit was
+ * reached it is the first one, as in CPython's structure. */
 static void find_gils(struct sv_map *gils, const struct sv_lock_wait *waits, size_t n)
 {
     for (int limited = 1; limited >= 0; limited--) {
@@ -190,8 +193,9 @@ static bool is_again(const struct sv_lock_wait *last, const struct sv_lock_wait 
     return last->lock == x->lock && ran < (last->by.tid ? TRIES_NS : AGAIN_NS);
 }
 
-/* Waits of one thread for one lock do not overlap, and nothing is lost between them while it still wants the lock: a wait that a time limit ended is part of the
- * next one; after a release that another thread was quicker to use, the next wait begins with that release. */
+/* Waits of one thread for one lock do not overlap, and nothing is lost between them while it still
+ * wants the lock: a wait that a time limit ended is part of the next one; after a release that
+ * another thread was quicker to use, the next wait begins with that release. */
 static size_t join_again(struct sv_lock_wait *waits, size_t n, const struct sv_map *gils)
 {
     size_t kept = 0;

@@ -1,8 +1,10 @@
-/* Who waits for whom: waits for locks with their stacks ('stave record --offcpu'), summed up by the thread that waits, its function, the lock, and the
- * thread that held it meanwhile.
+/* Who waits for whom: waits for locks with their stacks ('stave record --offcpu'), summed up by the
+ * thread that waits, its function, the lock, and the thread that held it meanwhile.
  *
- * A wait counts from its begin to the release that ended it; until the thread ran again it waited for a CPU. If the lock went through several hands meanwhile, the
- * wait is divided at the releases that other waits of the same lock show. Python asks for its interpreter lock again and again with a time limit: that is one wait. */
+ * A wait counts from its begin to the release that ended it; until the thread ran again it waited
+ * for a CPU. If the lock went through several hands meanwhile, the wait is divided at the releases
+ * that other waits of the same lock show. Python asks for its interpreter lock again and again with
+ * a time limit: that is one wait. */
 #ifndef SV_WHY_LOCK_WAITS_H
 #define SV_WHY_LOCK_WAITS_H
 
@@ -49,7 +51,8 @@ struct sv_lock_wait {
     struct sv_lock_release by;
 };
 
-/* Divides the waits among those who held their locks. `gils` has the futex of the interpreter lock of each process. */
+/* Divides the waits among those who held their locks. `gils` has the futex of the interpreter lock
+ * of each process. */
 void sv_lock_blame(struct sv_lock_waits *w, const struct sv_dict *d,
                    const struct sv_lock_wait *waits, size_t n, const struct sv_map *gils);
 void sv_lock_waits_add(struct sv_lock_waits *w, const struct sv_lock_wait *x,

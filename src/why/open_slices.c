@@ -1,8 +1,9 @@
 /* What is open on a track, as a list of changes. Used by the critical path.
  *
- * The list is made by going over the rows of the track once, with the chain of parents as the stack: a row that begins is a change, and
- * so is the end of each row of the chain before the next one begins. A row leaves the chain once, so there are at most two changes for
- * each row, however deep they nest. Must not change the trace. */
+ * The list is made by going over the rows of the track once, with the chain of parents as the
+ * stack: a row that begins is a change, and so is the end of each row of the chain before the next
+ * one begins. A row leaves the chain once, so there are at most two changes for each row, however
+ * deep they nest. Must not change the trace. */
 #include "why/open_slices.h"
 
 #include "core/base/mem.h"

@@ -1,12 +1,13 @@
-/* What is open on a track just before a time: the innermost slice, and since when nothing changed there.
+/* What is open on a track just before a time: the innermost slice, and since when nothing changed
+ * there.
  *
  *     struct sv_open_slices o;
  *     sv_open_slices_init(&o, trace);
  *     struct sv_open_view v = sv_open_slice(&o, track, ts_ns);
  *     sv_open_slices_fini(&o);
  *
- * The changes of a track are listed once, when it is asked for; a question is a binary search in them. Instants and slices that take no
- * time do not count. */
+ * The changes of a track are listed once, when it is asked for; a question is a binary search in
+ * them. Instants and slices that take no time do not count. */
 #ifndef SV_WHY_OPEN_SLICES_H
 #define SV_WHY_OPEN_SLICES_H
 

@@ -1,5 +1,5 @@
-/* Sets of time. Used by the reports; linear but for settling, which sorts, and the look into a window, which is a binary search: each stretch
- * knows what is before it. */
+/* Sets of time. Used by the reports; linear but for settling, which sorts, and the look into a
+ * window, which is a binary search: each stretch knows what is before it. */
 #include "why/spans.h"
 
 #include "core/base/mem.h"

@@ -1,4 +1,5 @@
-/* Sets of time: stretches in order that neither overlap nor touch. For questions like "how long did any of these run".
+/* Sets of time: stretches in order that neither overlap nor touch. For questions like "how long did
+ * any of these run".
  *
  *     struct sv_spans busy = {0};
  *     sv_spans_add(&busy, from_ns, to_ns, row);          // in the order of `from`
@@ -28,7 +29,8 @@ void sv_spans_fini(struct sv_spans *s); /* a zeroed struct is the empty set */
 /* No earlier than what was added before; empty stretches are left out. */
 void sv_spans_add(struct sv_spans *s, int64_t from_ns, int64_t to_ns, uint32_t row);
 void sv_spans_unite(struct sv_spans *s, const struct sv_spans *with);
-/* For many sets: append them as they come, then settle, which unites all of them at once. In between it is no set. */
+/* For many sets: append them as they come, then settle, which unites all of them at once. In
+ * between it is no set. */
 void sv_spans_append(struct sv_spans *s, const struct sv_spans *with);
 void sv_spans_settle(struct sv_spans *s);
 int64_t sv_spans_length(const struct sv_spans *s);

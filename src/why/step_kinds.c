@@ -1,7 +1,8 @@
 /* Kinds of work: what names say, and what each slice of a trace is.
  *
- * Each slice gets a kind: its own name's, its category's, or its parent's; a slice on a device the kind of the host call that launched
- * it. Called by the division of steps (steps_work.c) and by the reports that look at names. One pass over the rows for each question. */
+ * Each slice gets a kind: its own name's, its category's, or its parent's; a slice on a device the
+ * kind of the host call that launched it. Called by the division of steps (steps_work.c) and by the
+ * reports that look at names. One pass over the rows for each question. */
 #include "why/step_kinds.h"
 
 #include "core/base/map.h"
@@ -13,7 +14,8 @@
 
 /* ---- kinds of work ---- */
 
-/* Words are looked for in lower case, the first that occurs decides: the narrower ones come first. */
+/* Words are looked for in lower case, the first that occurs decides: the narrower ones come
+ * first. */
 static const struct {
     const char *word;
     uint8_t work;
@@ -58,7 +60,8 @@ static const struct {
 
 #define N_WORDS (sizeof words / sizeof *words)
 
-/* Words by their first letter: next[] leads from one to the next of the same letter; 0: none, else the number and 1. */
+/* Words by their first letter: next[] leads from one to the next of the same letter; 0: none, else
+ * the number and 1. */
 struct letters {
     uint8_t first[256], next[N_WORDS];
 };
@@ -109,7 +112,8 @@ uint8_t *sv_work_of_strings(const struct sv_dict *d)
     return kind;
 }
 
-/* Operators of PyTorch that nothing else explains are its forward pass, provided that there is a backward one. */
+/* Operators of PyTorch that nothing else explains are its forward pass, provided that there is a
+ * backward one. */
 static bool is_operator(const struct sv_step_kinds *d, uint64_t row)
 {
     const char *cat = sv_dict_text(d->t->dict, d->t->slices.cat[row]).bytes;
@@ -161,7 +165,8 @@ static void mark_forward(struct sv_step_kinds *d)
     free(has_backward);
 }
 
-/* Device slices: communication and copies are what they are, kernels belong to what launched them. */
+/* Device slices: communication and copies are what they are, kernels belong to what launched
+ * them. */
 static void classify_devices(struct sv_step_kinds *d)
 {
     const struct sv_slices *c = &d->t->slices;
@@ -184,7 +189,8 @@ static void classify_devices(struct sv_step_kinds *d)
     }
 }
 
-/* Threads belong to their process; a device without a known launch to the process of the first steps that its machine has. */
+/* Threads belong to their process; a device without a known launch to the process of the first
+ * steps that its machine has. */
 static void find_owners(struct sv_step_kinds *d, const struct sv_steps *s)
 {
     const struct sv_dict *dict = d->t->dict;

@@ -1,4 +1,5 @@
-/* What each slice of a trace is (enum sv_work, SV_WORK_UNKNOWN or SV_WORK_WAIT), and whose each track is: for the division of steps. */
+/* What each slice of a trace is (enum sv_work, SV_WORK_UNKNOWN or SV_WORK_WAIT), and whose each
+ * track is: for the division of steps. */
 #ifndef SV_WHY_STEP_KINDS_H
 #define SV_WHY_STEP_KINDS_H
 

@@ -1,7 +1,8 @@
-/* Steps: detection by name, outliers, stragglers. Called by the commands steps and diff and by SQL's table step.
+/* Steps: detection by name, outliers, stragglers. Called by the commands steps and diff and by
+ * SQL's table step.
  *
- * Detection tries the usual markers in turn and keeps the first that occurs at least twice on one track. Names are compared
- * once per string. */
+ * Detection tries the usual markers in turn and keeps the first that occurs at least twice on one
+ * track. Names are compared once per string. */
 #include "why/steps.h"
 
 #include "core/base/glob.h"
@@ -100,7 +101,8 @@ static void add_step(struct sv_steps *s, size_t *cap, const struct sv_trace *t, 
     };
 }
 
-/* MLLOG writes pairs of instants: what ends "block_start" is "block_stop". 0 when the marker has no such partner. */
+/* MLLOG writes pairs of instants: what ends "block_start" is "block_stop". 0 when the marker has no
+ * such partner. */
 static sv_str stop_of(const struct sv_dict *d, sv_str marker)
 {
     struct sv_text text = sv_dict_text(d, marker);
@@ -111,8 +113,8 @@ static sv_str stop_of(const struct sv_dict *d, sv_str marker)
     return sv_dict_find_str(d, name, (size_t)n);
 }
 
-/* The steps of one track. Instants mark the beginning: such a step lasts until its stop, or until the next; then the last one
- * is left out. */
+/* The steps of one track. Instants mark the beginning: such a step lasts until its stop, or until
+ * the next; then the last one is left out. */
 static void add_track(struct sv_steps *s, size_t *cap, const struct sv_trace *t, sv_track track,
                       const bool *is_marker, const bool *is_inner)
 {
@@ -142,8 +144,8 @@ static int by_duration(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Outliers: further from the median than five times the usual distance (median absolute deviation, scaled to a normal
- * distribution's), and by a tenth at least. */
+/* Outliers: further from the median than five times the usual distance (median absolute deviation,
+ * scaled to a normal distribution's), and by a tenth at least. */
 static void judge_durations(struct sv_steps *s)
 {
     int64_t *v = sv_alloc((s->n + 1) * sizeof *v);
@@ -198,7 +200,8 @@ int64_t sv_step_own_ns(const struct sv_step *s)
     return s->dur_ns - s->work_ns[SV_WORK_COMM];
 }
 
-/* Among the steps of one number on several tracks (ranks): the one that works longest, if by a tenth over the middle one. */
+/* Among the steps of one number on several tracks (ranks): the one that works longest, if by a
+ * tenth over the middle one. */
 void sv_steps_judge_stragglers(struct sv_steps *s)
 {
     struct numbered *v = sv_alloc((s->n + 1) * sizeof *v);
@@ -228,7 +231,8 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
     size_t cap = 0;
     if (most >= at_least) {
         s->marker = marker;
-        /* Ranks of one run have about equally many steps; a track with fewer than half is something else. */
+        /* Ranks of one run have about equally many steps; a track with fewer than half is something
+         * else. */
         for (sv_track k = 0; k < t->n_tracks; k++) {
             size_t before = s->n;
             if (counts[k] * 2 >= most)

@@ -1,10 +1,11 @@
 /* Training steps: found by their markers, taken apart by kind of work.
  *
- * A step is a slice whose name says so (ProfilerStep#N, "step 3", "Iteration 7", …, or what the caller names), or the time
- * between two instants of such a name. The time of a step is divided among the kinds of work exactly: every nanosecond
- * belongs to the innermost slice that is open on the step's thread, which is of its own kind or of its parent's; where that thread
- * has nothing or waits for a device, to what other threads of the process and its devices do; what nothing covers is
- * idle. How long devices were busy is a separate figure. */
+ * A step is a slice whose name says so (ProfilerStep#N, "step 3", "Iteration 7", …, or what the
+ * caller names), or the time between two instants of such a name. The time of a step is divided
+ * among the kinds of work exactly: every nanosecond belongs to the innermost slice that is open on
+ * the step's thread, which is of its own kind or of its parent's; where that thread has nothing or
+ * waits for a device, to what other threads of the process and its devices do; what nothing covers
+ * is idle. How long devices were busy is a separate figure. */
 #ifndef SV_WHY_STEPS_H
 #define SV_WHY_STEPS_H
 
@@ -24,7 +25,8 @@ enum sv_work {
 };
 extern const char *const sv_work_names[SV_N_WORK];
 
-/* What a name says, beyond the kinds that a step is divided into: nothing, or waiting for a device. */
+/* What a name says, beyond the kinds that a step is divided into: nothing, or waiting for a
+ * device. */
 enum { SV_WORK_UNKNOWN = SV_N_WORK, SV_WORK_WAIT, SV_N_WORK_KINDS };
 uint8_t *sv_work_of_strings(const struct sv_dict *d); /* by string; free() it */
 
@@ -41,7 +43,8 @@ struct sv_step {
         [SV_N_DEVICE]; /* at least one such piece of work was running, any device of the process */
     bool is_outlier;
     bool is_slow_first; /* the first of its track, and by SV_SLOW_FIRST longer than the others */
-    /* of the tracks with a step of this number the one that works longest, by a tenth over the middle one */
+    /* of the tracks with a step of this number the one that works longest, by a tenth over the
+     * middle one */
     bool is_straggler;
 };
 #define SV_SLOW_FIRST 1.5
@@ -57,9 +60,11 @@ struct sv_steps {
 
 /* marker: a glob, or NULL: what is usual. No steps: n is 0. */
 void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *marker);
-/* Outliers, slow first steps and stragglers of steps that lie by track, then time; n and n_tracks are set. sv_steps_find() does it, too. */
+/* Outliers, slow first steps and stragglers of steps that lie by track, then time; n and n_tracks
+ * are set. sv_steps_find() does it, too. */
 void sv_steps_judge(struct sv_steps *s);
-/* Without its time in communication: where steps end in a collective all ranks take equally long. Before sv_steps_divide() that is not known. */
+/* Without its time in communication: where steps end in a collective all ranks take equally long.
+ * Before sv_steps_divide() that is not known. */
 int64_t sv_step_own_ns(const struct sv_step *s);
 void sv_steps_judge_stragglers(struct sv_steps *s);
 /* Fills work_ns and device_ns, and judges stragglers by them. */

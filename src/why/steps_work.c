@@ -1,15 +1,19 @@
 /* The division of steps: every nanosecond of a step goes to one kind of work.
  *
- * Called after detection, once per trace. A step is covered in layers, each taking what those before it left:
+ * Called after detection, once per trace. A step is covered in layers, each taking what those
+ * before it left:
  *
- *   1  the step's own thread: the innermost open slice but the marker. Waiting for a device (…Synchronize) covers nothing.
- *   2  other threads of the process, as far as they compute, communicate or copy: backward on the autograd thread
+ *   1  the step's own thread: the innermost open slice but the marker. Waiting for a device
+ *      (…Synchronize) covers nothing.
+ *   2  other threads of the process, as far as they compute, communicate or copy: backward on the
+ *      autograd thread
  *   3  devices: compute first, then communication, then copies
  *   4  other threads that load data or write checkpoints
  *
- * What is left is idle. Steps of many threads may lie above each other, so nothing is looked at once for each step: what the threads and
- * devices of a process do (2 to 4) becomes one line of time, and so does each thread that has steps; a step is the difference of two sums.
- * The own thread adds nothing to the layers below it, since there it does nothing or waits. */
+ * What is left is idle. Steps of many threads may lie above each other, so nothing is looked at
+ * once for each step: what the threads and devices of a process do (2 to 4) becomes one line of
+ * time, and so does each thread that has steps; a step is the difference of two sums. The own
+ * thread adds nothing to the layers below it, since there it does nothing or waits. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
@@ -41,7 +45,8 @@ struct open {
 };
 
 struct walk {
-    /* `below`: of a marker the innermost other slice, of others SV_NO_ROW; as is SV_NO_ROW when there is none. */
+    /* `below`: of a marker the innermost other slice, of others SV_NO_ROW; as is SV_NO_ROW when
+     * there is none. */
     void (*meet)(struct walk *w, int64_t from_ns, int64_t to_ns, uint32_t row, uint32_t below);
     void *ctx;
     const struct sv_map *markers; /* rows, NULL: none */
@@ -50,7 +55,8 @@ struct walk {
     int64_t at_ns;
 };
 
-/* The innermost slice is a marker: what is open below it, piece by piece. Those that have ended are taken out. */
+/* The innermost slice is a marker: what is open below it, piece by piece. Those that have ended are
+ * taken out. */
 static void meet_marker(struct walk *w, int64_t until_ns)
 {
     while (w->at_ns < until_ns) {
@@ -215,7 +221,8 @@ static void leave_process(struct division *d)
 
 /* ---- a thread that has steps ---- */
 
-/* A piece of the thread's time: until the next one begins, its innermost slice is of this kind; SV_WORK_WAIT: it does nothing. */
+/* A piece of the thread's time: until the next one begins, its innermost slice is of this kind;
+ * SV_WORK_WAIT: it does nothing. */
 struct piece {
     int64_t from_ns;
     uint8_t kind;
@@ -244,7 +251,8 @@ static void add_others(const struct division *d, int64_t from_ns, int64_t to_ns,
     sums[rest] += left;
 }
 
-/* The same where the states of the own thread are recorded: running without a slice is work without a name, reading a file is data, and only waiting is idle. */
+/* The same where the states of the own thread are recorded: running without a slice is work without
+ * a name, reading a file is data, and only waiting is idle. */
 static void add_states(const struct division *d, int64_t from_ns, int64_t to_ns,
                        int64_t sums[SV_N_WORK])
 {
@@ -376,7 +384,8 @@ static sv_track *find_busiest(const struct division *d)
     return busiest;
 }
 
-/* A marker on a track of its own has nothing below it: then the thread of the process with most slices is looked at. */
+/* A marker on a track of its own has nothing below it: then the thread of the process with most
+ * slices is looked at. */
 static struct todo *plan(struct division *d, const struct sv_steps *s)
 {
     const struct sv_trace *t = d->kinds.t;

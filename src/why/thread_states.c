@@ -1,4 +1,5 @@
-/* States of threads, read from the store. Called by the critical path, the division of steps and the report on waits. Must not change the trace. */
+/* States of threads, read from the store. Called by the critical path, the division of steps and
+ * the report on waits. Must not change the trace. */
 #include "why/thread_states.h"
 
 #include "core/base/mem.h"
@@ -348,7 +349,8 @@ static void set_reason(const struct sv_thread_states *s, struct sv_state_piece *
         p->reason = p->call == SV_NO_ROW ? SV_WAIT_FOR_OTHER : reason_of_call(s, p->call);
 }
 
-/* The page fault that a thread without a call waits for the disk in: a slice that is open, or an instant shortly before. */
+/* The page fault that a thread without a call waits for the disk in: a slice that is open, or an
+ * instant shortly before. */
 static uint32_t fault_at(const struct sv_thread_states *s, const struct sv_thread_rows *x,
                          int64_t from_ns)
 {
@@ -398,7 +400,8 @@ static bool is_of(const struct sv_trace *t, uint32_t row, sv_str cat)
     return t->slices.kind[row] == SV_SLICE && t->slices.cat[row] == cat;
 }
 
-/* The row of this category that is open at at_ns, SV_NO_ROW: none; *until_ns is lowered to the next change. */
+/* The row of this category that is open at at_ns, SV_NO_ROW: none; *until_ns is lowered to the next
+ * change. */
 static uint32_t open_row(const struct sv_trace *t, uint32_t *row, uint32_t end, sv_str cat,
                          int64_t at_ns, int64_t *until_ns)
 {

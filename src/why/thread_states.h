@@ -3,12 +3,15 @@
  *     struct sv_thread_states s;
  *     sv_thread_states_init(&s, trace);
  *     struct sv_state_cursor c = sv_state_window(&s, thread, from_ns, to_ns);
- *     for (struct sv_state_piece p; sv_state_next(&c, &p);) …       // pieces without gaps, in order, that add up to the window
+ *     for (struct sv_state_piece p; sv_state_next(&c, &p);) …       // pieces without gaps, in
+ *         order, that add up to the window
  *     sv_thread_states_fini(&s);
  *
- * Two sources are read together: the recorded states (category thread_state, docs/io.md) and the system call that is open on the thread. A reason that the trace
- * states (why/words.h) is taken as it is; otherwise it follows from state and call, and is marked as assumed. Without recorded states a thread waits only
- * while it is in a call that can wait. Memory is per thread and per string, never per row; a window costs a search and its own rows. */
+ * Two sources are read together: the recorded states (category thread_state, docs/io.md) and the
+ * system call that is open on the thread. A reason that the trace states (why/words.h) is taken as
+ * it is; otherwise it follows from state and call, and is marked as assumed. Without recorded
+ * states a thread waits only while it is in a call that can wait. Memory is per thread and per
+ * string, never per row; a window costs a search and its own rows. */
 #ifndef SV_WHY_THREAD_STATES_H
 #define SV_WHY_THREAD_STATES_H
 
@@ -46,7 +49,8 @@ struct sv_state_piece {
     enum sv_wait_state state;   /* NO_STATE: not recorded */
     enum sv_wait_reason reason; /* NO_REASON: it does not wait */
     bool is_assumed;            /* the reason: the trace does not state it */
-    /* the state's slice; the open call, or the page fault that a wait for the disk is for; SV_NO_ROW: none */
+    /* the state's slice; the open call, or the page fault that a wait for the disk is for;
+     * SV_NO_ROW: none */
     uint32_t row, call;
 };
 
@@ -56,7 +60,8 @@ void sv_thread_states_fini(struct sv_thread_states *s);
 /* The thread that a track is, or is a row of; SV_NO_THREAD: none. */
 uint32_t sv_thread_of(const struct sv_thread_states *s, sv_track track);
 uint32_t sv_thread_by_tid(const struct sv_thread_states *s, uint32_t space, int64_t tid);
-/* The one to look at for a process: its main thread where anything is known of it, else the one with most rows. */
+/* The one to look at for a process: its main thread where anything is known of it, else the one
+ * with most rows. */
 uint32_t sv_thread_main(const struct sv_thread_states *s, sv_track process);
 
 struct sv_state_cursor {
@@ -69,7 +74,8 @@ struct sv_state_cursor sv_state_window(const struct sv_thread_states *s, uint32_
                                        int64_t from_ns, int64_t to_ns);
 bool sv_state_next(struct sv_state_cursor *c, struct sv_state_piece *p);
 
-/* The state that ends at or reaches over ts_ns, just before it; from_ns may lie before the first state. */
+/* The state that ends at or reaches over ts_ns, just before it; from_ns may lie before the first
+ * state. */
 struct sv_state_piece sv_state_before(const struct sv_thread_states *s, uint32_t thread,
                                       int64_t ts_ns);
 

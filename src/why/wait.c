@@ -1,7 +1,9 @@
-/* The report on waits: finds the spans, divides the time of their threads, keeps the longest waits. Called by the commands report and explain.
+/* The report on waits: finds the spans, divides the time of their threads, keeps the longest waits.
+ * Called by the commands report and explain.
  *
- * A span walks over the states of its thread once, and over its slices by a search per change: linear in what lies within the span. Only the longest waits are
- * looked into further (why/wait_chain.c). */
+ * A span walks over the states of its thread once, and over its slices by a search per change:
+ * linear in what lies within the span. Only the longest waits are looked into further
+ * (why/wait_chain.c). */
 #include "why/wait.h"
 
 #include "core/base/glob.h"
@@ -39,7 +41,8 @@ struct maker {
 
 /* ---- the longest waits ---- */
 
-/* Waits of loaders are what others wait for, those of phases are those of their steps, and helper threads mostly wait for work. */
+/* Waits of loaders are what others wait for, those of phases are those of their steps, and helper
+ * threads mostly wait for work. */
 static bool is_explained(const struct maker *m)
 {
     const struct sv_thread_rows *x = &m->r->states.threads[m->span->thread];
@@ -158,7 +161,8 @@ struct change {
     uint32_t row;
 };
 
-/* The slices of the thread within a piece. They are found backwards and counted forwards; of a piece with more changes than fit the rest is looked at as one. */
+/* The slices of the thread within a piece. They are found backwards and counted forwards; of a
+ * piece with more changes than fit the rest is looked at as one. */
 static void divide_piece(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
                          struct change *changes)
 {
@@ -213,7 +217,8 @@ static void add_span(struct maker *m, struct sv_wait_span s)
     r->spans[r->n_spans++] = s;
 }
 
-/* The thread whose time a marker's is: its own, or where it has a track of its own the main thread of the process. */
+/* The thread whose time a marker's is: its own, or where it has a track of its own the main thread
+ * of the process. */
 static uint32_t thread_of_marker(const struct maker *m, sv_track track)
 {
     const struct sv_thread_states *s = &m->r->states;
@@ -355,8 +360,9 @@ static bool *find_masters(const struct sv_wait_report *r)
     return is_master;
 }
 
-/* The thread that stands for a run without steps: the one that is longest there without waiting for other processes, as a shell or a launcher does; a process that
- * has data workers comes first. SIZE_MAX: none. */
+/* The thread that stands for a run without steps: the one that is longest there without waiting for
+ * other processes, as a shell or a launcher does; a process that has data workers comes first.
+ * SIZE_MAX: none. */
 static size_t leading_thread(const struct sv_wait_report *r)
 {
     size_t best = SIZE_MAX;

@@ -1,12 +1,14 @@
-/* The report on waits: where the time of each step, epoch, phase or thread went, and what is behind the longest waits.
+/* The report on waits: where the time of each step, epoch, phase or thread went, and what is behind
+ * the longest waits.
  *
  *     struct sv_wait_report r;
  *     sv_wait_report_make(&r, trace, &(struct sv_wait_options){.limit = 10});
  *     … r.spans[i].class_ns[SV_TIME_DATA] …
  *     sv_wait_report_fini(&r);
  *
- * A span is divided exactly: every nanosecond of its thread belongs to one class. What the thread itself says comes first (its slices: a collective, a wait for a
- * device, loading of data), then its state, then the system call that it is in, then who woke it. docs/why.md has the rules. */
+ * A span is divided exactly: every nanosecond of its thread belongs to one class. What the thread
+ * itself says comes first (its slices: a collective, a wait for a device, loading of data), then
+ * its state, then the system call that it is in, then who woke it. docs/why.md has the rules. */
 #ifndef SV_WHY_WAIT_H
 #define SV_WHY_WAIT_H
 

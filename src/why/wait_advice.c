@@ -1,7 +1,7 @@
 /* The report on waits: what to try, and why. Called by why/wait.c at the end.
  *
- * An advice is given for a class that takes at least a twentieth of the time, with the figures that speak for it. What a wait for data waits for is what its longest
- * waits ended at. */
+ * An advice is given for a class that takes at least a twentieth of the time, with the figures that
+ * speak for it. What a wait for data waits for is what its longest waits ended at. */
 #include "why/wait.h"
 
 #include "core/base/sat.h"

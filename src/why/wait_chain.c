@@ -1,7 +1,9 @@
-/* The report on waits: the chain behind the longest ones, down to the file and the block request. Called by why/wait.c, once.
+/* The report on waits: the chain behind the longest ones, down to the file and the block request.
+ * Called by why/wait.c, once.
  *
- * The chain of a wait is the critical path back from its end to its beginning: through wakers to whoever was active meanwhile. Its cause is the part of it that took
- * most of the time; what one thread did with one file is one part, running or waiting. */
+ * The chain of a wait is the critical path back from its end to its beginning: through wakers to
+ * whoever was active meanwhile. Its cause is the part of it that took most of the time; what one
+ * thread did with one file is one part, running or waiting. */
 #include "why/wait.h"
 
 #include "core/base/sat.h"

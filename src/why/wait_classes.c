@@ -1,7 +1,9 @@
-/* The class of a wait: what its reason says, and where that is not enough, who ended it. Called by why/wait.c for each wait of a span.
+/* The class of a wait: what its reason says, and where that is not enough, who ended it. Called by
+ * why/wait.c for each wait of a span.
  *
- * A sleeping thread is followed to its waker. Within its own process that may be a messenger (PyTorch's pin-memory thread, a queue's feeder) that slept itself; then
- * its waker counts, for a few steps. Bounded: a look at another thread stops after LOOK_MAX pieces. */
+ * A sleeping thread is followed to its waker. Within its own process that may be a messenger
+ * (PyTorch's pin-memory thread, a queue's feeder) that slept itself; then its waker counts, for a
+ * few steps. Bounded: a look at another thread stops after LOOK_MAX pieces. */
 #include "store/ranks.h"
 #include "why/wait.h"
 

@@ -1,8 +1,11 @@
-/* The report on waits: reading of the same files again, which is what an epoch is without markers. Cold against warm. Called by why/wait.c, once.
+/* The report on waits: reading of the same files again, which is what an epoch is without markers.
+ * Cold against warm. Called by why/wait.c, once.
  *
- * The n-th time that a data file is opened is pass n; reads and page-cache misses belong to the pass of the last opening before them. Two walks over the rows: the
- * first one lists openings, the second one adds up reads. Each is shared among threads; sums do not depend on how. Most calls use one of few files, and the store has
- * each path once or a few times, so a path is looked at once per address. */
+ * The n-th time that a data file is opened is pass n; reads and page-cache misses belong to the
+ * pass of the last opening before them. Two walks over the rows: the first one lists openings, the
+ * second one adds up reads. Each is shared among threads; sums do not depend on how. Most calls use
+ * one of few files, and the store has each path once or a few times, so a path is looked at once
+ * per address. */
 #include "why/wait.h"
 
 #include "core/base/map.h"

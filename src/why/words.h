@@ -1,9 +1,12 @@
-/* The vocabulary of waiting (docs/why.md): states of threads, reasons of a wait, wakers, locks, stacks. Beside kernel_words.h, which has the categories and rows.
+/* The vocabulary of waiting (docs/why.md): states of threads, reasons of a wait, wakers, locks,
+ * stacks. Beside kernel_words.h, which has the categories and rows.
  *
- * The one list of them. The recorder's probes write these words, the analyses look for them. A thread has one state at a time: a slice of category thread_state on
- * the row `state` below the thread. What is known of a wait are arguments of the slice of the wait itself (Sleeping, Blocked on I/O, Blocked), given at its begin or
- * its end; who woke the thread are arguments of the slice Runnable that follows it, and may also be on the wait. Everything but the state is optional: readers
- * derive what is missing from the system call that is open on the thread, and say so. */
+ * The one list of them. The recorder's probes write these words, the analyses look for them. A
+ * thread has one state at a time: a slice of category thread_state on the row `state` below the
+ * thread. What is known of a wait are arguments of the slice of the wait itself (Sleeping, Blocked
+ * on I/O, Blocked), given at its begin or its end; who woke the thread are arguments of the slice
+ * Runnable that follows it, and may also be on the wait. Everything but the state is optional:
+ * readers derive what is missing from the system call that is open on the thread, and say so. */
 #ifndef SV_WHY_WORDS_H
 #define SV_WHY_WORDS_H
 
@@ -54,7 +57,8 @@ enum sv_wait_reason {
         SV_N_WAIT_REASONS
 };
 
-/* Keys of arguments of a wait. Where it stopped running is its stack (SV_ARG_STACK, as samples have it: without key, outermost frame first). */
+/* Keys of arguments of a wait. Where it stopped running is its stack (SV_ARG_STACK, as samples have
+ * it: without key, outermost frame first). */
 #define SV_WAIT_REASON    "reason"    /* text: one of the reasons */
 #define SV_WAIT_LOCK      "lock"      /* uint: the address of the futex, or of the GIL */
 #define SV_WAIT_LOCK_NAME "lock_name" /* text: its symbol, where known */
@@ -67,8 +71,9 @@ enum sv_wait_reason {
 #define SV_WAIT_WAKER       "waker"       /* text: name of the thread */
 #define SV_WAIT_WAKER_TID   "waker_tid"   /* int; absent: not in this pid namespace */
 #define SV_WAIT_WAKER_STACK "waker_stack" /* list of texts, outermost first, as the stack */
-/* int 1: an interrupt woke it. `waker` then has the name of the interrupt where it is known ("timer", "block", "net"), and there is no waker_tid: the
- * thread that the interrupt stopped has nothing to do with it. */
+/* int 1: an interrupt woke it. `waker` then has the name of the interrupt where it is known
+ * ("timer", "block", "net"), and there is no waker_tid: the thread that the interrupt stopped has
+ * nothing to do with it. */
 #define SV_WAIT_INTERRUPT "interrupt"
 
 /* Categories beside those of kernel_words.h. */

@@ -1,7 +1,7 @@
 /* Kinds of work along the line of time. Used by the division of steps.
  *
- * Settling goes over the spans in the order of their beginnings with a heap of those that are open, the lowest rank on top; each span
- * enters and leaves it once. */
+ * Settling goes over the spans in the order of their beginnings with a heap of those that are open,
+ * the lowest rank on top; each span enters and leaves it once. */
 #include "why/work_line.h"
 
 #include "core/base/mem.h"
@@ -76,7 +76,8 @@ static void pop(struct heap *h)
         h->v[at] = moved;
 }
 
-/* What counts from at_ns until `until`, into the line; what has ended leaves the heap when it comes to the top. */
+/* What counts from at_ns until `until`, into the line; what has ended leaves the heap when it comes
+ * to the top. */
 static void add_span(struct sv_work_line *to, struct heap *open, int64_t at_ns, int64_t until_ns)
 {
     while (open->n && at_ns < until_ns) {

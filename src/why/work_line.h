@@ -1,9 +1,11 @@
-/* Kinds of work along the line of time: spans with a kind and a rank. Where spans overlap the one of the lowest rank counts.
+/* Kinds of work along the line of time: spans with a kind and a rank. Where spans overlap the one
+ * of the lowest rank counts.
  *
  *     struct sv_work_line l = {0};
  *     sv_work_line_add(&l, from_ns, to_ns, kind, rank);     // in any order
  *     sv_work_line_settle(&l);
- *     sv_work_line_sum(&l, from_ns, to_ns, sums);           // adds the time of each kind in that window
+ *     sv_work_line_sum(&l, from_ns, to_ns, sums);           // adds the time of each kind in that
+ *                                                           window
  *     sv_work_line_fini(&l);
  *
  * Settling sorts; a sum is two binary searches, however much the window covers. */

@@ -1,4 +1,5 @@
-/* The Chrome reader on any bytes: it must end, stay in its memory and give only events that hold together.
+/* The Chrome reader on any bytes: it must end, stay in its memory and give only events that hold
+ * together.
  *
  * The first byte chooses the space and the limit of the window. Every event is walked
  * through to the last argument byte: a wrong size or a dangling text is found by the sanitizer. */

@@ -1,4 +1,5 @@
-/* Arbitrary bytes as the answer of a ClickHouse server, in pieces of the size that the first byte says; and as its words on a failure, and as statements. */
+/* Arbitrary bytes as the answer of a ClickHouse server, in pieces of the size that the first byte
+ * says; and as its words on a failure, and as statements. */
 #include "clickhouse/answer.h"
 
 #include <assert.h>

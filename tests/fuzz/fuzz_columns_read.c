@@ -1,4 +1,5 @@
-/* Arbitrary bytes as a line-oriented log, and, where they begin with a line "columns: …", by that description. */
+/* Arbitrary bytes as a line-oriented log, and, where they begin with a line "columns: …", by that
+ * description. */
 #include "log_fuzz.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Arbitrary bytes as records of the kernel programs, in the form of tests/system/records.bin (a size of four bytes before each): what comes out
- * must pass the store's own checks, and nothing may be read past a record. There is one record a round, at the end of the ring and of its
- * memory, where the sanitizer watches; a discarded one fills the ring before it. */
+/* Arbitrary bytes as records of the kernel programs, in the form of tests/system/records.bin (a
+ * size of four bytes before each): what comes out must pass the store's own checks, and nothing may
+ * be read past a record. There is one record a round, at the end of the ring and of its memory,
+ * where the sanitizer watches; a discarded one fills the ring before it. */
 #include "record/decode/decode.h"
 #include "store/trace.h"
 #include "tests/fuzz/mutate_sections.h"

@@ -1,7 +1,9 @@
-/* Arbitrary bytes as a sender of `stave listen`: its greeting and its frames, into a spool and out of it again; and as spools.
+/* Arbitrary bytes as a sender of `stave listen`: its greeting and its frames, into a spool and out
+ * of it again; and as spools.
  *
- * The first byte chooses: bit 0 a token is asked for, bit 1 the spool is small, bit 7 the rest is a spool. The second one is the size of the pieces in
- * which the rest comes, about PIECES at most. Whatever comes: every event of a head that was taken is in the spool or counted there, and the
+ * The first byte chooses: bit 0 a token is asked for, bit 1 the spool is small, bit 7 the rest is a
+ * spool. The second one is the size of the pieces in which the rest comes, about PIECES at most.
+ * Whatever comes: every event of a head that was taken is in the spool or counted there, and the
  * spool keeps its limit. */
 #include "files/open.h"
 #include "listen/sender.h"

@@ -1,7 +1,9 @@
-/* Images of traces, changed behind their checksums: what is accepted can be walked over by everybody without leaving it.
+/* Images of traces, changed behind their checksums: what is accepted can be walked over by
+ * everybody without leaving it.
  *
- * An input is a list of changes to a good image: which of a few, then for each change its section, its place, what is done there and with which
- * number. All checksums are put right afterwards. An input that begins with 255 is an image itself. */
+ * An input is a list of changes to a good image: which of a few, then for each change its section,
+ * its place, what is done there and with which number. All checksums are put right afterwards. An
+ * input that begins with 255 is an image itself. */
 #include "plot/colors.h"
 #include "plot/strips.h"
 #include "store/image.h"

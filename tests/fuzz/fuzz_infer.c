@@ -1,4 +1,5 @@
-/* Arbitrary bytes as inference requests: what is accepted has the numbers that its shape says. The first byte says where the binary part begins. */
+/* Arbitrary bytes as inference requests: what is accepted has the numbers that its shape says. The
+ * first byte says where the binary part begins. */
 #include "core/base/json_scan.h"
 #include "server/infer_message.h"
 

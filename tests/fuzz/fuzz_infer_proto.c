@@ -1,4 +1,5 @@
-/* Arbitrary bytes as gRPC requests for inference: what is accepted has the values that its shapes say, and what is written of them can be read again. */
+/* Arbitrary bytes as gRPC requests for inference: what is accepted has the values that its shapes
+ * say, and what is written of them can be read again. */
 #include "core/base/wire.h"
 #include "server/infer_proto.h"
 
@@ -45,7 +46,8 @@ static void check_values(const struct sv_infer_model *m, const struct sv_infer_r
     }
 }
 
-/* The tensors of a response are those of a request, but for the numbers of the fields of raw contents. */
+/* The tensors of a response are those of a request, but for the numbers of the fields of raw
+ * contents. */
 static void check_answer(const struct sv_infer_model *m, const struct sv_infer_request *r,
                          bool is_raw)
 {

@@ -1,4 +1,5 @@
-/* Arbitrary bytes as compressed streams: base/input must end, stay within its memory and give the same bytes however it is asked.
+/* Arbitrary bytes as compressed streams: base/input must end, stay within its memory and give the
+ * same bytes however it is asked.
  *
  * The first byte of the data chooses the steps in which it is read; the rest is the file. */
 #include "core/base/map.h"

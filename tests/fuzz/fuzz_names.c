@@ -1,4 +1,5 @@
-/* Arbitrary bytes as the log of names of another process: nothing may crash, and memory stays within a small multiple of the log. */
+/* Arbitrary bytes as the log of names of another process: nothing may crash, and memory stays
+ * within a small multiple of the log. */
 #include "core/base/report.h"
 #include "sdk/drain/drain_names.h"
 #include "tests/fuzz/mutate_records.h"

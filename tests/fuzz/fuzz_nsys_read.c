@@ -1,4 +1,5 @@
-/* Arbitrary bytes as SQLite databases, as exports of Nsight Systems: most are refused when they are opened. */
+/* Arbitrary bytes as SQLite databases, as exports of Nsight Systems: most are refused when they are
+ * opened. */
 #include "log_fuzz.h"
 
 LOG_FUZZ(nsys, LOG_MAY_REFUSE)

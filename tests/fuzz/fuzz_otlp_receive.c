@@ -1,5 +1,6 @@
-/* Arbitrary bytes as a request of OTLP that is received, protobuf or JSON (where it begins with a bracket): what is taken is read back later, all of its spans, and
- * never stops the reader. Both ways between JSON and protobuf are tried on it. */
+/* Arbitrary bytes as a request of OTLP that is received, protobuf or JSON (where it begins with a
+ * bracket): what is taken is read back later, all of its spans, and never stops the reader. Both
+ * ways between JSON and protobuf are tried on it. */
 #include "formats/formats.h"
 #include "formats/otlp/check.h"
 #include "formats/otlp/json.h"

@@ -1,8 +1,10 @@
-/* Fuzz target of the Perfetto reader: any bytes must give well-formed events, and never crash, hang or read outside.
+/* Fuzz target of the Perfetto reader: any bytes must give well-formed events, and never crash, hang
+ * or read outside.
  *
- * Every event is looked at as a sink would: numbers within the dictionary, argument lists that add up, each byte of each
- * text. A batch's texts are read before the next call, as the contract allows. The mutator changes fields of the packets and now and then
- * packs some of them, so that the reader's unpacking sees more than broken streams. */
+ * Every event is looked at as a sink would: numbers within the dictionary, argument lists that add
+ * up, each byte of each text. A batch's texts are read before the next call, as the contract
+ * allows. The mutator changes fields of the packets and now and then packs some of them, so that
+ * the reader's unpacking sees more than broken streams. */
 #include "core/perfetto/proto.h"
 #include "formats/formats.h"
 #include "tests/fuzz/mutate_wire.h"

@@ -1,4 +1,5 @@
-/* Arbitrary bytes as relations between clocks: what is accepted is written and read back as it is, and what it says about any time is in range. */
+/* Arbitrary bytes as relations between clocks: what is accepted is written and read back as it is,
+ * and what it says about any time is in range. */
 #include "clocks/relation.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
-/* Arbitrary bytes as the ring of another process: a section with its names, then four words (owner and thread, losses) and records, round by
- * round. Only the records of the round may be read, which the sanitizer watches. What comes out must pass the store's own checks. */
+/* Arbitrary bytes as the ring of another process: a section with its names, then four words (owner
+ * and thread, losses) and records, round by round. Only the records of the round may be read, which
+ * the sanitizer watches. What comes out must pass the store's own checks. */
 #include "core/base/report.h"
 #include "sdk/drain/drain.h"
 #include "sdk/ring/ring_view.h"

@@ -1,9 +1,10 @@
-/* Arbitrary bytes as a session directory: sections for the files session and names and for head and records of ring.0, then the same of a client.
- * Looked at and read as `stave recover` does. The session's own numbers are as given, so that most inputs are no session at all; the magic
- * number and the version are put right, and the process is one that is gone.
+/* Arbitrary bytes as a session directory: sections for the files session and names and for head and
+ * records of ring.0, then the same of a client. Looked at and read as `stave recover` does. The
+ * session's own numbers are as given, so that most inputs are no session at all; the magic number
+ * and the version are put right, and the process is one that is gone.
  *
- * Files are larger than what is interesting in them: of a session the words, TICKS ticks and the begins of its texts are given, of a ring its
- * words and SLICES slices of each mark. */
+ * Files are larger than what is interesting in them: of a session the words, TICKS ticks and the
+ * begins of its texts are given, of a ring its words and SLICES slices of each mark. */
 #include "core/base/report.h"
 #include "sdk/recover/abandoned.h"
 #include "tests/fuzz/mutate_sections.h"
@@ -18,7 +19,8 @@
 
 enum { TICKS = 4, SLICES = 4, TEXT = 48 };
 
-/* The files stay from input to input, and those of fixed sizes mapped: making them would be most of the work. */
+/* The files stay from input to input, and those of fixed sizes mapped: making them would be most of
+ * the work. */
 struct folder {
     char path[80];
     int names;

@@ -1,7 +1,9 @@
-/* Arbitrary text as SQL over a small trace: it gives rows or a message, and never crashes, opens a file or goes on without end.
+/* Arbitrary text as SQL over a small trace: it gives rows or a message, and never crashes, opens a
+ * file or goes on without end.
  *
- * A connection is made for each text; a statement may take 0.3 s and SQLite 32 MB. Whatever a text does, functions that SQLite has and that give or take addresses
- * stay out of reach: the sandbox (sql/sandbox.c) is asked once more after it. */
+ * A connection is made for each text; a statement may take 0.3 s and SQLite 32 MB. Whatever a text
+ * does, functions that SQLite has and that give or take addresses stay out of reach: the sandbox
+ * (sql/sandbox.c) is asked once more after it. */
 #include "core/base/mem.h"
 #include "sql/sql.h"
 #include "tests/harness/gen_events.h"

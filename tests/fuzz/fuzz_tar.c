@@ -1,4 +1,5 @@
-/* Arbitrary bytes as a tar archive: the reader must end, stay within its limit and give the same members however much of their content is taken.
+/* Arbitrary bytes as a tar archive: the reader must end, stay within its limit and give the same
+ * members however much of their content is taken.
  *
  * The first byte of the data chooses how much; the rest is the archive. */
 #include "formats/tar.h"

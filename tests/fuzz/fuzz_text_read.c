@@ -1,4 +1,5 @@
-/* Arbitrary bytes as canonical text: what the reader understands of it, written again, reads back as the same text without damage. */
+/* Arbitrary bytes as canonical text: what the reader understands of it, written again, reads back
+ * as the same text without damage. */
 #include "core/base/buf.h"
 #include "formats/formats.h"
 

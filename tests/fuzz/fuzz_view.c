@@ -1,4 +1,5 @@
-/* Requests to the viewer from somebody who has the token: the first line is the address, the rest the body. A small trace is shown. */
+/* Requests to the viewer from somebody who has the token: the first line is the address, the rest
+ * the body. A small trace is shown. */
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "view/answers.h"

@@ -1,4 +1,5 @@
-/* Arbitrary bytes as configurations: what is accepted is within the limits, and reading it by a table ends. */
+/* Arbitrary bytes as configurations: what is accepted is within the limits, and reading it by a
+ * table ends. */
 #include "cli/yaml.h"
 
 #include <assert.h>

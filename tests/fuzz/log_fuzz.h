@@ -1,5 +1,5 @@
-/* What all fuzz targets for readers of logs do: read arbitrary bytes into the store. Nothing may crash, hang or leak, and every batch
- * must pass the store's own checks. */
+/* What all fuzz targets for readers of logs do: read arbitrary bytes into the store. Nothing may
+ * crash, hang or leak, and every batch must pass the store's own checks. */
 #ifndef TESTS_FUZZ_LOG_FUZZ_H
 #define TESTS_FUZZ_LOG_FUZZ_H
 

@@ -1,5 +1,6 @@
-/* What mutators that know a structure share: random numbers from libFuzzer's seed, values worth trying, and edits of one buffer that never
- * grow past its limit. Included by mutate_wire.h and mutate_records.h; fuzz targets call those from LLVMFuzzerCustomMutator(). */
+/* What mutators that know a structure share: random numbers from libFuzzer's seed, values worth
+ * trying, and edits of one buffer that never grow past its limit. Included by mutate_wire.h and
+ * mutate_records.h; fuzz targets call those from LLVMFuzzerCustomMutator(). */
 #ifndef TESTS_FUZZ_MUTATE_H
 #define TESTS_FUZZ_MUTATE_H
 
@@ -75,7 +76,8 @@ static inline uint64_t mutate_number(struct mutate *m, uint64_t old)
     }
 }
 
-/* Puts `n_new` bytes in place of `n_old`; false when they do not fit into the buffer. The bytes must not be part of the buffer. */
+/* Puts `n_new` bytes in place of `n_old`; false when they do not fit into the buffer. The bytes
+ * must not be part of the buffer. */
 static inline bool mutate_replace(struct mutate *m, size_t at, size_t n_old, const uint8_t *bytes,
                                   size_t n_new)
 {
@@ -97,7 +99,8 @@ static inline size_t mutate_pick_up(struct mutate *m, size_t at, size_t n)
     return n;
 }
 
-/* A piece of the buffer, changed by libFuzzer in m->scratch, which may make it a little longer; its new length. */
+/* A piece of the buffer, changed by libFuzzer in m->scratch, which may make it a little longer; its
+ * new length. */
 static inline size_t mutate_bytes(struct mutate *m, size_t at, size_t n)
 {
     n = mutate_pick_up(m, at, n);

@@ -1,8 +1,9 @@
-/* Mutations of lists of records that begin with their size (rings, logs of names, records of the kernel programs): sizes stay right, so
- * that changes reach the code behind the check of the size.
+/* Mutations of lists of records that begin with their size (rings, logs of names, records of the
+ * kernel programs): sizes stay right, so that changes reach the code behind the check of the size.
  *
- * A record is chosen and a word of it changed, its end grown or cut, or it is removed, repeated or moved. One change in sixteen goes to
- * the bytes as they are, sizes included; the bytes before the first record (struct mutate_shape.first) are changed as words. */
+ * A record is chosen and a word of it changed, its end grown or cut, or it is removed, repeated or
+ * moved. One change in sixteen goes to the bytes as they are, sizes included; the bytes before the
+ * first record (struct mutate_shape.first) are changed as words. */
 #ifndef TESTS_FUZZ_MUTATE_RECORDS_H
 #define TESTS_FUZZ_MUTATE_RECORDS_H
 
@@ -13,7 +14,8 @@ struct mutate_shape {
     size_t head;  /* bytes that every record has; 0: there are no records, only words */
     size_t align; /* of a record's size: a power of two */
     size_t most;  /* bytes of one record */
-    /* Bytes of the record, as it says itself; 0: it says nothing that can be right. `left` is at least `head`. */
+    /* Bytes of the record, as it says itself; 0: it says nothing that can be right. `left` is at
+     * least `head`. */
     size_t (*size_of)(const uint8_t *at, size_t left);
     void (*set_size)(uint8_t *at, size_t bytes);
 };
@@ -161,7 +163,8 @@ static inline void mutate_name_set_size(uint8_t *at, size_t bytes)
         .set_size = mutate_name_set_size                                                       \
     }
 
-/* The two functions that libFuzzer asks for; `change` is an expression over `m`, the input as a `struct mutate`. */
+/* The two functions that libFuzzer asks for; `change` is an expression over `m`, the input as a
+ * `struct mutate`. */
 #define MUTATE_BY(change, shape_)                                                                \
     size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)   \
     {                                                                                            \

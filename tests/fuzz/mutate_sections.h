@@ -1,5 +1,6 @@
-/* Mutations of inputs that are cut into sections (tests/fuzz/session_fuzz.h): four bytes of length, then the bytes. A section is changed by
- * what its number says is in it, and its length written anew; now and then a whole section is removed, repeated or moved. */
+/* Mutations of inputs that are cut into sections (tests/fuzz/session_fuzz.h): four bytes of length,
+ * then the bytes. A section is changed by what its number says is in it, and its length written
+ * anew; now and then a whole section is removed, repeated or moved. */
 #ifndef TESTS_FUZZ_MUTATE_SECTIONS_H
 #define TESTS_FUZZ_MUTATE_SECTIONS_H
 
@@ -34,7 +35,8 @@ static inline size_t mutate_section_number(const struct mutate *m, size_t of)
     return n;
 }
 
-/* shapes[i]: what the i-th section holds; those past the end are like the last ones, `period` of them in turn. */
+/* shapes[i]: what the i-th section holds; those past the end are like the last ones, `period` of
+ * them in turn. */
 static inline size_t mutate_sections(struct mutate *m, const struct mutate_shape *shapes,
                                      size_t n_shapes, size_t period)
 {

@@ -1,7 +1,9 @@
-/* Mutations of protobuf messages that leave every length right, so that changes reach the code behind the frames.
+/* Mutations of protobuf messages that leave every length right, so that changes reach the code
+ * behind the frames.
  *
- * No schema is needed: bytes that parse as a message to their last byte are taken for one. A field is chosen at any depth and changed,
- * removed, repeated, moved, renumbered, or given another's value; then the lengths of all messages around it are written anew. */
+ * No schema is needed: bytes that parse as a message to their last byte are taken for one. A field
+ * is chosen at any depth and changed, removed, repeated, moved, renumbered, or given another's
+ * value; then the lengths of all messages around it are written anew. */
 #ifndef TESTS_FUZZ_MUTATE_WIRE_H
 #define TESTS_FUZZ_MUTATE_WIRE_H
 
@@ -66,7 +68,8 @@ static inline void mutate_visit(struct mutate_choice *c, size_t at, size_t end, 
     }
 }
 
-/* False: there is no field. What follows the last whole field of the outermost message is left alone. */
+/* False: there is no field. What follows the last whole field of the outermost message is left
+ * alone. */
 static inline bool mutate_choose(struct mutate *m, struct mutate_field *f)
 {
     struct mutate_choice c = {.m = m, .chosen = f};

@@ -1,4 +1,5 @@
-/* What the fuzz targets for sessions share: an input is cut into sections, and a source is read into the store.
+/* What the fuzz targets for sessions share: an input is cut into sections, and a source is read
+ * into the store.
  *
  * A section is a length (4 bytes, little endian, taken modulo what is left) and so many bytes. */
 #ifndef TESTS_FUZZ_SESSION_FUZZ_H
@@ -30,7 +31,8 @@ static inline struct section take_section(struct section *rest)
     return s;
 }
 
-/* All that the source gives; every batch must pass the store's own checks, and have the shape that is stated (unless NULL). */
+/* All that the source gives; every batch must pass the store's own checks, and have the shape that
+ * is stated (unless NULL). */
 static inline void read_all(struct sv_source *source, struct sv_trace *trace,
                             struct shape_check *shape)
 {

@@ -1,4 +1,5 @@
-/* What a trace says; see the header. Loads the store, writes a line for each of its rows and sorts them. */
+/* What a trace says; see the header. Loads the store, writes a line for each of its rows and sorts
+ * them. */
 #include "tests/harness/canon.h"
 
 #include "core/base/map.h"
@@ -139,7 +140,8 @@ static char *text_of(struct writer *w, const struct sv_arg *a)
     return text;
 }
 
-/* The arguments in their order, then those with a meaning of their own, which formats keep elsewhere, sorted. Flows are written as arrows. */
+/* The arguments in their order, then those with a meaning of their own, which formats keep
+ * elsewhere, sorted. Flows are written as arrows. */
 static void put_args(struct writer *w, uint32_t handle)
 {
     size_t n, n_texts = 0, n_plain = 0;
@@ -271,7 +273,8 @@ const char *canon_source(struct sv_buf *text, struct sv_source *source, unsigned
     return sv_buf_cstr(text);
 }
 
-/* The line up to the first difference and a little of what follows; the beginning always, since it says which event it is. */
+/* The line up to the first difference and a little of what follows; the beginning always, since it
+ * says which event it is. */
 static char *excerpt(const char *line, size_t len, size_t differs)
 {
     size_t from = differs > 300 ? differs - 100 : 0, to = differs + 200 < len ? differs + 200 : len;

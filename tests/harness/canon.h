@@ -1,12 +1,15 @@
-/* What a trace says, as sorted lines of text: slices, instants, counters, losses and arrows, independent of their encoding.
+/* What a trace says, as sorted lines of text: slices, instants, counters, losses and arrows,
+ * independent of their encoding.
  *
- * Two files say the same when their texts are equal, whatever their format, order, lanes, edges or numbers of flows. One line each:
+ * Two files say the same when their texts are equal, whatever their format, order, lanes, edges or
+ * numbers of flows. One line each:
  *
  *     slice TS DUR TRACK name cat {arguments}      TRACK: the names from the top, lanes left out
  *     instant TS TRACK name cat FLAGS {arguments}
  *     counter TS TRACK VALUE
  *     loss TS DUR TRACK cause COUNT
- *     arrow FROM -> TO                              both as the lines of their slices, without arguments */
+ *     arrow FROM -> TO                              both as the lines of their slices, without
+ *                                                   arguments */
 #ifndef TESTS_HARNESS_CANON_H
 #define TESTS_HARNESS_CANON_H
 
@@ -21,7 +24,8 @@ enum canon_flag {
 };
 
 const char *canon(struct sv_buf *text, const struct sv_trace *t, unsigned flags);
-/* Stores what the source gives, closes it, and says it; an error is a failed check. The damage of the report is in *damage unless NULL. */
+/* Stores what the source gives, closes it, and says it; an error is a failed check. The damage of
+ * the report is in *damage unless NULL. */
 const char *canon_source(struct sv_buf *text, struct sv_source *source, unsigned flags);
 
 /* The first line that differs is a failed check. */

@@ -1,8 +1,11 @@
-/* Counts the work of a program: one for each basic block that it runs, one for each 16 bytes that the C library goes over for it.
+/* Counts the work of a program: one for each basic block that it runs, one for each 16 bytes that
+ * the C library goes over for it.
  *
- * Linked into build-count/stave, whose code calls __sanitizer_cov_trace_pc() in each block. The same input gives the same number on every
- * machine, however busy it is, so the growth of work can be tested without a clock. When the program ends, the count and the most memory
- * that it asked for (KiB) are written to the file that STAVE_COUNT names. Other libraries (SQLite, zlib, cairo) are not counted. */
+ * Linked into build-count/stave, whose code calls __sanitizer_cov_trace_pc() in each block. The
+ * same input gives the same number on every machine, however busy it is, so the growth of work can
+ * be tested without a clock. When the program ends, the count and the most memory that it asked for
+ * (KiB) are written to the file that STAVE_COUNT names. Other libraries (SQLite, zlib, cairo) are
+ * not counted. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +19,8 @@ void __sanitizer_cov_trace_pc(void)
     work++;
 }
 
-/* The most address space: what was asked for. How much of it is resident differs by hundreds of KiB from run to run, with what the page
- * cache happens to hold of the libraries. */
+/* The most address space: what was asked for. How much of it is resident differs by hundreds of KiB
+ * from run to run, with what the page cache happens to hold of the libraries. */
 static long most_memory_kib(void)
 {
     char line[256];

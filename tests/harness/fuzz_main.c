@@ -1,11 +1,12 @@
 /*
- * Replaces libFuzzer where there is none: gives each file named on the command line (or in a
- * named folder) to the fuzz target once. A crash is the finding; the name printed last is its input.
+ * Replaces libFuzzer where there is none: gives each file named on the command line (or in a named
+ * folder) to the fuzz target once. A crash is the finding; the name printed last is its input.
  *
  *     fuzz_NAME [-rounds=N] [-seed=S] FILE|FOLDER…
  *
- * Where there is no file an empty input takes its place. With rounds each file is also changed N times, by the target's own mutator or by the small one below,
- * and given again. The same seed gives the same inputs, so a finding comes again.
+ * Where there is no file an empty input takes its place. With rounds each file is also changed N
+ * times, by the target's own mutator or by the small one below, and given again. The same seed
+ * gives the same inputs, so a finding comes again.
  */
 #include <ftw.h>
 #include <stdint.h>

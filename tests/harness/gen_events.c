@@ -1,5 +1,6 @@
-/* The event generator: time walks forward in small steps with many ties, and at each step one track does something that
- * it may do at that moment. Sizes are small on purpose: laws break on ties, empty slices and nesting, not on volume. */
+/* The event generator: time walks forward in small steps with many ties, and at each step one track
+ * does something that it may do at that moment. Sizes are small on purpose: laws break on ties,
+ * empty slices and nesting, not on volume. */
 #include "tests/harness/gen_events.h"
 
 #include "core/stream/args.h"
@@ -164,7 +165,8 @@ static void make_value(struct gen *g, struct sv_arg *a)
     }
 }
 
-/* Appends one argument with its members; siblings have different keys, unless odd ones are wanted. */
+/* Appends one argument with its members; siblings have different keys, unless odd ones are
+ * wanted. */
 static size_t make_arg(struct maker *m, struct sv_arg *args, size_t n, sv_str key, unsigned level)
 {
     struct gen *g = m->g;
@@ -232,8 +234,8 @@ static size_t make_special(struct maker *m, struct sv_arg *args, size_t n, const
     return n;
 }
 
-/* The number of a flow; 0: none, since it was used at this very moment, and formats do not agree on which of two events of one flow and one
- * time is the first, unless the later one ends it. */
+/* The number of a flow; 0: none, since it was used at this very moment, and formats do not agree on
+ * which of two events of one flow and one time is the first, unless the later one ends it. */
 static uint64_t flow_number(struct maker *m, unsigned type)
 {
     uint64_t i = rng_below(&m->g->rng, FLOWS_MAX);

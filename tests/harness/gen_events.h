@@ -1,7 +1,9 @@
-/* Random events from a seed, a sink that keeps what it gets, and a text form to compare: for laws over stages and formats.
+/* Random events from a seed, a sink that keeps what it gets, and a text form to compare: for laws
+ * over stages and formats.
  *
  *     struct gen g;
- *     gen_make(&g, &(struct gen_options){.seed = 7, .n = 1000, .shape = SV_HAS_EDGES | SV_HAS_NESTED, .extras = GEN_ALL});
+ *     gen_make(&g, &(struct gen_options){.seed = 7, .n = 1000, .shape = SV_HAS_EDGES |
+ *     SV_HAS_NESTED, .extras = GEN_ALL});
  *     struct collect c = {0};
  *     struct sv_sink *s = sv_sort_new(g.dict, 0, collect_sink(&c, SV_HAS_ANYTHING));
  *     gen_push(&g, s, &err);                    // writes in batches of random size and closes
@@ -55,8 +57,9 @@ struct gen_options {
     int64_t depth; /* of open slices per track, 0: eight */
 };
 
-/* With SV_IN_NO_ORDER the events are shuffled, with SV_IN_TRACK_ORDER tracks are mixed; otherwise they are in time order (ties in any order, except that an end
- * never comes before its begin). Slices nest per track unless SV_HAS_SLICES is given. */
+/* With SV_IN_NO_ORDER the events are shuffled, with SV_IN_TRACK_ORDER tracks are mixed; otherwise
+ * they are in time order (ties in any order, except that an end never comes before its begin).
+ * Slices nest per track unless SV_HAS_SLICES is given. */
 struct gen {
     struct sv_dict *dict;
     struct sv_event *events;
@@ -67,8 +70,9 @@ struct gen {
 void gen_make(struct gen *g, const struct gen_options *options);
 void gen_fini(struct gen *g);
 
-/* Writes all events into the sink in batches of 1 … SV_BATCH events and closes it. The memory of a batch is overwritten
- * after each call, so that a stage which keeps a borrowed pointer is caught. */
+/* Writes all events into the sink in batches of 1 … SV_BATCH events and closes it. The memory of a
+ * batch is overwritten after each call, so that a stage which keeps a borrowed pointer is
+ * caught. */
 int gen_push(struct gen *g, struct sv_sink *sink, struct sv_err *err);
 int push_events(const struct sv_event *events, size_t n, struct sv_sink *sink, struct sv_err *err);
 
@@ -85,7 +89,8 @@ struct collect {
 struct sv_sink *collect_sink(struct collect *c, unsigned takes);
 void collect_fini(struct collect *c);
 
-/* One line an event: time, duration, kind, track, name, category, flags, arguments. `buf` is cleared first. */
+/* One line an event: time, duration, kind, track, name, category, flags, arguments. `buf` is
+ * cleared first. */
 const char *dump(struct sv_buf *buf, const struct sv_dict *dict, const struct sv_event *events,
                  size_t n);
 /* The same with the lines sorted: for sets of events whose order does not matter. */

@@ -1,6 +1,6 @@
 /*
- * Clocks that tests move: the unit executable is linked with --wrap, so that clock_gettime comes here first.
- * Without a script it is the real one.
+ * Clocks that tests move: the unit executable is linked with --wrap, so that clock_gettime comes
+ * here first. Without a script it is the real one.
  */
 #include "tests/harness/test.h"
 

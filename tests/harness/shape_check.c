@@ -1,7 +1,8 @@
 /* Checks streams against their statements: see shape_check.h.
  *
- * Begins and ends are kept and paired twice, as they came and sorted by time: in order (globally or per track) both must be the same. Of
- * streams without order only the sorted ones are looked at. Whole slices that are said to nest take part as a begin and an end in a row. */
+ * Begins and ends are kept and paired twice, as they came and sorted by time: in order (globally or
+ * per track) both must be the same. Of streams without order only the sorted ones are looked at.
+ * Whole slices that are said to nest take part as a begin and an end in a row. */
 #include "tests/harness/shape_check.h"
 
 #include <inttypes.h>
@@ -121,7 +122,8 @@ static int by_time(const void *a, const void *b)
     return x->seq < y->seq ? -1 : 1;
 }
 
-/* Sorted by time, each end must close what it closes as they came, or what ends at the same time. */
+/* Sorted by time, each end must close what it closes as they came, or what ends at the same
+ * time. */
 static void check_pairs(struct shape_check *c)
 {
     const struct shape_item **stack = sv_alloc((c->n + 1) * sizeof *stack);

@@ -3,17 +3,18 @@
  *
  *     TEST(escapes_control_characters)
  *     {
- *         static const struct { const char *in, *out; } rows[] = {{"\n", "\\n"}, {"\x01", "\\u0001"}};
+ *         static const struct { const char *in, *out; } rows[] = {{"\n", "\\n"}, {"\x01",
+ *         "\\u0001"}};
  *         for (size_t i = 0; i < TEST_COUNT(rows); i++) {
  *             CONTEXT("row %zu", i);
  *             CHECK_STR_EQ(escape(rows[i].in), rows[i].out);
  *         }
  *     }
  *
- * In tests/unit/test_json.c this test is called json.escapes_control_characters. Each test runs in a
- * process of its own with a time limit, so a crash or a hang is one failed test. A failed CHECK is
- * reported and the test continues (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE leaves
- * the test at once, which is right when the rest would crash.
+ * In tests/unit/test_json.c this test is called json.escapes_control_characters. Each test runs in
+ * a process of its own with a time limit, so a crash or a hang is one failed test. A failed CHECK
+ * is reported and the test continues (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE
+ * leaves the test at once, which is right when the rest would crash.
  */
 #ifndef TESTS_HARNESS_TEST_H
 #define TESTS_HARNESS_TEST_H
@@ -76,29 +77,31 @@ bool test_str_eq(const char *a, const char *b, const char *ta, const char *tb, c
 bool test_mem_eq(const void *a, const void *b, size_t size, const char *ta, const char *tb,
                  const char *file, int line);
 
-/* Path of a file of the source tree ("tests/golden/x.json") or of a scratch file of this test, which
- * is removed afterwards. The text is valid until the eighth call after it. */
+/* Path of a file of the source tree ("tests/golden/x.json") or of a scratch file of this test,
+ * which is removed afterwards. The text is valid until the eighth call after it. */
 const char *test_source(const char *relative);
 const char *test_scratch(const char *name);
 
-/* A small text file: its content is replaced, or read until the next call ("(absent)": there is none). */
+/* A small text file: its content is replaced, or read until the next call ("(absent)": there is
+ * none). */
 void test_write_file(const char *path, const char *text);
 const char *test_read_file(const char *path);
 
-/* The k-th allocation from now on (1 = the next) and all later ones fail; 0 switches it off. Loop over
- * k until test_alloc_failed() says that the code no longer reached it. */
+/* The k-th allocation from now on (1 = the next) and all later ones fail; 0 switches it off. Loop
+ * over k until test_alloc_failed() says that the code no longer reached it. */
 void test_alloc_fail(unsigned k);
 bool test_alloc_failed(void);
 
-/* Runs it in a child, whose failed checks fail this test: for what cannot be undone, such as a limit, another
- * user or a namespace. False: the child ended by SKIP. */
+/* Runs it in a child, whose failed checks fail this test: for what cannot be undone, such as a
+ * limit, another user or a namespace. False: the child ended by SKIP. */
 bool test_in_child(void (*run)(void));
 
-/* From now on a system call fails with `error` in this process if all bits of `bits` are set in its argument (0: always).
- * False: not possible here. */
+/* From now on a system call fails with `error` in this process if all bits of `bits` are set in its
+ * argument (0: always). False: not possible here. */
 bool test_refuse_call(int number, unsigned argument, uint32_t bits, int error);
 
-/* Every clock reads these times, one after the other (the last one for ever); NULL: the real clocks again. */
+/* Every clock reads these times, one after the other (the last one for ever); NULL: the real clocks
+ * again. */
 void test_clock_script(const int64_t *times_ns, size_t n);
 
 #endif

@@ -1,4 +1,5 @@
-/* A simulated CUDA program for the injected library: it does what the driver does at the first call, and then its own work. */
+/* A simulated CUDA program for the injected library: it does what the driver does at the first
+ * call, and then its own work. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

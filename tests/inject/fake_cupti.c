@@ -1,8 +1,9 @@
-/* A libcupti.so for machines without a GPU: answers as CUPTI of a chosen version does and fills buffers with records of that version,
- * made of the toolkit's own structs.
+/* A libcupti.so for machines without a GPU: answers as CUPTI of a chosen version does and fills
+ * buffers with records of that version, made of the toolkit's own structs.
  *
- * FAKE_CUPTI_API: cuptiGetVersion's answer. FAKE_CUPTI_SCENE: all (default), owned, failing, refusing, many, cut, old_clock. From 13.0 on the records are
- * walked by the real libcupti (FAKE_CUPTI_REAL), which needs no driver for that; older ones by the sizes of their structs. */
+ * FAKE_CUPTI_API: cuptiGetVersion's answer. FAKE_CUPTI_SCENE: all (default), owned, failing,
+ * refusing, many, cut, old_clock. From 13.0 on the records are walked by the real libcupti
+ * (FAKE_CUPTI_REAL), which needs no driver for that; older ones by the sizes of their structs. */
 #include <cupti.h>
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* A program that uses all of NVTX and knows nothing of Stave: the tests trace it and look for each thing by name. */
+/* A program that uses all of NVTX and knows nothing of Stave: the tests trace it and look for each
+ * thing by name. */
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCounters.h>
 #include <nvtx3/nvToolsExtPayload.h>

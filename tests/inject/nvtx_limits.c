@@ -1,4 +1,5 @@
-/* NVTX beyond the limits of the injection library, and in threads, children and shared objects: nvtx_limits SCENE [FILE]. */
+/* NVTX beyond the limits of the injection library, and in threads, children and shared objects:
+ * nvtx_limits SCENE [FILE]. */
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>

@@ -1,6 +1,8 @@
-/* Two roles in one shared object: a library with NVTX in it, and a tool that another one is injected before.
+/* Two roles in one shared object: a library with NVTX in it, and a tool that another one is
+ * injected before.
  *
- * As a tool it prints each call with its own handles: 0x11 the domain, 0x22 the string, 0x33 the range. */
+ * As a tool it prints each call with its own handles: 0x11 the domain, 0x22 the string, 0x33 the
+ * range. */
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// What a C++ program writes: values of every kind, scopes that are moved, on tracks, with arguments that are known later. cpp_features.sh
-// looks at the trace.
+// What a C++ program writes: values of every kind, scopes that are moved, on tracks, with arguments
+// that are known later. cpp_features.sh looks at the trace.
 #include <stave/stave.hpp>
 
 #include <array>
@@ -66,7 +66,8 @@ static void scopes()
     }
 }
 
-/* Two slices on a track, which end in the order in which they began, one of them on another thread. */
+/* Two slices on a track, which end in the order in which they began, one of them on another
+ * thread. */
 static void on_a_track()
 {
     const stave_track_t track = stave_track(STAVE_PROCESS, "requests");

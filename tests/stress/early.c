@@ -1,4 +1,5 @@
-/* Slices with times of their own, some before zero and met late, as `stave_complete` takes them. early [kill]: ends by SIGKILL. */
+/* Slices with times of their own, some before zero and met late, as `stave_complete` takes them.
+ * early [kill]: ends by SIGKILL. */
 #include <signal.h>
 #include <stave/stave.h>
 #include <stdint.h>

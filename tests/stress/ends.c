@@ -1,5 +1,6 @@
-/* ends HOW PROGRESS [EVENTS]: two threads record moments with a running number until the program ends in the way HOW. A thread that found the gate
- * open and has tried adds to its count in the file PROGRESS (8 bytes each, mapped): so many must be in the trace, in it or as lost. */
+/* ends HOW PROGRESS [EVENTS]: two threads record moments with a running number until the program
+ * ends in the way HOW. A thread that found the gate open and has tried adds to its count in the
+ * file PROGRESS (8 bytes each, mapped): so many must be in the trace, in it or as lost. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

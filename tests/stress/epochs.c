@@ -1,4 +1,5 @@
-/* epochs STEPS [FILE]: one long slice, a counter that is set once, and many short steps inside; with FILE until it is there. For recordings in several files. */
+/* epochs STEPS [FILE]: one long slice, a counter that is set once, and many short steps inside;
+ * with FILE until it is there. For recordings in several files. */
 #include <stave/stave.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,6 @@
-/* family SCENE PROGRESS: a traced program and its forked children, in one session. Every process records instants with its number and a
- * running count, and writes the count to the file PROGRESS after each one (8 bytes per process, mapped): what must be in the traces. */
+/* family SCENE PROGRESS: a traced program and its forked children, in one session. Every process
+ * records instants with its number and a running count, and writes the count to the file PROGRESS
+ * after each one (8 bytes per process, mapped): what must be in the traces. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -150,7 +151,8 @@ static void outlive_and_quit(uint64_t who)
     _exit(0);
 }
 
-/* The scene runs in a grandchild of the test, so that the process that waits is not the one that dies. */
+/* The scene runs in a grandchild of the test, so that the process that waits is not the one that
+ * dies. */
 static int orphan(void (*body)(uint64_t), bool by_kill)
 {
     progress[SLOTS - 1] = (uint64_t)getpid();

@@ -1,5 +1,6 @@
-/* A program that records N events, says "half", waits for its standard input to be closed or written to, and records N more (held N [ROOT]: after
- * changing its root directory to that). For moved.sh and shared_out.sh, which change the world around it meanwhile. */
+/* A program that records N events, says "half", waits for its standard input to be closed or
+ * written to, and records N more (held N [ROOT]: after changing its root directory to that). For
+ * moved.sh and shared_out.sh, which change the world around it meanwhile. */
 #include <stave/stave.h>
 
 #include <stdio.h>

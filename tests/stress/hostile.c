@@ -1,10 +1,15 @@
-/* hostile SCENE [ARGUMENTS]: a client that does to its own files what no client should, or a session that no program made.
+/* hostile SCENE [ARGUMENTS]: a client that does to its own files what no client should, or a
+ * session that no program made.
  *
- *   cut FILE GO     records 1,000 instants, truncates its file (session, names or ring.0), makes the file GO.cut and waits until GO is there
+ *   cut FILE GO     records 1,000 instants, truncates its file (session, names or ring.0), makes
+ *                   the file GO.cut and waits until GO is there
  *   noise GO        the same, but fills head, tail and losses of its ring with noise
- *   parent SCENE    records 1,000 instants, forks a child that does `SCENE`, waits for it, records 1,000 more
- *   session DIR KIND N   makes a session directory of a process that is gone, with a log of names of N records: far (numbers far apart),
- *                   wide (as many arguments as fit), deep (each track below the one before), lanes (a slice on each track) */
+ *   parent SCENE    records 1,000 instants, forks a child that does `SCENE`, waits for it, records
+ *                   1,000 more
+ *   session DIR KIND N   makes a session directory of a process that is gone, with a log of names
+ *                        of N records: far (numbers far apart),
+ *                   wide (as many arguments as fit), deep (each track below the one before), lanes
+ *                   (a slice on each track) */
 #include "sdk/ring/session_layout.h"
 
 #include <dirent.h>

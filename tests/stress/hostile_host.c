@@ -1,8 +1,10 @@
-/* hostile_host SCENE: a program that does what a program may do, while it is traced (hostile_host.sh). It prints what it sees of its own files and
- * descriptors, which must be the same whether it is traced or not, and how many events it has recorded. It ends with 7.
+/* hostile_host SCENE: a program that does what a program may do, while it is traced
+ * (hostile_host.sh). It prints what it sees of its own files and descriptors, which must be the
+ * same whether it is traced or not, and how many events it has recorded. It ends with 7.
  *
- * hostile_host via FILTER OUT SCENE: the same in a program to which the kernel refuses some calls: FILTER has a letter for each of them (u: unshare, r: a
- * table of one's own by close_range, g: pidfd_getfd); OUT is its STAVE_OUT, "" for none. */
+ * hostile_host via FILTER OUT SCENE: the same in a program to which the kernel refuses some calls:
+ * FILTER has a letter for each of them (u: unshare, r: a table of one's own by close_range, g:
+ * pidfd_getfd); OUT is its STAVE_OUT, "" for none. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +44,8 @@ static void emit_late(int n)
     emitted += (uint64_t)n;
 }
 
-/* A thread: its ring must be made. Its first events meet the writer with whatever the program has done to it. */
+/* A thread: its ring must be made. Its first events meet the writer with whatever the program has
+ * done to it. */
 static void *in_thread(void *arg)
 {
     (void)arg;
@@ -97,7 +100,9 @@ static void close_own(void)
     }
 }
 
-/* Where the library shares the table, what it opens for a moment may take a number. What is open, without the session and the trace: a library in the program's own table has them there, out of the way of its numbers. */
+/* Where the library shares the table, what it opens for a moment may take a number. What is open,
+ * without the session and the trace: a library in the program's own table has them there, out of
+ * the way of its numbers. */
 static void list_open(void)
 {
     char dir[PATH_MAX], link[64], to[PATH_MAX];
@@ -177,7 +182,8 @@ static void scene_loop(void)
     reuse(by_loop);
 }
 
-/* Every number that may be somebody's becomes the program's, without a moment in which it is closed. */
+/* Every number that may be somebody's becomes the program's, without a moment in which it is
+ * closed. */
 static void scene_dup2(void)
 {
     emit(1000);
@@ -195,7 +201,8 @@ static void scene_dup2(void)
             printf("%d is not mine any more\n", i);
 }
 
-/* Who reads a pipe must see its end when the program closes it, although a thread was started while it was open; also for standard output and error. */
+/* Who reads a pipe must see its end when the program closes it, although a thread was started while
+ * it was open; also for standard output and error. */
 static void scene_pipe(void)
 {
     int p[2], s[2];
@@ -235,7 +242,8 @@ static void scene_end_of_output(void)
     exit(i < 20000 ? EXIT : 1);
 }
 
-/* A child that ends by _exit while its parent's descriptors are gone, and one that continues alone. */
+/* A child that ends by _exit while its parent's descriptors are gone, and one that continues
+ * alone. */
 static void scene_fork(void)
 {
     emit(1000);
@@ -310,7 +318,8 @@ static void scene_removed(void)
     record_after();
 }
 
-/* The number of standard error becomes a file of the program's: the line about what was removed does not go there. */
+/* The number of standard error becomes a file of the program's: the line about what was removed
+ * does not go there. */
 static void scene_own_error(void)
 {
     emit(1000);

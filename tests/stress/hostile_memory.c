@@ -1,4 +1,5 @@
-/* hostile_memory SCENE PROCESSES EVENTS: records instants where rings or system calls are not to be had, writes `emitted N` and exits with 7.
+/* hostile_memory SCENE PROCESSES EVENTS: records instants where rings or system calls are not to be
+ * had, writes `emitted N` and exits with 7.
  *
  *   workers    forked children record at the same time, each of them EVENTS, and end by _exit
  *   children   the same, one child after the other
@@ -6,7 +7,8 @@
  *   limit      the address space may not grow any more; then as workers
  *   limited    the address space of each child may not grow any more, before its first event
  *   setuid     becomes user 65534; then a thread and a forked child record
- *   filter     only read, write, futex and exit remain, anything else kills; new call sites and full rings; returns from main
+ *   filter     only read, write, futex and exit remain, anything else kills; new call sites and
+ *              full rings; returns from main
  *   strict     the same without futex and exit_group: the first thread ends by the system call exit
  *   names      more names of rows than there is space for; then a call site that is new
  *   kill       as workers, then it kills itself

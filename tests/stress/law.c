@@ -1,5 +1,6 @@
-/* law SEED EVENTS TRUTH [kill]: random events of three threads on shared and own tracks, with times of their own over most of int64, odd names,
- * deep and large arguments. What each must look like in the file is a line of JSON in TRUTH (read by law.py). kill: ends by SIGKILL. */
+/* law SEED EVENTS TRUTH [kill]: random events of three threads on shared and own tracks, with times
+ * of their own over most of int64, odd names, deep and large arguments. What each must look like in
+ * the file is a line of JSON in TRUTH (read by law.py). kill: ends by SIGKILL. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* life SCENE: what happens to traced programs: they fork, exec, crash, load and unload, start threads by the thousand, trace in signal handlers and at
- * their very end. Each scene prints `expect N NAME` lines: so many events of that name must be in the file or in `lost`. */
+/* life SCENE: what happens to traced programs: they fork, exec, crash, load and unload, start
+ * threads by the thousand, trace in signal handlers and at their very end. Each scene prints
+ * `expect N NAME` lines: so many events of that name must be in the file or in `lost`. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
-/* lossy N [END [HALF GO]]: records N instants as fast as it can, so that small rings overflow, and prints `emitted N` and `lost N`. Then it ends:
- * `exit` as programs do, `kill` by SIGKILL (rings and growing file stay). With HALF and GO, names of files: after half of the instants it makes HALF and waits
- * until GO is there. */
+/* lossy N [END [HALF GO]]: records N instants as fast as it can, so that small rings overflow, and
+ * prints `emitted N` and `lost N`. Then it ends: `exit` as programs do, `kill` by SIGKILL (rings
+ * and growing file stay). With HALF and GO, names of files: after half of the instants it makes
+ * HALF and waits until GO is there. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stave/stave.h>

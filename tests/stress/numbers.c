@@ -1,6 +1,7 @@
-/* numbers THREADS EVENTS PROGRESS: each thread records instants that carry its number and a running count, some of them inside
- * slices, and after each one writes the count to the file PROGRESS (8 bytes per thread, mapped). The script that kills it knows which
- * events must be in the recovered trace. EVENTS 0: until killed. */
+/* numbers THREADS EVENTS PROGRESS: each thread records instants that carry its number and a running
+ * count, some of them inside slices, and after each one writes the count to the file PROGRESS (8
+ * bytes per thread, mapped). The script that kills it knows which events must be in the recovered
+ * trace. EVENTS 0: until killed. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stave/stave.h>

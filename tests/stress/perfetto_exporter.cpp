@@ -1,5 +1,6 @@
-// The exporter in TraceSmith's words: what docs/porting.md lists (each row of its table is in this file), and what TraceSmith gets wrong.
-// perfetto_exporter FOLDER; tests/stress/perfetto_exporter.sh looks at the files.
+// The exporter in TraceSmith's words: what docs/porting.md lists (each row of its table is in this
+// file), and what TraceSmith gets wrong. perfetto_exporter FOLDER;
+// tests/stress/perfetto_exporter.sh looks at the files.
 #include <stave/perfetto_exporter.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What programs with NVTX annotations say, in Stave's words: each row of docs/porting.md, "From NVTX", is in this file. porting_nvtx.sh looks
-// at the trace.
+// What programs with NVTX annotations say, in Stave's words: each row of docs/porting.md, "From
+// NVTX", is in this file. porting_nvtx.sh looks at the trace.
 #define STAVE_CATEGORY "nvtx"
 #include <stave/stave.hpp>
 

@@ -1,4 +1,5 @@
-/* recorder SCENE: what a flight recorder keeps, and when it writes. Prints `recorded N`, and the counts at the end. */
+/* recorder SCENE: what a flight recorder keeps, and when it writes. Prints `recorded N`, and the
+ * counts at the end. */
 #include <pthread.h>
 #include <stave/stave.h>
 #include <stdio.h>

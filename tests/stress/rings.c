@@ -1,4 +1,5 @@
-/* rings SCENE: threads whose rings are full. Prints `NAME N` for what must be in the file, and `lost N`. */
+/* rings SCENE: threads whose rings are full. Prints `NAME N` for what must be in the file, and
+ * `lost N`. */
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
@@ -31,7 +32,8 @@ static void scene_deep(void)
     expect("deep", N);
 }
 
-/* The writer gets no time while this thread runs: both on one CPU, and it only when that is idle. */
+/* The writer gets no time while this thread runs: both on one CPU, and it only when that is
+ * idle. */
 static void hold_writer(bool on)
 {
     static cpu_set_t all;
@@ -53,7 +55,8 @@ static void hold_writer(bool on)
         closedir(tasks);
 }
 
-/* The room for an end is kept to the last byte: a ring that holds an odd number of heads has room for one that it must not take. */
+/* The room for an end is kept to the last byte: a ring that holds an odd number of heads has room
+ * for one that it must not take. */
 static void scene_odd(void)
 {
     enum { N = 3000, ROUNDS = 20 };
@@ -68,8 +71,8 @@ static void scene_odd(void)
     expect("(deep|one)", (unsigned long long)(N + 1) * ROUNDS + 1);
 }
 
-/* A text that becomes longer after it was measured (here by a signal handler, which needs no second core): the record does not grow over those
- * that nobody has read. */
+/* A text that becomes longer after it was measured (here by a signal handler, which needs no second
+ * core): the record does not grow over those that nobody has read. */
 static volatile char text[8192];
 
 static void grow(int signal)

@@ -1,6 +1,8 @@
-/* A server without models, for tests/stress/serving.sh: `serving_calls DIRECTORY golden|newer|threads|kill|few|busy [truncate]`.
+/* A server without models, for tests/stress/serving.sh: `serving_calls DIRECTORY
+ * golden|newer|threads|kill|few|busy [truncate]`.
  *
- *   golden, newer   fixed times and every kind of event, so that the files can be compared byte by byte (but for the real time)
+ *   golden, newer   fixed times and every kind of event, so that the files can be compared byte by
+ *                   byte (but for the real time)
  *   threads         four threads serve 5,000 requests each, at once and in any order
  *   kill            2,000 requests, then SIGKILL without a word
  *   few             100 requests, then waits for its standard input to end
@@ -223,7 +225,8 @@ static int threads(const char *dir)
     return close_all();
 }
 
-/* Batches of every size at which a list of members is cut, in the events (8) or in the records (56). */
+/* Batches of every size at which a list of members is cut, in the events (8) or in the records
+ * (56). */
 static int sizes(const char *dir)
 {
     static const size_t n[] = {1, 7, 8, 9, 16, 17, 55, 56, 57, 64, 112, 113, 300};

@@ -1,9 +1,11 @@
-/* stepper main|writer K PROGRAM ARGUMENT…: runs the program to the SIGTRAP that it sends to itself, lets one thread of it go K instructions
- * further, and kills it with SIGKILL there. `main` is the thread that sent the signal; `writer` is the other one, while the first runs on.
- * Prints `K stopped`, or `N end` when the next SIGTRAP of its own came after N instructions.
+/* stepper main|writer K PROGRAM ARGUMENT…: runs the program to the SIGTRAP that it sends to itself,
+ * lets one thread of it go K instructions further, and kills it with SIGKILL there. `main` is the
+ * thread that sent the signal; `writer` is the other one, while the first runs on. Prints `K
+ * stopped`, or `N end` when the next SIGTRAP of its own came after N instructions.
  *
- * stepper scout-main|scout-writer FILES PROGRAM ARGUMENT…: prints each number of instructions after which one of the files (a glob) is
- * another than one instruction before: the moments at which a kill leaves something else behind. */
+ * stepper scout-main|scout-writer FILES PROGRAM ARGUMENT…: prints each number of instructions after
+ * which one of the files (a glob) is another than one instruction before: the moments at which a
+ * kill leaves something else behind. */
 #include <errno.h>
 #include <glob.h>
 #include <signal.h>
@@ -140,7 +142,8 @@ static void stop_writer(void)
         go_on(writer, status, false);
 }
 
-/* Steps one thread; how many instructions it took until `limit` or the program's next trap (*ended). */
+/* Steps one thread; how many instructions it took until `limit` or the program's next trap
+ * (*ended). */
 static uint64_t step(pid_t thread, uint64_t limit, bool scouts, bool *ended)
 {
     uint64_t n = 0;

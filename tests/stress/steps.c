@@ -1,6 +1,7 @@
-/* steps KIND PROGRESS: records a known number of events, then, between two SIGTRAPs that it sends to itself, does one thing of KIND. Run by
- * stepper.c, which kills it at a chosen instruction between the two. PROGRESS (mapped) holds what had been recorded before: instants,
- * begins, ends, counters, and the time when it all began, 8 bytes each. */
+/* steps KIND PROGRESS: records a known number of events, then, between two SIGTRAPs that it sends
+ * to itself, does one thing of KIND. Run by stepper.c, which kills it at a chosen instruction
+ * between the two. PROGRESS (mapped) holds what had been recorded before: instants, begins, ends,
+ * counters, and the time when it all began, 8 bytes each. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stave/stave.h>

@@ -1,4 +1,5 @@
-/* The writer of ferrum's files, in every way a program may use it and end: trace_writer WAY [FILE]. trace_writer.sh looks at the files. */
+/* The writer of ferrum's files, in every way a program may use it and end: trace_writer WAY [FILE].
+ * trace_writer.sh looks at the files. */
 #include <stave/trace_writer.h>
 
 #include <errno.h>
@@ -119,7 +120,8 @@ static void threads(struct stave_trace_writer *w)
         pthread_join(t[i], NULL);
 }
 
-/* Children of a process whose other threads write meanwhile; they end by _exit and have children themselves. */
+/* Children of a process whose other threads write meanwhile; they end by _exit and have children
+ * themselves. */
 static void family(struct stave_trace_writer *w)
 {
     pthread_t t;
@@ -166,7 +168,8 @@ static void killed(struct stave_trace_writer *w)
     printf("%u\n", atomic_load(n));
 }
 
-/* No file may grow past this: the event that does not fit is missing, the file stays whole, and the program goes on. */
+/* No file may grow past this: the event that does not fit is missing, the file stays whole, and the
+ * program goes on. */
 static void limited(struct stave_trace_writer *w)
 {
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
@@ -215,7 +218,8 @@ static void torn(struct stave_trace_writer *w)
     must(stave_trace_writer_push(w, "after", "torn", 0.1, 0) == 0);
 }
 
-/* A daemon: another directory, all descriptors closed, their numbers used again. Then somebody empties the file, and removes it. */
+/* A daemon: another directory, all descriptors closed, their numbers used again. Then somebody
+ * empties the file, and removes it. */
 static void daemon_like(struct stave_trace_writer *w)
 {
     char absolute[4096];

@@ -1,4 +1,5 @@
-/* The writer of ferrum's files from C++: trace_writer_cpp FILE. trace_writer.sh looks at the file. */
+/* The writer of ferrum's files from C++: trace_writer_cpp FILE. trace_writer.sh looks at the
+ * file. */
 #include <stave/trace_writer.hpp>
 
 #include <cstdlib>

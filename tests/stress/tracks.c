@@ -1,5 +1,6 @@
-/* tracks SCENE [ROUNDS]: slices of several threads on the same few tracks: nested, crossing, handed from one thread to another. Each slice has its
- * number with its begin and again with its end: wrong pairs show two different ones. Prints how many slices were ended. */
+/* tracks SCENE [ROUNDS]: slices of several threads on the same few tracks: nested, crossing, handed
+ * from one thread to another. Each slice has its number with its begin and again with its end:
+ * wrong pairs show two different ones. Prints how many slices were ended. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stave/stave.h>
@@ -134,7 +135,8 @@ static int scene_mixed(void)
     return status;
 }
 
-/* ---- one operation at a time, begun by one thread and ended by the other, without a number ---- */
+/* ---- one operation at a time, begun by one thread and ended by the other, without a number
+ * ---- */
 
 /* No spinning: two threads on a busy machine would take turns by its time slices. */
 static sem_t begun, ended;

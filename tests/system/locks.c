@@ -1,6 +1,6 @@
-/* Waits whose causes are known. Each line is what a thread has measured itself: what it waited for, its own number, the number of the thread that ended
- * the wait (0: an interrupt), when it began and ended, and how long that is, in ns. It does
- * nothing else meanwhile.
+/* Waits whose causes are known. Each line is what a thread has measured itself: what it waited for,
+ * its own number, the number of the thread that ended the wait (0: an interrupt), when it began and
+ * ended, and how long that is, in ns. It does nothing else meanwhile.
  *
  *     locks          mutexes in turn, a sleep, a pipe, and a connection over loopback */
 #include <arpa/inet.h>

@@ -1,21 +1,27 @@
 /* play: small workloads whose system calls are known one by one, for the tests of `stave record`.
  *
- *   play read THREADS DIR N     every thread opens DIR/f1…fN, reads each to its end (two reads), closes it
+ *   play read THREADS DIR N     every thread opens DIR/f1…fN, reads each to its end (two reads),
+ *                               closes it
  *   play book DIR               every way to get a descriptor; each file is written to through it
  *   play flood N                N fsync calls on a descriptor that is not open
  *   play deluge N               the same while the parent, which is the recorder, is stopped
  *   play direct FILE N          N writes of 64 KiB past the page cache
  *   play touch FILE N           maps FILE and touches N of its pages, from the last to the first
- *   play vectors FILE           writev of 3 buffers (60 bytes), readv that asks for 100 and gets 60, preadv2 of 300 buffers of 1 byte
+ *   play vectors FILE           writev of 3 buffers (60 bytes), readv that asks for 100 and gets
+ *                               60, preadv2 of 300 buffers of 1 byte
  *   play hang FIFO              reads from FIFO, which nobody writes to
  *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
  *   play zeros MILLISECONDS     CPU time in the kernel: reads of 1 MiB from /dev/zero
  *   play sleep SECONDS
- *   play numbered FILE N HOW    pread64 from /dev/zero at 0, 1, … N - 1; FILE has two numbers: calls begun, calls done. HOW is go, or stop:
- *                               while the parent, which is the recorder, is stopped. Ends with the recorder
+ *   play numbered FILE N HOW    pread64 from /dev/zero at 0, 1, … N - 1; FILE has two numbers:
+ *                               calls begun, calls done. HOW is go, or stop:
+ *                               while the parent, which is the recorder, is stopped. Ends with the
+ *                               recorder
  *   play become WORDS…          a thread that is not the first one becomes another program
- *   play swap THREADS DIR N     THREADS × N times: opens one of DIR/f1…f8, reads all of it at once and closes it, so that descriptors are used
- *                               again while others open and close. The file of a read is known by its size */
+ *   play swap THREADS DIR N     THREADS × N times: opens one of DIR/f1…f8, reads all of it at once
+ *                               and closes it, so that descriptors are used
+ *                               again while others open and close. The file of a read is known by
+ *                               its size */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -301,7 +307,8 @@ static void play_sleep(char **words)
     sleep((unsigned)strtoul(words[0], NULL, 10));
 }
 
-/* Keeps a file in the page cache until it is killed; writes a line into another when it is there. */
+/* Keeps a file in the page cache until it is killed; writes a line into another when it is
+ * there. */
 static void play_hold(char **words)
 {
     struct stat st;

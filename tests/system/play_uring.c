@@ -1,6 +1,8 @@
-/* play_uring: requests of io_uring that are known one by one, by bare system calls, for the tests of `stave record`.
+/* play_uring: requests of io_uring that are known one by one, by bare system calls, for the tests
+ * of `stave record`.
  *
- *   play_uring FILE N [fixed]     N writes and N reads of 4 KiB by their offsets, one fsync, one read past the end, one on a bad descriptor;
+ *   play_uring FILE N [fixed]     N writes and N reads of 4 KiB by their offsets, one fsync, one
+ *                                 read past the end, one on a bad descriptor;
  *                            fixed: the file by its number in the ring's own table */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* A call tree that is known, without frame pointers: main → descend ×8 → qsort of libc → compare → inlined → leaf, which takes all of the time.
+/* A call tree that is known, without frame pointers: main → descend ×8 → qsort of libc → compare →
+ * inlined → leaf, which takes all of the time.
  *
  *     stacks tree MS        in the first thread
  *     stacks thread MS      in another thread: its stack ends in the thread's start

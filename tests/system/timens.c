@@ -1,5 +1,6 @@
-/* timens OFFSET_NS COMMAND…: runs a command in a time namespace whose MONOTONIC and BOOTTIME are that much ahead of the machine's; exits as it does.
- * 125: namespaces of time are not possible here. unshare(1) knows whole seconds only. */
+/* timens OFFSET_NS COMMAND…: runs a command in a time namespace whose MONOTONIC and BOOTTIME are
+ * that much ahead of the machine's; exits as it does. 125: namespaces of time are not possible
+ * here. unshare(1) knows whole seconds only. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Chrome JSON to lines of text: see the header. Pieces come through a pipe in packet mode, where each read() gives what one
- * write() put in, so that a test decides where the window ends. */
+/* Chrome JSON to lines of text: see the header. Pieces come through a pipe in packet mode, where
+ * each read() gives what one write() put in, so that a test decides where the window ends. */
 #include "chrome_text.h"
 
 #include "core/base/map.h"
@@ -198,7 +198,8 @@ static void pull(struct sv_input *in, uint32_t space, struct chrome_text_result 
     sv_map_fini(&x.flows);
 }
 
-/* A child writes the pieces, each as one packet. It must not hold the end that is read: a reader that refuses the rest would never end it. */
+/* A child writes the pieces, each as one packet. It must not hold the end that is read: a reader
+ * that refuses the rest would never end it. */
 static pid_t write_pieces(const int fds[2], const char *bytes, size_t len, size_t piece)
 {
     pid_t child = fork();

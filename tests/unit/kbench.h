@@ -1,4 +1,5 @@
-/* Kernel ring buffers made by hand, for the tests of the decoder: records go in, events come out as text. */
+/* Kernel ring buffers made by hand, for the tests of the decoder: records go in, events come out as
+ * text. */
 #ifndef TESTS_UNIT_KBENCH_H
 #define TESTS_UNIT_KBENCH_H
 
@@ -28,7 +29,8 @@ struct kbench {
     struct sv_decode *decode;
     struct sv_once_paths *left_out, *filled_in; /* NULL: kbench_once() was not called */
     struct sv_totals totals;
-    /* what kbench_round() pulls: the counted decoder, unless the test puts another source around it */
+    /* what kbench_round() pulls: the counted decoder, unless the test puts another source around
+     * it */
     struct sv_source *source;
     struct sv_batch batch;
     struct shape_check shape; /* of all rounds, for tests whose records a kernel could give */
@@ -37,7 +39,8 @@ struct kbench {
 
 struct kbench *kbench_new(const struct sv_decode_options *options);
 void kbench_free(struct kbench *k);
-/* A record and `text_len` bytes behind it. `bits` are those of the ring's own head (busy, discarded). */
+/* A record and `text_len` bytes behind it. `bits` are those of the ring's own head (busy,
+ * discarded). */
 void kbench_put(struct kbench *k, unsigned ring, const void *record, size_t size, const char *text,
                 size_t text_len, uint32_t bits);
 /* From now on paths are left out, as with --paths once, and filled in again, as by a reader. */

@@ -1,4 +1,5 @@
-/* A trace under construction for the tests of the Perfetto writer: events by one-line calls, the file as text. */
+/* A trace under construction for the tests of the Perfetto writer: events by one-line calls, the
+ * file as text. */
 #ifndef TESTS_UNIT_PFRIG_H
 #define TESTS_UNIT_PFRIG_H
 
@@ -165,7 +166,8 @@ static inline unsigned count(const char *text, const char *what)
     return n;
 }
 
-/* The lines of `text` that do not begin with one of the words, for expectations that leave out descriptors. */
+/* The lines of `text` that do not begin with one of the words, for expectations that leave out
+ * descriptors. */
 static inline const char *events_only(const char *text)
 {
     static struct sv_buf b;

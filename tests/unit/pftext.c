@@ -1,4 +1,5 @@
-/* A Perfetto file as text: sequence states, clocks, interned strings and defaults, just enough to check the writer.
+/* A Perfetto file as text: sequence states, clocks, interned strings and defaults, just enough to
+ * check the writer.
  *
  * Called by the unit tests only; see the header for the form of the lines. */
 #include "tests/unit/pftext.h"

@@ -1,4 +1,5 @@
-/* A random trace with an SQL connection, and what statements answer as text; for the tests of SQL. */
+/* A random trace with an SQL connection, and what statements answer as text; for the tests of
+ * SQL. */
 #ifndef SV_TESTS_UNIT_SQL_WORLD_H
 #define SV_TESTS_UNIT_SQL_WORLD_H
 

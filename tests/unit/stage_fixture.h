@@ -1,9 +1,11 @@
-/* What the tests of the stages (pair, split, lanes, filter) share: two threads A and B of one process, events as text, a sink that collects.
+/* What the tests of the stages (pair, split, lanes, filter) share: two threads A and B of one
+ * process, events as text, a sink that collects.
  *
  *     struct fixture f;
  *     setup_stage(&f);
  *     size_t n = parse_events(&f, "S A 10 5 x; B B 12 y", events);
- *     push_events(events, n, sv_split_new(f.dict, &f.report, collect_sink(&f.out, SV_HAS_ANYTHING)), &err);
+ *     push_events(events, n, sv_split_new(f.dict, &f.report, collect_sink(&f.out,
+ *     SV_HAS_ANYTHING)), &err);
  *     teardown(&f); */
 #ifndef TESTS_UNIT_STAGE_FIXTURE_H
 #define TESTS_UNIT_STAGE_FIXTURE_H
@@ -44,8 +46,9 @@ static inline void teardown(struct fixture *f)
     sv_dict_free(f->dict);
 }
 
-/* Events separated by semicolons: "S A 10 5 x" is a slice x on track A at 10 for 5 ("-": unfinished), B begin, E end (without a name),
- * I instant, F flow, N flow that binds to the next slice, L loss for 5, C counter with its value as name. A name may have a category: x:cat. */
+/* Events separated by semicolons: "S A 10 5 x" is a slice x on track A at 10 for 5 ("-":
+ * unfinished), B begin, E end (without a name), I instant, F flow, N flow that binds to the next
+ * slice, L loss for 5, C counter with its value as name. A name may have a category: x:cat. */
 static inline size_t parse_events(struct fixture *f, const char *text, struct sv_event *events)
 {
     static const char letters[] = "?BESICFL";

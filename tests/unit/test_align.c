@@ -97,7 +97,8 @@ static void see(struct world *w, int rank, const char *op, const char *group, in
     sv_ends_see(&r->ends, d, &e);
 }
 
-/* A collective ends on all of [from, to) at one time; each leaves it a little later, some much later. */
+/* A collective ends on all of [from, to) at one time; each leaves it a little later, some much
+ * later. */
 static void meet(struct world *w, int from, int to, const char *op, const char *group, int64_t seq,
                  double true_ns)
 {

@@ -80,7 +80,8 @@ TEST(the_rank_test_knows_equal_from_different)
     CHECK_DOUBLE_EQ(sv_rank_test(a, 200, b, 200), 1.0);
 }
 
-/* 1, 2, 3 against 4, 5, 6: U = 0, mean 4.5, deviation sqrt(5.25), continuity correction: z = 4 / 2.2913, p = 0.0809. */
+/* 1, 2, 3 against 4, 5, 6: U = 0, mean 4.5, deviation sqrt(5.25), continuity correction: z = 4 /
+ * 2.2913, p = 0.0809. */
 TEST(the_rank_test_agrees_with_a_computed_value)
 {
     int64_t a[] = {1, 2, 3}, b[] = {4, 5, 6};
@@ -210,9 +211,10 @@ TEST(a_step_is_divided_exactly)
     fini(&m);
 }
 
-/* The step's thread launches and waits, backward runs on thread 2, a loader on thread 3, the device on 107 (compute), 108
- * (communication). By time: 0–100 forward on the thread, 100–300 backward elsewhere, 300–400 the device finishes a kernel of
- * the backward pass while the thread waits, 400–450 a collective alone, 450–500 a copy, 500–600 the loader, then nothing. */
+/* The step's thread launches and waits, backward runs on thread 2, a loader on thread 3, the device
+ * on 107 (compute), 108 (communication). By time: 0–100 forward on the thread, 100–300 backward
+ * elsewhere, 300–400 the device finishes a kernel of the backward pass while the thread waits,
+ * 400–450 a collective alone, 450–500 a copy, 500–600 the loader, then nothing. */
 TEST(work_on_other_threads_and_devices_counts)
 {
     static const struct piece pieces[] = {

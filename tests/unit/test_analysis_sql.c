@@ -1,4 +1,5 @@
-/* SQL over the store: whatever is pushed down must give the rows that a full scan with the same conditions gives. */
+/* SQL over the store: whatever is pushed down must give the rows that a full scan with the same
+ * conditions gives. */
 #include "sql/sql.h"
 
 #include "core/base/mem.h"
@@ -18,7 +19,8 @@
         free(text_);                    \
     } while (0)
 
-/* `sql` with a condition that the table can use, and the same behind a unary plus, which SQLite hides from it. */
+/* `sql` with a condition that the table can use, and the same behind a unary plus, which SQLite
+ * hides from it. */
 static void check_law(struct sv_sql *q, const char *before, const char *condition,
                       const char *hidden, const char *after)
 {
@@ -183,7 +185,8 @@ static void add_slice(struct sv_sink *s, sv_track k, int64_t ts, int64_t dur, sv
     REQUIRE(s->write(s, &e, 1, &err) == 0);
 }
 
-/* main: step [100, 200) with load [110, 130) and run [140, 190), idle later; worker: job [120, 180) by flow 7 from load. */
+/* main: step [100, 200) with load [110, 130) and run [140, 190), idle later; worker: job [120, 180)
+ * by flow 7 from load. */
 static void make_small(struct sql_world *w)
 {
     if (!sv_sql_is_built_in())
@@ -378,7 +381,8 @@ TEST(deep_nests_are_walked_in_one_pass)
     small_fini(&w);
 }
 
-/* a: [0, 10) and [20, 30) in partition 1, [0, 100) in 2; b: [5, 25) in 1, [10, 20) and [30, 40) in 2, [0, 9) in 3. */
+/* a: [0, 10) and [20, 30) in partition 1, [0, 100) in 2; b: [5, 25) in 1, [10, 20) and [30, 40) in
+ * 2, [0, 9) in 3. */
 #define SPANS                                                                                   \
     "CREATE TABLE a(ts, dur, p, x); INSERT INTO a VALUES (0, 10, 1, 'a1'), (20, 10, 1, 'a2'), " \
     "(0, 100, 2, 'a3'); CREATE TABLE b(ts, dur, p, y); INSERT INTO b VALUES (5, 20, 1, 'b1'), " \

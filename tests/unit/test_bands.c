@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run of one second: CPU and disk counters, a GPU, a trainer with steps and a loader that reads, a request that nobody is known for. */
+/* A run of one second: CPU and disk counters, a GPU, a trainer with steps and a loader that reads,
+ * a request that nobody is known for. */
 static const char run_text[] =
     "# stave text 1\nclock boottime\n"
     "track #1 process uuid=0x1 pid=10 name=\"python\"\n"

@@ -39,7 +39,8 @@ static bool smaller(const struct item *a, const struct item *b, const void *unus
 }
 SV_SORT_DEFINE(sort_items, struct item, smaller)
 
-/* Random, sorted, reversed, sawtooth, few values; then the order and the stability are looked at. */
+/* Random, sorted, reversed, sawtooth, few values; then the order and the stability are looked
+ * at. */
 TEST(sort_is_stable_whatever_the_runs)
 {
     struct rng r = {.state = 5};

@@ -1,4 +1,5 @@
-/* Call paths for flame graphs, and layers for the layer-wise plot: sums that can be checked by hand. */
+/* Call paths for flame graphs, and layers for the layer-wise plot: sums that can be checked by
+ * hand. */
 #include "core/base/buf.h"
 #include "stats/calltree.h"
 #include "subjects/steps/layers.h"

@@ -1,4 +1,5 @@
-/* Unwind rules written by hand, followed over memory of which every word is known: rows, expressions, what cannot be followed. */
+/* Unwind rules written by hand, followed over memory of which every word is known: rows,
+ * expressions, what cannot be followed. */
 #include "record/stacks/cfi.h"
 #include "tests/harness/test.h"
 
@@ -88,7 +89,8 @@ static void set(struct bench *b)
     b->regs[RSP] = STACK;
 }
 
-/* From the registers as they are; memory is the first `size` bytes of the words, from `start` on. */
+/* From the registers as they are; memory is the first `size` bytes of the words, from `start`
+ * on. */
 static enum sv_cfi_step step_in(struct bench *b, const char *function, uint64_t start, size_t size)
 {
     struct sv_code_at at;

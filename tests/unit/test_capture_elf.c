@@ -1,5 +1,5 @@
-/* An ELF file made by hand, every number of it known: which symbols count, which of several is at an address, limits and damage; and what the maps of a
- * process make of its addresses. */
+/* An ELF file made by hand, every number of it known: which symbols count, which of several is at
+ * an address, limits and damage; and what the maps of a process make of its addresses. */
 #include "record/symbols/elf.h"
 #include "record/symbols/symbols.h"
 #include "tests/harness/test.h"
@@ -529,7 +529,8 @@ TEST(the_number_of_files_is_bounded)
     free(text);
 }
 
-/* Numbers that are no addresses: the maps are read again after 16 ms, then 32 ms and so on, a second at most. */
+/* Numbers that are no addresses: the maps are read again after 16 ms, then 32 ms and so on, a
+ * second at most. */
 TEST(maps_are_not_read_for_each_number_that_is_no_address)
 {
     const uint32_t self = (uint32_t)getpid();

@@ -1,4 +1,5 @@
-/* Texts of native frames: functions of files made by hand, what has no name, inlined functions of this program, how long texts live. */
+/* Texts of native frames: functions of files made by hand, what has no name, inlined functions of
+ * this program, how long texts live. */
 #include "record/stacks/cfi.h"
 #include "record/stacks/names.h"
 #include "tests/harness/test.h"

@@ -1,4 +1,5 @@
-/* When records are moved aside: how many must come, and how long nothing is moved after something could not wait. */
+/* When records are moved aside: how many must come, and how long nothing is moved after something
+ * could not wait. */
 #include "record/spool/storm.h"
 #include "tests/harness/test.h"
 

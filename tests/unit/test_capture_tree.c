@@ -1,4 +1,5 @@
-/* The table of processes by itself: how paths are joined, how long they may be, what is kept of who has ended. */
+/* The table of processes by itself: how paths are joined, how long they may be, what is kept of who
+ * has ended. */
 #include "record/decode/tree.h"
 #include "tests/harness/test.h"
 

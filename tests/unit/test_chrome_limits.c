@@ -1,4 +1,5 @@
-/* The Chrome reader at its limits: deep, long and many things are kept in part and reported; damage never costs more than its bytes. */
+/* The Chrome reader at its limits: deep, long and many things are kept in part and reported; damage
+ * never costs more than its bytes. */
 #include "chrome_text.h"
 
 #include "core/files/input.h"
@@ -118,7 +119,8 @@ TEST(values_larger_than_the_window_are_reported_and_passed)
     }
 }
 
-/* Damage that starts again and again must cost no more than its bytes: each of these took minutes if it did not. */
+/* Damage that starts again and again must cost no more than its bytes: each of these took minutes
+ * if it did not. */
 TEST(adversarial_input_takes_linear_time)
 {
     static const struct {

@@ -1,7 +1,8 @@
-/* The Chrome reader: every phase, every form, every leniency with its position; limits; damage never costs more than its bytes.
+/* The Chrome reader: every phase, every form, every leniency with its position; limits; damage
+ * never costs more than its bytes.
  *
- * Inputs are written with single quotes here, which become double ones before they are read. Every row is read at once and again in
- * pieces, so that each token meets the end of the window once. */
+ * Inputs are written with single quotes here, which become double ones before they are read. Every
+ * row is read at once and again in pieces, so that each token meets the end of the window once. */
 #include "chrome_text.h"
 
 #include "core/base/json_scan.h"

@@ -1,4 +1,5 @@
-/* formats/chrome_write: each form of event as the line it becomes, and the file around the lines. */
+/* formats/chrome_write: each form of event as the line it becomes, and the file around the
+ * lines. */
 #include "core/base/buf.h"
 #include "core/base/json_scan.h"
 #include "formats/formats.h"
@@ -416,7 +417,8 @@ TEST(tracks_and_their_numbers)
     tear_down(&f);
 }
 
-/* In the file the uuid 0 says that a pid is no track: a track that has it must not be taken for that. */
+/* In the file the uuid 0 says that a pid is no track: a track that has it must not be taken for
+ * that. */
 TEST(a_track_with_the_uuid_0_stays_a_track)
 {
     struct fixture f;
@@ -514,7 +516,8 @@ TEST(the_array_form_is_whole_after_every_flush)
     tear_down(&f);
 }
 
-/* Cut after any flush, a file is whole again when another writer continues with it: with nothing but an end, and with an event before that. */
+/* Cut after any flush, a file is whole again when another writer continues with it: with nothing
+ * but an end, and with an event before that. */
 TEST(a_cut_file_goes_on)
 {
     static const char *const dialects[] = {NULL, "array"};

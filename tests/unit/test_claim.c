@@ -1,4 +1,4 @@
-/* Claims of output files: one holder at a time, stale ones moved aside, markers of others and links never followed, newer files never replaced. */
+/* Claims of output files: one holder, stale ones moved aside, nothing of others followed. */
 #include "core/files/claim.h"
 
 #include "core/files/claim_file.h"
@@ -322,7 +322,7 @@ TEST(a_second_one_is_refused_and_hears_who)
     sv_claim_release(&second);
 }
 
-/* Many processes at once, again and again, on a name that a killed one has left: never two holders. */
+/* Many processes at once, again and again, on a name that a killed one left: one holder. */
 TEST(never_two_at_once)
 {
     enum { PROCESSES = 6, TURNS = 40 };
@@ -362,7 +362,7 @@ TEST(never_two_at_once)
     CHECK(!is_there(inside));
 }
 
-/* Stale claims only, each broken by many at once: exactly one gets it, and every growing file is kept. */
+/* Stale claims, each broken by many at once: one gets it, and every growing file is kept. */
 TEST(a_stale_claim_is_broken_once)
 {
     enum { ROUNDS = 25, PROCESSES = 5 };
@@ -384,7 +384,7 @@ TEST(a_stale_claim_is_broken_once)
                 close(go[1]);
                 if (read(go[0], &byte, 1) != 0) /* its end is the word to begin */
                     _exit(9);
-                /* The winner stays until all others have been refused: it is a zombie's child otherwise. */
+                /* The winner stays until all others were refused: else its parent is a zombie. */
                 bool is_taken = sv_claim_take(&c, out, &recorder, &err) == 0;
                 if (is_taken)
                     raise(SIGSTOP);
@@ -722,7 +722,8 @@ TEST(what_was_finished_since_is_kept_under_a_number)
     CHECK(!is_there(in_scratch("k.2.json.gz")));
 }
 
-/* The C library's, but somebody makes a file just before: the moment that no look at the names before it can know of. */
+/* The C library's, but somebody makes a file just before: the moment that no look at the names
+ * before it can know of. */
 static const char *intruder; /* NULL: nobody */
 
 static void intrude(void)

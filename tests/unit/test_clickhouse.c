@@ -1,4 +1,5 @@
-/* ClickHouse without a server: URLs, statements, answers in pieces of any size, words of failures, the statements that make the tables. */
+/* ClickHouse without a server: URLs, statements, answers in pieces of any size, words of failures,
+ * the statements that make the tables. */
 #include "clickhouse/answer.h"
 #include "clickhouse/schema.h"
 #include "tests/harness/test.h"

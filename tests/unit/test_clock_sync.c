@@ -1,4 +1,5 @@
-/* The estimator of clock offsets against a simulated pair of clocks and a simulated network between them. */
+/* The estimator of clock offsets against a simulated pair of clocks and a simulated network between
+ * them. */
 #include "clocks/clock_sync.h"
 
 #include "core/base/map.h"
@@ -90,7 +91,8 @@ static void exchange(struct world *w, double now)
         w->n++;
 }
 
-/* Rounds every 30 s (of one rank and `ranks` more of its host, one after the other) and one at the end; offsets up to 10 ms (and the difference of two boot times), drift up to 50 ppm. */
+/* Rounds every 30 s (of one rank and `ranks` more of its host, one after the other) and one at the
+ * end; offsets up to 10 ms (and the difference of two boot times), drift up to 50 ppm. */
 static void simulate(struct world *w, uint64_t seed, bool has_step, int ranks)
 {
     *w = (struct world){.chance = {sv_mix64(seed)}};
@@ -105,7 +107,9 @@ static void simulate(struct world *w, uint64_t seed, bool has_step, int ranks)
                           .back = uniform(c, 1000, 200000),
                           .scale = uniform(c, 100, 300000)};
     if (seed % 4 ==
-        1) /* all of the way is one way, and always the same: the truth is at the edge of the intervals */
+        /* all of the way is one way, and always the same: the truth is at the edge of the
+         * intervals */
+        1)
         w->net = (struct net){.there = seed % 8 == 1 ? uniform(c, 1000, 50000) : 0,
                               .back = seed % 8 == 1 ? 0 : uniform(c, 1000, 50000),
                               .scale = 1};
@@ -128,7 +132,8 @@ static void simulate(struct world *w, uint64_t seed, bool has_step, int ranks)
     exchange(w, now - uniform(c, 0, 27) * SECOND);
 }
 
-/* Is the true offset within the bound at many moments of the run? Returns the widest bound that was stated. */
+/* Is the true offset within the bound at many moments of the run? Returns the widest bound that was
+ * stated. */
 static int64_t judge(struct world *w, const struct sv_sync *s, double margin, unsigned *n_bad)
 {
     double first = w->ended[0] - margin, last = w->began[w->n - 1] + margin;
@@ -160,7 +165,8 @@ TEST(the_true_offset_is_within_the_bound_in_1000_of_1000_runs)
             trip = w.best[i] > trip ? w.best[i] : trip;
         sv_sync_fit(&s, w.rounds, w.n);
         int64_t widest = judge(&w, &s, 0, &n_bad);
-        /* Half of the shortest round trip of the worst round, what 30 s of wander add, and what the clocks ran apart within a round. */
+        /* Half of the shortest round trip of the worst round, what 30 s of wander add, and what the
+         * clocks ran apart within a round. */
         n_useless += widest > trip / 2 + 20000 + trip / 100;
         CHECK(!s.is_stepped);
         sv_sync_fini(&s);

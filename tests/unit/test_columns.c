@@ -1,4 +1,5 @@
-/* Descriptions of columns: what is understood, what is refused, headers by name and lines by shape. */
+/* Descriptions of columns: what is understood, what is refused, headers by name and lines by
+ * shape. */
 #include "formats/logs/columns.h"
 #include "tests/harness/test.h"
 

@@ -1,4 +1,5 @@
-/* Fields of CSV: quoted, not run by spreadsheets, printable, and the same text when they are read back. */
+/* Fields of CSV: quoted, not run by spreadsheets, printable, and the same text when they are read
+ * back. */
 #include "core/base/csv_text.h"
 #include "core/base/printable.h"
 #include "formats/csv_line.h"

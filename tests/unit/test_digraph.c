@@ -1,4 +1,5 @@
-/* Levels of a graph against a definition that is slow and plain, on random graphs; circles, doubles, floors. */
+/* Levels of a graph against a definition that is slow and plain, on random graphs; circles,
+ * doubles, floors. */
 #include "formats/starpu/digraph.h"
 #include "tests/harness/test.h"
 
@@ -6,7 +7,8 @@
 
 enum { NODES = 40 };
 
-/* The longest way to each node by going through all edges until nothing changes; false in a circle. */
+/* The longest way to each node by going through all edges until nothing changes; false in a
+ * circle. */
 static bool plain_levels(bool edges[NODES][NODES], uint32_t n, uint32_t *level)
 {
     memset(level, 0, n * sizeof *level);

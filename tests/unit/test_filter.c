@@ -1,4 +1,5 @@
-/* The filter: windows over edges and slices, predicates, counters and flows; and that an open one is the identity. */
+/* The filter: windows over edges and slices, predicates, counters and flows; and that an open one
+ * is the identity. */
 #include "stage_fixture.h"
 #include "store/filter.h"
 

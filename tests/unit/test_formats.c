@@ -24,7 +24,8 @@ TEST(every_format_is_complete)
     }
 }
 
-/* What `stave convert -o` takes for a format of core/, STAVE_OUT takes, too, and the other way round. */
+/* What `stave convert -o` takes for a format of core/, STAVE_OUT takes, too, and the other way
+ * round. */
 TEST(the_library_and_the_program_know_the_same_suffixes)
 {
     static const char *const packed[] = {"", ".gz", ".zst"};

@@ -1,4 +1,5 @@
-/* The gRPC server, asked by a client that speaks HTTP/2 by hand: answers, refusals, streams, and clients that leave. */
+/* The gRPC server, asked by a client that speaks HTTP/2 by hand: answers, refusals, streams, and
+ * clients that leave. */
 #include "net/grpc.h"
 
 #include "core/base/buf.h"

@@ -1,4 +1,5 @@
-/* Which inputs of a merge share a machine: boot ids first, host names where there is none; and the metadata that says it. */
+/* Which inputs of a merge share a machine: boot ids first, host names where there is none; and the
+ * metadata that says it. */
 #include "clocks/hosts.h"
 #include "core/stream/machine.h"
 

@@ -8,7 +8,8 @@
 
 enum limit { HEADER, REQUEST, ANSWER, IDLE, NONE };
 
-/* Only this limit is short: the others must not end a connection while the test waits for a processor. */
+/* Only this limit is short: the others must not end a connection while the test waits for a
+ * processor. */
 static struct sv_gate *open_gate(enum limit is_short)
 {
     enum { SHORT_MS = 20, LONG_MS = 1000000 };
@@ -106,7 +107,8 @@ TEST(time_is_limited_until_a_request_is_complete)
     }
 }
 
-/* Slow clients do not keep others out: one more takes the place of the one that has waited longest for its client, unless the server works for it. */
+/* Slow clients do not keep others out: one more takes the place of the one that has waited longest
+ * for its client, unless the server works for it. */
 TEST(one_more_takes_the_place_of_the_slowest)
 {
     struct sv_gate *g;

@@ -1,4 +1,5 @@
-/* Images of traces: what comes back is what was put, and nothing that is damaged is taken for it. */
+/* Images of traces: what comes back is what was put, and nothing that is damaged is taken for
+ * it. */
 #include "store/image.h"
 
 #include "core/base/buf.h"
@@ -284,7 +285,8 @@ static uint8_t *section(uint8_t *bytes, size_t size, const char *name, uint64_t 
     return bytes + ((const uint8_t *)at - bytes);
 }
 
-/* Numbers that lead out of their tables, with right checksums: all columns of numbers of other tables. */
+/* Numbers that lead out of their tables, with right checksums: all columns of numbers of other
+ * tables. */
 TEST(numbers_that_lead_nowhere_are_refused)
 {
     static const struct {

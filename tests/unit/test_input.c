@@ -1,4 +1,5 @@
-/* base/input: what goes in compressed, cut, glued or damaged comes out as the same bytes or as a clear word. */
+/* base/input: what goes in compressed, cut, glued or damaged comes out as the same bytes or as a
+ * clear word. */
 #include "core/base/buf.h"
 #include "core/base/report.h"
 #include "core/files/input.h"
@@ -157,7 +158,8 @@ TEST(trailing_bytes_are_noted_zeros_are_not)
     }
 }
 
-/* Cut anywhere: a prefix of the text comes out, and only a cut between two members goes unnoticed. */
+/* Cut anywhere: a prefix of the text comes out, and only a cut between two members goes
+ * unnoticed. */
 TEST(cut_streams_keep_what_came_before)
 {
     for (size_t f = 1; f < TEST_COUNT(forms); f++) {
@@ -418,7 +420,8 @@ TEST(all_of_it_or_a_word)
     sv_input_close(in);
 }
 
-/* Blocks of every size leave the window and some come back: the bytes stay the same, and so do their places. */
+/* Blocks of every size leave the window and some come back: the bytes stay the same, and so do
+ * their places. */
 TEST(blocks_are_taken_and_put_back)
 {
     static const size_t sizes[] = {1, 64, 100, 5000, 100000, 262144, 300000};

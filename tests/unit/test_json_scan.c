@@ -1,4 +1,5 @@
-/* JSON scanning: every vector version against a plain loop, skipping in pieces, the validator, escapes, exact numbers. */
+/* JSON scanning: every vector version against a plain loop, skipping in pieces, the validator,
+ * escapes, exact numbers. */
 #include "core/base/json_scan.h"
 #include "tests/harness/test.h"
 

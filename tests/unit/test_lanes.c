@@ -1,4 +1,5 @@
-/* Loose rows: slices that come in any order and without their ends. What is on one lane nests when it is sorted by time, whatever came when. */
+/* Loose rows: slices that come in any order and without their ends. What is on one lane nests when
+ * it is sorted by time, whatever came when. */
 #include "core/stream/lanes.h"
 
 #include "tests/harness/test.h"
@@ -78,7 +79,8 @@ TEST(the_first_lane_can_be_left_out)
     sv_dict_free(r.dict);
 }
 
-/* More than a lane remembers: a slice that comes late is not put where one may have been that it crosses. */
+/* More than a lane remembers: a slice that comes late is not put where one may have been that it
+ * crosses. */
 TEST(what_is_forgotten_is_not_crossed)
 {
     struct rig r;
@@ -230,7 +232,8 @@ struct scene {
     size_t n_edges;
     uint32_t n_slices;
     int64_t end_of
-        [4096]; /* of slices that are written whole: which end is whose does not show, its time does */
+        /* of slices that are written whole: which end is whose does not show, its time does */
+        [4096];
     uint64_t random;
 };
 
@@ -268,7 +271,8 @@ static void check_law(struct scene *s)
     CHECK_UINT_EQ(wrong, 0);
 }
 
-/* Threads with open slices, ended in order, and slices measured elsewhere, in any order of time; the clock of each thread goes forward. */
+/* Threads with open slices, ended in order, and slices measured elsewhere, in any order of time;
+ * the clock of each thread goes forward. */
 static void play(struct scene *s)
 {
     enum { THREADS = 4, DEPTH = 6 };
@@ -373,7 +377,8 @@ TEST(a_track_that_is_forgotten_takes_its_row_along)
     sv_dict_free(r.dict);
 }
 
-/* What is recorded when it is over: the lowest lane that is free, and the last one shared when there are no more. */
+/* What is recorded when it is over: the lowest lane that is free, and the last one shared when
+ * there are no more. */
 TEST(slices_that_are_over)
 {
     struct sv_dict *dict = sv_dict_new();

@@ -1,8 +1,10 @@
-/* The law of a trace before another judge: Perfetto's own importer reads what the writer wrote and sees the same slices and counters.
+/* The law of a trace before another judge: Perfetto's own importer reads what the writer wrote and
+ * sees the same slices and counters.
  *
- * TRACE_PROCESSOR=PATH names its trace_processor_shell; without it the test is skipped. Perfetto knows no origin, so times are compared from the
- * first event on, and traces are not longer than its time (2^63 ns). Names are plain: how its CSV quotes others is not what is asked here.
- * A failure names its seed: STAVE_SEED=N runs that one alone, STAVE_LONG=1 runs more. */
+ * TRACE_PROCESSOR=PATH names its trace_processor_shell; without it the test is skipped. Perfetto
+ * knows no origin, so times are compared from the first event on, and traces are not longer than
+ * its time (2^63 ns). Names are plain: how its CSV quotes others is not what is asked here. A
+ * failure names its seed: STAVE_SEED=N runs that one alone, STAVE_LONG=1 runs more. */
 #include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "tests/harness/gen_events.h"

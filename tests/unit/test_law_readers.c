@@ -1,7 +1,9 @@
-/* The law of a trace for every reader: what it reads of a sample is the same after each writer and its reader.
+/* The law of a trace for every reader: what it reads of a sample is the same after each writer and
+ * its reader.
  *
- * The samples are the golden files and those that fuzzing begins with, good and damaged: whatever a reader makes of them is a trace. Compared is
- * what the traces say (canon.h), without arguments where JSON has no place for them (docs/formats.md). */
+ * The samples are the golden files and those that fuzzing begins with, good and damaged: whatever a
+ * reader makes of them is a trace. Compared is what the traces say (canon.h), without arguments
+ * where JSON has no place for them (docs/formats.md). */
 #include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "tests/harness/canon.h"

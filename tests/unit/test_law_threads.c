@@ -1,8 +1,10 @@
-/* The law of threads: whatever their number, and however the input is cut for them, the store is the same bit by bit, and so are findings and errors.
+/* The law of threads: whatever their number, and however the input is cut for them, the store is
+ * the same bit by bit, and so are findings and errors.
  *
- * Compared are images of the store (store/image.h), which contain the findings with their positions. Traces are random ones, whole and damaged, and the
- * files that fuzzing begins with. That an event decoded ahead is the same as one decoded in its turn is tried by a field that everyone skips, but
- * that is not an everyday one. */
+ * Compared are images of the store (store/image.h), which contain the findings with their
+ * positions. Traces are random ones, whole and damaged, and the files that fuzzing begins with.
+ * That an event decoded ahead is the same as one decoded in its turn is tried by a field that
+ * everyone skips, but that is not an everyday one. */
 #include "core/base/mem.h"
 #include "core/base/wire.h"
 #include "formats/formats.h"

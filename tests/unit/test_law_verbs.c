@@ -1,8 +1,10 @@
-/* The law of a trace: whatever reads, writes, converts, merges, cuts or splits it, it says the same.
+/* The law of a trace: whatever reads, writes, converts, merges, cuts or splits it, it says the
+ * same.
  *
- * Random traces over the whole model (gen_events.h with everything odd), small on purpose and many; what they say is compared as text
- * (canon.h). Formats that cannot hold something (docs/formats.md) do not get it here; what they then report is tested apart. A failure names
- * its seed: STAVE_SEED=N runs that one alone, and STAVE_KEEP=FILE keeps its trace as text. STAVE_LONG=1 runs more. */
+ * Random traces over the whole model (gen_events.h with everything odd), small on purpose and many;
+ * what they say is compared as text (canon.h). Formats that cannot hold something (docs/formats.md)
+ * do not get it here; what they then report is tested apart. A failure names its seed: STAVE_SEED=N
+ * runs that one alone, and STAVE_KEEP=FILE keeps its trace as text. STAVE_LONG=1 runs more. */
 #include "clocks/merge.h"
 #include "core/stream/stages.h"
 #include "formats/formats.h"
@@ -267,8 +269,8 @@ static const char *say_cut(struct sv_buf *text, struct sv_source *source, struct
     return sv_buf_cstr(text);
 }
 
-/* Takes out the arrows of slices that begin with the window: they began in some order before it, and now at one time, so that which of two events of
- * one flow is the first is no longer known. */
+/* Takes out the arrows of slices that begin with the window: they began in some order before it,
+ * and now at one time, so that which of two events of one flow is the first is no longer known. */
 static void drop_arrows_at(struct sv_buf *text, int64_t from_ns)
 {
     char here[32];
@@ -327,7 +329,8 @@ static bool cut(struct law *l)
 
 TEST(a_cut_of_the_file_is_the_file_of_the_cut)
 {
-    /* Left out is what an end edge outside of the window has: whether there is one, and the CPU time. */
+    /* Left out is what an end edge outside of the window has: whether there is one, and the CPU
+     * time. */
     for_seeds(700, 50000, GEN_ALL & ~GEN_UNFINISHED, cut);
 }
 
@@ -352,8 +355,8 @@ static const char *say_merged(struct law *l, struct sv_buf *text, const struct f
     struct sv_report report;
     struct sv_source *source;
     struct sv_dict *dict = sv_dict_new();
-    /* Perfetto has no step without a start, so a first step comes back as one: a flow that continues in another file of the same machine would
-     * begin anew there. */
+    /* Perfetto has no step without a start, so a first step comes back as one: a flow that
+     * continues in another file of the same machine would begin anew there. */
     bool is_same = l->seed % 3 == 0 && !(l->shape & SV_HAS_FLOW_POINTS);
     struct sv_merge *m =
         sv_merge_new(&(struct sv_merge_options){.assume = true, .same_host = is_same});

@@ -1,7 +1,9 @@
-/* Laws over the table of formats: every reader with every writer, and what is written reads back the same.
+/* Laws over the table of formats: every reader with every writer, and what is written reads back
+ * the same.
  *
- * The rows come from sv_formats, so a new format is tested by being listed. Events are random (gen_events.h); what a
- * format cannot hold (docs/formats.md) is left out of what is generated for it, by name. */
+ * The rows come from sv_formats, so a new format is tested by being listed. Events are random
+ * (gen_events.h); what a format cannot hold (docs/formats.md) is left out of what is generated for
+ * it, by name. */
 #include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "tests/harness/gen_events.h"
@@ -20,8 +22,8 @@ static uint32_t arg_types(const struct sv_format *f)
     return strcmp(f->name, "chrome") == 0 ? all & ~TYPE(POINTER) : all;
 }
 
-/* Perfetto cannot start a flow id anew: the writer gives the second use another number, and a first step leaves as a start. Which
- * slices they connect stays the same. */
+/* Perfetto cannot start a flow id anew: the writer gives the second use another number, and a first
+ * step leaves as a start. Which slices they connect stays the same. */
 static bool keeps_flow_numbers(const struct sv_format *f)
 {
     return strcmp(f->name, "perfetto") != 0;
@@ -43,8 +45,9 @@ static const char *path_of(const char *stem, const struct sv_format *f)
     return test_scratch(name);
 }
 
-/* Only flows that mean what they say: a point that continues a flow nobody began is written as its beginning, a flow that begins twice
- * gets a new number for the second time, and only the end of a flow can wait for the next slice. */
+/* Only flows that mean what they say: a point that continues a flow nobody began is written as its
+ * beginning, a flow that begins twice gets a new number for the second time, and only the end of a
+ * flow can wait for the next slice. */
 static void make_flows_plain(struct gen *g)
 {
     uint64_t unique = 1000000;
@@ -90,8 +93,9 @@ static void collect_slices(struct sv_source *source, struct collect *c)
     CHECK_STR_EQ(err.msg, "");
 }
 
-/* What the writer was given, as slices: the generated events, through the stages that the writer calls for. Returns the
- * damage that pairing them finds: shuffled edges of equal times do not always pair. */
+/* What the writer was given, as slices: the generated events, through the stages that the writer
+ * calls for. Returns the damage that pairing them finds: shuffled edges of equal times do not
+ * always pair. */
 static uint64_t expect(struct gen *g, unsigned shape, unsigned takes, struct collect *c)
 {
     struct sv_err err;
@@ -207,7 +211,8 @@ static uint64_t count_slices(const struct collect *c)
     return n;
 }
 
-/* r's file → w's file, in a dialect (NULL: none); where w can be read again, the slices are all there. */
+/* r's file → w's file, in a dialect (NULL: none); where w can be read again, the slices are all
+ * there. */
 static void check_pair(const struct sv_format *r, const struct sv_format *w,
                        const struct sv_dialect *dialect, uint64_t slices)
 {

@@ -1,4 +1,5 @@
-/* The layout: rows, lines, merging, and the law that the index finds the same pixels as looking at every slice. */
+/* The layout: rows, lines, merging, and the law that the index finds the same pixels as looking at
+ * every slice. */
 #include "plot/layout.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"

@@ -1,4 +1,5 @@
-/* What killed programs have left: which files of a folder count, that each is listed once, and what may be removed as done. */
+/* What killed programs have left: which files of a folder count, that each is listed once, and what
+ * may be removed as done. */
 #include "record/output/leftovers.h"
 
 #include "tests/harness/test.h"
@@ -11,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The growing files that were found, in the order of their names: "a.pftrace.part a.pftrace.part.109". */
+/* The growing files that were found, in the order of their names: "a.pftrace.part
+ * a.pftrace.part.109". */
 static int by_part(const void *a, const void *b)
 {
     return strcmp((*(struct sv_leftover *const *)a)->part, (*(struct sv_leftover *const *)b)->part);
@@ -33,7 +35,8 @@ static const char *parts_of(struct sv_leftovers *l)
     return text;
 }
 
-/* An empty folder, which becomes the current one; sessions are looked for in another one that is empty. */
+/* An empty folder, which becomes the current one; sessions are looked for in another one that is
+ * empty. */
 static void enter(const char *name, char before[static PATH_MAX])
 {
     char folder[PATH_MAX];

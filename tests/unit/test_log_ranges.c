@@ -1,7 +1,8 @@
-/* Exceptional values in the files of other tools: a number that fits no time is damage with its byte position, never another time.
+/* Exceptional values in the files of other tools: a number that fits no time is damage with its
+ * byte position, never another time.
  *
- * Each row changes one place of a file that is good; the rest of it is read as before. Under UBSan this also says that nothing overflows
- * on the way. */
+ * Each row changes one place of a file that is good; the rest of it is read as before. Under UBSan
+ * this also says that nothing overflows on the way. */
 #include "core/base/buf.h"
 #include "formats/decimal.h"
 #include "formats/formats.h"
@@ -173,7 +174,8 @@ TEST(a_number_that_fits_no_time_is_damage_with_its_place)
     }
 }
 
-/* Each is a time, both together are none; or the file is of a kind in which only a number can be a time, and it is one. */
+/* Each is a time, both together are none; or the file is of a kind in which only a number can be a
+ * time, and it is one. */
 TEST(an_end_that_fits_no_time_is_refused_with_its_place)
 {
     static const struct {

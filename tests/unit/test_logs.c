@@ -1,4 +1,5 @@
-/* Readers of other tools' logs: the mistakes that are easy to make with them, each as a test; golden files show the rest. */
+/* Readers of other tools' logs: the mistakes that are easy to make with them, each as a test;
+ * golden files show the rest. */
 #include "formats/decimal.h"
 #include "formats/formats.h"
 #include "store/trace.h"
@@ -84,7 +85,8 @@ TEST(mpstat_midnight_hour_is_zero)
     read_free(&r);
 }
 
-/* A clock that goes back by more than half a day has passed midnight, whether or not a line says 00:00:00. */
+/* A clock that goes back by more than half a day has passed midnight, whether or not a line says
+ * 00:00:00. */
 TEST(mpstat_passes_midnight_without_saying_so)
 {
     struct read r = read_text("Linux 5.4.0 (n) \t12/31/2022 \t_x86_64_\t(2 CPU)\n\n"
@@ -96,7 +98,8 @@ TEST(mpstat_passes_midnight_without_saying_so)
     read_free(&r);
 }
 
-/* The file begins in the middle of a second and lacks a line: nothing may shift, and no second may be mixed with another. */
+/* The file begins in the middle of a second and lacks a line: nothing may shift, and no second may
+ * be mixed with another. */
 TEST(pmon_groups_by_time_and_gpu)
 {
     struct read r = read_text("# Date Time gpu pid type sm mem enc dec fb command\n"
@@ -183,7 +186,8 @@ TEST(bpftrace_keeps_the_slowest_block_requests)
     read_free(&r);
 }
 
-/* The pair of the original's own example: half way between the two lines, and not surer than a tick. */
+/* The pair of the original's own example: half way between the two lines, and not surer than a
+ * tick. */
 TEST(time_align_takes_the_closest_pair)
 {
     struct read r = read_text("1380359127000000  15:28:11\n"

@@ -1,4 +1,5 @@
-/* The hash map against a plain array, and the hashes' fixed values (they are part of file formats). */
+/* The hash map against a plain array, and the hashes' fixed values (they are part of file
+ * formats). */
 #include "core/base/map.h"
 #include "tests/harness/test.h"
 

@@ -1,4 +1,5 @@
-/* Merge and rebase: identities that join and those that must not, times on one axis, independence of the order. */
+/* Merge and rebase: identities that join and those that must not, times on one axis, independence
+ * of the order. */
 #include "clocks/merge.h"
 #include "core/stream/stages.h"
 #include "store/rebase.h"
@@ -203,7 +204,8 @@ TEST(processes_of_several_machines_are_labelled)
     teardown(&f);
 }
 
-/* A merge of two machines of one name, merged again with a file of the second: it must not fall among the processes of the first. */
+/* A merge of two machines of one name, merged again with a file of the second: it must not fall
+ * among the processes of the first. */
 TEST(what_was_merged_before_keeps_its_machines)
 {
     struct sv_dict *mixed = sv_dict_new(), *second = sv_dict_new(), *out = sv_dict_new();

@@ -1,4 +1,5 @@
-/* Who takes part in a merge of many ranks, and how they are read: machine by machine, through one temporary file. */
+/* Who takes part in a merge of many ranks, and how they are read: machine by machine, through one
+ * temporary file. */
 #include "clocks/merge.h"
 #include "clocks/merge_ranks.h"
 

@@ -1,4 +1,5 @@
-/* Nsight Systems' SQLite exports: databases made here, of older and newer schemas, with tables missing and with bad content. */
+/* Nsight Systems' SQLite exports: databases made here, of older and newer schemas, with tables
+ * missing and with bad content. */
 #include "formats/formats.h"
 #include "store/trace.h"
 #include "tests/harness/test.h"
@@ -312,7 +313,8 @@ TEST(nsys_other_databases_are_refused)
     report_free(&r);
 }
 
-/* Every cut and many flips: whatever is read must end, and nothing may be written past its place. */
+/* Every cut and many flips: whatever is read must end, and nothing may be written past its
+ * place. */
 TEST(nsys_damaged_files)
 {
     size_t size;

@@ -1,4 +1,5 @@
-/* What is open on a track: the lists of changes against the definition, which climbs from the last slice that began. */
+/* What is open on a track: the lists of changes against the definition, which climbs from the last
+ * slice that began. */
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 #include "why/open_slices.h"

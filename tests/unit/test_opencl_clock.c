@@ -1,4 +1,5 @@
-/* A device's clock from brackets: the bounds overlap, drift widens them, contradictions replace them. */
+/* A device's clock from brackets: the bounds overlap, drift widens them, contradictions replace
+ * them. */
 #include "inject/opencl/device_clock.h"
 #include "tests/harness/test.h"
 

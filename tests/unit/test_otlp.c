@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Through protobuf and back; NULL: refused, and *why says why. In a buffer that lives until the next call. */
+/* Through protobuf and back; NULL: refused, and *why says why. In a buffer that lives until the
+ * next call. */
 static const char *there_and_back(const char *json, struct sv_otlp_json *how)
 {
     static char result[4096];

@@ -1,4 +1,5 @@
-/* Requests over HTTP to the receiver of OTLP: which are taken, how the others are answered, and the trace that the spool becomes. */
+/* Requests over HTTP to the receiver of OTLP: which are taken, how the others are answered, and the
+ * trace that the spool becomes. */
 #include "core/base/buf.h"
 #include "core/files/claim.h"
 #include "core/files/output.h"

@@ -129,7 +129,8 @@ TEST(names_of_compressions)
     CHECK(!sv_compression_named("", &c) && !sv_compression_named("gz", &c));
 }
 
-/* Writes of every size around that of the buffer, and what was flushed can be read before the end. */
+/* Writes of every size around that of the buffer, and what was flushed can be read before the
+ * end. */
 TEST(all_sizes_come_out)
 {
     static const enum sv_compression forms[] = {SV_PLAIN, SV_GZIP,
@@ -538,7 +539,8 @@ static size_t fill(struct sv_output *o)
 }
 
 /* The limit of a file's size is met before anything is written past it, and the end still fits. */
-/* What has its number by now belongs to the program: not a byte of it changes, and it stays open. */
+/* What has its number by now belongs to the program: not a byte of it changes, and it stays
+ * open. */
 TEST(a_growing_file_whose_descriptor_was_closed)
 {
     struct sv_err err = {0};

@@ -1,4 +1,5 @@
-/* A slice that was measured elsewhere against the thread's own: what nests, what crosses, and what is forgotten. */
+/* A slice that was measured elsewhere against the thread's own: what nests, what crosses, and what
+ * is forgotten. */
 #include "sdk/drain/own_spans.h"
 #include "tests/harness/test.h"
 

@@ -1,4 +1,5 @@
-/* Pair: edges become slices, arguments of begin and end are joined, what does not match is counted. */
+/* Pair: edges become slices, arguments of begin and end are joined, what does not match is
+ * counted. */
 #include "core/stream/args.h"
 #include "stage_fixture.h"
 
@@ -204,8 +205,9 @@ TEST(failures_are_passed_on)
     check_failure_is_passed_on(SV_HAS_EDGES, pair_before);
 }
 
-/* A stream of weeks: what was open and is closed costs nothing. Large blocks come from the heap, where a leak is seen
- * by the sanitizer; small ones from the pool, where it is seen by the growth. */
+/* A stream of weeks: what was open and is closed costs nothing. Large blocks come from the heap,
+ * where a leak is seen by the sanitizer; small ones from the pool, where it is seen by the
+ * growth. */
 TEST(memory_does_not_grow_with_the_stream)
 {
     struct fixture f;

@@ -1,5 +1,5 @@
-/* The Parquet writer: its encodings come back, and the types of exported tables. Whole files are judged by other programs' readers in
- * tests/cli/parquet.sh; these run without them. */
+/* The Parquet writer: its encodings come back, and the types of exported tables. Whole files are
+ * judged by other programs' readers in tests/cli/parquet.sh; these run without them. */
 #include "core/base/buf.h"
 #include "parquet/encode.h"
 #include "parquet/parquet.h"
@@ -312,7 +312,8 @@ struct heads {
     const struct sv_typed_table *table;
 };
 
-/* Outside rank and host are columns of every table; of a machine most columns are Perfetto's and always empty. */
+/* Outside rank and host are columns of every table; of a machine most columns are Perfetto's and
+ * always empty. */
 static bool is_left_out(const char *table, const char *column)
 {
     return strcmp(column, "rank") == 0 || strcmp(column, "host") == 0 ||

@@ -1,4 +1,5 @@
-/* Who is at the other end of a connection: by the kernel's answer about one socket, and by its lists where that cannot be asked. */
+/* Who is at the other end of a connection: by the kernel's answer about one socket, and by its
+ * lists where that cannot be asked. */
 #include "core/files/peer.h"
 
 #include "tests/harness/test.h"

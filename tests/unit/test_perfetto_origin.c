@@ -1,7 +1,8 @@
-/* Times before zero in Perfetto files: written with an origin, read back exactly, also from a file that still grows.
+/* Times before zero in Perfetto files: written with an origin, read back exactly, also from a file
+ * that still grows.
  *
- * Each file is looked at twice: by Stave's reader, which knows origins, and by pftext(), which knows Perfetto's rules only and must
- * see every time later by the same amount. */
+ * Each file is looked at twice: by Stave's reader, which knows origins, and by pftext(), which
+ * knows Perfetto's rules only and must see every time later by the same amount. */
 #include "formats/formats.h"
 #include "tests/unit/pffile.h"
 #include "tests/unit/pftext.h"
@@ -70,8 +71,8 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The times in the file are these, later by one amount. In the order in which they were written, unless the file is compressed: there packets are
- * grouped by sequence. */
+/* The times in the file are these, later by one amount. In the order in which they were written,
+ * unless the file is compressed: there packets are grouped by sequence. */
 static void check_numbers(uint64_t *seen, const int64_t *times, size_t n, uint64_t shift,
                           bool is_plain)
 {
@@ -105,7 +106,8 @@ static void check_times(const struct sv_buf *bytes, const int64_t *times, size_t
     done(&r, NULL);
 }
 
-/* The times that Perfetto sees: all of them later by one amount, which the text of the attribute names. */
+/* The times that Perfetto sees: all of them later by one amount, which the text of the attribute
+ * names. */
 static void check_shifted(const struct sv_buf *bytes, const int64_t *times, size_t n,
                           uint64_t shift, bool is_plain)
 {
@@ -252,7 +254,8 @@ TEST(a_file_without_such_times_has_no_trace_of_them)
     sv_report_fini(&w.report);
 }
 
-/* Snapshots, start times and the clock that the file's own time line represents count from the origin, too. */
+/* Snapshots, start times and the clock that the file's own time line represents count from the
+ * origin, too. */
 TEST(clocks_and_processes_count_from_the_origin)
 {
     struct writing w;
@@ -292,7 +295,8 @@ TEST(clocks_and_processes_count_from_the_origin)
     sv_report_fini(&w.report);
 }
 
-/* A clock that nothing relates to others when the file begins: its name is listed beside the file's own, and both count from the origin. */
+/* A clock that nothing relates to others when the file begins: its name is listed beside the file's
+ * own, and both count from the origin. */
 TEST(a_clock_that_is_related_late_counts_from_the_origin)
 {
     struct writing w;

@@ -133,7 +133,8 @@ TEST(a_malformed_field_costs_its_packet_only)
     done(&r, &f);
 }
 
-/* Every field number with every wire type, twice: what a field says must not be believed of another type. */
+/* Every field number with every wire type, twice: what a field says must not be believed of another
+ * type. */
 static void all_fields(struct file *f, uint32_t up_to)
 {
     for (uint32_t id = 1; id <= up_to; id++) {

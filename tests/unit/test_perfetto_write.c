@@ -1,4 +1,5 @@
-/* The Perfetto writer: what it writes, read back by a small decoder that follows Perfetto's importer. */
+/* The Perfetto writer: what it writes, read back by a small decoder that follows Perfetto's
+ * importer. */
 #include "tests/unit/pfrig.h"
 
 /* ---- tests ---- */
@@ -294,7 +295,8 @@ TEST(flow_points_keep_their_binding)
     stop();
 }
 
-/* An end that closes nothing does not count: the next flow is outside of every slice and begins nothing. */
+/* An end that closes nothing does not count: the next flow is outside of every slice and begins
+ * nothing. */
 TEST(ends_without_a_begin_do_not_count)
 {
     start();
@@ -626,7 +628,8 @@ TEST(everything_the_dictionary_knows_is_described)
 
 /* ---- windows ---- */
 
-/* Each window is self-contained: cut the file at any marker and the rest decodes to the rest of the events. */
+/* Each window is self-contained: cut the file at any marker and the rest decodes to the rest of the
+ * events. */
 static void windows_row(enum sv_compression compression, unsigned n_tracks)
 {
     start();

@@ -144,7 +144,8 @@ static void only_events(struct sv_buf *text)
     *to = '\0';
 }
 
-/* Removes the sign for a text that was written as a number: which text is the first of its window depends on where windows begin. */
+/* Removes the sign for a text that was written as a number: which text is the first of its window
+ * depends on where windows begin. */
 static void without_numbers(struct sv_buf *text)
 {
     char *to = (char *)text->data;
@@ -154,8 +155,9 @@ static void without_numbers(struct sv_buf *text)
     *to = '\0';
 }
 
-/* There are more names than shapes; arguments, counters, whole slices and steps back in time are between them. With several windows, which
- * begin between batches, and with tracks that are described again, the events are the same. */
+/* There are more names than shapes; arguments, counters, whole slices and steps back in time are
+ * between them. With several windows, which begin between batches, and with tracks that are
+ * described again, the events are the same. */
 TEST(all_ways_to_write_an_event_agree)
 {
     for (int64_t resync_bytes = 0; resync_bytes <= 20000; resync_bytes += 20000) {

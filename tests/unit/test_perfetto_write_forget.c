@@ -1,4 +1,5 @@
-/* The Perfetto writer and tracks that are forgotten: many short lives on few numbers, each described with its last name, each with its own events. */
+/* The Perfetto writer and tracks that are forgotten: many short lives on few numbers, each
+ * described with its last name, each with its own events. */
 #include "formats/formats.h"
 #include "tests/harness/test.h"
 #include "tests/unit/pftext.h"

@@ -1,9 +1,11 @@
-/* The Perfetto writer: in compressed blocks packets are grouped by sequence; what is on one track keeps its order. */
+/* The Perfetto writer: in compressed blocks packets are grouped by sequence; what is on one track
+ * keeps its order. */
 #include "tests/unit/pfrig.h"
 
 enum { ROUNDS = 12 }; /* more than a track has on the shared sequence */
 
-/* Two threads and a track, in turn; the track's events are all at one time. The text of the events. */
+/* Two threads and a track, in turn; the track's events are all at one time. The text of the
+ * events. */
 static char *written(enum sv_compression compression)
 {
     char name[16];

@@ -1,4 +1,5 @@
-/* The Perfetto writer with one machine after the other, as merge writes them: times go back, again and again, and what an event costs must stay. */
+/* The Perfetto writer with one machine after the other, as merge writes them: times go back, again
+ * and again, and what an event costs must stay. */
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "formats/formats.h"

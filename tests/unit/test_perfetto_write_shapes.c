@@ -1,4 +1,5 @@
-/* The Perfetto writer's shapes: events with arguments whose values alone change, whole slices, texts that come again. */
+/* The Perfetto writer's shapes: events with arguments whose values alone change, whole slices,
+ * texts that come again. */
 #include "tests/unit/pfrig.h"
 
 /* A call of the recorder's kind, as a slice or as its edges. */
@@ -84,7 +85,8 @@ TEST(texts_are_compared_by_content_not_by_address)
     stop();
 }
 
-/* The first time it is met a text is written out, the second time it gets a number; one that had a number in the window before gets it at once. */
+/* The first time it is met a text is written out, the second time it gets a number; one that had a
+ * number in the window before gets it at once. */
 TEST(texts_that_came_again_are_numbers_in_the_next_window)
 {
     start();

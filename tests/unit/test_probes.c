@@ -1,4 +1,5 @@
-/* The list of probes: every kind of record belongs to one, options choose them, and docs/record.md has their table. */
+/* The list of probes: every kind of record belongs to one, options choose them, and docs/record.md
+ * has their table. */
 #include "record/decode/calls.h"
 #include "record/probes/probe.h"
 #include "subjects/io/words.h"
@@ -27,7 +28,8 @@ TEST(every_kind_of_record_belongs_to_one_probe)
     CHECK_STR_EQ(sv_probe_lost_name(SV_WIRE_FAULT), "page faults");
 }
 
-/* Kinds are numbers in recorded bytes (tests/system/records.bin), so a line in the middle of the list is a mistake. */
+/* Kinds are numbers in recorded bytes (tests/system/records.bin), so a line in the middle of the
+ * list is a mistake. */
 TEST(the_kinds_of_records_keep_their_numbers)
 {
     CHECK_UINT_EQ(SV_WIRE_CALL, 1);

@@ -1,4 +1,5 @@
-/* Ranks and machines of tracks: in one file, in merged ones, in those merged again; through the formats. */
+/* Ranks and machines of tracks: in one file, in merged ones, in those merged again; through the
+ * formats. */
 #include "clocks/merge.h"
 #include "store/ranks.h"
 

@@ -236,7 +236,8 @@ TEST(rings_wrap_and_busy_records_wait)
     kbench_free(k);
 }
 
-/* A thread opens behind somebody's unfinished record, moves to another CPU and reads: the read waits for the open. */
+/* A thread opens behind somebody's unfinished record, moves to another CPU and reads: the read
+ * waits for the open. */
 TEST(nothing_overtakes_what_waits_behind_a_busy_record)
 {
     struct kbench *k = kbench_new(NULL);
@@ -510,7 +511,8 @@ TEST(the_plan_always_keeps_the_book)
         CHECK(index[sv_calls[i].nr] == &sv_calls[i]); /* no number twice */
 }
 
-/* Descriptor 3 was /a, is closed and taken by a socket without the trace seeing it: nobody may take the read for one of /a. */
+/* Descriptor 3 was /a, is closed and taken by a socket without the trace seeing it: nobody may take
+ * the read for one of /a. */
 TEST(a_descriptor_whose_file_is_not_known_does_not_inherit_a_path)
 {
     struct kbench *k = kbench_new(NULL);

@@ -1,5 +1,6 @@
-/* Descriptors that threads open and close at the same time: interleavings made by hand. Records come in the order in which calls end;
- * a close takes effect when it begins, an open when it ends. */
+/* Descriptors that threads open and close at the same time: interleavings made by hand. Records
+ * come in the order in which calls end; a close takes effect when it begins, an open when it
+ * ends. */
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
@@ -50,7 +51,8 @@ static void put_close(struct kbench *k, uint32_t tid, uint64_t start, uint64_t e
     put(k, c);
 }
 
-/* "read /a, close -": the calls on descriptor 3 and their paths, in the order of their beginnings as the round gives them. */
+/* "read /a, close -": the calls on descriptor 3 and their paths, in the order of their beginnings
+ * as the round gives them. */
 static const char *seen(struct kbench *k)
 {
     static char text[1024];
@@ -72,7 +74,8 @@ static const char *seen(struct kbench *k)
     return text;
 }
 
-/* Thread 10 is in close(3) while thread 12 gets the number: without the kernel's inodes and with them. */
+/* Thread 10 is in close(3) while thread 12 gets the number: without the kernel's inodes and with
+ * them. */
 TEST(an_open_that_overtakes_a_close_keeps_its_descriptor)
 {
     for (uint64_t inode = 0; inode <= 1; inode++) {
@@ -89,7 +92,8 @@ TEST(an_open_that_overtakes_a_close_keeps_its_descriptor)
     }
 }
 
-/* The first thread is not scheduled between the effect of its close and its end, the other one goes through more files than are kept. */
+/* The first thread is not scheduled between the effect of its close and its end, the other one goes
+ * through more files than are kept. */
 TEST(a_close_that_is_late_has_its_own_path_whatever_came_between)
 {
     struct kbench *k = kbench_new(NULL);
@@ -263,7 +267,8 @@ TEST(close_range_that_only_marks_marks_what_was_open_when_it_began)
     kbench_free(k);
 }
 
-/* The descriptor was /a, but the kernel reports another inode: no path is recorded. It is /a again where the kernel reports its inode. */
+/* The descriptor was /a, but the kernel reports another inode: no path is recorded. It is /a again
+ * where the kernel reports its inode. */
 TEST(a_descriptor_that_is_another_file_has_no_path)
 {
     struct kbench *k = kbench_new(NULL);
@@ -274,7 +279,8 @@ TEST(a_descriptor_that_is_another_file_has_no_path)
     kbench_free(k);
 }
 
-/* Thread 12 reads from what thread 10 is still opening; and it closes it before that has returned. */
+/* Thread 12 reads from what thread 10 is still opening; and it closes it before that has
+ * returned. */
 TEST(what_is_used_before_its_open_has_ended_is_known_by_its_inode)
 {
     struct kbench *k = kbench_new(NULL);
@@ -298,7 +304,8 @@ TEST(an_inode_that_is_used_again_is_told_apart_by_time)
     kbench_free(k);
 }
 
-/* EBADF says that nothing was there: a close that failed so has closed nothing, a read has no file of before. */
+/* EBADF says that nothing was there: a close that failed so has closed nothing, a read has no file
+ * of before. */
 TEST(calls_on_what_is_not_open_change_nothing)
 {
     struct kbench *k = kbench_new(NULL);
@@ -338,7 +345,8 @@ TEST(what_waits_for_a_lost_close_is_dropped)
     kbench_free(k);
 }
 
-/* A program that reads the trace fills paths in by the order of events: what came late must not become the descriptor's path. */
+/* A program that reads the trace fills paths in by the order of events: what came late must not
+ * become the descriptor's path. */
 TEST(paths_that_are_left_out_survive_a_close_that_is_late)
 {
     for (int once = 0; once < 2; once++) {
@@ -381,7 +389,8 @@ static size_t pages_of(const struct sv_proc *p)
     return n;
 }
 
-/* A process has the highest number that there is, and its child: what is kept is of those that are open. */
+/* A process has the highest number that there is, and its child: what is kept is of those that are
+ * open. */
 TEST(high_descriptors_take_no_memory_for_those_below)
 {
     struct kbench *k = kbench_new(NULL);

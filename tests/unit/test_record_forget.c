@@ -32,7 +32,8 @@ static bool keeps_17(void *ctx, uint32_t pid)
     return pid == 17;
 }
 
-/* Starts, calls and exits of many processes, forgotten from time to time: only running ones are kept. */
+/* Starts, calls and exits of many processes, forgotten from time to time: only running ones are
+ * kept. */
 TEST(memory_is_that_of_the_living)
 {
     enum { LIVES = 20000, AT_ONCE = 100 };

@@ -1,4 +1,5 @@
-/* GPUs over a sysfs made by hand, and the ways in which there is none. NVML is tested against a false library by tests/cli/record_use.sh. */
+/* GPUs over a sysfs made by hand, and the ways in which there is none. NVML is tested against a
+ * false library by tests/cli/record_use.sh. */
 #include "record/sample/gpus.h"
 #include "tests/harness/test.h"
 

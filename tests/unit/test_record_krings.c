@@ -1,4 +1,5 @@
-/* The kernel's rings by themselves: which lengths of a record are believed, in which order several are read. */
+/* The kernel's rings by themselves: which lengths of a record are believed, in which order several
+ * are read. */
 #include "record/kernel/krings.h"
 #include "tests/harness/test.h"
 
@@ -55,7 +56,8 @@ TEST(a_record_ends_where_the_ring_does)
     }
 }
 
-/* What is too short to have a head is no record, unless it was discarded: then nobody looks into it. */
+/* What is too short to have a head is no record, unless it was discarded: then nobody looks into
+ * it. */
 TEST(a_record_has_a_head)
 {
     static struct bench b;
@@ -118,7 +120,8 @@ static const char *times(struct several *s, uint64_t cutoff_ns)
     return text;
 }
 
-/* Every way to deal records to rings at which ring a record is in turns differs from the one before. */
+/* Every way to deal records to rings at which ring a record is in turns differs from the one
+ * before. */
 TEST(records_of_all_rings_come_by_their_time)
 {
     static struct several s;
@@ -184,7 +187,8 @@ TEST(a_record_that_is_not_complete_holds_up_all_rings)
     sv_krings_fini(&s.rings);
 }
 
-/* A producer that is further ahead than the ring is long, as after a fault of the kernel: passed over once, counted, and read again from there. */
+/* A producer that is further ahead than the ring is long, as after a fault of the kernel: passed
+ * over once, counted, and read again from there. */
 TEST(positions_that_cannot_be_are_passed_over)
 {
     static struct several s;

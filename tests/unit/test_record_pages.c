@@ -1,4 +1,5 @@
-/* Pages, faults and requests of io_uring over rings made by hand: their paths, their arguments, what has not ended. */
+/* Pages, faults and requests of io_uring over rings made by hand: their paths, their arguments,
+ * what has not ended. */
 #include "record/decode/inodes.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"

@@ -1,4 +1,5 @@
-/* Before a recording begins: where its files go, which arguments are taken; and the command: how it is started and what its end means. */
+/* Before a recording begins: where its files go, which arguments are taken; and the command: how it
+ * is started and what its end means. */
 #include "record/session/recorder.h"
 #include "record/spool/defer.h"
 #include "tests/harness/test.h"

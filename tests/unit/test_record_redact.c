@@ -30,7 +30,8 @@ TEST(odd_paths_stay_within_bounds)
     CHECK(sv_redact_init(&r));
 }
 
-/* The reference value of SipHash-2-4 for the key 00…0f and the message 00…0e is a129ca6149be45e5; the tokens are its low bits, five at a time. */
+/* The reference value of SipHash-2-4 for the key 00…0f and the message 00…0e is a129ca6149be45e5;
+ * the tokens are its low bits, five at a time. */
 TEST(the_hash_is_siphash)
 {
     struct sv_redact r = {{0x0706050403020100u, 0x0f0e0d0c0b0a0908u}};

@@ -1,4 +1,5 @@
-/* Records of a real kernel, played back without one: tests/system/records.bin was made by the script beside it, on Linux 6.18 for x86-64. */
+/* Records of a real kernel, played back without one: tests/system/records.bin was made by the
+ * script beside it, on Linux 6.18 for x86-64. */
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 

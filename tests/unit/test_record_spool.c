@@ -1,4 +1,5 @@
-/* The spool of a recording: entries, notes and the table of processes survive, cuts and damage are noticed; where a commit of the growing file leads. */
+/* The spool of a recording: entries, notes and the table of processes survive, cuts and damage are
+ * noticed; where a commit of the growing file leads. */
 #include "record/kernel/tracepoints.h"
 #include "record/spool/kspool.h"
 #include "record/spool/notes.h"

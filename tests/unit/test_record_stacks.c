@@ -1,4 +1,5 @@
-/* Stacks: this process's own, unwound to main; names of C++; code objects, lines and offsets of Python; damaged records. */
+/* Stacks: this process's own, unwound to main; names of C++; code objects, lines and offsets of
+ * Python; damaged records. */
 #include "record/stacks/cfi.h"
 #include "record/stacks/demangle.h"
 #include "record/stacks/python.h"
@@ -145,7 +146,8 @@ TEST(names_of_cpp_are_readable)
     CHECK(!sv_demangle("main") && !sv_demangle("_Z") && !sv_demangle("_ZN"));
 }
 
-/* As `compile("def f(x):\n    y = x\n\n    return (y +\n        1)\n")` has it in CPython 3.11: co_linetable and dis.findlinestarts(). */
+/* As `compile("def f(x):\n    y = x\n\n    return (y +\n        1)\n")` has it in CPython 3.11:
+ *     co_linetable and dis.findlinestarts(). */
 TEST(lines_come_from_the_table_of_the_code_object)
 {
     static const uint8_t table[] = {0x80, 0x00, 0xd8, 0x08, 0x09, 0x80, 0x41, 0xe0,

@@ -1,4 +1,5 @@
-/* States of threads over rings made by hand: each change ends the state before it, wake-ups that come late change nothing. */
+/* States of threads over rings made by hand: each change ends the state before it, wake-ups that
+ * come late change nothing. */
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 

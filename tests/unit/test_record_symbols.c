@@ -1,4 +1,5 @@
-/* Names of functions: this program's own symbols, lines of maps and kallsyms, damaged ELF files, stacks as events. */
+/* Names of functions: this program's own symbols, lines of maps and kallsyms, damaged ELF files,
+ * stacks as events. */
 #include "record/symbols/elf.h"
 #include "record/symbols/symbols.h"
 #include "tests/harness/test.h"
@@ -73,7 +74,8 @@ TEST(the_kernels_functions_carry_a_mark)
     close(fd);
 }
 
-/* Every byte of the heads of a real file is changed once: nothing may go wrong, whatever is found. */
+/* Every byte of the heads of a real file is changed once: nothing may go wrong, whatever is
+ * found. */
 TEST(damaged_elf_files_do_no_harm)
 {
     const char *path = test_scratch("elf");
@@ -137,7 +139,8 @@ TEST(a_sample_is_an_instant_with_a_stack)
     kbench_free(k);
 }
 
-/* Bytes that were recorded elsewhere: this machine's kernel and the process that has the number here say nothing about them. */
+/* Bytes that were recorded elsewhere: this machine's kernel and the process that has the number
+ * here say nothing about them. */
 TEST(recorded_samples_get_no_names_of_this_machine)
 {
     struct kbench *k = kbench_new(NULL);

@@ -246,7 +246,8 @@ TEST(a_clock_that_was_set_back)
     sv_clocks_fini(&clocks[0]);
 }
 
-/* Thousands of processes on thousands of machines, each with its own snapshots: cubic work would not end. */
+/* Thousands of processes on thousands of machines, each with its own snapshots: cubic work would
+ * not end. */
 TEST(many_inputs_end)
 {
     enum { INPUTS = 4000, SHOTS = 20 };

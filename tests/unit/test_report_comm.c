@@ -1,4 +1,5 @@
-/* The communication report: simulated jobs whose slow rank is known, and small traces whose answers can be counted by hand. */
+/* The communication report: simulated jobs whose slow rank is known, and small traces whose answers
+ * can be counted by hand. */
 #include "subjects/comm/figures.h"
 
 #include "tests/harness/test.h"
@@ -208,7 +209,8 @@ TEST(what_costs_nothing_is_no_culprit)
     unmake(&m);
 }
 
-/* A rank that was disturbed for most of a run, or in half of its steps there, is not slow; one that is disturbed until the end is. */
+/* A rank that was disturbed for most of a run, or in half of its steps there, is not slow; one that
+ * is disturbed until the end is. */
 TEST(one_long_disturbance_is_no_culprit)
 {
     static const struct {

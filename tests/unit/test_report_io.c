@@ -109,7 +109,8 @@ TEST(sequential_or_random)
          1, 1},
         {"1.1 read bytes=10\n1.2 read bytes=10\n1.3 read bytes=10\n", 2, 0},
         {"1.1 read bytes=10\n1.2 lseek ret=100\n1.3 read bytes=10\n", 0, 1},
-        /* A seek to the current position moves nothing; the position is known from the opening on. */
+        /* A seek to the current position moves nothing; the position is known from the opening
+         * on. */
         {"1.0 openat ret=3\n1.1 read bytes=10\n1.2 lseek ret=10\n1.3 read bytes=10\n", 1, 0},
         {"1.1 read bytes=10\n", 0, 0},
         {"1.1 read bytes=10\n1.2 pread64 offset=7 bytes=10\n", 0, 0}, /* nothing to compare with */
@@ -293,7 +294,8 @@ TEST(roles)
     }
 }
 
-/* The step is 10 ms long: its own thread reads for 2 ms of it (one call begins before it), the worker for 5 ms, 1 ms at the same time. */
+/* The step is 10 ms long: its own thread reads for 2 ms of it (one call begins before it), the
+ * worker for 5 ms, 1 ms at the same time. */
 TEST(time_in_steps)
 {
     struct made m = make(
@@ -317,7 +319,8 @@ TEST(time_in_steps)
     unmake(&m);
 }
 
-/* Waiting on a pipe is no I/O on files, and a thread's rows count once: its own I/O is no longer than the step. */
+/* Waiting on a pipe is no I/O on files, and a thread's rows count once: its own I/O is no longer
+ * than the step. */
 TEST(pipes_are_apart_and_a_thread_counts_once)
 {
     struct made m =

@@ -60,7 +60,8 @@ static void check_sums(const struct made *m)
 #define STATE(at, track, name, args) \
     at " end #" track "\n" at " begin #" track " \"" name "\" cat=\"thread_state\" " args "\n"
 
-/* Step 1 computes until 10, waits in read(pipe) until 50 for a loader that reads /data/a from disk from 12 to 45. Between the steps it waits for a CPU until 64. */
+/* Step 1 computes until 10, waits in read(pipe) until 50 for a loader that reads /data/a from disk
+ * from 12 to 45. Between the steps it waits for a CPU until 64. */
 static const char loader[] = TRACKS
     "0.000000000 begin #2 \"step 1\"\n"
     "0.000000000 begin #3 \"Running\" cat=\"thread_state\"\n"
@@ -118,7 +119,8 @@ TEST(a_step_is_divided_exactly_and_its_wait_explained)
     unmake(&m);
 }
 
-/* A reason that the trace states is taken as it is; a thread of the same process that was active is a lock's holder. */
+/* A reason that the trace states is taken as it is; a thread of the same process that was active is
+ * a lock's holder. */
 TEST(a_stated_reason_and_a_waker_of_the_own_process)
 {
     struct made m =

@@ -1,4 +1,5 @@
-/* The page of counters for those who have no ring: what is reported, once, and again after the marks of a journal. */
+/* The page of counters for those who have no ring: what is reported, once, and again after the
+ * marks of a journal. */
 #include "core/stream/dict.h"
 #include "sdk/ring/ringless.h"
 #include "tests/harness/test.h"

@@ -131,7 +131,8 @@ TEST(what_nobody_holds_is_removed_and_what_is_not_whole_is_not_believed)
     tear_down();
 }
 
-/* A copy of the lock lives on in a child of a recorder that was killed, and its number is another's by now. */
+/* A copy of the lock lives on in a child of a recorder that was killed, and its number is another's
+ * by now. */
 TEST(a_recorder_that_is_gone_is_not_listed_though_its_lock_is_held)
 {
     struct sv_running r, found;

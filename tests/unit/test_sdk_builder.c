@@ -1,4 +1,5 @@
-/* The builder of nested arguments: limits, counts of what was left out, and no way to overrun it. */
+/* The builder of nested arguments: limits, counts of what was left out, and no way to overrun
+ * it. */
 #include "tests/harness/test.h"
 
 #include <stave/stave.h>

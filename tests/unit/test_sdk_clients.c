@@ -1,4 +1,5 @@
-/* Clients of a collector: what they may cost, what closes them, and what the journal says of their losses. */
+/* Clients of a collector: what they may cost, what closes them, and what the journal says of their
+ * losses. */
 #include "core/base/buf.h"
 #include "core/base/report.h"
 #include "sdk/collect/clients.h"
@@ -129,7 +130,8 @@ static bool found(const struct scene *s, const char *what, const char *detail)
     return false;
 }
 
-/* No descriptor for the file with the names: its records wait, also when the client has ended meanwhile. */
+/* No descriptor for the file with the names: its records wait, also when the client has ended
+ * meanwhile. */
 TEST(waits_for_names_that_cannot_be_read_now)
 {
     static struct scene s;
@@ -156,7 +158,8 @@ TEST(waits_for_names_that_cannot_be_read_now)
     close_scene(&s);
 }
 
-/* A client that has ended stays until the file has its losses, also where it has nothing else of it. */
+/* A client that has ended stays until the file has its losses, also where it has nothing else of
+ * it. */
 TEST(losses_are_in_the_file_before_a_client_is_removed)
 {
     static struct scene s;

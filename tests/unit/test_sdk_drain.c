@@ -1,4 +1,5 @@
-/* The ring source over rings made by hand: good records, and everything that can be wrong with them. */
+/* The ring source over rings made by hand: good records, and everything that can be wrong with
+ * them. */
 #include "core/base/buf.h"
 #include "sdk/drain/drain.h"
 #include "sdk/ring/session_layout.h"
@@ -36,7 +37,8 @@ static void put_name(struct sv_buf *b, struct sv_name_head h, const char *const 
     memcpy(b->data + at, &h, sizeof h);
 }
 
-/* Site 1: begin without arguments; 2: instant with an int and a text; 3: counter; 4: instant with an array; track 3 below the process. */
+/* Site 1: begin without arguments; 2: instant with an int and a text; 3: counter; 4: instant with
+ * an array; track 3 below the process. */
 static void open_bench(struct bench *t)
 {
     memset(t, 0, sizeof *t);

@@ -1,4 +1,5 @@
-/* Files with explicit times: any order, overlap, refusals; read back by the readers of the formats. */
+/* Files with explicit times: any order, overlap, refusals; read back by the readers of the
+ * formats. */
 #include "tests/unit/sdk_scene.h"
 
 #include <stave/file.h>

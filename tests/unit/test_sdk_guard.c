@@ -1,4 +1,5 @@
-/* Guarded mappings: what another process cuts away reads as zeros, and nobody else's faults are touched. */
+/* Guarded mappings: what another process cuts away reads as zeros, and nobody else's faults are
+ * touched. */
 #include "sdk/ring/guard.h"
 
 #include "sdk/ring/session_layout.h"

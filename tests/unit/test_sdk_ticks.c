@@ -85,7 +85,8 @@ TEST(the_narrowest_reading_is_taken_in_its_middle)
     CHECK_INT_EQ(t.uncertainty_ns, 200);
 }
 
-/* Four readings of five clocks (the counter is none of them), of which the second is the narrowest. */
+/* Four readings of five clocks (the counter is none of them), of which the second is the
+ * narrowest. */
 TEST(a_snapshot_relates_the_middle_of_its_reading)
 {
     static int64_t times[20];

@@ -1,4 +1,5 @@
-/* What the inference server reads and decides, without StarPU and HTTP: models, requests, configurations, congestion, metrics. */
+/* What the inference server reads and decides, without StarPU and HTTP: models, requests,
+ * configurations, congestion, metrics. */
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "server/congestion.h"

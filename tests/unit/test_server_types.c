@@ -1,4 +1,5 @@
-/* Typed tensors of the inference server without StarPU: values as JSON, networks of tokens, statistics; and messages of gRPC as they are unpacked. */
+/* Typed tensors of the inference server without StarPU: values as JSON, networks of tokens,
+ * statistics; and messages of gRPC as they are unpacked. */
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "server/infer_values.h"

@@ -1,4 +1,5 @@
-/* Calls of a traced server that wait for a free processor: all of them, in their order, whatever is in memory and in the file. */
+/* Calls of a traced server that wait for a free processor: all of them, in their order, whatever is
+ * in memory and in the file. */
 #include "lib/serving/backlog.h"
 #include "lib/serving/processors.h"
 #include "tests/harness/test.h"

@@ -106,7 +106,8 @@ TEST(shares_by_largest_remainder)
     }
 }
 
-/* Against the definition, by search: nobody without the extra nanosecond has a larger remainder than somebody with it. */
+/* Against the definition, by search: nobody without the extra nanosecond has a larger remainder
+ * than somebody with it. */
 TEST(shares_of_many)
 {
     static uint64_t weights[MOST], scratch[2 * MOST];

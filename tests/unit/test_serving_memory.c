@@ -1,4 +1,5 @@
-/* A traced server whose heap is exhausted: its files end as of the last flush, its program continues. */
+/* A traced server whose heap is exhausted: its files end as of the last flush, its program
+ * continues. */
 #include "tests/harness/test.h"
 
 #include <errno.h>

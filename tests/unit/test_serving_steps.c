@@ -1,4 +1,5 @@
-/* Steps of engines through the library: counts, bad calls, a ring that is full, a million open requests. */
+/* Steps of engines through the library: counts, bad calls, a ring that is full, a million open
+ * requests. */
 #include "tests/harness/test.h"
 
 #include <stave/serving.h>

@@ -1,5 +1,6 @@
-/* Sources give what they state and sinks take what they state: every reader over the files that there are, every writer and stage over random
- * events of exactly its shape; and what a sink does not take, the pump changes before it gets there. */
+/* Sources give what they state and sinks take what they state: every reader over the files that
+ * there are, every writer and stage over random events of exactly its shape; and what a sink does
+ * not take, the pump changes before it gets there. */
 #include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "store/filter.h"
@@ -28,7 +29,8 @@ static void make(struct gen *g, unsigned shape, unsigned extras, uint64_t seed)
     gen_make(g, &(struct gen_options){.seed = seed, .n = 1500, .shape = shape, .extras = extras});
 }
 
-/* Slices in a stream of this shape as the sort would put them: the outer one first. The generator leaves ties in any order. */
+/* Slices in a stream of this shape as the sort would put them: the outer one first. The generator
+ * leaves ties in any order. */
 static bool fits(struct gen *g, unsigned stated)
 {
     struct shape_check c;
@@ -53,7 +55,8 @@ TEST(a_false_statement_is_found)
                     less &= ~(unsigned)SV_HAS_SLICES;
                 if (bit == SV_IN_TRACK_ORDER)
                     less &= ~SV_ORDER_BITS;
-                /* Edges without order are paired by the sort alone, and order per track is about what pairs. */
+                /* Edges without order are paired by the sort alone, and order per track is about
+                 * what pairs. */
                 bool is_seen = bit == 4    ? orders[o] != SV_IN_NO_ORDER || !(shape & SV_HAS_EDGES)
                                : bit == 32 ? (shape & SV_HAS_SLICES) != SV_HAS_SLICES ||
                                                  shape & SV_HAS_EDGES

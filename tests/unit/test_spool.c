@@ -1,4 +1,5 @@
-/* What any sender may send to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
+/* What any sender may send to `stave listen`: greetings, frames in pieces of any size, and the
+ * spool that keeps them whatever happens. */
 #include "files/open.h"
 #include "listen/sender.h"
 #include "sdk/write/writer.h"
@@ -108,7 +109,8 @@ static void rig_open(struct rig *r, uint64_t limit)
     REQUIRE(sv_spool_add(&r->spool, "somebody", SV_SPOOL_PERFETTO, &r->stream.spooled));
 }
 
-/* What the file says about its only sender: events in whole frames, events lost, bytes of frames. */
+/* What the file says about its only sender: events in whole frames, events lost, bytes of
+ * frames. */
 struct seen {
     uint64_t events, lost, bytes;
     uint32_t cause;
@@ -162,7 +164,8 @@ static enum sv_taken feed(struct rig *r, const uint8_t *bytes, size_t n, size_t 
     return taken;
 }
 
-/* What a frame's head says: a slice counts once, and what was lost before it was sent counts, too. */
+/* What a frame's head says: a slice counts once, and what was lost before it was sent counts,
+ * too. */
 TEST(events_of_a_frame)
 {
     const struct sv_arg five = {.type = SV_ARG_INT, .i = 5}, minus = {.type = SV_ARG_INT, .i = -5};

@@ -1,4 +1,5 @@
-/* From the spool to the trace: who is in it, where losses are, what is kept when something is missing. */
+/* From the spool to the trace: who is in it, where losses are, what is kept when something is
+ * missing. */
 #include "cli/console.h"
 #include "core/base/wire.h"
 #include "files/held.h"
@@ -48,7 +49,8 @@ static void put(struct rig *r, struct sv_spool_sender *s, const void *bytes, siz
     s->slot.events = events;
 }
 
-/* A sender with one request, JSON for people; cause and events are what the listener noted at its end. */
+/* A sender with one request, JSON for people; cause and events are what the listener noted at its
+ * end. */
 static void add_spans(struct rig *r, enum sv_spool_format format, const char *json, uint64_t held,
                       enum sv_spool_cause cause, uint64_t events)
 {

@@ -1,5 +1,5 @@
-/* Statements that are rewritten over groups of slices must answer as over a plain copy of the slices in an ordinary table, which
- * nothing is rewritten for. */
+/* Statements that are rewritten over groups of slices must answer as over a plain copy of the
+ * slices in an ordinary table, which nothing is rewritten for. */
 #include "core/base/mem.h"
 #include "sql/fold.h"
 #include "sql/sql.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the statements '@' is the table slice, '#' the same with an alias behind it, '$' the table thread_slice. */
+/* In the statements '@' is the table slice, '#' the same with an alias behind it, '$' the table
+ * thread_slice. */
 static char *with_tables(const char *pattern, bool is_plain)
 {
     struct sv_buf b;

@@ -1,4 +1,5 @@
-/* Where one file of a recording ends and the next begins: open slices are continued at a time that their ends can follow. */
+/* Where one file of a recording ends and the next begins: open slices are continued at a time that
+ * their ends can follow. */
 #include "record/output/still_open.h"
 #include "tests/harness/test.h"
 

@@ -1,4 +1,5 @@
-/* The viewer's strips against looking at every slice: how many touch a pixel, which is the longest, how much is covered. */
+/* The viewer's strips against looking at every slice: how many touch a pixel, which is the longest,
+ * how much is covered. */
 #include "plot/strips.h"
 #include "tests/harness/test.h"
 

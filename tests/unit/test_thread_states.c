@@ -1,4 +1,5 @@
-/* States of threads, and what the critical path and the division of steps make of them, on a trace that can be counted by hand. */
+/* States of threads, and what the critical path and the division of steps make of them, on a trace
+ * that can be counted by hand. */
 #include "formats/formats.h"
 #include "tests/harness/test.h"
 #include "tests/unit/text_trace.h"
@@ -8,9 +9,11 @@
 
 #include <string.h>
 
-/* A trainer (10) whose step waits on a pipe for a loader (20) that reads a file from disk. Times in milliseconds:
+/* A trainer (10) whose step waits on a pipe for a loader (20) that reads a file from disk. Times in
+ * milliseconds:
  *   trainer  runs 0-10, sleeps in read(pipe) 10-50, runnable 50-52, runs 52-60
- *   loader   sleeps 0-12 (woken by the trainer), runs 12-20, blocked on I/O 20-45 in read(/data/a), runs 45-60 */
+ *   loader   sleeps 0-12 (woken by the trainer), runs 12-20, blocked on I/O 20-45 in read(/data/a),
+ *            runs 45-60 */
 static const char scene[] =
     "# stave text 1\nclock boottime\n"
     "track #1 process uuid=0x1 pid=10 name=\"train\"\n"

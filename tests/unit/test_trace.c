@@ -1,4 +1,5 @@
-/* The store: what rows come out of which events, and that leaving and entering it again changes nothing. */
+/* The store: what rows come out of which events, and that leaving and entering it again changes
+ * nothing. */
 #include "store/trace.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"
@@ -190,7 +191,8 @@ TEST(flow_points_bind_to_the_innermost_slice)
          "t 0+10 a 0 flow_begin:7\nu 20+5 b 0 x=1 flow_end:7\nflow 7 a->b\n"},
         {"B 0 t a\nE 10 t x=1\nX 20 5 u b\ns 0 t 7\nf 20 u 7",
          "t 0+10 a 0 flow_begin:7 x=1\nu 20+5 b 0 flow_end:7\nflow 7 a->b\n"},
-        /* In its middle they stay points; one that starts there is preferred, then the innermost one. */
+        /* In its middle they stay points; one that starts there is preferred, then the innermost
+         * one. */
         {"X 0 10 t a\nX 2 5 t b\nX 20 5 u c\ns 3 t 7\ns 8 t 8\nf 20 u 7\nf 24 u 8",
          "t 0+10 a 0\nt 2+5 b 1 <a\nu 20+5 c 0 flow_end:7\nflow 8 a->c\nflow 7 b->c\n"
          "point 7 flow_begin t 3 b\npoint 8 flow_begin t 8 a\npoint 8 flow_end u 24 c\n"},
@@ -217,7 +219,8 @@ TEST(flow_points_bind_to_the_innermost_slice)
     drop(&f);
 }
 
-/* Points that follow their slice at once are bound while loading, before it is known what else begins there. */
+/* Points that follow their slice at once are bound while loading, before it is known what else
+ * begins there. */
 TEST(flow_points_that_follow_their_slice)
 {
     static const struct row rows[] = {
@@ -265,7 +268,8 @@ TEST(flows_connect_consecutive_carriers)
          "flow 7 a->b\nflow 7 b->c\nflow 7 d->e\n"},
         {"X 1 1 t a ~7\nX 2 1 t b <7\nX 3 1 t c <7",
          "t 1+1 a 0 flow:7\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\n"},
-        /* A flow that was begun can end several times, each time coming from where it passed last. */
+        /* A flow that was begun can end several times, each time coming from where it passed
+         * last. */
         {"X 1 1 t a >7\nX 2 1 t b <7\nX 3 1 t c <7",
          "t 1+1 a 0 flow_begin:7\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\nflow 7 "
          "a->c\n"},

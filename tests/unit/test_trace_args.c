@@ -1,4 +1,5 @@
-/* Arguments in the store: every list comes back as it went in, in few bytes, and single arguments are found without decoding. */
+/* Arguments in the store: every list comes back as it went in, in few bytes, and single arguments
+ * are found without decoding. */
 #include "core/stream/args.h"
 #include "store/trace.h"
 #include "tests/harness/gen_events.h"
@@ -160,7 +161,8 @@ TEST(texts_that_are_forgotten_are_stored_again)
     free_bench(&b);
 }
 
-/* A list that is met again after its text was forgotten: nothing may refer to the copy that is not kept. */
+/* A list that is met again after its text was forgotten: nothing may refer to the copy that is not
+ * kept. */
 TEST(lists_with_forgotten_texts_are_not_given_away)
 {
     struct bench b = open_bench();
@@ -253,7 +255,8 @@ TEST(equal_lists_are_kept_once)
     free_bench(&b);
 }
 
-/* The promise for files of profilers: about 250 bytes of JSON with ten arguments take at most 80 bytes. */
+/* The promise for files of profilers: about 250 bytes of JSON with ten arguments take at most 80
+ * bytes. */
 TEST(ten_arguments_take_few_bytes)
 {
     enum { N = 20000 };

@@ -1,4 +1,5 @@
-/* W3C trace context: headers in and out, and the flow that leaves a span (core/stream/trace_context.h, <stave/trace_context.h>). */
+/* W3C trace context: headers in and out, and the flow that leaves a span
+ * (core/stream/trace_context.h, <stave/trace_context.h>). */
 #include "core/stream/trace_context.h"
 #include "tests/harness/test.h"
 

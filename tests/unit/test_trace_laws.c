@@ -1,5 +1,6 @@
-/* The store against slow and simple answers, on events from a seed: what it holds equals what the stages make of the same events,
- * leaving and entering it again changes nothing, and every lookup gives what looking at every row gives. */
+/* The store against slow and simple answers, on events from a seed: what it holds equals what the
+ * stages make of the same events, leaving and entering it again changes nothing, and every lookup
+ * gives what looking at every row gives. */
 #include "core/stream/stages.h"
 #include "store/trace.h"
 #include "tests/harness/gen_events.h"

@@ -145,7 +145,8 @@ TEST(arguments_count_towards_the_limit)
     free_run(r);
 }
 
-/* Deeper than a row can say: still every slice with its duration, and the same trace again from its source. */
+/* Deeper than a row can say: still every slice with its duration, and the same trace again from its
+ * source. */
 TEST(very_deep_nesting_is_kept)
 {
     enum { DEPTH = 70000 };
@@ -232,7 +233,8 @@ static double cpu_seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Everything at one time, everything overlapping, everything nested: none of it may be quadratic. */
+/* Everything at one time, everything overlapping, everything nested: none of it may be
+ * quadratic. */
 TEST(hostile_shapes_take_no_more_than_linear_time)
 {
     enum { N = 300000 };

@@ -1,5 +1,6 @@
-/* Pages written past SQLite must be what SQLite would have written: its own check finds nothing, and every entry is found through tables and indexes.
- * Sizes around those at which a page or a level is full, where the last page could be left empty. */
+/* Pages written past SQLite must be what SQLite would have written: its own check finds nothing,
+ * and every entry is found through tables and indexes. Sizes around those at which a page or a
+ * level is full, where the last page could be left empty. */
 #include "sql/tree_file.h"
 #include "tests/harness/test.h"
 
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Texts of `len` characters that begin with their number, so that they sort by it; in an index the number of the row follows. */
+/* Texts of `len` characters that begin with their number, so that they sort by it; in an index the
+ * number of the row follows. */
 struct texts {
     size_t len;
     bool is_index;

@@ -1,4 +1,5 @@
-/* Trusted paths: what belongs to others, what others may write to, links and second names are refused. */
+/* Trusted paths: what belongs to others, what others may write to, links and second names are
+ * refused. */
 #include "core/files/trusted.h"
 
 #include "tests/harness/test.h"

@@ -1,4 +1,5 @@
-/* Members and frames unpacked by several threads (files/unpack.h): the same bytes, and the same words about damage, as with one thread. */
+/* Members and frames unpacked by several threads (files/unpack.h): the same bytes, and the same
+ * words about damage, as with one thread. */
 #include "core/base/buf.h"
 #include "core/base/report.h"
 #include "core/files/output.h"
@@ -143,7 +144,8 @@ TEST(frames_whole_and_damaged)
 #endif
 }
 
-/* A stored block of deflate that holds the head of a member: the guess is wrong, the bytes are right. */
+/* A stored block of deflate that holds the head of a member: the guess is wrong, the bytes are
+ * right. */
 TEST(heads_inside_a_member)
 {
     struct sv_buf packed;

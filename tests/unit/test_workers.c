@@ -1,4 +1,5 @@
-/* The pool of threads: everything is done once, items come back in order, and a line can be stopped and continued. */
+/* The pool of threads: everything is done once, items come back in order, and a line can be stopped
+ * and continued. */
 #include "core/base/mem.h"
 #include "tests/harness/test.h"
 #include "threads/workers.h"

@@ -1,4 +1,5 @@
-/* YAML for configurations: what is read, what is refused and with which line, and the table that checks it. */
+/* YAML for configurations: what is read, what is refused and with which line, and the table that
+ * checks it. */
 #include "cli/yaml.h"
 #include "core/base/buf.h"
 #include "core/base/mem.h"

@@ -1,4 +1,5 @@
-/* Traces as text: see the header. Mistakes in the text abort the test program: they are mistakes of the test. */
+/* Traces as text: see the header. Mistakes in the text abort the test program: they are mistakes of
+ * the test. */
 #include "trace_text.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* libstave-cuda.so, inside. The driver calls cuda_entry.c, which loads CUPTI (cuda_cupti.c) and gives it buffers; full ones come back and are read by
- * cuda_decode.c, which calls libstave-gpu. */
+/* libstave-cuda.so, inside. The driver calls cuda_entry.c, which loads CUPTI (cuda_cupti.c) and
+ * gives it buffers; full ones come back and are read by cuda_decode.c, which calls libstave-gpu. */
 #ifndef SV_INJECT_CUDA_CUDA_H
 #define SV_INJECT_CUDA_CUDA_H
 
@@ -8,7 +8,8 @@
 #include <cupti.h>
 #include <stave/gpu.h>
 
-/* ---- cuda_cupti.c: CUPTI, loaded at run time. Members after `optional_` are NULL in versions that lack them ---- */
+/* ---- cuda_cupti.c: CUPTI, loaded at run time. Members after `optional_` are NULL in versions that
+ * lack them ---- */
 
 struct cuda_cupti {
     uint32_t api; /* what cuptiGetVersion says */
@@ -38,7 +39,8 @@ void cuda_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- cuda_decode.c ---- */
 
-/* One reader at a time: the caller holds a lock. `clock` is that of CUPTI's times, 0: CLOCK_MONOTONIC. */
+/* One reader at a time: the caller holds a lock. `clock` is that of CUPTI's times, 0:
+ * CLOCK_MONOTONIC. */
 struct cuda_decoder {
     const struct cuda_cupti *cupti;
     stave_gpu_clock_t clock;
@@ -48,7 +50,8 @@ stave_gpu_device_t cuda_any_device(struct cuda_decoder *d);
 
 /* ---- cuda_names.c ---- */
 
-/* The name without what the compiler adds, where the program has a demangler; a text of ours or the one given. */
+/* The name without what the compiler adds, where the program has a demangler; a text of ours or the
+ * one given. */
 const char *cuda_kernel_name(const char *name);
 /* "cudaLaunchKernel" of "cudaLaunchKernel_v7000". */
 const char *cuda_call_name(const struct cuda_cupti *c, CUpti_CallbackDomain domain, uint32_t id);

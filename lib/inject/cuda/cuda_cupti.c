@@ -1,6 +1,8 @@
-/* CUPTI, found and loaded at run time: the program's own if it has one, else the newest that the machine knows.
+/* CUPTI, found and loaded at run time: the program's own if it has one, else the newest that the
+ * machine knows.
  *
- * STAVE_CUPTI names another one. Nothing of CUPTI is linked, so that the library loads where there is none and says so. */
+ * STAVE_CUPTI names another one. Nothing of CUPTI is linked, so that the library loads where there
+ * is none and says so. */
 #include "inject/cuda/cuda.h"
 
 #include <dlfcn.h>

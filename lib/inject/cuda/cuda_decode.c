@@ -1,9 +1,11 @@
 /* Activity records → work of libstave-gpu.
  *
- * Called with a full buffer, under the caller's lock, so that tables here need none. A buffer is walked twice: devices, contexts, names and
- * external ids first, because records that need them may come before them. Unrecognised records are counted and reported as loss.
+ * Called with a full buffer, under the caller's lock, so that tables here need none. A buffer is
+ * walked twice: devices, contexts, names and external ids first, because records that need them may
+ * come before them. Unrecognised records are counted and reported as loss.
  *
- * The buffer was written by CUPTI, thus by another's code: fields are read through views that end where the record's version or the buffer does. */
+ * The buffer was written by CUPTI, thus by another's code: fields are read through views that end
+ * where the record's version or the buffer does. */
 #include "inject/cuda/cuda.h"
 
 #include <string.h>
@@ -124,8 +126,8 @@ static void read_event(struct cuda_view v)
     seen.events[at].correlation = (uint32_t)CUDA_GET(v, EVENT, correlationId);
 }
 
-/* Names of streams and contexts; threads and devices are named elsewhere. An object's id is three words: context and stream are
- * the second and third, the device is the first. */
+/* Names of streams and contexts; threads and devices are named elsewhere. An object's id is three
+ * words: context and stream are the second and third, the device is the first. */
 static void read_name(struct cuda_decoder *d, struct cuda_view v)
 {
     const uint8_t *id = cuda_field_at(v, CUDA_NAME_objectId);

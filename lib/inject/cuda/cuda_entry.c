@@ -1,8 +1,11 @@
-/* libstave-cuda.so: the CUDA driver loads it by CUDA_INJECTION64_PATH and calls InitializeInjection() before the program's first call is done.
+/* libstave-cuda.so: the CUDA driver loads it by CUDA_INJECTION64_PATH and calls
+ * InitializeInjection() before the program's first call is done.
  *
- * Nothing is touched unless Stave records. CUPTI fills buffers of ours, of which there are a bounded number: beyond that it drops
- * records, counts them, and we report the loss. When the recording ends, all kinds are switched off and CUPTI is given back, so that what
- * remains is nothing; a recording that begins later does not start it again. Whatever fails is one line on stderr, and the program runs on. */
+ * Nothing is touched unless Stave records. CUPTI fills buffers of ours, of which there are a
+ * bounded number: beyond that it drops records, counts them, and we report the loss. When the
+ * recording ends, all kinds are switched off and CUPTI is given back, so that what remains is
+ * nothing; a recording that begins later does not start it again. Whatever fails is one line on
+ * stderr, and the program runs on. */
 #include "inject/cuda/cuda.h"
 
 #include <dlfcn.h>
@@ -65,7 +68,8 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* STAVE_CUDA=kernel,memcpy: these alone; STAVE_CUDA=+unified,graph: these besides the usual ones. */
+/* STAVE_CUDA=kernel,memcpy: these alone; STAVE_CUDA=+unified,graph: these besides the usual
+ * ones. */
 static bool is_wanted(const struct kind *k)
 {
     const char *list = secure_getenv("STAVE_CUDA");
@@ -154,7 +158,8 @@ static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t
 
 /* ---- start and end ---- */
 
-/* CUPTI allows one subscriber. Subscribing keeps others out, and fails when another one is there. */
+/* CUPTI allows one subscriber. Subscribing keeps others out, and fails when another one is
+ * there. */
 static void on_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                         const void *info)
 {

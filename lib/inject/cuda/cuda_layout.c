@@ -1,7 +1,8 @@
 /* The tables of cuda_layout.h, and their check against the toolkit's structs.
  *
- * Every offset and size is compared when this is compiled with the headers of CUDA 13, which still define all older versions; older headers
- * lack the newer structs, and the check is left to those who have them. */
+ * Every offset and size is compared when this is compiled with the headers of CUDA 13, which still
+ * define all older versions; older headers lack the newer structs, and the check is left to those
+ * who have them. */
 #include "inject/cuda/cuda_layout.h"
 
 #include <cupti.h>

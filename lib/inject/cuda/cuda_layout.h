@@ -1,8 +1,10 @@
-/* Where the fields of CUPTI's activity records lie, in every version that the toolkits 11 to 13 write.
+/* Where the fields of CUPTI's activity records lie, in every version that the toolkits 11 to 13
+ * write.
  *
- * A record does not say its version: that follows from the version of the libcupti that wrote it. New versions only ever append, so
- * that one table of offsets serves all of them, and a field is there if it ends within the size of the version; cuda_layout.c holds all of this
- * against the toolkit's own structs when it is compiled. A field that is not there reads as 0. */
+ * A record does not say its version: that follows from the version of the libcupti that wrote it.
+ * New versions only ever append, so that one table of offsets serves all of them, and a field is
+ * there if it ends within the size of the version; cuda_layout.c holds all of this against the
+ * toolkit's own structs when it is compiled. A field that is not there reads as 0. */
 #ifndef SV_INJECT_CUDA_CUDA_LAYOUT_H
 #define SV_INJECT_CUDA_CUDA_LAYOUT_H
 
@@ -187,9 +189,10 @@
     X(PCIE, linkRate, 18, 2)                    \
     X(PCIE, linkWidth, 20, 2)
 
-/* X(record, struct of the toolkit, CUPTI's API version that wrote it first, bytes). API versions: 13 is CUDA 11.0, 19 is 12.0, 26 is 12.8, from
- * 13.0 on they are written like 130000. Where the toolkit's notes name no first version, a later one is taken: a field too few, never
- * bytes of the next record. */
+/* X(record, struct of the toolkit, CUPTI's API version that wrote it first, bytes). API versions:
+ * 13 is CUDA 11.0, 19 is 12.0, 26 is 12.8, from 13.0 on they are written like 130000. Where the
+ * toolkit's notes name no first version, a later one is taken: a field too few, never bytes of the
+ * next record. */
 #define CUDA_VERSIONS(X)                       \
     X(KERNEL, Kernel4, 0, 144)                 \
     X(KERNEL, Kernel5, 13, 160)                \

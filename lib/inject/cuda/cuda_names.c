@@ -1,7 +1,8 @@
 /* Names as people write them: kernels without mangling, calls without their version.
  *
- * CUPTI's names live as long as the process, so that a name is remembered by its address and text; the tables are bounded, and what does
- * not fit is used as it is. Called under the decoder's lock. */
+ * CUPTI's names live as long as the process, so that a name is remembered by its address and text;
+ * the tables are bounded, and what does not fit is used as it is. Called under the decoder's
+ * lock. */
 #include "inject/cuda/cuda.h"
 
 #include <dlfcn.h>

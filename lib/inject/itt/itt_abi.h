@@ -1,8 +1,11 @@
-/* The binary interface between a program's ITT part (linked into it) and a collector: only what a collector needs of it, in our own words. No package of
- * Debian has its header. Facts: github.com/intel/ittapi, src/ittnotify/ittnotify_config.h and include/ittnotify.h (interface version 3).
+/* The binary interface between a program's ITT part (linked into it) and a collector: only what a
+ * collector needs of it, in our own words. No package of Debian has its header. Facts:
+ * github.com/intel/ittapi, src/ittnotify/ittnotify_config.h and include/ittnotify.h (interface
+ * version 3).
  *
- * The program's part loads the library that INTEL_LIBITTNOTIFY64 names and calls its __itt_api_init(), which puts functions into the list of the
- * program's part. Each shared object may have such a part of its own, with its own list. */
+ * The program's part loads the library that INTEL_LIBITTNOTIFY64 names and calls its
+ * __itt_api_init(), which puts functions into the list of the program's part. Each shared object
+ * may have such a part of its own, with its own list. */
 #ifndef SV_INJECT_ITT_ITT_ABI_H
 #define SV_INJECT_ITT_ITT_ABI_H
 
@@ -24,7 +27,8 @@ struct itt_part {
     void *library, *error_handler;
     const char **path;
     struct itt_api *list;
-    /* More follows: what the program made before a collector was there. Its handles stay valid, since we read names only. */
+    /* More follows: what the program made before a collector was there. Its handles stay valid,
+     * since we read names only. */
 };
 
 struct itt_domain {

@@ -1,5 +1,5 @@
-/* The entry point: a program's ITT part calls __itt_api_init() once, and gets our functions into its list. Also what is not bound to a task: pausing, names of
- * threads, the time.
+/* The entry point: a program's ITT part calls __itt_api_init() once, and gets our functions into
+ * its list. Also what is not bound to a task: pausing, names of threads, the time.
  *
  * Functions that we do not have become what they are without a collector. */
 #include <stdatomic.h>

@@ -1,6 +1,8 @@
-/* Domains, string handles, marks' and events' names, counters: what a program makes once and uses often. Any thread.
+/* Domains, string handles, marks' and events' names, counters: what a program makes once and uses
+ * often. Any thread.
  *
- * The same name gives the same handle, as the interface promises; nothing is ever freed, since the program may keep the pointer. */
+ * The same name gives the same handle, as the interface promises; nothing is ever freed, since the
+ * program may keep the pointer. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
-/* Slices that may overlap and may end on another thread: overlapped tasks, regions, frames, events. Any thread.
+/* Slices that may overlap and may end on another thread: overlapped tasks, regions, frames, events.
+ * Any thread.
  *
- * Each is one event, recorded at its end, on the first row of its domain that was free when it began. What never ends is recorded when the program
- * does, and says so. */
+ * Each is one event, recorded at its end, on the first row of its domain that was free when it
+ * began. What never ends is recorded when the program does, and says so. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Tasks of a thread, and what is said about tasks: metadata, relations, markers. Called by the program through its ITT part.
+/* Tasks of a thread, and what is said about tasks: metadata, relations, markers. Called by the
+ * program through its ITT part.
  *
  * A task is a slice of its thread. What is added to it while it is open is written with its end. */
 #include <stdlib.h>
@@ -250,7 +251,8 @@ void itt_task_group(const struct itt_domain *d, struct itt_id id, struct itt_id 
     instant(itt_name(name), false, &args);
 }
 
-/* ---- relations: an arrow from the task that is named to an instant in the one that is related ---- */
+/* ---- relations: an arrow from the task that is named to an instant in the one that is related
+ * ---- */
 
 static const char *const relations[] = {"is unknown to",   "is dependent on",    "is sibling of",
                                         "is parent of",    "is continuation of", "is child of",

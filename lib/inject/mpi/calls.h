@@ -1,8 +1,11 @@
-/* The calls of MPI that are taken: what a program calls (preload/preload.c), what the library makes of it, and MPI's own function behind it.
+/* The calls of MPI that are taken: what a program calls (preload/preload.c), what the library makes
+ * of it, and MPI's own function behind it.
  *
- * Declared by Open MPI's mpi.h. The lists have a line per call, or per family: CALL(name, parameters, arguments). A collective's line is for the blocking and the
- * nonblocking one, and says what is recorded: COLLECTIVE(name, nonblocking name, op, bytes, root or -1, parameters, arguments). The words of `op` are those of
- * src/subjects/comm/words.h. Neighbourhood collectives, one-sided calls and files are not taken. */
+ * Declared by Open MPI's mpi.h. The lists have a line per call, or per family: CALL(name,
+ * parameters, arguments). A collective's line is for the blocking and the nonblocking one, and says
+ * what is recorded: COLLECTIVE(name, nonblocking name, op, bytes, root or -1, parameters,
+ * arguments). The words of `op` are those of src/subjects/comm/words.h. Neighbourhood collectives,
+ * one-sided calls and files are not taken. */
 #ifndef STAVE_INJECT_MPI_CALLS_H
 #define STAVE_INJECT_MPI_CALLS_H
 
@@ -105,7 +108,8 @@
 #define MPI_REDUCE_P \
     (const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 #define MPI_REDUCE_A (sendbuf, recvbuf, count, type, op, comm)
-/* `bytes` is what this rank gives, or what it gets where only the root gives. In place, the other side of the call says it. */
+/* `bytes` is what this rank gives, or what it gets where only the root gives. In place, the other
+ * side of the call says it. */
 #define MPI_OWN_BYTES \
     (sendbuf == MPI_IN_PLACE ? mpi_bytes(recvcount, recvtype) : mpi_bytes(sendcount, sendtype))
 #define MPI_COLLECTIVES(COLLECTIVE)                                                                \

@@ -1,4 +1,5 @@
-/* Collectives: a slice from the call to its return, with the number that this call has on all ranks of the communicator. One flow goes through all of them. */
+/* Collectives: a slice from the call to its return, with the number that this call has on all ranks
+ * of the communicator. One flow goes through all of them. */
 #include "mpi_inject.h"
 
 /* The root is an argument only where there is one. */

@@ -1,7 +1,7 @@
 /* Communicators by their handle: made at first sight, freed with MPI's.
  *
- * The members, as ranks of the world, are known without asking another rank. Two communicators with the same members have different names by counting: all members make them
- * in the same order. */
+ * The members, as ranks of the world, are known without asking another rank. Two communicators with
+ * the same members have different names by counting: all members make them in the same order. */
 #include "mpi_inject.h"
 
 #include <stdio.h>

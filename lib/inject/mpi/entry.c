@@ -1,4 +1,5 @@
-/* The entry: preload.c hands over MPI's functions and takes ours. Also what everything else stands on: the lock, hashes, counts. */
+/* The entry: preload.c hands over MPI's functions and takes ours. Also what everything else stands
+ * on: the lock, hashes, counts. */
 #include "mpi_inject.h"
 
 #include <pthread.h>

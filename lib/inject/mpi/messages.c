@@ -1,10 +1,14 @@
-/* Which message is which. MPI does not let messages overtake each other: what rank A sends to rank B with one tag on one communicator is received in that order. So both count
- * (communicator, sender, receiver, tag) and come to the same number without exchanging anything.
+/* Which message is which. MPI does not let messages overtake each other: what rank A sends to rank
+ * B with one tag on one communicator is received in that order. So both count (communicator,
+ * sender, receiver, tag) and come to the same number without exchanging anything.
  *
- * A receive is counted in the order in which receives are posted, which is the order in which they are matched. One from any source, or with any tag, is known when it is complete; until then
- * a later receive that it might have preceded has no number. Such receives wait in a list, and their flow is recorded as soon as it is known, at the time at which they were complete.
+ * A receive is counted in the order in which receives are posted, which is the order in which they
+ * are matched. One from any source, or with any tag, is known when it is complete; until then a
+ * later receive that it might have preceded has no number. Such receives wait in a list, and their
+ * flow is recorded as soon as it is known, at the time at which they were complete.
  *
- * The number of a flow is a hash with FLOW_TAG on top: `stave merge` leaves such numbers of MPI's events as they are (src/store/rebase.h). */
+ * The number of a flow is a hash with FLOW_TAG on top: `stave merge` leaves such numbers of MPI's
+ * events as they are (src/store/rebase.h). */
 #include "mpi_inject.h"
 
 #include <stdlib.h>

@@ -1,12 +1,15 @@
 /* What the files of the library share. calls.h has the calls; entry.c makes the table of ours.
  *
- *   comms.c        communicators: their members, a name that is equal on all of them, numbers of collectives
- *   messages.c     which message is which: the number that sender and receiver count alike, and the number of its flow
+ *   comms.c        communicators: their members, a name that is equal on all of them, numbers of
+ *                  collectives
+ *   messages.c     which message is which: the number that sender and receiver count alike, and the
+ *                  number of its flow
  *   requests.c     what nonblocking calls have begun and a wait completes
  *   p2p.c, waits.c, collectives.c, life.c     the calls themselves
  *
- * Nothing is sent, and no call is made that needs another rank: a rank that is not recorded must not be waited for. All state is under one lock, which is held for
- * tens of nanoseconds, never around a call of the program. */
+ * Nothing is sent, and no call is made that needs another rank: a rank that is not recorded must
+ * not be waited for. All state is under one lock, which is held for tens of nanoseconds, never
+ * around a call of the program. */
 #ifndef STAVE_INJECT_MPI_H
 #define STAVE_INJECT_MPI_H
 
@@ -103,7 +106,8 @@ struct mpi_post {
 
 /* All with the lock held. NULL: nothing will come, or no memory. */
 struct mpi_post *mpi_post_new(struct mpi_comm *c, int source, int tag);
-/* It has been received, or given to a probe. Its number may depend on an earlier receive from anybody: then `is.flow` is 0 and the flow is recorded later. */
+/* It has been received, or given to a probe. Its number may depend on an earlier receive from
+ * anybody: then `is.flow` is 0 and the flow is recorded later. */
 struct mpi_message mpi_post_matched(struct mpi_post *p, const MPI_Status *status);
 void mpi_post_cancelled(struct mpi_post *p); /* and frees it */
 void mpi_post_free(struct mpi_post *p); /* NULL is fine. What is late stays until it is known */
@@ -118,7 +122,8 @@ static inline bool mpi_has_received(int code)
 
 enum mpi_kind { MPI_KIND_RECEIVE = 1, MPI_KIND_SEND, MPI_KIND_COLLECTIVE, MPI_KIND_MESSAGE };
 
-/* MPI gives a handle to another request as soon as the one that had it is complete, perhaps in another thread and before this one has seen that. */
+/* MPI gives a handle to another request as soon as the one that had it is complete, perhaps in
+ * another thread and before this one has seen that. */
 struct mpi_ticket {
     uint64_t key;    /* the handle; 0: free, or not in the table */
     uint64_t number; /* of all that ever were */
@@ -141,7 +146,8 @@ bool mpi_tracks(void); /* is there any? Without the lock */
 /* With the lock held. The newest with this handle. */
 struct mpi_request *mpi_find(const void *handle);
 void mpi_forget(struct mpi_request *r); /* the post stays the caller's */
-/* Both take the lock. Before a call: what may be complete after it. After the call: records what has been received. */
+/* Both take the lock. Before a call: what may be complete after it. After the call: records what
+ * has been received. */
 void mpi_look(const MPI_Request *requests, int n, struct mpi_ticket *to);
 void mpi_completed(struct mpi_ticket ticket, const MPI_Status *status);
 

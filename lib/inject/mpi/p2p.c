@@ -1,4 +1,5 @@
-/* Sends, receives and probes. A slice begins before MPI's call, so that one which never returns is in the trace, too. */
+/* Sends, receives and probes. A slice begins before MPI's call, so that one which never returns is
+ * in the trace, too. */
 #include "mpi_inject.h"
 
 /* ---- sends ---- */
@@ -83,7 +84,8 @@ static struct receiving receiving(int source, int tag, MPI_Comm comm)
     return r;
 }
 
-/* The message is an instant at the end of the slice: that may have begun before the send, and an arrow leads from what is earlier to what is later. */
+/* The message is an instant at the end of the slice: that may have begun before the send, and an
+ * arrow leads from what is earlier to what is later. */
 static void end_receive(struct receiving *r, int code, const MPI_Status *status)
 {
     mpi_lock();

@@ -1,5 +1,6 @@
-/* Requests by their handle: receives and collectives that have begun, persistent ones of all kinds, and messages that a probe has taken. A table of structs, so that a nonblocking
- * call allocates nothing. Sends are not in it: their flow leaves from the call. */
+/* Requests by their handle: receives and collectives that have begun, persistent ones of all kinds,
+ * and messages that a probe has taken. A table of structs, so that a nonblocking call allocates
+ * nothing. Sends are not in it: their flow leaves from the call. */
 #include "mpi_inject.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* Waits and tests: what they complete is recorded within their slice. Of tests only those that found something are recorded; how many did not is in the next that did. */
+/* Waits and tests: what they complete is recorded within their slice. Of tests only those that
+ * found something are recorded; how many did not is in the next that did. */
 #include "mpi_inject.h"
 
 #include <stdlib.h>
@@ -68,7 +69,8 @@ int mpi_on_Request_free(MPI_Request *request)
 
 enum { FEW = 64 };
 
-/* What the requests were before the call, which sets them to null, and statuses where the program wants none. */
+/* What the requests were before the call, which sets them to null, and statuses where the program
+ * wants none. */
 struct before {
     struct mpi_ticket few[FEW], *tickets;
     MPI_Status few_statuses[FEW], *statuses;

@@ -1,8 +1,9 @@
 /* The NVTX injection library, inside: what its files know of each other.
  *
- * A program calls NVTX; NVTX calls the functions of nvtx_callbacks.c through its tables, which nvtx_entry.c filled. Texts become names
- * (nvtx_names.c), names become call places of the SDK, one per kind of event and set of arguments, so that a range costs a lookup and a
- * record of 16 bytes. Everything here may be called from any thread; nothing here calls NVTX. */
+ * A program calls NVTX; NVTX calls the functions of nvtx_callbacks.c through its tables, which
+ * nvtx_entry.c filled. Texts become names (nvtx_names.c), names become call places of the SDK, one
+ * per kind of event and set of arguments, so that a range costs a lookup and a record of 16 bytes.
+ * Everything here may be called from any thread; nothing here calls NVTX. */
 #ifndef SV_INJECT_NVTX_NVTX_H
 #define SV_INJECT_NVTX_NVTX_H
 
@@ -77,7 +78,8 @@ struct nvtx_domain {
     const char *name;
 };
 
-/* An event on its way: a name and the words of its arguments, in the order of the bits of its shape. */
+/* An event on its way: a name and the words of its arguments, in the order of the bits of its
+ * shape. */
 struct nvtx_event {
     struct nvtx_domain *domain;
     struct nvtx_name *name; /* NULL: `text` */
@@ -104,7 +106,8 @@ const char *nvtx_narrow(const wchar_t *wide, char *out, size_t size);
 
 uint64_t nvtx_schema_register(nvtxDomainHandle_t domain, const nvtxPayloadSchemaAttr_t *attr);
 uint64_t nvtx_enum_register(nvtxDomainHandle_t domain, const nvtxPayloadEnumAttr_t *attr);
-/* Adds the values of the payloads to `args` as `key`, `key 2`, … The message among them, if there is one, is the result (in `message`). */
+/* Adds the values of the payloads to `args` as `key`, `key 2`, … The message among them, if there
+ * is one, is the result (in `message`). */
 const char *nvtx_payload_read(struct nvtx_domain *d, const char *key, const nvtxPayloadData_t *data,
                               size_t n, struct stave_args *args, char *message,
                               size_t message_size);
@@ -123,8 +126,8 @@ int nvtx_push(struct nvtx_event *e); /* the level of the range, from 0 */
 int nvtx_push_text(struct nvtx_domain *d, const char *text);
 int nvtx_pop(struct nvtx_domain *d, const struct stave_args *more); /* its level, negative: none */
 uint32_t nvtx_tid(void);
-/* The words of a call place: first what its kind needs, then the name if it is not remembered, then the arguments. Returns the
- * session, 0 when nothing was recorded. */
+/* The words of a call place: first what its kind needs, then the name if it is not remembered, then
+ * the arguments. Returns the session, 0 when nothing was recorded. */
 uint32_t nvtx_record(struct nvtx_event *e, enum stave_kind kind, const uint64_t *first,
                      unsigned n_first);
 static inline void nvtx_event_add(struct nvtx_event *e, uint32_t shape, uint64_t value)
@@ -161,7 +164,8 @@ void nvtx_counter_int(nvtxDomainHandle_t domain, uint64_t id, int64_t value);
 void nvtx_counter_double(nvtxDomainHandle_t domain, uint64_t id, double value);
 void nvtx_counter_sample(nvtxDomainHandle_t domain, uint64_t id, const void *values, size_t size);
 
-/* ---- nvtx_callbacks.c, nvtx_extension.c: our functions, by the number that NVTX gives them ---- */
+/* ---- nvtx_callbacks.c, nvtx_extension.c: our functions, by the number that NVTX gives them
+ * ---- */
 
 struct nvtx_table {
     unsigned n;

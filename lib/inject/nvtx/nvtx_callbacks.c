@@ -1,7 +1,8 @@
 /* The functions that NVTX calls, and their places in its tables.
  *
- * Each does its work and then, where another tool was injected before us, calls that tool's function with that tool's own handles:
- * domains, registered strings and ranges remember them. Without another tool that costs one predicted branch. */
+ * Each does its work and then, where another tool was injected before us, calls that tool's
+ * function with that tool's own handles: domains, registered strings and ranges remember them.
+ * Without another tool that costs one predicted branch. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Counters of NVTX: each becomes a counter track of the process.
  *
- * Ids are ours unless the program brings its own. A counter group (a schema with several numbers) is not split: its samples are
- * counted as not recorded. */
+ * Ids are ours unless the program brings its own. A counter group (a schema with several numbers)
+ * is not split: its samples are counted as not recorded. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* libstave-nvtx.so: NVTX loads it by NVTX_INJECTION64_PATH and calls the two functions here.
  *
- * Each shared object with NVTX in it has its own tables and calls once: filling them again is all there is to do. A tool that was to
- * be injected before (STAVE_NEXT_NVTX_INJECTION64_PATH, which `stave record` sets to the path that it found) is loaded first and fills the tables, we
- * remember its functions and put ours there. Never unloaded: NVTX keeps pointers to us. */
+ * Each shared object with NVTX in it has its own tables and calls once: filling them again is all
+ * there is to do. A tool that was to be injected before (STAVE_NEXT_NVTX_INJECTION64_PATH, which
+ * `stave record` sets to the path that it found) is loaded first and fills the tables, we remember
+ * its functions and put ours there. Never unloaded: NVTX keeps pointers to us. */
 #include "inject/nvtx/nvtx.h"
 
 #include <dlfcn.h>
@@ -65,7 +66,8 @@ static void look(const NvtxExportTableCallbacks *c, NvtxCallbackModule module, s
         b->cells[i] = b->table[i] ? *b->table[i] : NULL;
 }
 
-/* A cell that changed holds a function of the next tool. The last cell of a table is NULL in some versions. */
+/* A cell that changed holds a function of the next tool. The last cell of a table is NULL in some
+ * versions. */
 static void take_over(NvtxCallbackModule module, const struct before *b, bool has_next)
 {
     const struct nvtx_table *t = nvtx_table_of(module);

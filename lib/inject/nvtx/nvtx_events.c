@@ -1,8 +1,9 @@
 /* What NVTX reports, as events of the SDK: marks and ranges of a thread.
  *
- * Called by the callbacks. Push and pop are begin and end on the thread's own track. NVTX keeps a stack per domain, a track has only
- * one: a pop that passes over ranges of other domains ends those too and begins them again with `continued`, so that every range keeps
- * its time and the track nests. */
+ * Called by the callbacks. Push and pop are begin and end on the thread's own track. NVTX keeps a
+ * stack per domain, a track has only one: a pop that passes over ranges of other domains ends those
+ * too and begins them again with `continued`, so that every range keeps its time and the track
+ * nests. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>
@@ -444,7 +445,8 @@ static void after_fork(void)
         self->tid = (uint32_t)syscall(SYS_gettid);
 }
 
-/* Registered after the SDK's own, so that it runs before: what is recorded here still reaches the file. */
+/* Registered after the SDK's own, so that it runs before: what is recorded here still reaches the
+ * file. */
 static void begin_once(void)
 {
     pthread_atfork(NULL, NULL, after_fork);

@@ -1,7 +1,8 @@
 /* The extensions of NVTX: payloads with schemas, and counters.
  *
- * NVTX hands over a table of slots per extension; a slot left alone makes the call a no-op. Events that a program measured itself
- * and hands over later (deferred ones) are counted, not recorded. The tool behind us does not see extended calls. */
+ * NVTX hands over a table of slots per extension; a slot left alone makes the call a no-op. Events
+ * that a program measured itself and hands over later (deferred ones) are counted, not recorded.
+ * The tool behind us does not see extended calls. */
 #include "inject/nvtx/nvtx.h"
 
 #include <string.h>

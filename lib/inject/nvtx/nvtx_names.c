@@ -1,8 +1,9 @@
 /* Domains, categories, texts and call places of the NVTX library.
  *
- * Looking something up takes no lock: tables are read with acquire loads, entries are published by release stores and never freed.
- * A new text does not wait either: who finds the lock taken records this one event with its text instead. Memory is bounded: after
- * NVTX_NAMES_MAX texts, or with a text longer than NVTX_TEXT_MAX, names travel as text. */
+ * Looking something up takes no lock: tables are read with acquire loads, entries are published by
+ * release stores and never freed. A new text does not wait either: who finds the lock taken records
+ * this one event with its text instead. Memory is bounded: after NVTX_NAMES_MAX texts, or with a
+ * text longer than NVTX_TEXT_MAX, names travel as text. */
 #include "inject/nvtx/nvtx.h"
 
 #include "core/base/globs.h"

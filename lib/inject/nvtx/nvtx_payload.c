@@ -1,9 +1,11 @@
-/* Payloads with a schema: a blob of the program's memory and a description of what is in it, as arguments.
+/* Payloads with a schema: a blob of the program's memory and a description of what is in it, as
+ * arguments.
  *
- * Schemas and enums are copied when they are registered and never freed (readers take no lock). The blob is read once, inside the call
- * that brought it, within the size that came with it; what lies behind a pointer is asked of the kernel, so that a wild one cannot end the
- * program. Depth, entries, elements and text are bounded. Not read: offsets to data elsewhere in the blob, which are shown as
- * numbers, and dimensions that are in another payload. */
+ * Schemas and enums are copied when they are registered and never freed (readers take no lock). The
+ * blob is read once, inside the call that brought it, within the size that came with it; what lies
+ * behind a pointer is asked of the kernel, so that a wild one cannot end the program. Depth,
+ * entries, elements and text are bounded. Not read: offsets to data elsewhere in the blob, which
+ * are shown as numbers, and dimensions that are in another payload. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>
@@ -178,7 +180,8 @@ static size_t align_up(size_t n, size_t align)
     return align ? (n + align - 1) / align * align : n;
 }
 
-/* The offsets that the program left to us, by the rules of C; the first entry that has no fixed size ends it. */
+/* The offsets that the program left to us, by the rules of C; the first entry that has no fixed
+ * size ends it. */
 static void lay_out(const struct nvtx_domain *d, struct nvtx_schema *s, size_t given_size)
 {
     size_t at = 0, largest = 0;
@@ -398,7 +401,8 @@ static void put_enum(struct stave_args *args, const char *key, const struct nvtx
 
 /* ---- texts ---- */
 
-/* What lies behind a pointer, up to `size` bytes; the kernel looks, so that nothing happens when it is wild. */
+/* What lies behind a pointer, up to `size` bytes; the kernel looks, so that nothing happens when it
+ * is wild. */
 static size_t look_behind(uint64_t pointer, uint8_t *out, size_t size)
 {
     const size_t page = 4096;

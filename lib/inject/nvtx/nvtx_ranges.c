@@ -1,8 +1,10 @@
-/* Start/end ranges: they belong to the process, may overlap and may end in another thread than they started in.
+/* Start/end ranges: they belong to the process, may overlap and may end in another thread than they
+ * started in.
  *
- * A range is one event, recorded at its end. Its row is taken when it starts: each thread has rows of its own below the track of the
- * domain, the first one that is free is used, so that what is on a row neither overlaps nor runs back in time. Open ranges hang in a
- * table under a lock; those that are still open when the program ends are recorded as `unfinished`. */
+ * A range is one event, recorded at its end. Its row is taken when it starts: each thread has rows
+ * of its own below the track of the domain, the first one that is free is used, so that what is on
+ * a row neither overlaps nor runs back in time. Open ranges hang in a table under a lock; those
+ * that are still open when the program ends are recorded as `unfinished`. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>
@@ -76,8 +78,8 @@ static void take_lane(struct started *s, struct nvtx_domain *d, uint32_t tid)
     s->lanes->tracks[s->lane] = stave_track(domain_track(d), name);
 }
 
-/* Rings of different threads are not merged: what another thread ends is on the track of the domain, where the SDK finds rows for
- * what overlaps. */
+/* Rings of different threads are not merged: what another thread ends is on the track of the
+ * domain, where the SDK finds rows for what overlaps. */
 static stave_track_t track_of(const struct started *s, uint32_t tid)
 {
     return s->lanes && s->lanes->tid == tid ? s->lanes->tracks[s->lane]

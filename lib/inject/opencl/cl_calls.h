@@ -1,7 +1,8 @@
 /* The one table of the calls that the layer looks at; all others go to the driver untouched.
  *
  *   CL_PLAIN    a slice of the calling thread and nothing else: X(name, parameters, arguments)
- *   CL_ENQUEUE  commands that return a status and end in (…, n_waits, waits, event): X(name, parameters, arguments, description),
+ *   CL_ENQUEUE  commands that return a status and end in (…, n_waits, waits, event): X(name,
+ *               parameters, arguments, description),
  *               where the description fills `w`, the command's struct cl_work
  *   CL_SPECIAL  written by hand: X(name)
  */

@@ -1,5 +1,6 @@
-/* A device's clock tied to the host's by bracketing: each reading of the device's clock between two readings of the host's bounds the
- * distance of the two, and the bounds of many readings overlap in a narrow one. Pure arithmetic; the caller locks. */
+/* A device's clock tied to the host's by bracketing: each reading of the device's clock between two
+ * readings of the host's bounds the distance of the two, and the bounds of many readings overlap in
+ * a narrow one. Pure arithmetic; the caller locks. */
 #ifndef SV_INJECT_OPENCL_DEVICE_CLOCK_H
 #define SV_INJECT_OPENCL_DEVICE_CLOCK_H
 
@@ -13,13 +14,15 @@ struct cl_clock {
     uint64_t readings, jumps;
 };
 
-/* Two clocks of one machine differ by less: what time spent away from a reading adds to the uncertainty. */
+/* Two clocks of one machine differ by less: what time spent away from a reading adds to the
+ * uncertainty. */
 #define CL_CLOCK_DRIFT_PPM 50
 
 /* Clocks further apart (146 years) are no clocks. */
 #define CL_CLOCK_FAR (INT64_MAX / 2)
 
-/* false: it says nothing (the bracket is not one). A reading that contradicts the earlier ones replaces them: a jump. */
+/* false: it says nothing (the bracket is not one). A reading that contradicts the earlier ones
+ * replaces them: a jump. */
 static inline bool cl_clock_add(struct cl_clock *c, int64_t before, uint64_t device, int64_t after)
 {
     if (after < before)

@@ -1,4 +1,5 @@
-/* The wrappers of the calls that enqueue commands, generated from the table. Called by the loader in place of the driver's.
+/* The wrappers of the calls that enqueue commands, generated from the table. Called by the loader
+ * in place of the driver's.
  *
  * Where the program wants no event, one is asked for, and released when its times are known. */
 #include "cl_calls.h"

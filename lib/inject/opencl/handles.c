@@ -1,7 +1,8 @@
-/* The maps from OpenCL's handles to what the layer knows of them. Called by the wrappers on the program's threads.
+/* The maps from OpenCL's handles to what the layer knows of them. Called by the wrappers on the
+ * program's threads.
  *
- * Chained buckets, doubled when full; the records belong to the caller. No OpenCL call is made under a lock: a driver may call back into
- * the program, which may come here again. */
+ * Chained buckets, doubled when full; the records belong to the caller. No OpenCL call is made
+ * under a lock: a driver may call back into the program, which may come here again. */
 #include <stdint.h>
 #include <stdlib.h>
 

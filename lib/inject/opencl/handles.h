@@ -1,4 +1,5 @@
-/* Handle → record: what the layer knows of a queue, a kernel, a memory object. Any thread; one lock per shard. */
+/* Handle → record: what the layer knows of a queue, a kernel, a memory object. Any thread; one lock
+ * per shard. */
 #ifndef SV_INJECT_OPENCL_HANDLES_H
 #define SV_INJECT_OPENCL_HANDLES_H
 
@@ -33,7 +34,8 @@ struct cl_map {
     }
 
 struct cl_node *cl_map_find(struct cl_map *m, const void *handle);
-/* The one that is in the map afterwards: `node`, or another thread's that was faster. NULL: no memory. */
+/* The one that is in the map afterwards: `node`, or another thread's that was faster. NULL: no
+ * memory. */
 struct cl_node *cl_map_add(struct cl_map *m, struct cl_node *node);
 struct cl_node *cl_map_take(struct cl_map *m, const void *handle); /* out of the map; NULL: none */
 /* Calls f for each with its shard locked: f must not come back to the map. */

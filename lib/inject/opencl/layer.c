@@ -1,7 +1,9 @@
-/* The entry point: the OpenCL loader asks for the layer's version, hands over the driver's functions and takes ours in their place.
+/* The entry point: the OpenCL loader asks for the layer's version, hands over the driver's
+ * functions and takes ours in their place.
  *
- * The loader calls this once, before the program's first OpenCL call. Whatever the table of calls does not name stays the driver's own
- * function; so does everything that a newer loader has beyond the table that we were compiled with. */
+ * The loader calls this once, before the program's first OpenCL call. Whatever the table of calls
+ * does not name stays the driver's own function; so does everything that a newer loader has beyond
+ * the table that we were compiled with. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,9 @@
-/* The layer's own words: the driver below it, what it knows of handles, and the work that waits for its times.
+/* The layer's own words: the driver below it, what it knows of handles, and the work that waits for
+ * its times.
  *
- * Rules of all wrappers: the program's call is made exactly once, with its arguments and its result untouched; no lock of ours is held
- * while a driver runs; whatever fails inside us leaves the call as it would be without us. */
+ * Rules of all wrappers: the program's call is made exactly once, with its arguments and its result
+ * untouched; no lock of ours is held while a driver runs; whatever fails inside us leaves the call
+ * as it would be without us. */
 #ifndef SV_INJECT_OPENCL_LAYER_H
 #define SV_INJECT_OPENCL_LAYER_H
 
@@ -91,7 +93,8 @@ void cl_queue_made(cl_command_queue queue, bool is_profiled, bool is_asked,
 void cl_memory_made(cl_context context, const void *handle, uint64_t bytes, const char *purpose,
                     bool is_view);
 
-/* Counting references: at the last release the record goes, before the driver can give the handle to another one. */
+/* Counting references: at the last release the record goes, before the driver can give the handle
+ * to another one. */
 void cl_context_retained(cl_context context);
 void cl_context_released(cl_context context);
 void cl_queue_retained(cl_command_queue queue);

@@ -1,7 +1,8 @@
 /* What the layer knows of devices, contexts, queues, kernels and memory. Called by the wrappers.
  *
- * A handle that was made where the layer does not look (an extension's function) is met at its first use: the driver is asked then.
- * Records of queues stay for ever, since work that waits for its times points to them; those of released queues are used again. */
+ * A handle that was made where the layer does not look (an extension's function) is met at its
+ * first use: the driver is asked then. Records of queues stay for ever, since work that waits for
+ * its times points to them; those of released queues are used again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

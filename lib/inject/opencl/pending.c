@@ -1,8 +1,9 @@
-/* The lists of enqueued commands, and taking from them what is complete. Called by the wrappers of enqueueing and waiting calls, and at the end
- * of the program.
+/* The lists of enqueued commands, and taking from them what is complete. Called by the wrappers of
+ * enqueueing and waiting calls, and at the end of the program.
  *
- * No thread and no callback of our own: a driver's callbacks run where it likes, and the program's may call OpenCL again. A list is detached
- * under its lock and walked without it, so that drivers (and what they call) never run below a lock that the enqueueing threads need. */
+ * No thread and no callback of our own: a driver's callbacks run where it likes, and the program's
+ * may call OpenCL again. A list is detached under its lock and walked without it, so that drivers
+ * (and what they call) never run below a lock that the enqueueing threads need. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,11 +11,14 @@
 
 enum {
     DRAIN_EVERY =
-        32, /* enqueues of a queue: fewer disturb the driver at its work, more let its memory grow */
+        /* enqueues of a queue: fewer disturb the driver at its work, more let its memory grow */
+    32,
     DRAIN_MOST = 64, /* of them at a time, while the program enqueues */
     LOOK_AHEAD = 16, /* incomplete ones that an out-of-order queue is looked through */
     BURST =
-        1024, /* so much work in BURST_NS could fill a ring of the default size: the writer is waited for */
+        /* so much work in BURST_NS could fill a ring of the default size: the writer is waited
+         * for */
+    1024,
     PENDING_MAX = 1 << 20,
     DRAIN_WAIT_S = 1
 };
@@ -285,8 +289,8 @@ static void drain_locked(struct cl_queue *q, enum cl_drain how)
     give_back(q, &done);
 }
 
-/* Another thread may have looked before the command was complete. A limit: the driver's code runs below this lock, and nobody knows what it
- * waits for. */
+/* Another thread may have looked before the command was complete. A limit: the driver's code runs
+ * below this lock, and nobody knows what it waits for. */
 static bool wait_for_drain(struct cl_queue *q)
 {
     struct timespec limit;
@@ -299,7 +303,8 @@ void cl_drain_queue(struct cl_queue *q, enum cl_drain how)
 {
     if (atomic_load_explicit(&q->n_pending, memory_order_relaxed) == 0)
         return;
-    /* Busy: another thread is at it, or this one, below a callback. What it leaves is taken the next time. */
+    /* Busy: another thread is at it, or this one, below a callback. What it leaves is taken the
+     * next time. */
     static _Thread_local bool is_draining;
     if (pthread_mutex_trylock(&q->drain) != 0 &&
         (how != CL_DRAIN_WAITED || is_draining || !wait_for_drain(q)))
@@ -336,7 +341,8 @@ static size_t all_pending(void)
     return n;
 }
 
-/* What the device still works on is waited for, a little: without us the program would not wait at all. */
+/* What the device still works on is waited for, a little: without us the program would not wait at
+ * all. */
 void cl_drain_at_exit(void)
 {
     if (atomic_exchange(&is_over, true))

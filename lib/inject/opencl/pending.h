@@ -1,7 +1,8 @@
 /* Enqueued work, from the call to its times (pending.c).
  *
- * Each command's event is kept, retained, in its queue's list until it is complete; then its times are read, the work is recorded and
- * the event released. This happens on the program's own threads: now and then while it enqueues, and where it waits. */
+ * Each command's event is kept, retained, in its queue's list until it is complete; then its times
+ * are read, the work is recorded and the event released. This happens on the program's own threads:
+ * now and then while it enqueues, and where it waits. */
 #ifndef SV_INJECT_OPENCL_PENDING_H
 #define SV_INJECT_OPENCL_PENDING_H
 
@@ -35,13 +36,15 @@ struct cl_work {
     bool is_blocking; /* the call returns when the command is complete */
 };
 
-/* Around the call. begin: false when nothing is to be recorded and the call is to be made untouched. `w` is the caller's. */
+/* Around the call. begin: false when nothing is to be recorded and the call is to be made
+ * untouched. `w` is the caller's. */
 bool cl_work_begin(struct cl_work *w, cl_command_queue queue, const char *call);
-/* `event` is the new command's. `is_ours`: the program did not ask for it, so that it is ours to release. */
+/* `event` is the new command's. `is_ours`: the program did not ask for it, so that it is ours to
+ * release. */
 void cl_work_end(struct cl_work *w, cl_int status, cl_event event, bool is_ours);
 
-/* WAITED: the program has just waited for something on this queue; whatever is complete is recorded when the call returns, since the program
- * may end by _exit at any time. */
+/* WAITED: the program has just waited for something on this queue; whatever is complete is recorded
+ * when the call returns, since the program may end by _exit at any time. */
 enum cl_drain { CL_DRAIN_SOME, CL_DRAIN_ALL, CL_DRAIN_WAITED };
 void cl_drain_queue(struct cl_queue *q, enum cl_drain how);
 void cl_drain_queues(enum cl_drain how);

@@ -1,4 +1,5 @@
-/* The wrappers of calls about programs, kernels, events and waiting. Called by the loader in place of the driver's. */
+/* The wrappers of calls about programs, kernels, events and waiting. Called by the loader in place
+ * of the driver's. */
 #include <stdlib.h>
 #include <string.h>
 

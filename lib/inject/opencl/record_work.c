@@ -1,4 +1,5 @@
-/* A complete command in the trace's words: the device's slice with its arguments. Called while lists are drained, on any thread. */
+/* A complete command in the trace's words: the device's slice with its arguments. Called while
+ * lists are drained, on any thread. */
 #include <string.h>
 
 #include "pending.h"
@@ -73,7 +74,8 @@ static uint32_t groups(size_t global, size_t local)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* The global size is grid times block, unless the driver chose the block or the last group is not full. */
+/* The global size is grid times block, unless the driver chose the block or the last group is not
+ * full. */
 static bool is_even(const struct cl_work *w)
 {
     for (uint32_t i = 0; i < w->dims; i++)

@@ -1,6 +1,8 @@
-/* The wrappers of calls about contexts, queues and memory. Called by the loader in place of the driver's.
+/* The wrappers of calls about contexts, queues and memory. Called by the loader in place of the
+ * driver's.
  *
- * Profiling is switched on for every queue; a program that did not ask for it sees its queue as if it were off. */
+ * Profiling is switched on for every queue; a program that did not ask for it sees its queue as if
+ * it were off. */
 #include <string.h>
 
 #include "cl_calls.h"
@@ -73,7 +75,8 @@ cl_command_queue CL_API_CALL cl_on_clCreateCommandQueue(cl_context context, cl_d
 
 enum { PROPERTIES_MAX = 64 };
 
-/* The program's list with profiling added. false: it cannot be (a queue of the device's own, or a list without end). */
+/* The program's list with profiling added. false: it cannot be (a queue of the device's own, or a
+ * list without end). */
 static bool with_profiling(const cl_queue_properties *given, cl_queue_properties *list)
 {
     size_t n = 0;

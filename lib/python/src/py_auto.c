@@ -1,9 +1,11 @@
 /* Every function of chosen modules as a slice: stave.auto().
  *
- * Two entry points, one implementation: sys.setprofile (Python 3.11) calls profile() in each thread that installed it; sys.monitoring (3.12 and later)
- * calls the mon_* functions in all threads. A code object is judged once, by a Python function that gives its name or None;
- * the verdict is kept in the code object's extra slot. Begins and ends are those of STAVE_BEGIN and STAVE_END: per
- * thread, an end closes what was begun last. Frames that were running before have no begin and get no end. */
+ * Two entry points, one implementation: sys.setprofile (Python 3.11) calls profile() in each thread
+ * that installed it; sys.monitoring (3.12 and later) calls the mon_* functions in all threads. A
+ * code object is judged once, by a Python function that gives its name or None; the verdict is kept
+ * in the code object's extra slot. Begins and ends are those of STAVE_BEGIN and STAVE_END: per
+ * thread, an end closes what was begun last. Frames that were running before have no begin and get
+ * no end. */
 #include "py_stave.h"
 
 #include <frameobject.h>

@@ -1,8 +1,9 @@
 /* Python values to arguments of an event.
  *
- * Called with the GIL before an event is recorded; fills a struct stave_args and keeps no object. What a value's own code raises
- * (__repr__, __str__, attributes, items) is written into the argument and cleared; the program never sees it. Work is bounded: containers
- * show 256 items and how many more there are, texts 4096 characters, nesting 16 levels, and a full builder ends it. */
+ * Called with the GIL before an event is recorded; fills a struct stave_args and keeps no object.
+ * What a value's own code raises (__repr__, __str__, attributes, items) is written into the
+ * argument and cleared; the program never sees it. Work is bounded: containers show 256 items and
+ * how many more there are, texts 4096 characters, nesting 16 levels, and a full builder ends it. */
 #include "py_stave.h"
 
 #include <string.h>
@@ -18,7 +19,8 @@ enum {
 
 static void add_value(struct stave_args *a, const char *key, PyObject *v, int depth);
 
-/* A Ctrl-C that arrives inside a value's __repr__ is not ours to swallow: it is raised again at the next chance. */
+/* A Ctrl-C that arrives inside a value's __repr__ is not ours to swallow: it is raised again at the
+ * next chance. */
 void py_forget_error(void)
 {
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
@@ -193,7 +195,8 @@ static void add_pair(struct stave_args *a, PyObject *key, PyObject *value, int d
     Py_XDECREF(text);
 }
 
-/* Items of a dictionary into what is open. A value's code may change it meanwhile: then the copy continues. */
+/* Items of a dictionary into what is open. A value's code may change it meanwhile: then the copy
+ * continues. */
 static void add_items(struct stave_args *a, PyObject *dict, int depth)
 {
     PyObject *items = PyDict_Items(dict);
@@ -267,7 +270,8 @@ static void add_attribute_text(struct stave_args *a, const char *key, PyObject *
     Py_XDECREF(value);
 }
 
-/* Arrays and tensors: what they are. Their data is touched only where it is a few numbers of the host's. */
+/* Arrays and tensors: what they are. Their data is touched only where it is a few numbers of the
+ * host's. */
 static bool add_array(struct stave_args *a, const char *key, PyObject *v, int depth)
 {
     bool is_numpy = strncmp(Py_TYPE(v)->tp_name, "numpy.", 6) == 0;

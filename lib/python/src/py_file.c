@@ -1,7 +1,8 @@
 /* Files with explicit times: <stave/file.h> for Python.
  *
- * The classes of stave.generator and stave.writer use it. Files are independent: several may be open at once, in addition to a session. Writing
- * happens without the GIL. A file that is forgotten is closed; in a forked child it is left alone, it belongs to the parent. */
+ * The classes of stave.generator and stave.writer use it. Files are independent: several may be
+ * open at once, in addition to a session. Writing happens without the GIL. A file that is forgotten
+ * is closed; in a forked child it is left alone, it belongs to the parent. */
 #include "py_stave.h"
 
 #include <limits.h>

@@ -1,8 +1,9 @@
 /* Decorated functions: a callable that replaces the function and puts a slice around each call.
  *
- * Made by stave.trace_func and trace_func_args for plain functions (coroutines and generators are wrapped in Python). It binds
- * like a function, pickles by its name, and has the function's own attributes by way of its dictionary, filled by
- * functools.update_wrapper. Switched off, a call costs one load and one more call. */
+ * Made by stave.trace_func and trace_func_args for plain functions (coroutines and generators are
+ * wrapped in Python). It binds like a function, pickles by its name, and has the function's own
+ * attributes by way of its dictionary, filled by functools.update_wrapper. Switched off, a call
+ * costs one load and one more call. */
 #include "py_stave.h"
 
 #include <pthread.h>
@@ -163,8 +164,10 @@ static __attribute__((noinline)) void end_failed(struct func *f, uint64_t begun,
 
 /* ---- recursion ----
  *
- * The interpreter calls a Python function from another one without any C stack, however deep sys.setrecursionlimit() allows it. This callable is in
- * between and needs some, of which the interpreter knows nothing (3.11), or which it counts against a small limit of its own (3.12, 3.13). */
+ * The interpreter calls a Python function from another one without any C stack, however deep
+ * sys.setrecursionlimit() allows it. This callable is in between and needs some, of which the
+ * interpreter knows nothing (3.11), or which it counts against a small limit of its own (3.12,
+ * 3.13). */
 
 enum { NEAR_BYTES = 32 << 10, MARGIN_BYTES = 512 << 10 };
 
@@ -189,7 +192,8 @@ static void measure_stack(void)
     stack.least = (uintptr_t)low + margin;
 }
 
-/* False: an exception is set. A stack that is not the thread's own (coroutines of C libraries) is not judged. */
+/* False: an exception is set. A stack that is not the thread's own (coroutines of C libraries) is
+ * not judged. */
 static bool has_stack(void)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -206,7 +210,8 @@ static bool has_stack(void)
     return false;
 }
 
-/* The call does not count against the limit of calls from C: has_stack() is exact, and the limit of Python's frames holds as it does without us. */
+/* The call does not count against the limit of calls from C: has_stack() is exact, and the limit of
+ * Python's frames holds as it does without us. */
 static PyObject *call_function(const struct func *f, PyObject *const *args, size_t nargsf,
                                PyObject *kwnames)
 {

@@ -1,7 +1,7 @@
 /* The module _stave: its functions, its state, its initialisation.
  *
- * One state per interpreter (multi-phase initialisation); nothing here is static but tables. Start, flush and stop wait for
- * the writer, which needs no GIL: they let go of it meanwhile. */
+ * One state per interpreter (multi-phase initialisation); nothing here is static but tables. Start,
+ * flush and stop wait for the writer, which needs no GIL: they let go of it meanwhile. */
 #include "py_stave.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,8 @@ const uint32_t *py_gate;
 
 struct py_usual py_usual;
 
-/* Interpreters with a GIL each may come at the same time: the first one has the place until its module goes. */
+/* Interpreters with a GIL each may come at the same time: the first one has the place until its
+ * module goes. */
 static _Atomic int has_usual;
 
 static void set_usual(PyObject *module)
@@ -39,8 +40,8 @@ struct py_state *py_state_of_type(PyTypeObject *type)
 
 /* ---- the session ---- */
 
-/* When the interpreter has ended: after a KeyboardInterrupt that nobody caught it raises SIGINT again, by its default action, and the
- * library's own end is not reached. */
+/* When the interpreter has ended: after a KeyboardInterrupt that nobody caught it raises SIGINT
+ * again, by its default action, and the library's own end is not reached. */
 static void finish_with_interpreter(void)
 {
     static _Atomic int is_known;
@@ -351,7 +352,8 @@ static struct py_category *own_category(struct py_state *st, const char *text)
     return c;
 }
 
-/* The process may have had a libstave before: an older one may lack what the headers of this build declare. */
+/* The process may have had a libstave before: an older one may lack what the headers of this build
+ * declare. */
 static int check_library(void)
 {
     Dl_info where = {0};

@@ -1,11 +1,13 @@
 /* Names to call sites.
  *
- * A literal in a program is one object, however often it is passed: a small table keyed by its address finds the name without
- * hashing. What misses (names built at run time) is looked up by value in the category's dictionary; after PY_NAMES_MAX of them a
- * name travels as text with each event instead, so that "step 123456" cannot fill the memory.
+ * A literal in a program is one object, however often it is passed: a small table keyed by its
+ * address finds the name without hashing. What misses (names built at run time) is looked up by
+ * value in the category's dictionary; after PY_NAMES_MAX of them a name travels as text with each
+ * event instead, so that "step 123456" cannot fill the memory.
  *
- * Call places are made once per shape, category and name and live as long as the process: rings refer to their numbers. Called
- * with the GIL held or, without one, from any thread: what is shared is published by a release store. */
+ * Call places are made once per shape, category and name and live as long as the process: rings
+ * refer to their numbers. Called with the GIL held or, without one, from any thread: what is shared
+ * is published by a release store. */
 #include "py_stave.h"
 
 #include <pthread.h>

@@ -1,15 +1,19 @@
 /* Slices: what trace() returns.
  *
- * `with` looks up __enter__ and __exit__ and calls each once; ordinarily both lookups make a bound method, which costs more than the event. Here
- * the two names are descriptors. __enter__ gives the slice itself, which can be called. __exit__ gives a builtin function, since the interpreter has
- * a shorter way for these than for other objects. A slice and its function are made as a pair and used again as soon as nobody else has a
- * reference to either. So an event makes no object as a rule, and a switched-off one never.
+ * `with` looks up __enter__ and __exit__ and calls each once; ordinarily both lookups make a bound
+ * method, which costs more than the event. Here the two names are descriptors. __enter__ gives the
+ * slice itself, which can be called. __exit__ gives a builtin function, since the interpreter has a
+ * shorter way for these than for other objects. A slice and its function are made as a pair and
+ * used again as soon as nobody else has a reference to either. So an event makes no object as a
+ * rule, and a switched-off one never.
  *
- * A slice belongs to the thread that entered it: on the thread's own track only that thread can end it. Inside an asyncio task it is on
- * the task's row instead (py_tasks.c). On a row or a named track it is ended by its number, by whatever thread and in whatever order.
+ * A slice belongs to the thread that entered it: on the thread's own track only that thread can end
+ * it. Inside an asyncio task it is on the task's row instead (py_tasks.c). On a row or a named
+ * track it is ended by its number, by whatever thread and in whatever order.
  *
- * Slices of one owner on one track are drawn inside each other, also while they are open, if it is sure that they end in order: a `with`
- * statement ends before the one around it, unless a generator is between them, which can be left alone in the middle. */
+ * Slices of one owner on one track are drawn inside each other, also while they are open, if it is
+ * sure that they end in order: a `with` statement ends before the one around it, unless a generator
+ * is between them, which can be left alone in the middle. */
 #include "py_stave.h"
 
 #include <stddef.h>
@@ -37,7 +41,9 @@ struct slice {
     unsigned number; /* of the pair */
     bool has_exit;   /* `with` has asked for __exit__, before it enters */
     PyObject *
-        exit; /* of a pair: the function, which holds the slice in turn; NULL: the slice is called itself */
+        /* of a pair: the function, which holds the slice in turn; NULL: the slice is called
+         * itself */
+        exit;
 };
 
 struct special {
@@ -293,7 +299,8 @@ static PyType_Spec special_spec = {"_stave._SpecialMethod", sizeof(struct specia
 
 /* ---- more arguments ---- */
 
-/* For the end of the slice; before it is entered, for its begin would be right, but the end is as good: readers show one slice. */
+/* For the end of the slice; before it is entered, for its begin would be right, but the end is as
+ * good: readers show one slice. */
 static struct stave_args *more_of(struct slice *s)
 {
     if (!s->more) {
@@ -427,7 +434,8 @@ static struct slice *make_pair(struct py_state *st)
     return s;
 }
 
-/* The expected one is in use. After a search in vain a number of slices are made without another search. */
+/* The expected one is in use. After a search in vain a number of slices are made without another
+ * search. */
 static __attribute__((noinline)) struct slice *find_slice(struct py_state *st)
 {
     unsigned n = st->n_pairs, from = st->next_pair;
@@ -485,7 +493,8 @@ static int visit_type(PyObject *slice, visitproc visit, void *arg)
     return 0;
 }
 
-/* The references to their types of slices that only the module has: the collector cannot see them. */
+/* The references to their types of slices that only the module has: the collector cannot see
+ * them. */
 int py_slice_traverse(struct py_state *st, visitproc visit, void *arg)
 {
     int status = st->off && Py_REFCNT(st->off) == 1 ? visit_type(st->off, visit, arg) : 0;
@@ -545,7 +554,8 @@ int py_slice_init(struct py_state *st)
 
 /* ---- trace() ---- */
 
-/* The arguments in memory of their size: what the hot path reads of them is the length and the bytes. */
+/* The arguments in memory of their size: what the hot path reads of them is the length and the
+ * bytes. */
 static struct stave_args *keep_args(const struct stave_args *a)
 {
     struct stave_args *kept = PyMem_Malloc(offsetof(struct stave_args, bytes) + a->len);

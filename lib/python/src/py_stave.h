@@ -1,7 +1,8 @@
 /* The Python extension _stave, seen from inside: what its files share.
  *
  *   py_module.c    the module: start, flush, stop, trace, instant, and the list of everything
- *   py_names.c     names to call sites: strings are looked up by address, so that an event costs no hashing
+ *   py_names.c     names to call sites: strings are looked up by address, so that an event costs no
+ *                  hashing
  *   py_convert.c   Python values to arguments; nothing that a value does can break the program
  *   py_slice.c     what trace() returns: a context manager without a temporary object
  *   py_func.c      what the decorators return
@@ -12,8 +13,9 @@
  *   py_file.c      files with explicit times
  *   py_trace_writer.c   the writer of ferrum's files
  *
- * It uses <stave/…> only. Python objects live in the module's state, one per interpreter; what reaches a ring is bytes. Call
- * places are ordinary C memory, shared by all interpreters and never freed. */
+ * It uses <stave/…> only. Python objects live in the module's state, one per interpreter; what
+ * reaches a ring is bytes. Call places are ordinary C memory, shared by all interpreters and never
+ * freed. */
 #ifndef SV_PYTHON_SRC_PY_STAVE_H
 #define SV_PYTHON_SRC_PY_STAVE_H
 
@@ -52,7 +54,8 @@ struct py_category {
     struct stave_site *sites[PY_SHAPES];
 };
 
-/* An event name of a category. text NULL: too many names, `dynamic` is this one's for the moment. */
+/* An event name of a category. text NULL: too many names, `dynamic` is this one's for the
+ * moment. */
 struct py_name {
     PyObject *text;
     struct py_category *category;
@@ -89,7 +92,8 @@ struct py_state {
     uint64_t auto_max_depth;
 };
 
-/* The module that most events come from and its state: PyModule_GetState() is a tenth of an event's cost. Other interpreters have other modules. */
+/* The module that most events come from and its state: PyModule_GetState() is a tenth of an event's
+ * cost. Other interpreters have other modules. */
 struct py_usual {
     PyObject *module; /* compared only */
     struct py_state *state;
@@ -144,11 +148,13 @@ static inline bool py_is_on(const struct stave_site *site)
 
 enum { PY_NAME_BYTES = 1000, PY_KEY_BYTES = 4096 };
 
-/* A str as a C string of at most `max` bytes: a NUL is written as \x00, a lone surrogate likewise, and what is cut is counted at the end. Borrowed
- * from the str or from *keep (a new reference, or NULL). */
+/* A str as a C string of at most `max` bytes: a NUL is written as \x00, a lone surrogate likewise,
+ * and what is cut is counted at the end. Borrowed from the str or from *keep (a new reference, or
+ * NULL). */
 const char *py_c_text(PyObject *text, Py_ssize_t max, PyObject **keep);
 
-/* Converters for PyArg_ParseTuple's O&: a name, and one without a limit. Free it with py_text_free(). */
+/* Converters for PyArg_ParseTuple's O&: a name, and one without a limit. Free it with
+ * py_text_free(). */
 struct py_text {
     const char *text;
     PyObject *keep;
@@ -202,8 +208,9 @@ static inline bool py_records(void)
     return __atomic_load_n(gate, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whose slices on a track are in order with each other: those of one task, or outside of tasks of one thread (its context). A task's own row
- * is its own. is_sure: nothing that encloses it can end before it does. */
+/* Whose slices on a track are in order with each other: those of one task, or outside of tasks of
+ * one thread (its context). A task's own row is its own. is_sure: nothing that encloses it can end
+ * before it does. */
 static inline uint64_t py_owner(bool on_row, bool is_sure)
 {
     uintptr_t context = on_row ? 0 : (uintptr_t)PyThreadState_Get()->context;

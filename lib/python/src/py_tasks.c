@@ -1,8 +1,9 @@
 /* Rows for asyncio tasks.
  *
- * Tasks take turns on one thread, so that their slices do not nest on the thread's track. As soon as asyncio is there, an event
- * without a track of its own asks for the running task, and is put on the task's row. The row is kept as an attribute of the task; making one
- * (the task's first event) is left to Python, stave._tasks. Without asyncio none of this costs more than a load. */
+ * Tasks take turns on one thread, so that their slices do not nest on the thread's track. As soon
+ * as asyncio is there, an event without a track of its own asks for the running task, and is put on
+ * the task's row. The row is kept as an attribute of the task; making one (the task's first event)
+ * is left to Python, stave._tasks. Without asyncio none of this costs more than a load. */
 #include "py_stave.h"
 
 static PyObject *member(PyObject *modules, const char *module, const char *name)
@@ -33,7 +34,8 @@ void py_tasks_look(struct py_state *st)
     Py_XDECREF(row);
 }
 
-/* Asked within an event: whatever goes wrong here must leave no error, and an error that is on its way must stay. */
+/* Asked within an event: whatever goes wrong here must leave no error, and an error that is on its
+ * way must stay. */
 static uint32_t row_of_task(struct py_state *st)
 {
     PyObject *loop = PyObject_CallNoArgs(st->get_loop);

@@ -1,7 +1,8 @@
 /* Names: Python's strings as C strings, and the names of threads and processes.
  *
- * A C string ends at its first NUL; a name that contains one is written with \\x00 in its place. Threads have the names that Python gave them: at
- * a thread's first event of a session stave._names is asked, which names the process, too. */
+ * A C string ends at its first NUL; a name that contains one is written with \\x00 in its place.
+ * Threads have the names that Python gave them: at a thread's first event of a session stave._names
+ * is asked, which names the process, too. */
 #include "py_stave.h"
 
 #include <pthread.h>

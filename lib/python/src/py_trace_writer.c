@@ -1,7 +1,7 @@
 /* The writer of ferrum's files for Python: <stave/trace_writer.h> behind stave.compat.ferrum.
  *
- * A writer is a capsule, None where it is off. Each call waits for other processes at most as long as they need for a write; the GIL is
- * released meanwhile. */
+ * A writer is a capsule, None where it is off. Each call waits for other processes at most as long
+ * as they need for a write; the GIL is released meanwhile. */
 #include "py_stave.h"
 
 #include <stave/trace_writer.h>
@@ -72,7 +72,8 @@ static PyObject *writer_global(PyObject *module, PyObject *unused)
     return wrap(stave_global_trace(), NULL);
 }
 
-/* UTF-8 of what str() makes of it; NULL: an error is set. The text lives as long as *keep and *more. */
+/* UTF-8 of what str() makes of it; NULL: an error is set. The text lives as long as *keep and
+ * *more. */
 static const char *text_of(PyObject *value, size_t *len, PyObject **keep, PyObject **more)
 {
     Py_ssize_t n;

@@ -1,7 +1,8 @@
 /* Tracks and counters: thin objects over the SDK's numbers.
  *
- * The Python classes stave.track, stave.group and stave.count derive from them. Tracks are made once per parent and name, by the SDK; a
- * counter remembers its value, so that it can be incremented. */
+ * The Python classes stave.track, stave.group and stave.count derive from them. Tracks are made
+ * once per parent and name, by the SDK; a counter remembers its value, so that it can be
+ * incremented. */
 #include "py_stave.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Clients: see client.h. Collectors use one for each process that they read, and recovery for each process that left a session. */
+/* Clients: see client.h. Collectors use one for each process that they read, and recovery for each
+ * process that left a session. */
 #include "sdk/collect/client.h"
 
 #include "core/stream/dict.h"

@@ -1,5 +1,5 @@
-/* A client: a traced process whose rings another process reads. Holds its files (client_files.h), the source of its events (drain.h), and
- * the memory that it uses. */
+/* A client: a traced process whose rings another process reads. Holds its files (client_files.h),
+ * the source of its events (drain.h), and the memory that it uses. */
 #ifndef SV_SDK_COLLECT_CLIENT_H
 #define SV_SDK_COLLECT_CLIENT_H
 

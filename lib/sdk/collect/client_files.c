@@ -1,5 +1,5 @@
-/* Files of a client: see client_files.h. Used by the writer thread for its clients, by `stave run` and the like, and by readers of
- * abandoned sessions. */
+/* Files of a client: see client_files.h. Used by the writer thread for its clients, by `stave run`
+ * and the like, and by readers of abandoned sessions. */
 #include "sdk/collect/client_files.h"
 
 #include "core/base/mem.h"
@@ -47,7 +47,8 @@ static int open_file(const struct sv_client_files *r, const char *name, struct s
     return open_in(r, r->base_fd, r->path, name, st);
 }
 
-/* The second directory of the session, as it says; copied first: the text may change while it is read. */
+/* The second directory of the session, as it says; copied first: the text may change while it is
+ * read. */
 static bool more_of(const struct sv_session_file *s, char more[SV_PATH_MAX])
 {
     memcpy(more, s->more, SV_PATH_MAX);
@@ -360,8 +361,8 @@ static void remove_rings(int folder, uint32_t n)
     }
 }
 
-/* The second directory of a session that is being removed, by its session file: only one of the same name, and only rings in it. Returns how many
- * rings the session has. */
+/* The second directory of a session that is being removed, by its session file: only one of the
+ * same name, and only rings in it. Returns how many rings the session has. */
 static uint32_t remove_more(int folder, const char *path)
 {
     struct sv_session_file s;

@@ -1,8 +1,9 @@
-/* Clients of a session: see clients.h. Called by the writer thread of a traced process and by collectors; never by the traced
- * threads themselves.
+/* Clients of a session: see clients.h. Called by the writer thread of a traced process and by
+ * collectors; never by the traced threads themselves.
  *
- * A client appears as a directory in the collector's. Its process is not asked to announce itself: the directory's time of change is looked at each
- * round. One that has ended (it says so, or its process is no more) is read to its end, and then its directory is removed. */
+ * A client appears as a directory in the collector's. Its process is not asked to announce itself:
+ * the directory's time of change is looked at each round. One that has ended (it says so, or its
+ * process is no more) is read to its end, and then its directory is removed. */
 #include "sdk/collect/clients.h"
 
 #include "core/base/report.h"
@@ -109,11 +110,13 @@ static int meet(void *ctx, const char *name)
     return 0;
 }
 
-/* The time of change is coarse: a directory that changed just now may change again without showing it. */
+/* The time of change is coarse: a directory that changed just now may change again without showing
+ * it. */
 static void look_for_new(struct sv_clients *g, int64_t now_ns, bool look)
 {
     struct stat st;
-    /* Without a folder in it there is nobody, where the file system counts them: nothing is opened, which would take a number in a shared table. */
+    /* Without a folder in it there is nobody, where the file system counts them: nothing is opened,
+     * which would take a number in a shared table. */
     if (fstat(g->dir_fd, &st) != 0 || st.st_nlink == 2)
         return;
     int64_t changed = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
@@ -146,7 +149,8 @@ static void check(struct sv_client *c, bool look)
     c->has_ended = c->has_ended || state == SV_SESSION_DONE || (look && !sv_client_runs(c));
 }
 
-/* Is all of it in the output, as of the last commit? It had ended before the last round, which was therefore its last. */
+/* Is all of it in the output, as of the last commit? It had ended before the last round, which was
+ * therefore its last. */
 static bool is_read(const struct sv_clients *g, const struct sv_client *c)
 {
     uint32_t n = atomic_load_explicit(&c->files->session->n_rings, memory_order_acquire);
@@ -213,7 +217,8 @@ uint64_t sv_clients_round(struct sv_clients *g, int64_t now_ns, bool look)
     return bytes;
 }
 
-/* What was read of a client before it is closed is kept: it lies in the window and in the dictionary. */
+/* What was read of a client before it is closed is kept: it lies in the window and in the
+ * dictionary. */
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct sv_clients *g = (struct sv_clients *)source;

@@ -1,12 +1,16 @@
-/* The clients of a collector: the processes whose rings it reads. The collector is a traced program (its clients are its forked children, and
- * it reads its own rings as well) or a command (collect.h; its clients are all traced programs of its session).
+/* The clients of a collector: the processes whose rings it reads. The collector is a traced program
+ * (its clients are its forked children, and it reads its own rings as well) or a command
+ * (collect.h; its clients are all traced programs of its session).
  *
- *     sv_clients_init → per round: sv_clients_round(), sv_pump_round(&clients.source) → per commit: sv_clients_mark(), the journal's round,
- *     sv_clients_release() → at the end: sv_clients_part() or sv_clients_refuse(), sv_clients_fini()
+ *     sv_clients_init → per round: sv_clients_round(), sv_pump_round(&clients.source) → per commit:
+ *     sv_clients_mark(), the journal's round,
+ *     sv_clients_release() → at the end: sv_clients_part() or sv_clients_refuse(),
+ *     sv_clients_fini()
  *
- * The directory of a client is in that of its collector (session_layout.h). The collector's journal covers the rings of its clients.
- * A client is closed, with a finding in the report, when its files are truncated or replaced, when it belongs to another user, or when it
- * needs more memory than SV_CLIENT_BYTES_MAX. The others are not affected. */
+ * The directory of a client is in that of its collector (session_layout.h). The collector's journal
+ * covers the rings of its clients. A client is closed, with a finding in the report, when its files
+ * are truncated or replaced, when it belongs to another user, or when it needs more memory than
+ * SV_CLIENT_BYTES_MAX. The others are not affected. */
 #ifndef SV_SDK_COLLECT_CLIENTS_H
 #define SV_SDK_COLLECT_CLIENTS_H
 
@@ -44,8 +48,8 @@ void sv_clients_init(struct sv_clients *g, int dir_fd, struct sv_dict *dict,
                      struct sv_report *report);
 void sv_clients_fini(struct sv_clients *g);
 
-/* Opens new clients and reads the heads of all rings. Returns the bytes of this round. With `look` it also checks which clients still run;
- * without, it does so from time to time. */
+/* Opens new clients and reads the heads of all rings. Returns the bytes of this round. With `look`
+ * it also checks which clients still run; without, it does so from time to time. */
 uint64_t sv_clients_round(struct sv_clients *g, int64_t now_ns, bool look);
 bool sv_clients_are_pressed(const struct sv_clients *g);
 
@@ -53,8 +57,8 @@ void sv_clients_mark(struct sv_clients *g, uint64_t round);
 /* Gives back the space in the rings. Clients that have ended are removed by the next round. */
 void sv_clients_release(struct sv_clients *g);
 
-/* The collector ends. part() calls leave() for each client that still runs, which makes it independent. refuse() marks each session as no
- * longer read. */
+/* The collector ends. part() calls leave() for each client that still runs, which makes it
+ * independent. refuse() marks each session as no longer read. */
 void sv_clients_part(struct sv_clients *g, bool (*leave)(void *ctx, struct sv_client_files *files),
                      void *ctx);
 void sv_clients_refuse(struct sv_clients *g);

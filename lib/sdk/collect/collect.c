@@ -1,7 +1,7 @@
 /* A collector without rings of its own: see collect.h.
  *
- * Called by commands and tests, single-threaded. The session file is the same as a traced process's, so that joining and recovery
- * know only one kind. */
+ * Called by commands and tests, single-threaded. The session file is the same as a traced
+ * process's, so that joining and recovery know only one kind. */
 #include "sdk/collect/collect.h"
 
 #include "core/files/trusted.h"

@@ -1,8 +1,9 @@
 /* Hands the rings of a client that still runs back to it when its collector's session ends.
  *
- * The client gets what it needs to continue by itself or to be recovered: a directory next to the collector's, an output with its pid before
- * the suffix, the clock pairs, and the journal's round, for which the marks of its rings are valid. Setting its state to OPEN is the last
- * step: the client sees it at its next check, and starts a writer. */
+ * The client gets what it needs to continue by itself or to be recovered: a directory next to the
+ * collector's, an output with its pid before the suffix, the clock pairs, and the journal's round,
+ * for which the marks of its rings are valid. Setting its state to OPEN is the last step: the
+ * client sees it at its next check, and starts a writer. */
 #include "sdk/session/destination.h"
 #include "sdk/write/writer.h"
 

@@ -1,11 +1,12 @@
 /* Records to events: the ring source.
  *
- * Per round the heads of all rings are read once (acquire: pairs with the commit of the hot path); next() then walks ring after
- * ring. Names of a site are numbered in the dictionary once, at its first event, so that most events cost a few loads and stores.
- * Times of one thread never go back; different threads are not merged: the sinks of the SDK take tracks one by one.
+ * Per round the heads of all rings are read once (acquire: pairs with the commit of the hot path);
+ * next() then walks ring after ring. Names of a site are numbered in the dictionary once, at its
+ * first event, so that most events cost a few loads and stores. Times of one thread never go back;
+ * different threads are not merged: the sinks of the SDK take tracks one by one.
  *
- * Rings and names are another process's words: every size, number and offset is checked; a record that cannot be right ends
- * its ring with a finding. */
+ * Rings and names are another process's words: every size, number and offset is checked; a record
+ * that cannot be right ends its ring with a finding. */
 #include "sdk/drain/drain.h"
 
 #include "core/base/map.h"
@@ -164,7 +165,8 @@ static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_s
     e->name = 0;
 }
 
-/* A time that the program gave itself, and the end of what lasts so long; false: one of them is no time. */
+/* A time that the program gave itself, and the end of what lasts so long; false: one of them is no
+ * time. */
 static bool own_time(const struct sv_drain *d, const struct lead *lead, int64_t dur, int64_t *ts,
                      int64_t *end)
 {
@@ -209,7 +211,8 @@ static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event 
         as_lost(d, b, e, now_ns);
 }
 
-/* What crossed the slice that ends here: each ends on its lane and continues on another one. The batch has space for them. */
+/* What crossed the slice that ends here: each ends on its lane and continues on another one. The
+ * batch has space for them. */
 static void put_moved(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
                       const struct sv_track_edge *edge)
 {
@@ -272,7 +275,8 @@ static void end_own(struct sv_drain_ring *r, int64_t ns)
         sv_own_end(&r->own, ns);
 }
 
-/* The long way: arguments, tracks, counters, slices. `edge`: its plan, NULL: it has none. False: the record is damaged. */
+/* The long way: arguments, tracks, counters, slices. `edge`: its plan, NULL: it has none. False:
+ * the record is damaged. */
 static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r,
                        struct sv_event *e, const uint64_t *rec, uint64_t bytes,
                        struct sv_track_edge *edge)
@@ -324,8 +328,9 @@ static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch
     b->n--;
 }
 
-/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call site of this kind records. Whoever writes other
- * words into a ring (a begin by the place of an instant, two tracks) has damaged it. */
+/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call site
+ * of this kind records. Whoever writes other words into a ring (a begin by the place of an instant,
+ * two tracks) has damaged it. */
 enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_SPACE };
 
 static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain_ring *r,
@@ -342,7 +347,8 @@ static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain
     return has_space ? IS_PLANNED : HAS_NO_SPACE;
 }
 
-/* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to `end`. */
+/* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to
+ * `end`. */
 struct view {
     const uint8_t *base;
     uint64_t origin, mask, end;

@@ -1,8 +1,10 @@
 /* The ring source: records of one process to events.
  *
- *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(), sv_pump_round()
+ *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(),
+ *     sv_pump_round()
  *
- * Used by the writer thread on its own rings, and by collectors and recovery on those of others; trusts nothing it reads. */
+ * Used by the writer thread on its own rings, and by collectors and recovery on those of others;
+ * trusts nothing it reads. */
 #ifndef SV_SDK_DRAIN_DRAIN_H
 #define SV_SDK_DRAIN_DRAIN_H
 
@@ -59,12 +61,14 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
 size_t sv_drain_n_rings(const struct sv_drain *d);
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
 
-/* The rings are another process's: their records are copied to the window, which several sources may share, before they are read. */
+/* The rings are another process's: their records are copied to the window, which several sources
+ * may share, before they are read. */
 struct sv_ring_view;
 void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window);
 size_t sv_drain_bytes(const struct sv_drain *d); /* memory held, besides the dictionary */
 
-/* Stores how far ring i was read and what is open there in the older of its marks, for `round` of the journal; called before the round is committed. */
+/* Stores how far ring i was read and what is open there in the older of its marks, for `round` of
+ * the journal; called before the round is committed. */
 void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
 /* Recovery: reading continues after the mark. */
 void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark);

@@ -1,7 +1,7 @@
 /* Arguments as rings carry them, into batches: words, and the bytes of struct stave_args.
  *
- * Called by the ring source and by files with explicit times. The bytes may be another process's: every length is checked, and what
- * cannot be right ends the list. */
+ * Called by the ring source and by files with explicit times. The bytes may be another process's:
+ * every length is checked, and what cannot be right ends the list. */
 #include "sdk/drain/drain_items.h"
 
 #include "sdk/emit/items.h"

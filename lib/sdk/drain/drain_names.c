@@ -1,8 +1,9 @@
 /* The log of names, read: sites and tracks into the dictionary.
  *
- * Fed by the ring source with whole records, in the order in which they were written (a parent before its children). The log
- * may be another process's: texts must end inside their record. Numbers are given in order, so that none can be larger than the count
- * of records before it: memory grows with the log, whatever it says. */
+ * Fed by the ring source with whole records, in the order in which they were written (a parent
+ * before its children). The log may be another process's: texts must end inside their record.
+ * Numbers are given in order, so that none can be larger than the count of records before it:
+ * memory grows with the log, whatever it says. */
 #include "sdk/drain/drain_names.h"
 
 #include "core/base/map.h"
@@ -223,7 +224,8 @@ bool sv_record_is_edge(const struct sv_drain_site *s, const uint64_t *rec)
     return s->track_at && s->kind == sv_word_kind(rec[0]) && rec[1 + s->track_at] != STAVE_THREAD;
 }
 
-/* A begin or an end on a track that its site does not name cannot be right: no call site records it. */
+/* A begin or an end on a track that its site does not name cannot be right: no call site records
+ * it. */
 bool sv_record_is_whole(const struct sv_drain_site *s, const uint64_t *rec, uint64_t bytes)
 {
     unsigned kind = sv_word_kind(rec[0]);

@@ -1,4 +1,5 @@
-/* What the numbers in records mean: sites and tracks of one process, numbered in the dictionary at first sight. */
+/* What the numbers in records mean: sites and tracks of one process, numbered in the dictionary at
+ * first sight. */
 #ifndef SV_SDK_DRAIN_DRAIN_NAMES_H
 #define SV_SDK_DRAIN_DRAIN_NAMES_H
 
@@ -10,7 +11,8 @@ struct sv_drain_site {
     sv_str name, cat, file, func;
     uint32_t line;
     uint8_t kind, n_args;
-    /* BEGIN and END on a track: which of the words says the track, the slice, the owner; 0: none, else the number plus 1 */
+    /* BEGIN and END on a track: which of the words says the track, the slice, the owner; 0: none,
+     * else the number plus 1 */
     uint8_t track_at, slice_at, owner_at;
     sv_track counter; /* COUNTER without a track of its own */
     sv_str *keys;
@@ -49,7 +51,8 @@ static inline struct sv_drain_site *sv_drain_site(const struct sv_drain_names *n
 
 /* Does the record begin or end a slice on a named track? It has the words of its site. */
 bool sv_record_is_edge(const struct sv_drain_site *s, const uint64_t *rec);
-/* Can the record be read: are its kind, words and texts those of its site (NULL: there is none)? `bytes`: its size, which has a head. */
+/* Can the record be read: are its kind, words and texts those of its site (NULL: there is none)?
+ * `bytes`: its size, which has a head. */
 bool sv_record_is_whole(const struct sv_drain_site *s, const uint64_t *rec, uint64_t bytes);
 
 #endif

@@ -1,10 +1,13 @@
 /* Slices of named tracks: see drain_tracks.h. Called by the ring source (drain.c) alone.
  *
- * A plan looks ahead through the records that a round will read, before the first of them is made into an event: so it knows the ends of most
- * slices when it places them, in the order of time, and an end finds its begin in whatever ring that is. What has no end yet stays open in
- * the lanes. An end whose begin may be in a record that this round does not see waits for the next one, for a round at most.
+ * A plan looks ahead through the records that a round will read, before the first of them is made
+ * into an event: so it knows the ends of most slices when it places them, in the order of time, and
+ * an end finds its begin in whatever ring that is. What has no end yet stays open in the lanes. An
+ * end whose begin may be in a record that this round does not see waits for the next one, for a
+ * round at most.
  *
- * Records may be another process's: every number is checked, and a record that has changed since it was planned is left out. */
+ * Records may be another process's: every number is checked, and a record that has changed since it
+ * was planned is left out. */
 #include "sdk/drain/drain_tracks.h"
 
 #include "sdk/drain/drain_names.h"
@@ -155,8 +158,8 @@ static void add_edge(struct sv_tracks *t, const struct sv_tracks_input *in, uint
                           : 0;
 }
 
-/* From `stop` on, by the reader's own rules: a record that cannot be right ends the ring, and what comes behind it is not read, so that it must not
- * have a place on a lane. */
+/* From `stop` on, by the reader's own rules: a record that cannot be right ends the ring, and what
+ * comes behind it is not read, so that it must not have a place on a lane. */
 static void look_ahead(struct sv_tracks *t, const struct sv_tracks_input *in, uint32_t ring,
                        size_t limit)
 {
@@ -307,7 +310,8 @@ static void find_by_time(struct sv_tracks *t, const struct sv_tracks_input *in)
 
 /* ---- what must wait ---- */
 
-/* May its begin come later in this round, or with the next one? It was recorded before the end was, so that it shows by now. */
+/* May its begin come later in this round, or with the next one? It was recorded before the end was,
+ * so that it shows by now. */
 static bool may_come(const struct sv_tracks *t, const struct sv_tracks_input *in,
                      const struct sv_track_edge *e)
 {
@@ -327,7 +331,8 @@ static bool may_come(const struct sv_tracks *t, const struct sv_tracks_input *in
     return false;
 }
 
-/* Stops rings before ends whose begin is not in the plan; true: again, since this may have taken begins out of it. */
+/* Stops rings before ends whose begin is not in the plan; true: again, since this may have taken
+ * begins out of it. */
 static bool stop_rings(struct sv_tracks *t, const struct sv_tracks_input *in)
 {
     bool has_changed = false;
@@ -398,7 +403,8 @@ static void note_time(struct sv_tracks *t, int64_t ns)
         t->until_ns = ns;
 }
 
-/* What lies on a slice that ends continues on another lane: they were thought to nest, and do not. */
+/* What lies on a slice that ends continues on another lane: they were thought to nest, and do
+ * not. */
 static void move_away(struct sv_tracks *t, struct sv_track_edge *e,
                       struct sv_lane_loose *in_the_way)
 {
@@ -569,8 +575,9 @@ struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_
     return r->edge < r->edges_end && t->edges[r->edge].pos == pos ? &t->edges[r->edge] : NULL;
 }
 
-/* The lanes know an end that will not come: its slice stays open in the output, or is not there at all. So nothing is put on its lanes until that time is over, and what is
- * open on its row has no end either. */
+/* The lanes know an end that will not come: its slice stays open in the output, or is not there at
+ * all. So nothing is put on its lanes until that time is over, and what is open on its row has no
+ * end either. */
 static void lose_end(struct sv_tracks *t, const struct sv_track_edge *e)
 {
     if (e->is_begin || !e->row)

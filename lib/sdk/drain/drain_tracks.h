@@ -1,10 +1,12 @@
 /* Slices of named tracks: which begin an end closes, and the lane of the track that both are on.
  *
- *     sv_tracks_init → per plan: sv_tracks_plan(), then sv_tracks_take() for each such record in the order of its ring → sv_tracks_fini
+ *     sv_tracks_init → per plan: sv_tracks_plan(), then sv_tracks_take() for each such record in
+ *     the order of its ring → sv_tracks_fini
  *
- * Several threads, and several tasks of one thread, may have slices open on one track. An end names its begin (STAVE_I_SLICE) or closes the
- * newest slice that its own thread has open on the track, else the newest of any thread. Slices that cross, or of which it is not sure that
- * they will not, are put on different lanes (core/stream/lanes.h). */
+ * Several threads, and several tasks of one thread, may have slices open on one track. An end names
+ * its begin (STAVE_I_SLICE) or closes the newest slice that its own thread has open on the track,
+ * else the newest of any thread. Slices that cross, or of which it is not sure that they will not,
+ * are put on different lanes (core/stream/lanes.h). */
 #ifndef SV_SDK_DRAIN_DRAIN_TRACKS_H
 #define SV_SDK_DRAIN_DRAIN_TRACKS_H
 
@@ -57,8 +59,8 @@ void sv_tracks_fini(struct sv_tracks *t);
 size_t sv_tracks_bytes(const struct sv_tracks *t); /* that it holds, without the lanes */
 void sv_tracks_add_ring(struct sv_tracks *t, uint32_t number, size_t index);
 
-/* What recovery must know of the slices that are open in a ring; and recovery's side: the plan continues after the mark. The names must have
- * been read by then. */
+/* What recovery must know of the slices that are open in a ring; and recovery's side: the plan
+ * continues after the mark. The names must have been read by then. */
 void sv_tracks_mark(const struct sv_tracks *t, uint32_t ring_number, struct sv_mark *mark);
 void sv_tracks_resume(struct sv_tracks *t, const struct sv_drain_names *names,
                       const struct sv_drain_ring *r, const struct sv_mark *mark);
@@ -71,17 +73,20 @@ struct sv_tracks_input {
     int64_t from_ns; /* what is older is left out */
 };
 
-/* Looks through the records from `stop` to `end` of each ring and moves `stop` to where the reader may go. False: nowhere. */
+/* Looks through the records from `stop` to `end` of each ring and moves `stop` to where the reader
+ * may go. False: nowhere. */
 bool sv_tracks_plan(struct sv_tracks *t, const struct sv_tracks_input *in);
 
-/* The plan of the record at `pos`, which is the next of its ring (r->edge); NULL: it is not what was there when it was planned. */
+/* The plan of the record at `pos`, which is the next of its ring (r->edge); NULL: it is not what
+ * was there when it was planned. */
 struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_drain_ring *r,
                                      uint64_t pos);
 
 /* The rest of the ring will not be read, after all: what was planned of it has not happened. */
 void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r);
 
-/* The lane of a slice that was measured elsewhere, 0: there is none. `now_ns`: when it was recorded. */
+/* The lane of a slice that was measured elsewhere, 0: there is none. `now_ns`: when it was
+ * recorded. */
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns);
 

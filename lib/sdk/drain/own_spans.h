@@ -1,10 +1,13 @@
-/* The slices that a thread opened and closed itself, as far as a slice that was measured elsewhere could cross them.
+/* The slices that a thread opened and closed itself, as far as a slice that was measured elsewhere
+ * could cross them.
  *
- *     sv_own_begin(&r->own, ns);  sv_own_end(&r->own, ns);          // its begins and ends, as they come
- *     if (sv_own_crosses(&r->own, begin_ns, end_ns, now_ns)) …      // give the other slice a lane of its own
+ *     sv_own_begin(&r->own, ns);  sv_own_end(&r->own, ns);          // its begins and ends, as they
+ *         come
+ *     if (sv_own_crosses(&r->own, begin_ns, end_ns, now_ns)) …      // give the other slice a lane
+ *         of its own
  *
- * Kept are the begins of what is open and, for each of them, the spans of what was closed in it. That is bounded: past it the answer is "crosses",
- * which costs a lane and is never wrong. */
+ * Kept are the begins of what is open and, for each of them, the spans of what was closed in it.
+ * That is bounded: past it the answer is "crosses", which costs a lane and is never wrong. */
 #ifndef SV_SDK_DRAIN_OWN_SPANS_H
 #define SV_SDK_DRAIN_OWN_SPANS_H
 
@@ -46,7 +49,8 @@ static inline void sv_own_end(struct sv_own_spans *o, int64_t ns)
     o->n_closed = n + 1;
 }
 
-/* Whether [begin_ns, end_ns], recorded at now_ns, does not nest with them, or may not. Where times are equal, what was recorded first comes first. */
+/* Whether [begin_ns, end_ns], recorded at now_ns, does not nest with them, or may not. Where times
+ * are equal, what was recorded first comes first. */
 static inline bool sv_own_crosses(const struct sv_own_spans *o, int64_t begin_ns, int64_t end_ns,
                                   int64_t now_ns)
 {

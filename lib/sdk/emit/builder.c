@@ -1,8 +1,9 @@
 /* The builder of nested arguments: a flat list of bytes that a record carries as it is.
  *
- * An item is its type (enum sv_item), its key (16-bit length, bytes), then 8 bytes of a number, or a 32-bit length and the
- * bytes of a text, or nothing for null, or for a container everything up to its end item. Called by users before an event; no
- * global state. Each container holds at most `limit` items; what was left out is counted, and a last item says so. */
+ * An item is its type (enum sv_item), its key (16-bit length, bytes), then 8 bytes of a number, or
+ * a 32-bit length and the bytes of a text, or nothing for null, or for a container everything up to
+ * its end item. Called by users before an event; no global state. Each container holds at most
+ * `limit` items; what was left out is counted, and a last item says so. */
 #include "sdk/emit/items.h"
 
 #include <stave/stave.h>

@@ -1,7 +1,8 @@
-/* All that depends on the CPU: its counter, and a hint for waiting loops. x86-64 and aarch64; elsewhere the system clock is used.
+/* All that depends on the CPU: its counter, and a hint for waiting loops. x86-64 and aarch64;
+ * elsewhere the system clock is used.
  *
- * The counter counts at a constant rate and alike on all cores (sv_cpu_counter_usable() asks), but its unit is unknown until it has been
- * compared with a clock: see ticks.c. */
+ * The counter counts at a constant rate and alike on all cores (sv_cpu_counter_usable() asks), but
+ * its unit is unknown until it has been compared with a clock: see ticks.c. */
 #ifndef SV_SDK_EMIT_CPU_H
 #define SV_SDK_EMIT_CPU_H
 

@@ -1,11 +1,13 @@
 /* The hot path: call site → committed record.
  *
- * Called by the macros, in any thread and in signal handlers, once the gate is open. It must not call anything but memcpy, memmove
- * and strnlen, take a lock, or make a system call (a test looks at this object's symbols); whatever is unusual (no ring, full ring, site not
- * registered, nested in itself) goes to sv_slow().
+ * Called by the macros, in any thread and in signal handlers, once the gate is open. It must not
+ * call anything but memcpy, memmove and strnlen, take a lock, or make a system call (a test looks
+ * at this object's symbols); whatever is unusual (no ring, full ring, site not registered, nested
+ * in itself) goes to sv_slow().
  *
- * Commit: the record's bytes, then one store-release of the ring's head, which pairs with the load-acquire of the reader. While a
- * record is being written the thread is busy: a signal handler that traces then takes the slow way and is counted. */
+ * Commit: the record's bytes, then one store-release of the ring's head, which pairs with the
+ * load-acquire of the reader. While a record is being written the thread is busy: a signal handler
+ * that traces then takes the slow way and is counted. */
 #include "sdk/emit/cpu.h"
 #include "sdk/session/sdk.h"
 
@@ -35,7 +37,8 @@ static inline void order_for_signals(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* From here on nothing of the thread changes under us. False: it is being written to right now, or there is no ring. */
+/* From here on nothing of the thread changes under us. False: it is being written to right now, or
+ * there is no ring. */
 static inline bool enter(struct sv_thread *t)
 {
     if (UNLIKELY(t->busy))
@@ -83,8 +86,8 @@ static inline uint64_t word_of(const struct stave_site *site)
                            __ATOMIC_ACQUIRE); /* pairs with the release in registry.c */
 }
 
-/* A record without arguments, after which `kept` more bytes must be free. `notes`: STAVE_END will ask for its fate. 0: not for
- * this path. */
+/* A record without arguments, after which `kept` more bytes must be free. `notes`: STAVE_END will
+ * ask for its fate. 0: not for this path. */
 static inline uint32_t try0(const struct stave_site *site, uint64_t kept, bool notes)
 {
     struct sv_thread *t = sv_self;
@@ -150,8 +153,8 @@ static const void *text_bytes(unsigned type, uint64_t value)
                                 : (const void *)(uintptr_t)value;
 }
 
-/* Words and texts of a site with text. Texts may change under us (another thread's buffer): what is measured again is
- * cut to the space that was reserved. Returns the end of the record. */
+/* Words and texts of a site with text. Texts may change under us (another thread's buffer): what is
+ * measured again is cut to the space that was reserved. Returns the end of the record. */
 static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uint64_t *values,
                            uint64_t bytes)
 {
@@ -173,7 +176,8 @@ static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uin
     return (uint64_t *)(void *)at;
 }
 
-/* A begin on a named track learns which slice it is; its end releases the space that was reserved for it. */
+/* A begin on a named track learns which slice it is; its end releases the space that was reserved
+ * for it. */
 static inline __attribute__((always_inline)) uint32_t record(struct sv_thread *t, uint64_t word,
                                                              const struct stave_site *site,
                                                              const uint64_t *values,
@@ -334,8 +338,9 @@ void stave_i_end(struct stave_site *site, const uint64_t *values)
 
 /* ---- slices on named tracks ----
  *
- * A thread knows which of them it has begun, so that an end says which slice it means. Loss then takes slices away and never moves ends:
- * the end of a slice whose begin was lost is not recorded. */
+ * A thread knows which of them it has begun, so that an end says which slice it means. Loss then
+ * takes slices away and never moves ends: the end of a slice whose begin was lost is not
+ * recorded. */
 
 static uint32_t emit_on(struct stave_site *site, const uint64_t *values, struct sv_on *on)
 {

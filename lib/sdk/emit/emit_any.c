@@ -1,7 +1,7 @@
 /* Events whose everything is known at run time only: for bindings.
  *
- * One static call site per kind and shape, all of it passed as words. The category is looked up on each call, so that a
- * macro is several times cheaper. */
+ * One static call site per kind and shape, all of it passed as words. The category is looked up on
+ * each call, so that a macro is several times cheaper. */
 #include "sdk/session/sdk.h"
 
 static const char *const no_keys[] = {"", "", "", "", "", "", 0};

@@ -1,10 +1,12 @@
-/* Call places, categories and tracks: what has a number for the life of the process and of its forked children.
+/* Call places, categories and tracks: what has a number for the life of the process and of its
+ * forked children.
  *
- * Everything is a record of one append-only log in memory (session_layout.h: names), which the session's file follows; a record is in the file
- * before its number can be in a ring. Sites hang in a list per shared object, so that dlclose takes them out; their numbers stay.
+ * Everything is a record of one append-only log in memory (session_layout.h: names), which the
+ * session's file follows; a record is in the file before its number can be in a ring. Sites hang in
+ * a list per shared object, so that dlclose takes them out; their numbers stay.
  *
- * Called from the slow way, thus possibly in a signal handler: no malloc; the log and the tables are reserved address space
- * that is paid for as it is used. All of it under the process's lock. */
+ * Called from the slow way, thus possibly in a signal handler: no malloc; the log and the tables
+ * are reserved address space that is paid for as it is used. All of it under the process's lock. */
 #include "core/base/globs.h"
 #include "core/base/map.h"
 #include "core/stream/dict.h"
@@ -208,8 +210,9 @@ static bool end_record(struct record *r, struct sv_name_head head)
     return true;
 }
 
-/* The part of the log from `done` on; the file's beginning is mapped. After a failure it is not tried again for a second.
- * *is_skipped: the file is out of the program's reach (it has another root, and has closed it); its own writer does not need it, only recovery would. */
+/* The part of the log from `done` on; the file's beginning is mapped. After a failure it is not
+ * tried again for a second. *is_skipped: the file is out of the program's reach (it has another
+ * root, and has closed it); its own writer does not need it, only recovery would. */
 static bool write_names(struct sv_process *p, uint64_t done, bool *is_skipped)
 {
     uint64_t mapped = p->names_map ? SV_NAMES_MAPPED : 0;

@@ -1,11 +1,13 @@
 /* The slow way: what the hot path leaves to others.
  *
- * sv_slow() is called with an open gate when a site is new, the thread has no ring, the ring looks full, or a signal
- * handler interrupted its own thread's hot path. A thread gets its ring at its first event and gives it back when it ends (a
- * thread-specific key's destructor; one that traces after that gets another). Rings are taken over by later threads once empty.
+ * sv_slow() is called with an open gate when a site is new, the thread has no ring, the ring looks
+ * full, or a signal handler interrupted its own thread's hot path. A thread gets its ring at its
+ * first event and gives it back when it ends (a thread-specific key's destructor; one that traces
+ * after that gets another). Rings are taken over by later threads once empty.
  *
- * It may run in a signal handler: no malloc here, memory comes from mmap; the lock knows its holder, and a second entry of the same
- * thread is counted as lost instead of waiting for itself. */
+ * It may run in a signal handler: no malloc here, memory comes from mmap; the lock knows its
+ * holder, and a second entry of the same thread is counted as lost instead of waiting for
+ * itself. */
 #include "sdk/session/sdk.h"
 
 #include "sdk/emit/ticks.h"
@@ -36,8 +38,9 @@ static uint32_t this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* ---- the lock: the holder, and whether others wait. Taking it is one instruction, so that a signal handler sees either nobody or its own
- * thread. A thread is known by an address of its own: asking the system for its number would be a system call. ---- */
+/* ---- the lock: the holder, and whether others wait. Taking it is one instruction, so that a
+ * signal handler sees either nobody or its own thread. A thread is known by an address of its own:
+ * asking the system for its number would be a system call. ---- */
 
 static _Thread_local uint64_t own_address __attribute__((tls_model("initial-exec")));
 #define WAITERS ((uint64_t)1)
@@ -138,7 +141,8 @@ static void after_fork_child(void)
 {
     sv_self = &sv_nobody;
     sv_registry_after_fork(true);
-    /* Where the kernel does not wipe (before Linux 4.14, some emulators) the ordinary fork is handled here. */
+    /* Where the kernel does not wipe (before Linux 4.14, some emulators) the ordinary fork is
+     * handled here. */
     if (sv_process && sv_process->pid != 0)
         memset(sv_process, 0, sizeof *sv_process);
 }
@@ -263,7 +267,8 @@ static struct sv_ring_ref *find_left_ring(struct sv_process *p, uint32_t n)
     return NULL;
 }
 
-/* Nobody empties the rings of a flight recorder: with many of them, those of threads that have ended are given up, the longest first. */
+/* Nobody empties the rings of a flight recorder: with many of them, those of threads that have
+ * ended are given up, the longest first. */
 static struct sv_ring_ref *find_ended_ring(struct sv_process *p, uint32_t n)
 {
     struct sv_ring_ref *ref = NULL;
@@ -313,7 +318,8 @@ static bool make_ring_in(struct sv_process *p, uint32_t n, enum sv_ring_place fr
     return false;
 }
 
-/* Where there is no space, elsewhere; then a smaller one. Memory without a name comes last: neither a collector nor recovery finds it. */
+/* Where there is no space, elsewhere; then a smaller one. Memory without a name comes last: neither
+ * a collector nor recovery finds it. */
 static bool make_ring(struct sv_process *p, uint32_t n)
 {
     if (make_ring_in(p, n, SV_RING_IN_DIR, SV_RING_IN_MORE))
@@ -499,8 +505,8 @@ static void set_limit(struct sv_thread *t, uint64_t full_limit)
     t->busy = 0;
 }
 
-/* Nobody is woken here: that would be a system call, and the program may have forbidden itself all of them. The writer looks at the rings
- * by the clock. Returns the tail that it saw. */
+/* Nobody is woken here: that would be a system call, and the program may have forbidden itself all
+ * of them. The writer looks at the rings by the clock. Returns the tail that it saw. */
 static uint64_t refresh_limit(struct sv_thread *t)
 {
     /* Pairs with the release of the writer: it has read what is before the tail. */
@@ -525,7 +531,8 @@ static void count_overwritten(const struct sv_thread *t, uint64_t end)
     sv_ring_forget(r, oldest, lost);
 }
 
-/* The newest stay: the limit is the end of the block, whose first record is noted for the reader. */
+/* The newest stay: the limit is the end of the block, whose first record is noted for the
+ * reader. */
 static void overwrite(struct sv_thread *t, uint64_t need)
 {
     uint64_t block_bytes = t->ring->size / SV_RING_BLOCKS;
@@ -544,8 +551,9 @@ static void overwrite(struct sv_thread *t, uint64_t need)
     set_limit(t, end);
 }
 
-/* Asks by the clock, not woken by the writer: a woken thread is put beside its waker, and two that wake each other in turn end up
- * on one core. It sleeps for a small part of what the writer needs for a full ring. */
+/* Asks by the clock, not woken by the writer: a woken thread is put beside its waker, and two that
+ * wake each other in turn end up on one core. It sleeps for a small part of what the writer needs
+ * for a full ring. */
 static bool wait_for_writer(struct sv_thread *t, uint64_t need)
 {
     const struct sv_process *p = sv_process;
@@ -599,7 +607,8 @@ static bool make_space(struct sv_thread *t, uint64_t need)
 
 /* ---- the whole slow way ---- */
 
-/* A signal handler inside its thread's hot path is counted. An end is recorded whatever is switched off by now. */
+/* A signal handler inside its thread's hot path is counted. An end is recorded whatever is switched
+ * off by now. */
 static uint32_t slow(struct stave_site *site, const uint64_t *values, struct sv_on *on)
 {
     struct sv_thread *t = sv_self;

@@ -1,8 +1,8 @@
 /* Clock pairs and the lines between them.
  *
- * The writer reads a pair before each round, so that every record of the round lies between two pairs; what is older than
- * the kept pairs, or newer than the last, is continued along the nearest line. Runs in the writer and in readers of abandoned sessions,
- * never on the hot path. */
+ * The writer reads a pair before each round, so that every record of the round lies between two
+ * pairs; what is older than the kept pairs, or newer than the last, is continued along the nearest
+ * line. Runs in the writer and in readers of abandoned sessions, never on the hot path. */
 #include "sdk/emit/ticks.h"
 
 #include "sdk/emit/cpu.h"
@@ -15,7 +15,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* The CPU reports it as invariant, and the kernel uses it as its clock source: then it is the same on all cores. */
+/* The CPU reports it as invariant, and the kernel uses it as its clock source: then it is the same
+ * on all cores. */
 bool sv_cpu_counter_usable(void)
 {
     unsigned a, b, c, d;
@@ -72,7 +73,8 @@ enum { SV_HAS_TSC = 1 };
 enum { SV_HAS_TSC = 0 };
 #endif
 
-/* Counter, clock, counter; the narrowest of several tries. The clock's own bracket gives the width in ns. */
+/* Counter, clock, counter; the narrowest of several tries. The clock's own bracket gives the width
+ * in ns. */
 struct sv_tick sv_ticks_read(enum sv_counter counter)
 {
     struct sv_tick best = {0};
@@ -121,7 +123,8 @@ void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t)
     sv_snapshot_read_wall(s);
 }
 
-/* A pair may be another process's: readings of a clock that has just begun to count, or of one that has counted for a century, are none. */
+/* A pair may be another process's: readings of a clock that has just begun to count, or of one that
+ * has counted for a century, are none. */
 static bool is_reading(const struct sv_tick *tick)
 {
     const int64_t most = (int64_t)1 << 62;

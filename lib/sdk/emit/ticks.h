@@ -1,7 +1,8 @@
 /* From the counter to the trace clock: pairs read together, and lines between neighbouring pairs.
  *
- * The line is continuous and rising, so that times of one thread keep their order; its error is the width of the bracket in which
- * a pair was read, a few tens of nanoseconds, however long the run. */
+ * The line is continuous and rising, so that times of one thread keep their order; its error is the
+ * width of the bracket in which a pair was read, a few tens of nanoseconds, however long the
+ * run. */
 #ifndef SV_SDK_EMIT_TICKS_H
 #define SV_SDK_EMIT_TICKS_H
 
@@ -18,7 +19,8 @@ struct sv_ticks {
     struct sv_tick first;
     struct sv_tick at[SV_TICKS_MAX]; /* rising */
     size_t n;
-    /* The line in use: boot = base_ns + (raw - base_raw) × mult / 2^32 for raw in [base_raw, base_raw + span). */
+    /* The line in use: boot = base_ns + (raw - base_raw) × mult / 2^32 for raw in [base_raw,
+     * base_raw + span). */
     uint64_t base_raw, span, mult;
     int64_t base_ns;
 };

@@ -1,4 +1,5 @@
-/* W3C trace context of libstave's users: see <stave/trace_context.h>. Needs no session; a thread's context is its own. */
+/* W3C trace context of libstave's users: see <stave/trace_context.h>. Needs no session; a thread's
+ * context is its own. */
 #include "core/stream/trace_context.h"
 #include "core/base/map.h"
 
@@ -25,7 +26,8 @@ void stave_traceparent_write(const struct stave_trace_context *context,
     sv_traceparent_write(text, context->trace_id, context->span_id, context->flags);
 }
 
-/* Ids need not be secret, but must not repeat: where the kernel has no random bytes yet, time, process and a count make them. */
+/* Ids need not be secret, but must not repeat: where the kernel has no random bytes yet, time,
+ * process and a count make them. */
 static void make_id(uint8_t *to, size_t n)
 {
     static _Thread_local uint64_t count;

@@ -1,8 +1,11 @@
-/* Reads the session of a process that has exited: `stave recover` joins what it finds to the unfinished file.
+/* Reads the session of a process that has exited: `stave recover` joins what it finds to the
+ * unfinished file.
  *
- * Order: look at the directory (copy and check the session file), then make the source (names, clock pairs, rings from the last
- * committed mark to the head; of the process and of its clients, one after the other). Folders and files must be this user's alone, are mapped
- * read-only and may hold anything. Which mark counts is said in session_layout.h: the newest whose round is not past the session's. */
+ * Order: look at the directory (copy and check the session file), then make the source (names,
+ * clock pairs, rings from the last committed mark to the head; of the process and of its clients,
+ * one after the other). Folders and files must be this user's alone, are mapped read-only and may
+ * hold anything. Which mark counts is said in session_layout.h: the newest whose round is not past
+ * the session's. */
 #include "sdk/recover/abandoned.h"
 
 #include "core/files/trusted.h"
@@ -214,7 +217,8 @@ static int by_raw(const void *a, const void *b)
     return x->raw < y->raw ? -1 : x->raw > y->raw;
 }
 
-/* Where the process died before its second pair: the counter still counts, so one read now makes the line. */
+/* Where the process died before its second pair: the counter still counts, so one read now makes
+ * the line. */
 static void read_ticks(const struct sv_session_file *session, struct sv_drain *d)
 {
     struct sv_tick ticks[SV_TICKS_MAX + 1];
@@ -228,7 +232,8 @@ static void read_ticks(const struct sv_session_file *session, struct sv_drain *d
         sv_drain_tick(d, &ticks[i]);
 }
 
-/* What is there and cannot be opened now ends the recovery: it would be removed as if it had been read. */
+/* What is there and cannot be opened now ends the recovery: it would be removed as if it had been
+ * read. */
 static int cannot_read(const struct dead_source *s, int error, struct sv_err *err)
 {
     return sv_err_set(err, SV_EIO, SV_NO_POS, "%s/%s: cannot be read: %s", s->dead->dir,

@@ -1,4 +1,5 @@
-/* Abandoned sessions: finding the session directories of processes that have exited without finishing them, and reading what their rings hold. */
+/* Abandoned sessions: finding the session directories of processes that have exited without
+ * finishing them, and reading what their rings hold. */
 #ifndef SV_SDK_RECOVER_ABANDONED_H
 #define SV_SDK_RECOVER_ABANDONED_H
 
@@ -21,19 +22,20 @@ struct sv_abandoned {
     bool is_other_version;         /* it cannot be read here, but elsewhere */
 };
 
-/* Looks at a session directory. SV_EFORMAT: it is none of this version; SV_EINPUT: it is none, or not this user's alone. */
+/* Looks at a session directory. SV_EFORMAT: it is none of this version; SV_EINPUT: it is none, or
+ * not this user's alone. */
 int sv_abandoned_look(const char *dir, struct sv_abandoned *d, struct sv_err *err);
 
 bool sv_abandoned_has_trace(const struct sv_abandoned *d); /* false: it was finished */
 bool sv_abandoned_is_kept(const struct sv_abandoned *d); /* its trace was recovered, with --keep */
 
-/* The session directories of this user in the folder; calls `visit` for each until it returns other than 0, which is returned. -1: the folder
- * cannot be used; errno says why. */
+/* The session directories of this user in the folder; calls `visit` for each until it returns other
+ * than 0, which is returned. -1: the folder cannot be used; errno says why. */
 int sv_abandoned_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir),
                       void *ctx);
 
-/* What the rings hold past the growing file, as a source. It continues from the file: what is open there ends here, so that only both together
- * have begins and ends in order. */
+/* What the rings hold past the growing file, as a source. It continues from the file: what is open
+ * there ends here, so that only both together have begins and ends in order. */
 #define SV_ABANDONED_GIVES (SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER)
 int sv_abandoned_source(const struct sv_abandoned *d, struct sv_dict *dict,
                         struct sv_report *report, struct sv_source **out, struct sv_err *err);

@@ -1,7 +1,9 @@
-/* Mappings of files that others may truncate: see guard.h. Called for files of clients, in the thread that reads them.
+/* Mappings of files that others may truncate: see guard.h. Called for files of clients, in the
+ * thread that reads them.
  *
- * The handler is there only while there is something to guard, and passes on what is not ours. It must not allocate or lock: it
- * runs inside whatever touched the page. The list changes only in the guarding thread, which is also the one that faults. */
+ * The handler is there only while there is something to guard, and passes on what is not ours. It
+ * must not allocate or lock: it runs inside whatever touched the page. The list changes only in the
+ * guarding thread, which is also the one that faults. */
 #include "sdk/ring/guard.h"
 
 #include "sdk/ring/session_layout.h"
@@ -19,7 +21,8 @@ static struct {
 
 static _Thread_local bool is_passing_on __attribute__((tls_model("initial-exec")));
 
-/* What would have happened without us. A handler that was installed over ours may call ours for what it does not know either. */
+/* What would have happened without us. A handler that was installed over ours may call ours for
+ * what it does not know either. */
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
     const struct sigaction before = guard.before;

@@ -1,10 +1,13 @@
-/* Memory that another process can take away: mapped files of clients, which they may truncate at any time.
+/* Memory that another process can take away: mapped files of clients, which they may truncate at
+ * any time.
  *
  *     sv_guard_add → per round sv_guard_check, reads and writes → sv_guard_remove
  *
- * Touching a page that is no longer in the file raises SIGBUS, which would end the collector, or the program whose writer empties the rings
- * of its children. While something is guarded, such a fault gives the whole mapping zeros instead and sets *is_gone. Readers check what they
- * read in any case; afterwards they look at it and close the client. Faults elsewhere go to the previous handler of the signal.
+ * Touching a page that is no longer in the file raises SIGBUS, which would end the collector, or
+ * the program whose writer empties the rings of its children. While something is guarded, such a
+ * fault gives the whole mapping zeros instead and sets *is_gone. Readers check what they read in
+ * any case; afterwards they look at it and close the client. Faults elsewhere go to the previous
+ * handler of the signal.
  *
  * All mappings of a process are guarded by one thread, the one that reads them. */
 #ifndef SV_SDK_RING_GUARD_H

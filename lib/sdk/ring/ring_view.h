@@ -1,7 +1,8 @@
-/* Records of another process, copied before they are read: it may change them while we look, or take the memory away.
+/* Records of another process, copied before they are read: it may change them while we look, or
+ * take the memory away.
  *
- * One window serves all rings of a reader, one after the other. What a batch refers to is in the window, so that it moves only between
- * batches. */
+ * One window serves all rings of a reader, one after the other. What a batch refers to is in the
+ * window, so that it moves only between batches. */
 #ifndef SV_SDK_RING_RING_VIEW_H
 #define SV_SDK_RING_RING_VIEW_H
 

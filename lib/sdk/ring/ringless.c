@@ -1,5 +1,5 @@
-/* The reader's side of the page of counters: see ringless.h. Called by the ring source, by collectors and by recovery. The program's side
- * is in slow.c. */
+/* The reader's side of the page of counters: see ringless.h. Called by the ring source, by
+ * collectors and by recovery. The program's side is in slow.c. */
 #include "sdk/ring/ringless.h"
 
 #include "core/stream/dict.h"

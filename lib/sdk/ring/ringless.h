@@ -1,7 +1,10 @@
-/* Events of those who have no ring: counted in a page that every forked process inherits (session_layout.h: struct sv_ringless).
+/* Events of those who have no ring: counted in a page that every forked process inherits
+ * (session_layout.h: struct sv_ringless).
  *
- *   in the program:  sv_ringless_use() with the page of the session that will report the losses → sv_ringless_count() per event
- *   in its reader:   sv_ringless_reader_init() → per round sv_ringless_report() → per commit sv_ringless_mark()
+ *   in the program:  sv_ringless_use() with the page of the session that will report the losses →
+ *                    sv_ringless_count() per event
+ *   in its reader:   sv_ringless_reader_init() → per round sv_ringless_report() → per commit
+ *                    sv_ringless_mark()
  *
  * The page is shared memory: a reader takes from it numbers, and no number can do harm. */
 #ifndef SV_SDK_RING_RINGLESS_H
@@ -33,7 +36,8 @@ struct sv_ringless_reader {
 
 void sv_ringless_reader_init(struct sv_ringless_reader *r, const struct sv_ringless *page,
                              struct sv_dict *dict, uint32_t pid);
-/* What was lost since the last report, on the tracks of the processes. False: not all of it has found space in this batch. */
+/* What was lost since the last report, on the tracks of the processes. False: not all of it has
+ * found space in this batch. */
 bool sv_ringless_report(struct sv_ringless_reader *r, struct sv_dict *dict, struct sv_batch *b,
                         int64_t ns);
 /* Stores in the page what was reported, in the older of its marks. */

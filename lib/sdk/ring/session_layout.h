@@ -1,12 +1,15 @@
-/* The files of a session: what the traced process writes and what its writer, a collector or `stave recover` reads.
+/* The files of a session: what the traced process writes and what its writer, a collector or `stave
+ * recover` reads.
  *
  *   DIR/session   struct sv_session_file: who, which clock, how much of the output is whole
  *   DIR/names     a log of struct sv_name_head records: call sites and tracks
  *   DIR/ring.N    struct sv_ring, then `size` bytes of records
  *   MORE/ring.N   the same, where DIR had no space for it
- *   DIR/PID-…/    a client: another process with the same files, whose rings the collector of DIR empties into its output
+ *   DIR/PID-…/    a client: another process with the same files, whose rings the collector of DIR
+ *                 empties into its output
  *
- * Readers must trust nothing in them: another process wrote them, and may have died at any instruction. */
+ * Readers must trust nothing in them: another process wrote them, and may have died at any
+ * instruction. */
 #ifndef SV_SDK_RING_SESSION_LAYOUT_H
 #define SV_SDK_RING_SESSION_LAYOUT_H
 
@@ -32,8 +35,9 @@ enum {
 
 /* ---- records ---- */
 
-/* Every record is two words and n_args words, then text padded to 8. Word 0, from the low bits: site id 32, kind 8, n_args 8,
- * size of the record in words 16. Word 1: the raw time. The word of a text: length in the low half. */
+/* Every record is two words and n_args words, then text padded to 8. Word 0, from the low bits:
+ * site id 32, kind 8, n_args 8, size of the record in words 16. Word 1: the raw time. The word of a
+ * text: length in the low half. */
 #define SV_WORD(site, kind, n_args, words) \
     ((uint64_t)(site) | (uint64_t)(kind) << 32 | (uint64_t)(n_args) << 40 | (uint64_t)(words) << 48)
 #define SV_RECORD_BYTES_MAX 65536u /* of one record, its text included */
@@ -56,8 +60,9 @@ static inline uint64_t sv_word_bytes(uint64_t w)
     return (w >> 48) * 8;
 }
 
-/* Which slice of a named track: where its begin is, as the ring's number and the position in it. An end carries it (STAVE_I_SLICE), so that
- * it closes this slice whatever else is open or was lost. 0 is none. */
+/* Which slice of a named track: where its begin is, as the ring's number and the position in it. An
+ * end carries it (STAVE_I_SLICE), so that it closes this slice whatever else is open or was lost. 0
+ * is none. */
 enum { SV_SLICE_POS_BITS = 40 };
 
 static inline uint64_t sv_slice_id(uint32_t ring, uint64_t pos)
@@ -87,8 +92,8 @@ struct sv_mark_slice {
 };
 enum { SV_MARK_SLICES = 48 };
 
-/* How far a round of the writer had read, how many of the losses it had written and which slices were open then: see
- * sv_session_file.round. */
+/* How far a round of the writer had read, how many of the losses it had written and which slices
+ * were open then: see sv_session_file.round. */
 struct sv_mark {
     _Atomic uint64_t round, pos;
     _Atomic uint64_t lost_full, lost_nested;
@@ -105,7 +110,8 @@ struct sv_ring_progress {
     const struct sv_mark *mark; /* where they are from, NULL: nothing was committed */
 };
 
-/* Overwrite: the oldest record of this session that is not counted as overwritten, and how many are. The two belong together. */
+/* Overwrite: the oldest record of this session that is not counted as overwritten, and how many
+ * are. The two belong together. */
 struct sv_forgotten {
     _Atomic uint64_t oldest, lost;
 };
@@ -140,7 +146,8 @@ static inline void sv_ring_forget(struct sv_ring *r, uint64_t oldest, uint64_t l
     atomic_store_explicit(&r->n_forgotten, n, memory_order_release); /* now it is so */
 }
 
-/* Of a thread that continues meanwhile, perhaps one that it has just replaced; `tries` bounds what a ring full of noise can cost. */
+/* Of a thread that continues meanwhile, perhaps one that it has just replaced; `tries` bounds what
+ * a ring full of noise can cost. */
 static inline void sv_ring_forgot(const struct sv_ring *r, uint64_t *oldest, uint64_t *lost)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -188,8 +195,9 @@ struct sv_session_file {
     _Atomic uint64_t names_bytes; /* whole records in `names` */
     uint64_t unused;
     _Atomic uint64_t lost_output, n_events;
-    /* The journal. Round r: marks and bytes[r & 1] are prepared, the output is written, round = r makes it so. A reader
-     * believes bytes[round & 1] of the output, and of each ring the newest mark whose round is not past it. */
+    /* The journal. Round r: marks and bytes[r & 1] are prepared, the output is written, round = r
+     * makes it so. A reader believes bytes[round & 1] of the output, and of each ring the newest
+     * mark whose round is not past it. */
     _Atomic uint64_t round;
     _Atomic uint64_t bytes[2]; /* or SV_PART_WHOLE */
     _Atomic uint64_t n_ticks;  /* ticks[0] is the first ever, the others the newest, in turn */
@@ -204,8 +212,9 @@ _Static_assert(sizeof(struct sv_session_file) <= 2 * SV_PAGE, "two pages");
 
 /* ---- losses of those who have no ring ----
  *
- * The third page of the session file. Every forked process has it mapped, and counts in it what it cannot record: a thread without a ring, a
- * child that could not make a session. The marks say what the output has of it, as those of the rings do. */
+ * The third page of the session file. Every forked process has it mapped, and counts in it what it
+ * cannot record: a thread without a ring, a child that could not make a session. The marks say what
+ * the output has of it, as those of the rings do. */
 struct sv_lost_slot {
     _Atomic uint32_t pid; /* 0: free */
     uint32_t unused;
@@ -233,8 +242,9 @@ static inline struct sv_ringless *sv_session_ringless(const struct sv_session_fi
 
 enum sv_name_kind { SV_NAME_SITE = 1, SV_NAME_TRACK, SV_NAME_ORDER };
 
-/* Followed by terminated texts. SITE: category, name, file, function, then n_args keys, then n_args type bytes. TRACK: name,
- * unit. ORDER: nothing, `value` is the order of track `id`. Padded to 8. */
+/* Followed by terminated texts. SITE: category, name, file, function, then n_args keys, then n_args
+ * type bytes. TRACK: name, unit. ORDER: nothing, `value` is the order of track `id`. Padded to
+ * 8. */
 struct sv_name_head {
     uint32_t size; /* all of it */
     uint8_t kind;  /* enum sv_name_kind */

@@ -1,4 +1,5 @@
-/* What a session's file says of its process. Apart from destination.c, whose other users have no session. */
+/* What a session's file says of its process. Apart from destination.c, whose other users have no
+ * session. */
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
 #include "sdk/session/destination.h"

@@ -1,7 +1,8 @@
 /* Destinations of a session: patterns to names, names to sinks.
  *
- * Called by the session (names) and the writer (sinks). The SDK has the writers of core/ only. The growing file has the final name and ".part"; beside it the marker of the claim (core/files/claim.h) leads `stave recover`
- * to the rings. */
+ * Called by the session (names) and the writer (sinks). The SDK has the writers of core/ only. The
+ * growing file has the final name and ".part"; beside it the marker of the claim
+ * (core/files/claim.h) leads `stave recover` to the rings. */
 #include "sdk/session/destination.h"
 
 #include "core/files/claim.h"
@@ -113,7 +114,8 @@ const char *sv_destination_name(const char *pattern, uint32_t pid, bool is_child
 
 /* ---- the growing name ---- */
 
-/* The file that this process finished last. Set by the writer and read before the next one starts. */
+/* The file that this process finished last. Set by the writer and read before the next one
+ * starts. */
 static struct {
     uint64_t device, inode;
     bool is_known, has_events;
@@ -128,7 +130,8 @@ static void remember_own(const char *path, bool has_events)
     finished.has_events = has_events;
 }
 
-/* A program that starts again under its own name replaces its file; but where STAVE_OUT has chosen the name, only one without events. */
+/* A program that starts again under its own name replaces its file; but where STAVE_OUT has chosen
+ * the name, only one without events. */
 static void meet_own(struct sv_claim *c)
 {
     c->is_own = finished.is_known && c->found.exists && c->found.device == finished.device &&
@@ -213,7 +216,8 @@ bool sv_destination_can_go_on(const char *out)
     return !sv_stream_is(out) && writer_of(out, &whole) && whole == SV_PLAIN;
 }
 
-/* Packets of Perfetto may come from any writer; JSON continues with a comma. A file that is compressed as a whole cannot be continued. */
+/* Packets of Perfetto may come from any writer; JSON continues with a comma. A file that is
+ * compressed as a whole cannot be continued. */
 int sv_destination_rest_sink(const char *out, bool is_rest, struct sv_dict *dict,
                              struct sv_report *report, struct sv_buf *to, struct sv_sink **sink,
                              struct sv_err *err)

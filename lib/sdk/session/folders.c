@@ -1,8 +1,8 @@
-/* Where sessions are: see folders.h. Called when a session is made, with the process's lock held, and by recovery. No memory is allocated: a
- * signal handler may be below us.
+/* Where sessions are: see folders.h. Called when a session is made, with the process's lock held,
+ * and by recovery. No memory is allocated: a signal handler may be below us.
  *
- * They belong on a file system in memory: pages of a disk file are written back again and again, and each time the hot path would take
- * a fault. */
+ * They belong on a file system in memory: pages of a disk file are written back again and again,
+ * and each time the hot path would take a fault. */
 #include "sdk/session/folders.h"
 
 #include "core/files/trusted.h"
@@ -16,7 +16,8 @@
 
 enum { TRIES = 16 };
 
-/* BASE + tail, absolute, since the program may change its directory; without a base there is none. */
+/* BASE + tail, absolute, since the program may change its directory; without a base there is
+ * none. */
 static void add(struct sv_folder *to, size_t *n, const char *base, const char *tail, bool is_given)
 {
     struct sv_folder *f = &to[*n];
@@ -77,7 +78,8 @@ size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX])
     return n;
 }
 
-/* In a folder that was given others may have theirs, too: what counts is who owns the session's own one. */
+/* In a folder that was given others may have theirs, too: what counts is who owns the session's own
+ * one. */
 int sv_folder_open(const struct sv_folder *f, bool makes)
 {
     if (!f->is_given)

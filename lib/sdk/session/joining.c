@@ -1,9 +1,11 @@
-/* A process as a client in the session of another one: joining, waiting for the collector, leaving it.
+/* A process as a client in the session of another one: joining, waiting for the collector, leaving
+ * it.
  *
- * A client has rings and names, but no writer thread and no output: its collector (the traced parent of a forked child, or a command) reads
- * its rings. So a worker that ends by _exit or is killed loses nothing. When the collector ends first, the client continues by itself: the
- * collector hands it over (its state becomes OPEN), or the client finds that its collector has exited and leaves. The marks of the rings say
- * what the collector has read.
+ * A client has rings and names, but no writer thread and no output: its collector (the traced
+ * parent of a forked child, or a command) reads its rings. So a worker that ends by _exit or is
+ * killed loses nothing. When the collector ends first, the client continues by itself: the
+ * collector hands it over (its state becomes OPEN), or the client finds that its collector has
+ * exited and leaves. The marks of the rings say what the collector has read.
  *
  * joining runs under the process's lock and allocates nothing: a signal handler may be below. */
 #include "sdk/session/joining.h"
@@ -23,7 +25,8 @@
 
 enum { COLLECTOR_SILENT_MS = 5000 };
 
-/* The last state of a collector outside of our container: its process cannot be seen from here, but its clock readings advance. */
+/* The last state of a collector outside of our container: its process cannot be seen from here, but
+ * its clock readings advance. */
 static struct {
     uint64_t n_ticks;
     int64_t moved_ns; /* 0: not looked at yet */
@@ -100,7 +103,8 @@ bool sv_collector_reads(const char *dir)
     return reads;
 }
 
-/* The collector's page of counters, for whatever cannot be recorded from here on. A forked child has it from its parent. */
+/* The collector's page of counters, for whatever cannot be recorded from here on. A forked child
+ * has it from its parent. */
 static void use_counters(const char *dir)
 {
     int fd = sv_ringless_are_used() ? -1 : open_collector(dir, O_RDWR);
@@ -207,7 +211,8 @@ bool sv_leave_collector(struct sv_process *p)
     return ok;
 }
 
-/* Until the collector has read what is there now. The collector commits at least every 50 ms while there is something to read. */
+/* Until the collector has read what is there now. The collector commits at least every 50 ms while
+ * there is something to read. */
 bool sv_joined_flush(const struct sv_process *p)
 {
     uint32_t n = atomic_load_explicit(&p->n_rings, memory_order_acquire);

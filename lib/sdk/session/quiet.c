@@ -1,4 +1,5 @@
-/* SIGXFSZ and SIGPIPE kept away from the program: see quiet.h. Both go to the thread that writes, so that blocking them there is enough. */
+/* SIGXFSZ and SIGPIPE kept away from the program: see quiet.h. Both go to the thread that writes,
+ * so that blocking them there is enough. */
 #include "sdk/session/quiet.h"
 
 #include <errno.h>

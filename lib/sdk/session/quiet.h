@@ -1,8 +1,10 @@
-/* The library causes no signals: a write that a limit, a full disk or a closed pipe refuses is an error here and never a signal in the program.
+/* The library causes no signals: a write that a limit, a full disk or a closed pipe refuses is an
+ * error here and never a signal in the program.
  *
  *     struct sv_quiet q; sv_quiet_begin(&q); … writes … ; sv_quiet_end(&q);
  *
- * Around whatever the library writes in a thread of the program. Its own threads have all signals blocked. Async-signal-safe; errno stays. */
+ * Around whatever the library writes in a thread of the program. Its own threads have all signals
+ * blocked. Async-signal-safe; errno stays. */
 #ifndef SV_SDK_SESSION_QUIET_H
 #define SV_SDK_SESSION_QUIET_H
 

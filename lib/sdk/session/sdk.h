@@ -16,9 +16,10 @@
  *   own_table.c the writer's descriptors, apart from the program's
  *   part_place.c    a growing file whose folder was moved or removed
  *
- * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
- * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
- * finds "nothing started yet" and starts by itself at its first event. */
+ * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is
+ * ordinary memory. What it must not (rings, files, threads, locks) lies in pages that the kernel
+ * wipes at fork, so that a child of any kind of fork finds "nothing started yet" and starts by
+ * itself at its first event. */
 #ifndef SV_SDK_SESSION_SDK_H
 #define SV_SDK_SESSION_SDK_H
 
@@ -32,8 +33,9 @@
 #include <stave/stave.h>
 #include <stdbool.h>
 
-/* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or there is no ring. The space
- * between limit and full_limit is reserved for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
+/* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or
+ * there is no ring. The space between limit and full_limit is reserved for the ends of the open
+ * slices, 16 bytes each: an end never finds the ring full. */
 struct sv_open_on {
     uint32_t track, session;
     uint64_t slice; /* 0: its begin was lost */
@@ -41,7 +43,8 @@ struct sv_open_on {
 enum { SV_OPEN_ON_MAX = 32 };
 
 struct sv_thread {
-    /* head and limit are not neighbours: as one 16-byte load they would wait for two stores of the event before. */
+    /* head and limit are not neighbours: as one 16-byte load they would wait for two stores of the
+     * event before. */
     uint64_t head, mask;
     uint8_t *data;
     uint64_t limit, full_limit;
@@ -50,7 +53,8 @@ struct sv_thread {
     uint32_t busy;
     uint32_t counter; /* enum sv_counter */
     uint32_t block;   /* overwrite: the block whose first record is known, plus 1 */
-    /* Slices that this thread has begun on named tracks, the newest last; with more of them the oldest is forgotten. */
+    /* Slices that this thread has begun on named tracks, the newest last; with more of them the
+     * oldest is forgotten. */
     uint64_t slice_base; /* what all of them have in common: process and ring */
     uint32_t n_open_on;
     struct sv_open_on open_on[SV_OPEN_ON_MAX];
@@ -69,7 +73,8 @@ struct sv_ring_ref {
 struct sv_session_writer;
 enum sv_session_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED };
 
-/* May a thread make system calls? It cannot ask by itself where the wrong one kills; the writer looks. */
+/* May a thread make system calls? It cannot ask by itself where the wrong one kills; the writer
+ * looks. */
 enum sv_restricted {
     SV_RESTRICTED_UNKNOWN,
     SV_RESTRICTED_ASKED,
@@ -139,7 +144,8 @@ struct sv_process {
     struct sv_quiet control_quiet;
 };
 
-/* A slice as the program holds it: above what a record says (sv_slice_id) the generation of the process that began it. */
+/* A slice as the program holds it: above what a record says (sv_slice_id) the generation of the
+ * process that began it. */
 enum { SV_SLICE_RECORD_BITS = 52 };
 #define SV_SLICE_RECORD_MASK (((uint64_t)1 << SV_SLICE_RECORD_BITS) - 1)
 
@@ -159,7 +165,8 @@ bool sv_lock(void);
 bool sv_lock_within(unsigned ms); /* false: not in this time; for who must not wait for a thread */
 void sv_unlock(void);
 void sv_wake_writer(void);
-/* A plugin with a copy of the library goes: nothing calls back into it any more, and its memory is given back. */
+/* A plugin with a copy of the library goes: nothing calls back into it any more, and its memory is
+ * given back. */
 void sv_process_unload(void);
 void sv_wait_at(_Atomic uint32_t *at, uint32_t value, unsigned ms); /* while it has this value */
 
@@ -177,7 +184,8 @@ uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site
                      const uint64_t *values, struct sv_on *on);
 /* Bytes of the record: known for most sites, measured where there is text. */
 uint64_t sv_emit_bytes(const struct stave_site *site, const uint64_t *values);
-/* stave_site.flags: has text; opens a slice of its thread; its second word says which slice it ends */
+/* stave_site.flags: has text; opens a slice of its thread; its second word says which slice it
+ * ends */
 enum { SV_SITE_TEXT = 1, SV_SITE_NESTS = 2, SV_SITE_SLICE = 4 };
 
 /* ---- registry.c ---- */
@@ -200,10 +208,12 @@ void sv_registry_after_fork(bool is_child);
 /* Directory, session, names. In the session directory `collector` when that is not NULL. */
 bool sv_files_open(struct sv_process *p, const char *collector);
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
-/* Descriptors of the directory and of the names, opened again if the program has closed them; -1: there are none, or they cannot be reached. */
+/* Descriptors of the directory and of the names, opened again if the program has closed them; -1:
+ * there are none, or they cannot be reached. */
 int sv_files_dir(struct sv_process *p);
 int sv_files_names(struct sv_process *p);
-/* Where a ring may be, in this order: DIR/ring.N, MORE/ring.N, or memory without a name, which no other process finds. */
+/* Where a ring may be, in this order: DIR/ring.N, MORE/ring.N, or memory without a name, which no
+ * other process finds. */
 enum sv_ring_place { SV_RING_IN_DIR, SV_RING_IN_MORE, SV_RING_IN_MEMORY };
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, enum sv_ring_place place,
                   struct sv_ring_ref *out);
@@ -239,7 +249,8 @@ void sv_session_unread(const char *what);          /* nobody reads the rings any
 /* What cannot be recorded is counted (ringless.h); one line for all processes of the session. */
 void sv_session_count_only(const char *what, int error);
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
-/* A client whose ring is full: is its collector still there? True: things have changed, look again. */
+/* A client whose ring is full: is its collector still there? True: things have changed, look
+ * again. */
 bool sv_session_check_collector(void);
 
 /* ---- writer.c ---- */

@@ -1,10 +1,12 @@
 /* Sessions: from options or the environment to a running writer, and back.
  *
- * start, flush and stop come from users at any time and in any order, from atexit handlers too; one at a time, all idempotent. A program that
- * was started with STAVE_OUT starts before main and stops after the last atexit handler. A forked child starts at its first event,
- * with the plan it inherited: as a client of its parent's session, or with a file of its own (%p).
+ * start, flush and stop come from users at any time and in any order, from atexit handlers too; one
+ * at a time, all idempotent. A program that was started with STAVE_OUT starts before main and stops
+ * after the last atexit handler. A forked child starts at its first event, with the plan it
+ * inherited: as a client of its parent's session, or with a file of its own (%p).
  *
- * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the program. */
+ * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the
+ * program. */
 #include "sdk/session/sdk.h"
 
 #include "core/base/err.h"
@@ -80,7 +82,8 @@ void sv_session_unread(const char *what)
                what);
 }
 
-/* With the path and the variables that change it: whoever reads this has a container with a small /dev/shm, a limit, or another user. */
+/* With the path and the variables that change it: whoever reads this has a container with a small
+ * /dev/shm, a limit, or another user. */
 void sv_session_count_only(const char *what, int error)
 {
     const struct sv_process *p = sv_process;
@@ -102,7 +105,8 @@ static void say_off(bool is_child, const char *what, const char *why)
                what, why);
 }
 
-/* ---- one at a time; a thread is not cancelled meanwhile, and gets no signal for what it writes ---- */
+/* ---- one at a time; a thread is not cancelled meanwhile, and gets no signal for what it writes
+ * ---- */
 
 void sv_control_lock(struct sv_process *p)
 {
@@ -308,7 +312,8 @@ static uint64_t power_of_two(uint64_t v)
     return p;
 }
 
-/* Forked children without a file of their own (%p) are clients of their parent; so are programs that a collector starts. */
+/* Forked children without a file of their own (%p) are clients of their parent; so are programs
+ * that a collector starts. */
 static bool joins(const struct sv_plan *p)
 {
     const char *at = p->pattern;
@@ -350,7 +355,8 @@ static int start_collected(struct sv_process *p, bool is_child)
     return -1;
 }
 
-/* STAVE_OUT is for all copies of the library in this process. The first one writes; the others are its clients. */
+/* STAVE_OUT is for all copies of the library in this process. The first one writes; the others are
+ * its clients. */
 static bool join_copy(struct sv_process *p)
 {
     char out[SV_OUT_MAX];
@@ -407,10 +413,12 @@ static void say_orphan(struct sv_process *p)
         sv_say("the collector has exited; 'stave recover' finds the events that the rings hold");
 }
 
-/* A client whose collector has left: a writer and a file of its own, from where the collector has read. */
+/* A client whose collector has left: a writer and a file of its own, from where the collector has
+ * read. */
 static int continue_alone(struct sv_process *p)
 {
-    if (plan.is_collected) { /* events are recorded until the rings are full, then counted in them */
+    /* events are recorded until the rings are full, then counted in them */
+    if (plan.is_collected) {
         say_orphan(p);
         return -1;
     }
@@ -437,8 +445,8 @@ static bool leave_failed_collector(struct sv_process *p)
     return false;
 }
 
-/* A forked child for which there is no space beside its parent, which reads on and counts for it. A session of its own would find none either, or take
- * what the others need. */
+/* A forked child for which there is no space beside its parent, which reads on and counts for it. A
+ * session of its own would find none either, or take what the others need. */
 static bool is_counted_only(int error)
 {
     return sv_ringless_are_used() &&
@@ -544,7 +552,8 @@ int stave_stop(void)
     return stop(p, true);
 }
 
-/* The session may run already: STAVE_OUT starts it when the library is loaded, before a binding can call this. */
+/* The session may run already: STAVE_OUT starts it when the library is loaded, before a binding can
+ * call this. */
 void stave_i_default_full(uint32_t full)
 {
     if (full != STAVE_FULL_DROP && full != STAVE_FULL_BLOCK)
@@ -624,8 +633,9 @@ void stave_count(struct stave_counts *counts)
 
 /* ---- with the program ---- */
 
-/* What the first pass through a call site needs, while system calls are allowed: a program that is not traced may restrict itself, too. Where
- * the address space is limited it is left to the program. */
+/* What the first pass through a call site needs, while system calls are allowed: a program that is
+ * not traced may restrict itself, too. Where the address space is limited it is left to the
+ * program. */
 static void prepare(void)
 {
     struct rlimit space;
@@ -651,7 +661,8 @@ static bool has_unread(struct sv_process *p)
     return false;
 }
 
-/* The collector ended before this program and gave the rings back. Where it has read them to the end there is nothing to recover. */
+/* The collector ended before this program and gave the rings back. Where it has read them to the
+ * end there is nothing to recover. */
 static void drop_returned(struct sv_process *p)
 {
     struct sv_claim claim;
@@ -692,7 +703,8 @@ static void finish(struct sv_process *p)
         sv_files_remove(p);
 }
 
-/* A filter of system calls (seccomp) may kill who makes the wrong one. The writer, which has none, sees it; all but futex() is left to it. */
+/* A filter of system calls (seccomp) may kill who makes the wrong one. The writer, which has none,
+ * sees it; all but futex() is left to it. */
 static bool is_restricted(struct sv_process *p)
 {
     if (!p->has_writer)

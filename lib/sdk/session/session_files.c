@@ -1,7 +1,8 @@
 /* The session directory of a process: made at its first session, removed at its end.
  *
- * Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
- * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
+ * Space is reserved before a file is mapped, so that a full file system is an error here and never
+ * a SIGBUS there. Called with the process's lock held, except by readers (start ticks). No malloc:
+ * a signal handler may be below us. */
 #include "core/files/file_id.h"
 #include "core/files/trusted.h"
 #include "sdk/session/folders.h"
@@ -143,7 +144,8 @@ static bool open_session_file(struct sv_process *p)
     return true;
 }
 
-/* Its beginning is mapped, so that a new call site makes no system call; where there is no space, all of it is written. */
+/* Its beginning is mapped, so that a new call site makes no system call; where there is no space,
+ * all of it is written. */
 static bool open_names(struct sv_process *p)
 {
     int fd = new_file(p->dir_fd, "names", SV_NAMES_MAPPED);
@@ -196,8 +198,8 @@ static void ring_name(char to[32], uint32_t number)
     memcpy(to + 5, at, (size_t)(digits + sizeof digits - at));
 }
 
-/* Made when the first ring finds no space in the session's own directory. Not by a process that has changed its user meanwhile: nobody could
- * recover both. */
+/* Made when the first ring finds no space in the session's own directory. Not by a process that has
+ * changed its user meanwhile: nobody could recover both. */
 static int more_fd(struct sv_process *p)
 {
     char path[SV_PATH_MAX];
@@ -217,7 +219,8 @@ static int more_fd(struct sv_process *p)
     return p->more_fd = sv_file_id_move_up(fd);
 }
 
-/* Async-signal-safe, and done only once: at the end of the program, or in the handler of a signal that ends it. */
+/* Async-signal-safe, and done only once: at the end of the program, or in the handler of a signal
+ * that ends it. */
 void sv_files_remove(struct sv_process *p)
 {
     char name[SV_PATH_MAX + 4];
@@ -241,7 +244,8 @@ void sv_files_remove(struct sv_process *p)
     }
     unlinkat(dir_fd, "names", 0);
     unlinkat(dir_fd, "session", 0);
-    /* By its parent: the program may have another root now. Not while a client is there, who will do it. */
+    /* By its parent: the program may have another root now. Not while a client is there, who will
+     * do it. */
     const char *slash = strrchr(p->dir, '/');
     memcpy(name, "..", 2);
     if (slash)
@@ -283,7 +287,8 @@ static int memory_file(uint64_t bytes)
     return fd;
 }
 
-/* A sixteenth of a small file system stays free: for the session files of other processes, which can be nowhere else, and for the program. */
+/* A sixteenth of a small file system stays free: for the session files of other processes, which
+ * can be nowhere else, and for the program. */
 static bool has_space(int dir_fd, uint64_t bytes)
 {
     struct statvfs fs;

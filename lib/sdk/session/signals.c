@@ -1,5 +1,5 @@
-/* Signals that end the program: see signals.h. The handler runs anywhere, with any lock held: it only calls what is async-signal-safe, and
- * whatever it waits for has a limit. */
+/* Signals that end the program: see signals.h. The handler runs anywhere, with any lock held: it
+ * only calls what is async-signal-safe, and whatever it waits for has a limit. */
 #include "sdk/session/signals.h"
 
 #include "core/files/trusted.h"

@@ -2,9 +2,10 @@
  *
  *     sv_signals_begin, once a writer runs → sv_signals_end
  *
- * Without a handler such a signal ends the program between two rounds of the writer, and the file is left to `stave recover`. The handler
- * asks the writer for its end, waits for it at most half a second, and lets the signal do what it does by default. A handler that the
- * program installs later takes its place. STAVE_SIGNALS=0 switches it off. */
+ * Without a handler such a signal ends the program between two rounds of the writer, and the file
+ * is left to `stave recover`. The handler asks the writer for its end, waits for it at most half a
+ * second, and lets the signal do what it does by default. A handler that the program installs later
+ * takes its place. STAVE_SIGNALS=0 switches it off. */
 #ifndef SV_SDK_SESSION_SIGNALS_H
 #define SV_SDK_SESSION_SIGNALS_H
 

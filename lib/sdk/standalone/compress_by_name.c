@@ -1,8 +1,10 @@
-/* zlib and zstd for the shared library, by name: found at run time when a compressed output is asked for.
+/* zlib and zstd for the shared library, by name: found at run time when a compressed output is
+ * asked for.
  *
- * Part of libstave.so only. The foundation calls the compressors as usual; here their names are small functions that pass
- * on to the libraries that the machine has, so that a traced program does not load them for nothing. All of it is hidden: a
- * program's own zlib is not touched. Called by the writer thread alone. A library that is absent fails the opening call. */
+ * Part of libstave.so only. The foundation calls the compressors as usual; here their names are
+ * small functions that pass on to the libraries that the machine has, so that a traced program does
+ * not load them for nothing. All of it is hidden: a program's own zlib is not touched. Called by
+ * the writer thread alone. A library that is absent fails the opening call. */
 #include <dlfcn.h>
 #include <zlib.h>
 #ifdef SV_HAVE_ZSTD

@@ -1,8 +1,8 @@
 /* Files with explicit times: stave/file.h.
  *
- * Part of libstave.a and of the Python package. A file is a dictionary, a batch and a sink with the stages that it needs (sort, split
- * or lanes); events are handed on in batches. One lock per file. An exhausted heap fails the file, not the program; so does a write that the
- * system refuses. */
+ * Part of libstave.a and of the Python package. A file is a dictionary, a batch and a sink with the
+ * stages that it needs (sort, split or lanes); events are handed on in batches. One lock per file.
+ * An exhausted heap fails the file, not the program; so does a write that the system refuses. */
 #include "core/files/out_name.h"
 #include "core/stream/stages.h"
 #include "core/stream/writer.h"
@@ -43,7 +43,8 @@ static int code_of(const struct sv_err *err)
                                     : STAVE_EOUTPUT;
 }
 
-/* Runs `f` so that an exhausted heap comes back here, and a refused write (`writes`: there may be one) without a signal. */
+/* Runs `f` so that an exhausted heap comes back here, and a refused write (`writes`: there may be
+ * one) without a signal. */
 static int guarded(struct stave_file *file, int (*f)(struct stave_file *, const void *),
                    const void *arg, bool writes)
 {

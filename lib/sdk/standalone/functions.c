@@ -3,11 +3,13 @@
  *     cc -finstrument-functions program.c -lstave-functions -lstave
  *     STAVE_OUT=t.pftrace STAVE_FUNCTIONS='*,-libc*' STAVE_FUNCTIONS_MIN_US=10 ./a.out
  *
- * The compiler calls the two functions at the bottom. Each traced function gets a call place of its own at its first entry, named
- * from the symbols of its module (the full table where it is not stripped, the dynamic one otherwise; address minus load address,
- * so PIE and dlopen work; what dlclose takes away is forgotten, since others may come to the same addresses), and from then on
- * costs what a macro costs plus one lookup. With a minimum duration slices are recorded when they end, and only if they were long
- * enough. STAVE_FUNCTIONS: globs of module names, -GLOB excludes. */
+ * The compiler calls the two functions at the bottom. Each traced function gets a call place of its
+ * own at its first entry, named from the symbols of its module (the full table where it is not
+ * stripped, the dynamic one otherwise; address minus load address, so PIE and dlopen work; what
+ * dlclose takes away is forgotten, since others may come to the same addresses), and from then on
+ * costs what a macro costs plus one lookup. With a minimum duration slices are recorded when they
+ * end, and only if they were long enough. STAVE_FUNCTIONS: globs of module names, -GLOB
+ * excludes. */
 #include "core/base/globs.h"
 
 #include <dlfcn.h>

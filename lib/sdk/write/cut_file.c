@@ -1,8 +1,10 @@
-/* Ends a file that cannot grow any more: a full disk, a limit, a broken device. Called by the writer thread when it ends.
+/* Ends a file that cannot grow any more: a full disk, a limit, a broken device. Called by the
+ * writer thread when it ends.
  *
- * The file is cut where it was whole, at the last commit or at an earlier one where there is space for what follows: an event that says how
- * many are missing. Its space is what the cut frees, so that it fits however full the disk is. The sink that wrote the file
- * remembers names and tracks that may have been cut: another one writes the rest. */
+ * The file is cut where it was whole, at the last commit or at an earlier one where there is space
+ * for what follows: an event that says how many are missing. Its space is what the cut frees, so
+ * that it fits however full the disk is. The sink that wrote the file remembers names and tracks
+ * that may have been cut: another one writes the rest. */
 #include "core/files/trusted.h"
 #include "sdk/session/destination.h"
 #include "sdk/write/writer.h"

@@ -1,9 +1,10 @@
 /* The flight recorder: rings that keep the newest, written when something happens.
  *
- * The writer thread's other life: it does not empty the rings, it waits for a trigger (stave_trigger, a signal, a slice that took
- * too long), lets the session run on for a while if asked to, and then writes what the rings hold to the next numbered file. Names and tracks
- * are not in the rings and therefore never overwritten. Threads continue recording meanwhile: each ring is copied, and what was overwritten
- * during the copy is left out. */
+ * The writer thread's other life: it does not empty the rings, it waits for a trigger
+ * (stave_trigger, a signal, a slice that took too long), lets the session run on for a while if
+ * asked to, and then writes what the rings hold to the next numbered file. Names and tracks are not
+ * in the rings and therefore never overwritten. Threads continue recording meanwhile: each ring is
+ * copied, and what was overwritten during the copy is left out. */
 #include "sdk/drain/drain.h"
 #include "sdk/session/destination.h"
 #include "sdk/write/writer.h"
@@ -19,8 +20,8 @@ enum { TICK_MS = 1000, SCAN_DEPTH = 64, WAIT_MS = 10 };
 
 /* ---- rings that are being written ----
  *
- * A thread overwrites what is read here, by design: whoever reads asks afterwards how far the thread has come, and throws away what
- * may be torn. ThreadSanitizer cannot know that. */
+ * A thread overwrites what is read here, by design: whoever reads asks afterwards how far the
+ * thread has come, and throws away what may be torn. ThreadSanitizer cannot know that. */
 
 #define RACES_BY_DESIGN __attribute__((no_sanitize("thread"), noinline))
 

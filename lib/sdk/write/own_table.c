@@ -1,7 +1,9 @@
-/* The writer thread's own table of descriptors: see own_table.h. All but sv_own_table_say() runs in the writer thread.
+/* The writer thread's own table of descriptors: see own_table.h. All but sv_own_table_say() runs in
+ * the writer thread.
  *
- * Without standard error in its table the writer borrows the program's for each line (pidfd_getfd, Linux 5.6). Where that is refused the line waits
- * for the next thread of the program that comes by: stave_flush(), stave_stop(), the end of the program. */
+ * Without standard error in its table the writer borrows the program's for each line (pidfd_getfd,
+ * Linux 5.6). Where that is refused the line waits for the next thread of the program that comes
+ * by: stave_flush(), stave_stop(), the end of the program. */
 #include "sdk/write/own_table.h"
 
 #include "sdk/session/sdk.h"
@@ -66,7 +68,8 @@ static void close_others(int keep)
             close(fd);
 }
 
-/* ThreadSanitizer, where the library is compiled with it, believes that a number is the same descriptor in all threads. */
+/* ThreadSanitizer, where the library is compiled with it, believes that a number is the same
+ * descriptor in all threads. */
 #ifdef __SANITIZE_THREAD__
 #define TABLE_IS_SHARED 1
 #elif defined __has_feature
@@ -85,7 +88,8 @@ bool sv_own_table_take(int keep)
         has_own = true;
         close_others(keep);
     }
-    /* Not in the folder where the program was started: it may leave that, so that it can be unmounted. All our names are absolute. */
+    /* Not in the folder where the program was started: it may leave that, so that it can be
+     * unmounted. All our names are absolute. */
     int ignored = has_own && unshare(CLONE_FS) == 0 ? chdir("/") : 0;
     (void)ignored;
     return has_own;

@@ -1,7 +1,8 @@
 /* The growing file of a session, wherever it is by now. Called by the writer thread.
  *
- * A file keeps its bytes when its folder is renamed, and while it is open even when it is removed. The writer holds a descriptor of it to read: with
- * that it finds the name that the file has now, or writes it once more under the old one, in a folder that is made again. */
+ * A file keeps its bytes when its folder is renamed, and while it is open even when it is removed.
+ * The writer holds a descriptor of it to read: with that it finds the name that the file has now,
+ * or writes it once more under the old one, in a folder that is made again. */
 #include "core/files/claim_file.h"
 #include "sdk/write/writer.h"
 

@@ -1,11 +1,13 @@
 /* Streaming: packets to `stave listen` over a socket instead of to a file (stream_wire.h).
  *
- * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that is not there
- * when the program starts, has gone, or does not answer within a time (STAVE_STREAM_MS, default 5000), is given up: from that frame on everything goes to
- * a file (STAVE_STREAM_FILE), until a listener is there. No frame refers to an earlier one, so that the file is a trace, and so is what a listener gets. Where there
- * is no file tracing ends with one line, threads that waited for a place in their ring continue, and what was not taken stays in the
- * rings. Only addresses, no names: no resolver in other people's processes. Used by the writer thread, and by the thread that starts
- * the session. */
+ * The sink writes to memory; each commit sends what has gathered as one frame and waits until the
+ * listener has taken it. A listener that is not there when the program starts, has gone, or does
+ * not answer within a time (STAVE_STREAM_MS, default 5000), is given up: from that frame on
+ * everything goes to a file (STAVE_STREAM_FILE), until a listener is there. No frame refers to an
+ * earlier one, so that the file is a trace, and so is what a listener gets. Where there is no file
+ * tracing ends with one line, threads that waited for a place in their ring continue, and what was
+ * not taken stays in the rings. Only addresses, no names: no resolver in other people's processes.
+ * Used by the writer thread, and by the thread that starts the session. */
 #include "sdk/write/writer.h"
 
 #include "core/files/peer.h"
@@ -174,8 +176,8 @@ static bool reach(int fd, const union sv_stream_address *a, socklen_t size, int6
     return rc == 0;
 }
 
-/* Whoever took the name or the port first gets what is sent there: it must be this user, root, or one whom STAVE_STREAM_USER names. Of other machines
- * nothing is known. */
+/* Whoever took the name or the port first gets what is sent there: it must be this user, root, or
+ * one whom STAVE_STREAM_USER names. Of other machines nothing is known. */
 static bool is_for(int fd, const union sv_stream_address *a, struct sv_err *err)
 {
     const char *list = sv_trusted_getenv("STAVE_STREAM_USER");
@@ -214,7 +216,8 @@ static int connect_to(const char *out, int64_t patience, struct sv_err *err)
     return -1;
 }
 
-/* A forked child has the descriptor, too: while it lives, the listener would wait for a program that is gone. */
+/* A forked child has the descriptor, too: while it lives, the listener would wait for a program
+ * that is gone. */
 static struct {
     _Atomic int fd;
     struct sv_file_id id;
@@ -302,7 +305,8 @@ static void use(struct sv_session_writer *w, int fd)
 
 enum { UNSENT_FLAGS = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC };
 
-/* Nobody else's file: it is made here, and made once. Where one has the name, of an earlier program or another process, a number makes it a new one. */
+/* Nobody else's file: it is made here, and made once. Where one has the name, of an earlier program
+ * or another process, a number makes it a new one. */
 static int make_unsent(struct sv_session_writer *w)
 {
     enum { NUMBERS = 1000 };
@@ -363,7 +367,8 @@ static bool write_unsent(struct sv_session_writer *w, struct sv_err *err)
     return true;
 }
 
-/* There is no listener, or it did not take the frame: that is the first one of the file, or follows those of the last time. */
+/* There is no listener, or it did not take the frame: that is the first one of the file, or follows
+ * those of the last time. */
 static bool go_away(struct sv_session_writer *w, struct sv_err *err)
 {
     bool is_new = w->retry_ns == 0;
@@ -429,7 +434,8 @@ bool sv_stream_end(struct sv_session_writer *w, struct sv_err *err)
 
 /* ---- start ---- */
 
-/* In the thread that starts the session: the writer has another directory, and the program may change its own. */
+/* In the thread that starts the session: the writer has another directory, and the program may
+ * change its own. */
 void sv_stream_name(struct sv_session_writer *w)
 {
     const char *pattern = sv_trusted_getenv("STAVE_STREAM_FILE");

@@ -1,16 +1,21 @@
-/* The wire between a traced program (sdk/write/stream.c) and `stave listen` (listen/sender.c), version 2.
+/* The wire between a traced program (sdk/write/stream.c) and `stave listen` (listen/sender.c),
+ * version 2.
  *
  *   program    STAVE 2 TOKEN\n          the greeting; the token may be empty
  *   listener   OK\n                     or NO REASON\n, and the connection ends
- *   program    frames: a head of SV_FRAME_HEAD bytes, then its bytes, which are whole Perfetto packets
- *   listener   after each frame 8 bytes: how many bytes of frames, heads included, it has taken so far
+ *   program    frames: a head of SV_FRAME_HEAD bytes, then its bytes, which are whole Perfetto
+ *              packets
+ *   listener   after each frame 8 bytes: how many bytes of frames, heads included, it has taken so
+ *              far
  *
- * A frame is taken when it is in the listener's spool, or counted there as lost. The program keeps in its rings what is not taken yet, so that
- * whichever of the two is killed, every recorded event is in a file or in a count. A program sends one frame and waits for the answer.
+ * A frame is taken when it is in the listener's spool, or counted there as lost. The program keeps
+ * in its rings what is not taken yet, so that whichever of the two is killed, every recorded event
+ * is in a file or in a count. A program sends one frame and waits for the answer.
  *
- * The head: three numbers of 8 bytes. `bytes` follow it; `events` is the number of events in all frames so far with this one (slices, instants,
- * counters, and what earlier losses count); `flags` has SV_FRAME_LAST in the frame with which the program ends. A connection that ends
- * without it was cut. All numbers are little endian. */
+ * The head: three numbers of 8 bytes. `bytes` follow it; `events` is the number of events in all
+ * frames so far with this one (slices, instants, counters, and what earlier losses count); `flags`
+ * has SV_FRAME_LAST in the frame with which the program ends. A connection that ends without it was
+ * cut. All numbers are little endian. */
 #ifndef SV_SDK_WRITE_STREAM_WIRE_H
 #define SV_SDK_WRITE_STREAM_WIRE_H
 

@@ -1,12 +1,15 @@
 /* The writer: one thread of the traced process that moves its rings to the output.
  *
- * Looks at the rings by the clock, more often while they fill, and is woken by threads that wait for ring space; never by who records. A round reads the heads, the names and a clock pair, pumps
- * events to the sink, and commits: the output is flushed, the journal of the session is written (session_layout.h), and only then the
- * tails move. So whatever the rings have given up is in the file, and what the file does not have is still in the rings, at every
- * instruction.
+ * Looks at the rings by the clock, more often while they fill, and is woken by threads that wait
+ * for ring space; never by who records. A round reads the heads, the names and a clock pair, pumps
+ * events to the sink, and commits: the output is flushed, the journal of the session is written
+ * (session_layout.h), and only then the tails move. So whatever the rings have given up is in the
+ * file, and what the file does not have is still in the rings, at every instruction.
  *
- * It uses the parts of core/, which are single-threaded: everything below is accessed by this thread only, except the
- * struct's atomics. So are the descriptors, which are in a table of the thread's own (own_table.h): other threads must not use them. When memory is exhausted it ends by longjmp (sv_out_of_memory); the program continues. */
+ * It uses the parts of core/, which are single-threaded: everything below is accessed by this
+ * thread only, except the struct's atomics. So are the descriptors, which are in a table of the
+ * thread's own (own_table.h): other threads must not use them. When memory is exhausted it ends by
+ * longjmp (sv_out_of_memory); the program continues. */
 #include "sdk/write/writer.h"
 
 #include "core/base/mem.h"
@@ -109,7 +112,8 @@ static void meet_rings(struct sv_session_writer *w)
     }
 }
 
-/* The name of the thread that has the ring, unless that is another one by now. The lock keeps new owners out meanwhile. */
+/* The name of the thread that has the ring, unless that is another one by now. The lock keeps new
+ * owners out meanwhile. */
 static bool copy_name(const struct sv_drain_ring *r, char text[SV_GIVEN_NAME])
 {
     memset(text, 0, SV_GIVEN_NAME);
@@ -183,7 +187,8 @@ static void keep_what_is_whole(const struct sv_session_writer *w)
         return;
 }
 
-/* What a stream did not take stays in the rings, for `stave recover`. What a file did not take is counted. */
+/* What a stream did not take stays in the rings, for `stave recover`. What a file did not take is
+ * counted. */
 static bool leaves_rings(const struct sv_session_writer *w)
 {
     return w->failed && w->fd >= 0;
@@ -205,7 +210,8 @@ static const char *reason(const struct sv_session_writer *w, const struct sv_err
                                                                          : err->msg;
 }
 
-/* The output has failed. The rings are still read, so that no thread waits and all events are counted. */
+/* The output has failed. The rings are still read, so that no thread waits and all events are
+ * counted. */
 static void fail(struct sv_session_writer *w, const struct sv_err *err)
 {
     if (w->failed)
@@ -309,8 +315,8 @@ static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events
     return weight;
 }
 
-/* Ring space is released during the round, so that waiting threads continue in parallel. Fails where the round must end, because
- * what comes stays in the rings. */
+/* Ring space is released during the round, so that waiting threads continue in parallel. Fails
+ * where the round must end, because what comes stays in the rings. */
 static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
@@ -366,7 +372,8 @@ static uint64_t one_round(struct sv_session_writer *w, bool must_commit, bool is
     return bytes;
 }
 
-/* Is there anything that a thread has recorded and this writer has not read, or that a thread is about to record? */
+/* Is there anything that a thread has recorded and this writer has not read, or that a thread is
+ * about to record? */
 static bool has_more(const struct sv_session_writer *w)
 {
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
@@ -389,7 +396,8 @@ static void last_rounds(struct sv_session_writer *w)
     }
 }
 
-/* Is a ring filling up, which this writer could empty? *heads changes when something was recorded. */
+/* Is a ring filling up, which this writer could empty? *heads changes when something was
+ * recorded. */
 static bool is_filling(const struct sv_session_writer *w, uint64_t *heads)
 {
     bool can_empty = w->plan.full != STAVE_FULL_OVERWRITE && !leaves_rings(w), is_filling = false;
@@ -405,7 +413,8 @@ static bool is_filling(const struct sv_session_writer *w, uint64_t *heads)
     return is_filling;
 }
 
-/* Nobody wakes the writer when a ring fills up: it looks at the heads meanwhile, every PEEK_MIN_US while they move. */
+/* Nobody wakes the writer when a ring fills up: it looks at the heads meanwhile, every PEEK_MIN_US
+ * while they move. */
 static void wait_for_work(struct sv_session_writer *w, uint32_t seen, unsigned us)
 {
     while (us > 0) {
@@ -448,8 +457,9 @@ static void answer_restricted(struct sv_process *p)
     syscall(SYS_futex, &p->restricted, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Have all threads of the program exited, the first one by pthread_exit() or the system call? Then this one alone would keep the process. Not asked
- * in the program's table: what is opened there for a moment, the program may close and use again. */
+/* Have all threads of the program exited, the first one by pthread_exit() or the system call? Then
+ * this one alone would keep the process. Not asked in the program's table: what is opened there for
+ * a moment, the program may close and use again. */
 static bool is_alone(struct sv_session_writer *w)
 {
     struct stat st;
@@ -469,8 +479,8 @@ static bool is_alone(struct sv_session_writer *w)
     return true;
 }
 
-/* Not while a fork is under way: the child would find locks of the allocator taken by a thread that it does not have. Allocators other than
- * the C library's know nothing of fork. */
+/* Not while a fork is under way: the child would find locks of the allocator taken by a thread that
+ * it does not have. Allocators other than the C library's know nothing of fork. */
 static void begin_work(struct sv_process *p)
 {
     for (;;) {
@@ -487,8 +497,8 @@ static void end_work(struct sv_process *p)
     atomic_store(&p->writer_works, 0);
 }
 
-/* Each round costs a switch of threads, clock readings and cold caches, whatever it finds: one that found little waits longer, up to where
- * it finds a good share of ROUND_BYTES. */
+/* Each round costs a switch of threads, clock readings and cold caches, whatever it finds: one that
+ * found little waits longer, up to where it finds a good share of ROUND_BYTES. */
 static unsigned next_period(unsigned us, uint64_t bytes)
 {
     unsigned longer = us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
@@ -540,7 +550,8 @@ static bool has_place(struct sv_session_writer *w, struct sv_err *err)
     return false;
 }
 
-/* The file is whole, but cannot get its name: its folder was moved, or is not there for this process any more. Nothing is cut or lost. */
+/* The file is whole, but cannot get its name: its folder was moved, or is not there for this
+ * process any more. Nothing is cut or lost. */
 static void keep_unnamed(struct sv_session_writer *w, const struct sv_err *err)
 {
     w->failed = true;
@@ -682,7 +693,8 @@ static void free_writer(struct sv_session_writer *w)
     free(w);
 }
 
-/* A writer that was stopped, with its memory: stave_finish() may run in a signal handler, which must not free. */
+/* A writer that was stopped, with its memory: stave_finish() may run in a signal handler, which
+ * must not free. */
 static struct sv_session_writer *ended;
 
 /* What rings hold from before belongs to no session, unless a collector has left it. */
@@ -722,7 +734,8 @@ static int open_sink(struct sv_session_writer *w, struct sv_err *err)
     snprintf(s->out, sizeof s->out, "%s", w->out);
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
-    /* The marker leads to the session from the first moment on, even if the program is killed now. */
+    /* The marker leads to the session from the first moment on, even if the program is killed
+     * now. */
     if (!sv_destination_claim(&w->claim, w->out, p->pid, p->dir, w->plan.is_shared, err))
         return SV_EIO;
     memcpy(s->out, w->claim.out, sizeof s->out);
@@ -778,7 +791,8 @@ static void give_up(struct sv_session_writer *w)
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
 }
 
-/* What it opens is in its own table, if it can have one: nothing of it is in the program's, not even for a moment. */
+/* What it opens is in its own table, if it can have one: nothing of it is in the program's, not
+ * even for a moment. */
 static void *run(void *arg)
 {
     struct sv_session_writer *w = arg;

@@ -1,4 +1,5 @@
-/* The writer thread's state, shared by its three lives: file (writer.c, cut_file.c), stream (stream.c), flight recorder (flight.c). */
+/* The writer thread's state, shared by its three lives: file (writer.c, cut_file.c), stream
+ * (stream.c), flight recorder (flight.c). */
 #ifndef SV_SDK_WRITE_WRITER_H
 #define SV_SDK_WRITE_WRITER_H
 
@@ -66,7 +67,9 @@ struct sv_session_writer {
     struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
     uint64_t n_points;
     bool
-        has_own_table; /* else it opens nothing for a moment while the program runs, which would take its numbers: own_table.h */
+        /* else it opens nothing for a moment while the program runs, which would take its numbers:
+         * own_table.h */
+        has_own_table;
     bool is_ending;
     bool cannot_lock;   /* the program ends, and a thread that will not continue has the lock */
     bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
@@ -103,12 +106,14 @@ void sv_session_writer_names_into(struct sv_drain *d);     /* all of them */
 
 void sv_part_open(struct sv_session_writer *w);
 void sv_part_close(struct sv_session_writer *w);
-/* Before the file gets its final name: it has the name of the claim again, or the claim has its new one. False: it has neither. */
+/* Before the file gets its final name: it has the name of the claim again, or the claim has its new
+ * one. False: it has neither. */
 bool sv_part_settle(struct sv_session_writer *w);
 
 /* ---- cut_file.c ---- */
 
-/* Ends the growing file at its last whole packet, with the count of what is missing. False: that is not possible, it stays as it is. */
+/* Ends the growing file at its last whole packet, with the count of what is missing. False: that is
+ * not possible, it stays as it is. */
 bool sv_cut_file(struct sv_session_writer *w);
 
 /* ---- hand_over.c ---- */

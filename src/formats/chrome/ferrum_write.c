@@ -1,9 +1,12 @@
-/* Chrome JSON as ferrum's trace writer writes it (`--dialect ferrum`): a bare array of whole slices on one line, and nothing else.
+/* Chrome JSON as ferrum's trace writer writes it (`--dialect ferrum`): a bare array of whole slices
+ * on one line, and nothing else.
  *
- * Opened through the table of formats. tid is the layer: the thread's number, or that of a track called "Layer N"; slices of one layer may
- * overlap, because its readers add them up. Times are whole microseconds, cut at both ends, so that neighbours do not overlap and children
- * stay inside of their parents. Readers take unsigned numbers only: a trace that begins before 0 is moved to begin there, which needs events
- * in time order. What the format has no place for is counted in the report. */
+ * Opened through the table of formats. tid is the layer: the thread's number, or that of a track
+ * called "Layer N"; slices of one layer may overlap, because its readers add them up. Times are
+ * whole microseconds, cut at both ends, so that neighbours do not overlap and children stay inside
+ * of their parents. Readers take unsigned numbers only: a trace that begins before 0 is moved to
+ * begin there, which needs events in time order. What the format has no place for is counted in the
+ * report. */
 #include "compat/ferrum.h"
 #include "core/chrome/args_json.h"
 #include "formats/writers.h"

@@ -1,9 +1,12 @@
-/* Chrome JSON as PyTorch's profiler writes it, for PyTorch's own tools and HolisticTraceAnalysis (`--dialect kineto`).
+/* Chrome JSON as PyTorch's profiler writes it, for PyTorch's own tools and HolisticTraceAnalysis
+ * (`--dialect kineto`).
  *
- * Opened through the table of formats. What those tools insist on: whole slices (X) with a category; work of a device has the device as
- * pid and the stream as tid; `distributedInfo` on one line before the events, with a blank after each colon (it is searched by a
- * regular expression); times in µs from baseTimeNanoseconds; arrows as pairs s and f of the category ac2g; steps called ProfilerStep#N.
- * What came from such a file goes back as it was; nothing here is needed to read the result but the Chrome reader.
+ * Opened through the table of formats. What those tools insist on: whole slices (X) with a
+ * category; work of a device has the device as pid and the stream as tid; `distributedInfo` on one
+ * line before the events, with a blank after each colon (it is searched by a regular expression);
+ * times in µs from baseTimeNanoseconds; arrows as pairs s and f of the category ac2g; steps called
+ * ProfilerStep#N. What came from such a file goes back as it was; nothing here is needed to read
+ * the result but the Chrome reader.
  *
  * Takes events in time order, because the first end of an arrow is its start. */
 #include "core/base/json.h"
@@ -239,7 +242,8 @@ static void write_flow(struct kineto *w, const struct sv_event *e)
 
 /* ---- slices ---- */
 
-/* "step 12", "Iteration#3", or such a name with a number beside it: what PyTorch calls ProfilerStep#N. -1: it is none. */
+/* "step 12", "Iteration#3", or such a name with a number beside it: what PyTorch calls
+ * ProfilerStep#N. -1: it is none. */
 static int64_t step_number(const struct kineto *w, const struct sv_event *e)
 {
     static const char *const words[] = {"train_step", "training step", "step", "iteration", "iter"};

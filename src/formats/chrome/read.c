@@ -1,9 +1,11 @@
 /* The Chrome JSON reader: its source and the document around the events.
  *
- * Opened through the table of formats, pulled by the pump. Understands the array form, the object form (traceEvents and other
- * top-level keys in any order), one event a line with or without a bracket before it, and several such documents one after another. The input is a
- * sliding window: an event that does not end in it is read again when more has come, so memory is bounded by the largest
- * event. Texts of a batch point into the window, hence a batch ends before the window is refilled. */
+ * Opened through the table of formats, pulled by the pump. Understands the array form, the object
+ * form (traceEvents and other top-level keys in any order), one event a line with or without a
+ * bracket before it, and several such documents one after another. The input is a sliding window:
+ * an event that does not end in it is read again when more has come, so memory is bounded by the
+ * largest event. Texts of a batch point into the window, hence a batch ends before the window is
+ * refilled. */
 #include "formats/chrome/reader.h"
 #include "formats/writers.h"
 #include "store/once_paths.h"
@@ -233,7 +235,8 @@ static void leave_gap(struct chrome_reader *r, const uint8_t *p)
     skip_to(r, p);
 }
 
-/* Two events without a comma between them. Some writers put one event a line and no commas, which is fine. */
+/* Two events without a comma between them. Some writers put one event a line and no commas, which
+ * is fine. */
 static void note_separator(struct chrome_reader *r, const uint8_t *p)
 {
     if (!has_line_before(r, p) || (!r->by_lines && r->n_events != 1)) {

@@ -1,11 +1,15 @@
-/* The Chrome reader's other threads: events are read before their turn, and enter the trace in their turn.
+/* The Chrome reader's other threads: events are read before their turn, and enter the trace in
+ * their turn.
  *
- * Called by the document file between events. The input is cut into blocks at places that look like the border of two events; a thread reads the
- * events of a block into struct chrome_fields by a reader of its own, with a dictionary of its own. The reader of the file takes them in order,
- * gives their strings its own numbers (in the order in which it would have met them itself), and emits them.
+ * Called by the document file between events. The input is cut into blocks at places that look like
+ * the border of two events; a thread reads the events of a block into struct chrome_fields by a
+ * reader of its own, with a dictionary of its own. The reader of the file takes them in order,
+ * gives their strings its own numbers (in the order in which it would have met them itself), and
+ * emits them.
  *
- * Whatever is not everyday (a finding, a damaged event, a border that was none) is read again by the reader of the file, from the same bytes. So the
- * result does not depend on threads, nor on where the input is cut. */
+ * Whatever is not everyday (a finding, a damaged event, a border that was none) is read again by
+ * the reader of the file, from the same bytes. So the result does not depend on threads, nor on
+ * where the input is cut. */
 #include "formats/chrome/reader.h"
 
 #include "core/base/buf.h"
@@ -57,7 +61,8 @@ struct chrome_ahead {
 
 /* ---- cutting ---- */
 
-/* The last border of two events in the window before `limit`; 0: there is none. It ends before the next event's brace. */
+/* The last border of two events in the window before `limit`; 0: there is none. It ends before the
+ * next event's brace. */
 static size_t find_border(const struct chrome_ahead *a, const uint8_t *data, size_t limit)
 {
     for (size_t n = limit; n > a->border_len; n--) {
@@ -156,7 +161,8 @@ static const uint8_t *read_event(struct block *k, const uint8_t *p, const uint8_
     return next;
 }
 
-/* Events with commas between them. Anything else ends the block here: what follows is for the reader of the file. */
+/* Events with commas between them. Anything else ends the block here: what follows is for the
+ * reader of the file. */
 static void read_block(void *ctx, void *item)
 {
     struct block *k = item;
@@ -216,7 +222,8 @@ static void put_args(struct sv_batch *b, const struct quick *q, const sv_str *sh
     }
 }
 
-/* An event that is emitted is changed. A counter may have to be emitted again, its other values in the next batch. */
+/* An event that is emitted is changed. A counter may have to be emitted again, its other values in
+ * the next batch. */
 static bool emit_quick(struct chrome_reader *r, struct block *k, struct quick *q)
 {
     struct chrome_fields again, *f = &q->f;
@@ -281,7 +288,8 @@ static bool take_block(struct chrome_reader *r)
     return a->block != NULL;
 }
 
-/* What is before the next event in this file: blanks, its brace and the beginning of its first key. */
+/* What is before the next event in this file: blanks, its brace and the beginning of its first
+ * key. */
 static bool learn_border(struct chrome_ahead *a)
 {
     const uint8_t *p = a->input->data, *end = p + a->input->len, *brace = sv_json_solid(p, end);

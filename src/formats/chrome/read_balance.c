@@ -1,10 +1,13 @@
-/* The balance of a Chrome file: ends without begins, begins without ends, flows that end without having begun.
+/* The balance of a Chrome file: ends without begins, begins without ends, flows that end without
+ * having begun.
  *
- * The phases call it for every begin, end and flow point, the reader once at the end, when it is reported with the byte
- * position of the first of each kind. Files of Stave's own are not looked at: they hold what their source held. Files need
- * not be in time order: an end that the file has before its begin is paired with it if their times allow. Memory holds a number per
- * track, what is open or unmatched, and a bounded number of flows; past that bound flows are no longer watched. Nearly half of a
- * profiler's events are flow points, so their table is flat, and a point is entered only after its slot had time to come. */
+ * The phases call it for every begin, end and flow point, the reader once at the end, when it is
+ * reported with the byte position of the first of each kind. Files of Stave's own are not looked
+ * at: they hold what their source held. Files need not be in time order: an end that the file has
+ * before its begin is paired with it if their times allow. Memory holds a number per track, what is
+ * open or unmatched, and a bounded number of flows; past that bound flows are no longer watched.
+ * Nearly half of a profiler's events are flow points, so their table is flat, and a point is
+ * entered only after its slot had time to come. */
 #include "formats/chrome/reader.h"
 
 #include <stdlib.h>
@@ -68,8 +71,8 @@ void chrome_balance_edge(struct chrome_balance *b, const struct sv_event *e, int
 
 /* ---- flows ---- */
 
-/* A slot is the flow's number, mixed, without its lowest bit, and that bit says that it began. Numbers that differ in that bit only
- * are taken for one: a chance of one in 2^63. */
+/* A slot is the flow's number, mixed, without its lowest bit, and that bit says that it began.
+ * Numbers that differ in that bit only are taken for one: a chance of one in 2^63. */
 #define BEGUN 1u
 
 static uint64_t *slot_of(const struct chrome_balance *b, uint64_t key)
@@ -171,7 +174,8 @@ static void report_flows(struct chrome_reader *r)
         n++;
         first_of(&first, b->suspects[i].pos);
     }
-    /* PyTorch's profiler ends a flow at every runtime call, begun or not: a note, or all of its files would be damaged. */
+    /* PyTorch's profiler ends a flow at every runtime call, begun or not: a note, or all of its
+     * files would be damaged. */
     if (n)
         sv_report_add(r->source.report, SV_NOTE, "flow that never began", n, first, NULL);
 }

@@ -1,9 +1,12 @@
-/* The Chrome reader's device rows: work of accelerators in files whose categories do not say so (docs/gpu.md).
+/* The Chrome reader's device rows: work of accelerators in files whose categories do not say so
+ * (docs/gpu.md).
  *
- * TensorFlow and rocprof name a process after what its slices are, TraceSmith's first form has a number among the
- * arguments. Metadata events note the rows here; the phase file asks for every slice once there is such a row, and for slices with an id, which
- * TraceSmith's have; so other files pay one branch. Given are a category of the vocabulary and what the name knew: `device`, `stream`, `correlation`,
- * `bytes`. Arguments of the file stay. A row whose name comes later than its slices is not found. */
+ * TensorFlow and rocprof name a process after what its slices are, TraceSmith's first form has a
+ * number among the arguments. Metadata events note the rows here; the phase file asks for every
+ * slice once there is such a row, and for slices with an id, which TraceSmith's have; so other
+ * files pay one branch. Given are a category of the vocabulary and what the name knew: `device`,
+ * `stream`, `correlation`, `bytes`. Arguments of the file stay. A row whose name comes later than
+ * its slices is not found. */
 #include "formats/chrome/reader.h"
 
 #include "core/stream/gpu_words.h"
@@ -57,11 +60,12 @@ static bool number(struct sv_text t, int64_t *out)
 
 /* ---- rows ---- */
 
-/* TensorFlow writes the same work up to three times: as the executor's operations on a device, for all streams, for each stream. The
- * most exact one that is named before the slices counts. */
+/* TensorFlow writes the same work up to three times: as the executor's operations on a device, for
+ * all streams, for each stream. The most exact one that is named before the slices counts. */
 enum { LEVEL_OPERATIONS = 1, LEVEL_ALL_STREAMS, LEVEL_STREAM };
 
-/* "/device:GPU:0/stream:13<MemcpyH2D> Compute", "/job:…/device:GPU:0 Compute", "/gpu:0/stream:all Compute", "/device:GPU:0". */
+/* "/device:GPU:0/stream:13<MemcpyH2D> Compute", "/job:…/device:GPU:0 Compute", "/gpu:0/stream:all
+ * Compute", "/device:GPU:0". */
 static bool tensorflow_row(struct sv_text name, struct chrome_device_row *row)
 {
     struct sv_text rest, stream;
@@ -184,8 +188,8 @@ static int64_t bytes_in_details(struct chrome_reader *r, const struct chrome_fie
     return v;
 }
 
-/* Threads of a profile's device are streams, "Stream #13(Compute)", or what was derived from them ("XLA Ops", "Steps"), which must not count
- * again. Those of a timeline have no names. */
+/* Threads of a profile's device are streams, "Stream #13(Compute)", or what was derived from them
+ * ("XLA Ops", "Steps"), which must not count again. Those of a timeline have no names. */
 static bool tensorflow_thread(const struct chrome_reader *r, sv_track thread, int64_t *stream)
 {
     struct sv_text name = sv_dict_text(r->dict, r->dict->tracks[thread].name), rest;

@@ -1,9 +1,11 @@
-/* The Chrome reader's events: one JSON object becomes a struct chrome_fields and arguments in the batch.
+/* The Chrome reader's events: one JSON object becomes a struct chrome_fields and arguments in the
+ * batch.
  *
- * Called by the document file for every object of traceEvents. This is the hot loop: keys are guessed from the last event of
- * the same phase, times and pids are read by integer arithmetic, names and categories are interned through a cache. Key
- * order is arbitrary and may put `args` first; a key given twice counts the second time. No track is made and no event emitted
- * here: the object may still turn out to be cut. */
+ * Called by the document file for every object of traceEvents. This is the hot loop: keys are
+ * guessed from the last event of the same phase, times and pids are read by integer arithmetic,
+ * names and categories are interned through a cache. Key order is arbitrary and may put `args`
+ * first; a key given twice counts the second time. No track is made and no event emitted here: the
+ * object may still turn out to be cut. */
 #include "formats/chrome/reader.h"
 
 static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
@@ -187,7 +189,8 @@ static inline const uint8_t *read_phase(struct chrome_reader *r, const uint8_t *
     return p + 3;
 }
 
-/* A name or category. A number is taken as its text, null as none; a container becomes an argument of that key. */
+/* A name or category. A number is taken as its text, null as none; a container becomes an argument
+ * of that key. */
 static const uint8_t *read_name(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                 sv_str key, sv_str *out)
 {
@@ -277,8 +280,9 @@ static const uint8_t *read_rare_field(struct chrome_reader *r, const uint8_t *p,
     }
 }
 
-/* The event object at p. f is zeroed; what was read before a stop is in it. chrome_args() repeats this loop on
- * purpose: these two are the reader's hottest loops, and a shared one would need an indirect call per member. */
+/* The event object at p. f is zeroed; what was read before a stop is in it. chrome_args() repeats
+ * this loop on purpose: these two are the reader's hottest loops, and a shared one would need an
+ * indirect call per member. */
 const uint8_t *chrome_event(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                             struct chrome_fields *f)
 {

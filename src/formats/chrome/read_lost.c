@@ -1,9 +1,10 @@
 /* The Chrome reader's recovery: after damage, where does the next event start?
  *
- * Called by the document file when an event cannot be read to its end or when there are bytes where no event can be. The search looks for
- * `{ "key" :` that is not itself a value, or for the tail of the object form. It starts one byte after the damaged event's brace, because
- * a torn record often swallowed the start of a whole one; how much may be read again is limited by what was consumed so far,
- * so that no input makes it quadratic. */
+ * Called by the document file when an event cannot be read to its end or when there are bytes where
+ * no event can be. The search looks for `{ "key" :` that is not itself a value, or for the tail of
+ * the object form. It starts one byte after the damaged event's brace, because a torn record often
+ * swallowed the start of a whole one; how much may be read again is limited by what was consumed so
+ * far, so that no input makes it quadratic. */
 #include "formats/chrome/reader.h"
 
 #define LOOK_MAX      256u   /* longest key that is recognised */
@@ -11,7 +12,8 @@
 #define RESCAN_FACTOR 8u
 #define RESCAN_FREE   ((uint64_t)256 << 20) /* bytes that may be read again in any input */
 
-/* Members of `args` that were read to their end stay, the one in which reading stopped goes: it may have swallowed what follows. */
+/* Members of `args` that were read to their end stay, the one in which reading stopped goes: it may
+ * have swallowed what follows. */
 static void drop_open_member(struct chrome_reader *r, struct chrome_fields *f)
 {
     struct sv_batch *b = r->batch;

@@ -1,8 +1,9 @@
 /* The Chrome reader's phases: what an event object means for the model.
  *
- * Called by the document file once an object was read to its end (or is worth keeping in part). One table says for every phase
- * which kind of event it gives, on which track, and which of the raw fields it uses up; raw fields that nobody used stay with the event as
- * arguments under their own key, so nothing vanishes. Times leave here on the trace clock. */
+ * Called by the document file once an object was read to its end (or is worth keeping in part). One
+ * table says for every phase which kind of event it gives, on which track, and which of the raw
+ * fields it uses up; raw fields that nobody used stay with the event as arguments under their own
+ * key, so nothing vanishes. Times leave here on the trace clock. */
 #include "core/chrome/keys.h"
 #include "formats/chrome/reader.h"
 
@@ -510,7 +511,8 @@ bool chrome_is_usable(const struct chrome_fields *f)
     return has(f, FIELD_TS) && (f->ph != 'X' || has(f, FIELD_DUR));
 }
 
-/* Older versions of PyTorch write no base: their times are microseconds since 1970. No other clock has run for thirty years. */
+/* Older versions of PyTorch write no base: their times are microseconds since 1970. No other clock
+ * has run for thirty years. */
 static void see_epoch(struct chrome_reader *r, const struct chrome_fields *f)
 {
     static const int64_t year_2001 = 1000000000000000000, year_2100 = 4102444800000000000;

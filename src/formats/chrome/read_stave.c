@@ -1,9 +1,11 @@
-/* The Chrome reader's own dialect: what Stave's writer adds so that nothing is lost on the way through Chrome JSON.
+/* The Chrome reader's own dialect: what Stave's writer adds so that nothing is lost on the way
+ * through Chrome JSON.
  *
- * Called once the file has said that it is ours (otherData.stave, or the metadata event of that name in the array form), for that
- * object itself, for thread_name and process_name events with a uuid, and for the arguments of every event. The rules are documented in
- * core/chrome/keys.h. Numbers of tracks and flows are believed as they are; in another space than 0 they are mixed with it, so that two
- * files do not meet. */
+ * Called once the file has said that it is ours (otherData.stave, or the metadata event of that
+ * name in the array form), for that object itself, for thread_name and process_name events with a
+ * uuid, and for the arguments of every event. The rules are documented in core/chrome/keys.h.
+ * Numbers of tracks and flows are believed as they are; in another space than 0 they are mixed with
+ * it, so that two files do not meet. */
 #include "core/chrome/keys.h"
 #include "formats/chrome/reader.h"
 
@@ -114,7 +116,8 @@ void chrome_stave(struct chrome_reader *r, struct chrome_span object)
         r->dict->clocks.trace_clock = (uint32_t)clock;
 }
 
-/* otherData of such a file: the object, and metadata that has no key of its own in Chrome's files. */
+/* otherData of such a file: the object, and metadata that has no key of its own in Chrome's
+ * files. */
 bool chrome_stave_other_data(struct chrome_reader *r, struct chrome_span object)
 {
     struct chrome_span own;
@@ -132,14 +135,16 @@ static uint64_t in_space(const struct chrome_reader *r, uint64_t number)
     return number && r->space ? chrome_hash_pair(number, r->space) : number;
 }
 
-/* The track with the uuid that the file gives it. In another space a process or thread has another uuid of its own. */
+/* The track with the uuid that the file gives it. In another space a process or thread has another
+ * uuid of its own. */
 static sv_track track_of(struct chrome_reader *r, uint64_t uuid)
 {
     uint64_t *plain = r->space ? sv_map_find(&r->plain_tracks, uuid) : NULL;
     return plain ? (sv_track)*plain : uuid ? sv_dict_track(r->dict, in_space(r, uuid), NULL) : 0;
 }
 
-/* Remembers a process or thread that is not described by the uuid that others may name as their parent. */
+/* Remembers a process or thread that is not described by the uuid that others may name as their
+ * parent. */
 void chrome_stave_plain(struct chrome_reader *r, uint64_t uuid, sv_track t)
 {
     if (r->space)

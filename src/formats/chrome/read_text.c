@@ -1,9 +1,11 @@
-/* The Chrome reader's texts: strings and keys, duplicates of keys, and what to make of text that is not quite JSON.
+/* The Chrome reader's texts: strings and keys, duplicates of keys, and what to make of text that is
+ * not quite JSON.
  *
- * Called by the tree and event files while they walk over the window. Everything is bounded by `end`; text without escapes stays in
- * the window, other text goes to the batch's arena. What is not JSON but can be understood is noted and taken; what cannot ends
- * in chrome_stop(), and the caller decides. Searches after an unescaped quote are limited and remembered, so that no input makes them
- * quadratic. */
+ * Called by the tree and event files while they walk over the window. Everything is bounded by
+ * `end`; text without escapes stays in the window, other text goes to the batch's arena. What is
+ * not JSON but can be understood is noted and taken; what cannot ends in chrome_stop(), and the
+ * caller decides. Searches after an unescaped quote are limited and remembered, so that no input
+ * makes them quadratic. */
 #include "formats/chrome/reader.h"
 
 #include <assert.h>
@@ -150,7 +152,8 @@ static inline uint64_t text_hash(const uint8_t *p, size_t len)
     return h ^ h >> 32;
 }
 
-/* The number of a text, by a small cache before the dictionary. p has readable bytes after it, as the window does. */
+/* The number of a text, by a small cache before the dictionary. p has readable bytes after it, as
+ * the window does. */
 sv_str chrome_intern(struct chrome_reader *r, const uint8_t *p, size_t len)
 {
     if (len > UINT32_MAX / 2) /* beyond any window, but the dictionary insists */
@@ -370,7 +373,8 @@ void chrome_drop_tombs(struct chrome_reader *r)
 
 /* ---- looking ahead in damaged text ---- */
 
-/* Is `"…" :` at p? A look that runs into the end of the window answers yes: the caller will notice there. */
+/* Is `"…" :` at p? A look that runs into the end of the window answers yes: the caller will notice
+ * there. */
 static bool looks_like_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end)
 {
     if (p >= end || *p != '"')
@@ -389,7 +393,8 @@ static bool starts_value(uint8_t c)
            c == 'f' || c == 'n';
 }
 
-/* Could a string end at the quote before p? Then the byte of the next member or the closing bracket. */
+/* Could a string end at the quote before p? Then the byte of the next member or the closing
+ * bracket. */
 static const uint8_t *plausible_end(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                     bool in_object)
 {
@@ -406,8 +411,9 @@ static const uint8_t *plausible_end(struct chrome_reader *r, const uint8_t *p, c
     return NULL;
 }
 
-/* The string at `value` seemed to end before `p`, but what follows is malformed: its quote was not escaped. Finds the
- * quote that closes it, unless something like a key comes first: then two records ran into each other. */
+/* The string at `value` seemed to end before `p`, but what follows is malformed: its quote was not
+ * escaped. Finds the quote that closes it, unless something like a key comes first: then two
+ * records ran into each other. */
 static const uint8_t *mend_string(struct chrome_reader *r, const uint8_t *value, const uint8_t *p,
                                   const uint8_t *end, bool in_object, struct chrome_span *out)
 {
@@ -463,8 +469,9 @@ const uint8_t *chrome_odd_key(struct chrome_reader *r, const uint8_t *p, const u
     return chrome_stop(r, p, end);
 }
 
-/* After the value at `value` neither a comma nor the closing bracket is at p. Returns where the next member or the
- * closing bracket is; `mended` gets the text of a string that had to be taken longer. */
+/* After the value at `value` neither a comma nor the closing bracket is at p. Returns where the
+ * next member or the closing bracket is; `mended` gets the text of a string that had to be taken
+ * longer. */
 const uint8_t *chrome_odd_end(struct chrome_reader *r, const uint8_t *value, const uint8_t *p,
                               const uint8_t *end, struct chrome_span *mended)
 {

@@ -1,9 +1,10 @@
-/* The Chrome reader's surroundings: values of the object form outside of traceEvents, and stack frames.
+/* The Chrome reader's surroundings: values of the object form outside of traceEvents, and stack
+ * frames.
  *
- * Called by the document file with each top-level key and its whole value. Keys that mean something to the model are taken apart;
- * every key but stack frames that events use is also kept as metadata
- * "chrome.KEY", so that a writer can give it back. The members walk here is for small objects: it reads raw JSON and stops, without
- * a finding, at the first thing that it does not understand. */
+ * Called by the document file with each top-level key and its whole value. Keys that mean something
+ * to the model are taken apart; every key but stack frames that events use is also kept as metadata
+ * "chrome.KEY", so that a writer can give it back. The members walk here is for small objects: it
+ * reads raw JSON and stops, without a finding, at the first thing that it does not understand. */
 #include "core/chrome/keys.h"
 #include "core/stream/machine.h"
 #include "formats/chrome/reader.h"
@@ -115,8 +116,8 @@ static void keep_member(struct chrome_reader *r, struct chrome_span object, cons
         keep_text(r, name, value);
 }
 
-/* Kineto: times count from here, on the wall clock. Before the events they are made absolute; after them it is too late, and
- * a snapshot says how the clocks relate. */
+/* Kineto: times count from here, on the wall clock. Before the events they are made absolute; after
+ * them it is too late, and a snapshot says how the clocks relate. */
 bool chrome_take_base(struct chrome_reader *r, struct chrome_span raw)
 {
     struct chrome_span text;

@@ -1,9 +1,11 @@
-/* The Chrome reader's identities: pids, tids, ids and names become tracks; metadata events describe them.
+/* The Chrome reader's identities: pids, tids, ids and names become tracks; metadata events describe
+ * them.
  *
- * Called by the phase file for every event whose thread is not in the cache, and for all metadata events. A pid or tid that is a
- * text gets a number made from its hash (negative, 31 bits, so that every format can hold it and no real pid is met) and the text as its
- * name until a metadata event gives a better one. Ids are numbers when they look like numbers ("0x1f", 31 and "31" are one
- * id), else hashes of their text. All hashes are stable across runs and contain the input's space. */
+ * Called by the phase file for every event whose thread is not in the cache, and for all metadata
+ * events. A pid or tid that is a text gets a number made from its hash (negative, 31 bits, so that
+ * every format can hold it and no real pid is met) and the text as its name until a metadata event
+ * gives a better one. Ids are numbers when they look like numbers ("0x1f", 31 and "31" are one id),
+ * else hashes of their text. All hashes are stable across runs and contain the input's space. */
 #include "core/chrome/keys.h"
 #include "formats/chrome/reader.h"
 
@@ -215,8 +217,8 @@ sv_track chrome_global(struct chrome_reader *r)
     return r->global_track;
 }
 
-/* The track of an operation with an id. Its identity is category, id and, where asked, name and process; it is a child of the
- * process that named it first. */
+/* The track of an operation with an id. Its identity is category, id and, where asked, name and
+ * process; it is a child of the process that named it first. */
 sv_track chrome_async(struct chrome_reader *r, struct chrome_fields *f, struct chrome_id id,
                       bool with_name, bool with_pid)
 {

@@ -1,8 +1,11 @@
-/* The Chrome reader's trees: any JSON value becomes arguments in pre-order, appended to the open list of the batch.
+/* The Chrome reader's trees: any JSON value becomes arguments in pre-order, appended to the open
+ * list of the batch.
  *
- * Called by the event file for `args` and for fields that it does not know, and by the document file for values that it looks into. Half of all
- * bytes of a profile pass through tree(), so the usual case (a key of the last event's shape, a short integer or plain text) is
- * inline and everything else is out of the way. Iterative, with a stack in the reader; deeper values are kept as their text. */
+ * Called by the event file for `args` and for fields that it does not know, and by the document
+ * file for values that it looks into. Half of all bytes of a profile pass through tree(), so the
+ * usual case (a key of the last event's shape, a short integer or plain text) is inline and
+ * everything else is out of the way. Iterative, with a stack in the reader; deeper values are kept
+ * as their text. */
 #include "formats/chrome/reader.h"
 
 #include <math.h>
@@ -15,7 +18,8 @@ static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 1000
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The first half of an argument as one word: compilers write its bit fields one by one, and read what was there before. */
+/* The first half of an argument as one word: compilers write its bit fields one by one, and read
+ * what was there before. */
 INLINE uint64_t arg_head(sv_str key, unsigned type, uint32_t size)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -72,7 +76,8 @@ static void put_word(struct chrome_reader *r, sv_str key, struct chrome_span wor
         put_text(r, key, word);
 }
 
-/* NaN, N/A, 0x1f, None: a run of bytes that JSON has no name for, up to the next comma, bracket or blank. */
+/* NaN, N/A, 0x1f, None: a run of bytes that JSON has no name for, up to the next comma, bracket or
+ * blank. */
 static const uint8_t *read_word(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                 sv_str key)
 {
@@ -236,7 +241,8 @@ static inline void open_container(struct chrome_reader *r, sv_str key, uint8_t b
     open_level(r, at, bracket == '{' ? '}' : ']');
 }
 
-/* The container at p is opened, or kept as its text when it is too deep. Returns where reading continues. */
+/* The container at p is opened, or kept as its text when it is too deep. Returns where reading
+ * continues. */
 static const uint8_t *enter(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                             sv_str key)
 {
@@ -285,9 +291,9 @@ static const uint8_t *read_key(struct chrome_reader *r, const uint8_t *p, const 
     return p;
 }
 
-/* The array at p as far as it holds integers, plain texts and such arrays, which is what shapes and types are: no level is opened for
- * it. What it cannot finish is handed over in open levels; *value is then the last element that was read, NULL when the next
- * thing must be one. */
+/* The array at p as far as it holds integers, plain texts and such arrays, which is what shapes and
+ * types are: no level is opened for it. What it cannot finish is handed over in open levels; *value
+ * is then the last element that was read, NULL when the next thing must be one. */
 static const uint8_t *read_plain_array(struct chrome_reader *r, const uint8_t *p,
                                        const uint8_t *end, sv_str key, const uint8_t **value)
 {
@@ -366,7 +372,8 @@ static inline const uint8_t *replay(struct chrome_reader *r, const struct chrome
     return p + len;
 }
 
-/* Keeps the array [p, q), whose arguments begin at number `at`, when it is met for the second time. */
+/* Keeps the array [p, q), whose arguments begin at number `at`, when it is met for the second
+ * time. */
 static void memorise(struct chrome_reader *r, struct chrome_memo *m, uint64_t hash,
                      const uint8_t *p, const uint8_t *q, uint32_t at)
 {

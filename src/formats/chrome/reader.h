@@ -1,6 +1,7 @@
 /* The inside of the Chrome JSON reader, shared by its files and by nobody else.
  *
- *   formats/chrome/read.c          the source: probe, open, next, close; the document around the events
+ *   formats/chrome/read.c          the source: probe, open, next, close; the document around the
+ *                                  events
  *   formats/chrome/read_ahead.c    events read by other threads, before their turn
  *   formats/chrome/read_lost.c     damage: where does the next event start
  *   formats/chrome/read_top.c      top-level keys of the object form, metadata
@@ -13,8 +14,9 @@
  *   formats/chrome/read_device.c   rows whose names say that they are work of accelerators
  *   formats/chrome/read_stave.c    what only files of Stave's own writer have
  *
- * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that it did may outlive a stop at
- * the end of the window, because the event is then read again: findings wait in `pending`, arguments in the open list of the batch. */
+ * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that
+ * it did may outlive a stop at the end of the window, because the event is then read again:
+ * findings wait in `pending`, arguments in the open list of the batch. */
 #ifndef SV_FORMATS_CHROME_READER_H
 #define SV_FORMATS_CHROME_READER_H
 
@@ -59,14 +61,16 @@ static inline bool chrome_guess_is(const struct chrome_guess *g, const uint8_t *
            sv_json_same16(p + 32, g->text + 32, g->len - 32u);
 }
 
-/* The guess that leads from the end of a value to the next one, or past the closing brace; NULL when there is none. */
+/* The guess that leads from the end of a value to the next one, or past the closing brace; NULL
+ * when there is none. */
 static inline const struct chrome_guess *chrome_guess(const uint8_t *p, const uint8_t *end,
                                                       const struct chrome_guess *ways)
 {
     const struct chrome_guess *g = &ways[0];
     if (__builtin_expect(!chrome_guess_is(g, p), 0) && !chrome_guess_is(g = &ways[1], p))
         return NULL;
-    /* Something must follow, and this file may have more blanks before it than the one that was remembered. */
+    /* Something must follow, and this file may have more blanks before it than the one that was
+     * remembered. */
     p += g->len;
     return __builtin_expect(p < end && *p >= g->least, 1) ? g : NULL;
 }
@@ -110,8 +114,9 @@ static inline void chrome_mark_key(struct chrome_reader *r, sv_str key, const ui
 
 const uint8_t *chrome_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                           struct chrome_guess *out);
-/* The same as chrome_guess() by the grammar, and by what comes close to it: `value` is the start of the value before p, NULL before
- * the first member. r->odd_end is where the member's value starts. NULL after a stop. */
+/* The same as chrome_guess() by the grammar, and by what comes close to it: `value` is the start of
+ * the value before p, NULL before the first member. r->odd_end is where the member's value starts.
+ * NULL after a stop. */
 const struct chrome_guess *chrome_member(struct chrome_reader *r, const uint8_t *p,
                                          const uint8_t *end, const uint8_t *value,
                                          struct chrome_guess *ways);
@@ -130,7 +135,8 @@ void chrome_close_levels(struct chrome_reader *r);
 void chrome_begin_event(struct chrome_reader *r);
 void chrome_drop_tombs(struct chrome_reader *r);
 void chrome_bury(struct chrome_reader *r, uint32_t at, uint32_t n);
-/* Text of a string value, or of any other scalar as it is in the file; false for containers and null. */
+/* Text of a string value, or of any other scalar as it is in the file; false for containers and
+ * null. */
 bool chrome_span_text(struct chrome_reader *r, struct chrome_span raw, struct chrome_span *out);
 
 /* ---- events ---- */
@@ -144,7 +150,8 @@ bool chrome_is_usable(const struct chrome_fields *f);
 
 /* ---- tracks and metadata ---- */
 
-/* What the ids of an event mean, from its bytes: for threads that read ahead, since the bytes are in their cache. */
+/* What the ids of an event mean, from its bytes: for threads that read ahead, since the bytes are
+ * in their cache. */
 void chrome_look_up(struct chrome_reader *r, struct chrome_fields *f);
 struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f);
 bool chrome_id_number(struct chrome_reader *r, struct chrome_span raw, uint64_t *out);
@@ -229,13 +236,16 @@ const uint8_t *chrome_one_event(struct chrome_reader *r, const uint8_t *p, const
 
 void chrome_ahead_open(struct chrome_reader *r, const struct sv_read_options *options);
 void chrome_ahead_close(struct chrome_reader *r);
-/* Is the reader at a place from which others may read ahead, and does that pay? Then r->in becomes a block. */
+/* Is the reader at a place from which others may read ahead, and does that pay? Then r->in becomes
+ * a block. */
 bool chrome_ahead_try(struct chrome_reader *r);
 /* Are blocks in use? */
 bool chrome_ahead_is_on(const struct chrome_reader *r);
-/* The events that were read ahead; STEP_ON: none is left in this block, go on with what is in the window. */
+/* The events that were read ahead; STEP_ON: none is left in this block, go on with what is in the
+ * window. */
 enum chrome_step chrome_ahead_events(struct chrome_reader *r);
-/* The window of a block is used up, or cannot be used: another block, or the input itself. The batch is empty. */
+/* The window of a block is used up, or cannot be used: another block, or the input itself. The
+ * batch is empty. */
 void chrome_ahead_next(struct chrome_reader *r);
 void chrome_ahead_leave(struct chrome_reader *r);
 

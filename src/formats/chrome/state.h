@@ -51,8 +51,9 @@ struct chrome_key {
     sv_str str;
 };
 
-/* The bytes between two values when an event of this shape was read last: comma, blanks, key, colon; or blanks and the
- * closing brace. Profilers print from fixed formats, so the same bytes come again and need one comparison. */
+/* The bytes between two values when an event of this shape was read last: comma, blanks, key,
+ * colon; or blanks and the closing brace. Profilers print from fixed formats, so the same bytes
+ * come again and need one comparison. */
 struct chrome_guess {
     uint8_t text[CHROME_GUESS_MAX];
     uint16_t skip; /* bits of the first 16 bytes that are not in the text */
@@ -67,8 +68,8 @@ struct chrome_guess {
 #define CHROME_MEMO_TEXT 128u /* bytes */
 #define CHROME_MEMO_ARGS 24u
 
-/* An array met before, and what it became: shapes and types of an operator's inputs come again and again. Texts in it are kept as their
- * distance from the opening bracket. */
+/* An array met before, and what it became: shapes and types of an operator's inputs come again and
+ * again. Texts in it are kept as their distance from the opening bracket. */
 struct chrome_memo {
     uint8_t text[CHROME_MEMO_TEXT];
     struct sv_arg args[CHROME_MEMO_ARGS];
@@ -262,7 +263,8 @@ struct chrome_reader {
     } keys_of_stave;
     int64_t base_ns; /* what is added to every time */
     bool
-        may_be_epoch; /* Kineto's, without a base so far: the first time shows what times count from */
+        /* Kineto's, without a base so far: the first time shows what times count from */
+        may_be_epoch;
     struct chrome_balance balance;
     struct chrome_flow_hash flow_hashes[CHROME_FLOW_HASHES];
 };

@@ -1,4 +1,5 @@
-/* The Chrome reader's tables: what it may find, and the members of an event. Each is written once, here. */
+/* The Chrome reader's tables: what it may find, and the members of an event. Each is written once,
+ * here. */
 #ifndef SV_FORMATS_CHROME_TABLES_H
 #define SV_FORMATS_CHROME_TABLES_H
 

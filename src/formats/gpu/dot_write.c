@@ -1,9 +1,10 @@
 /* The graph of GPU work as DOT, for Graphviz: what had to wait for what.
  *
- * Opened through the table of formats. Nodes are kernels, copies, fills and waits of streams, and the host calls that launched them. Edges:
- * black, the order of a stream; blue, from the call that launched it; red, a wait: for the newest work of the stream that is waited for, and, for
- * a wait for a whole device, of all its streams. All else of the trace is left out, without a finding: it is not part of the graph.
- * Nodes wait in memory until the end. */
+ * Opened through the table of formats. Nodes are kernels, copies, fills and waits of streams, and
+ * the host calls that launched them. Edges: black, the order of a stream; blue, from the call that
+ * launched it; red, a wait: for the newest work of the stream that is waited for, and, for a wait
+ * for a whole device, of all its streams. All else of the trace is left out, without a finding: it
+ * is not part of the graph. Nodes wait in memory until the end. */
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/printable.h"
@@ -182,8 +183,8 @@ static void put_node(struct dot *w, size_t i, const char *indent)
     pass_on(w);
 }
 
-/* All streams of the node's device are done before it, and continue after it. Those without work since the last such wait
- * were done before that one. */
+/* All streams of the node's device are done before it, and continue after it. Those without work
+ * since the last such wait were done before that one. */
 static void wait_for_all(struct dot *w, size_t i)
 {
     struct device *d = &w->devices[w->streams[w->nodes[i].stream].device];

@@ -1,7 +1,9 @@
-/* Nsight Systems' SQLite exports, inside their reader: rows by the names of their columns, and what is known of a report.
+/* Nsight Systems' SQLite exports, inside their reader: rows by the names of their columns, and what
+ * is known of a report.
  *
- * nsys_read.c opens the database and walks its tables, nsys_tables.c says what a row means. Tables and columns come and go between
- * versions of Nsight Systems: a column that is absent reads as NULL, a table that is absent is empty. */
+ * nsys_read.c opens the database and walks its tables, nsys_tables.c says what a row means. Tables
+ * and columns come and go between versions of Nsight Systems: a column that is absent reads as
+ * NULL, a table that is absent is empty. */
 #ifndef SV_FORMATS_GPU_NSYS_H
 #define SV_FORMATS_GPU_NSYS_H
 

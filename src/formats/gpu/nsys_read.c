@@ -1,10 +1,12 @@
 /* Nsight Systems' exports (`nsys export --type sqlite`), opened through the table of formats.
  *
- * SQLite reads the file by itself where the input is an uncompressed file; anything else (compressed, a pipe, memory) is read into memory first, within
- * the input's limit. Tables that describe (strings, names, devices) are read at once, the others row by row.
+ * SQLite reads the file by itself where the input is an uncompressed file; anything else
+ * (compressed, a pipe, memory) is read into memory first, within the input's limit. Tables that
+ * describe (strings, names, devices) are read at once, the others row by row.
  *
- * The file is another's: the schema is not trusted, only plain tables are read and nothing is sorted or joined, so that a row costs a row; the
- * number of rows is held against the size of the file, because damaged pages can point back at themselves. */
+ * The file is another's: the schema is not trusted, only plain tables are read and nothing is
+ * sorted or joined, so that a row costs a row; the number of rows is held against the size of the
+ * file, because damaged pages can point back at themselves. */
 #include "formats/gpu/nsys.h"
 
 #include "core/base/mem.h"

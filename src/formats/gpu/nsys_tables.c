@@ -1,7 +1,7 @@
 /* What the rows of Nsight Systems' tables mean, in the vocabulary of docs/gpu.md.
  *
- * Called by nsys_read.c for each row; tables that describe come first. Numbers of enums are those of the export's own ENUM_… tables, which
- * have not changed in the versions seen (2021 to 2026). */
+ * Called by nsys_read.c for each row; tables that describe come first. Numbers of enums are those
+ * of the export's own ENUM_… tables, which have not changed in the versions seen (2021 to 2026). */
 #include "formats/gpu/nsys.h"
 
 #include "core/base/mem.h"

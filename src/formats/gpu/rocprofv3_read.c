@@ -1,8 +1,9 @@
 /* rocprofv3 --output-format json: what ROCm's profiler recorded of one or more processes.
  *
- * Opened through the table of formats. Names of kernels, operations and agents may follow the records that use them, so the file is
- * read as a whole (up to the limit of an input's window): a first walk takes the tables, the second one the records of
- * `buffer_records`, group by group. Kernels and copies become work on device and stream, calls slices on their threads, joined by the
+ * Opened through the table of formats. Names of kernels, operations and agents may follow the
+ * records that use them, so the file is read as a whole (up to the limit of an input's window): a
+ * first walk takes the tables, the second one the records of `buffer_records`, group by group.
+ * Kernels and copies become work on device and stream, calls slices on their threads, joined by the
  * correlation number (docs/gpu.md). Groups without a meaning here are counted as skipped. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -159,7 +160,8 @@ static uint64_t operation_key(int64_t kind, int64_t operation)
     return (uint64_t)kind << 32 ^ (uint64_t)operation;
 }
 
-/* [{"kind": "HIP_RUNTIME_API", "operations": ["hipMalloc", …]}, …]: both are numbered by their places. */
+/* [{"kind": "HIP_RUNTIME_API", "operations": ["hipMalloc", …]}, …]: both are numbered by their
+ * places. */
 static void take_operations(struct rocprof *s, struct sv_members list)
 {
     struct sv_member kind, names, name;

@@ -1,9 +1,12 @@
-/* TraceSmith's binary traces (SBT 0.1): header, metadata, devices, events with time deltas, names at the end.
+/* TraceSmith's binary traces (SBT 0.1): header, metadata, devices, events with time deltas, names
+ * at the end.
  *
- * Opened through the table of formats. The names follow the events that use them, so the file is read as a whole (up to the limit of
- * an input's window). A file whose writer did not finish has no index: its sections are walked from the first, its events have no names.
- * Every event becomes what the library libstave-gpu would have recorded (docs/gpu.md), with TraceSmith's number of its kind beside it.
- * All lengths and numbers are checked; the first that cannot be right ends the reading with a finding. */
+ * Opened through the table of formats. The names follow the events that use them, so the file is
+ * read as a whole (up to the limit of an input's window). A file whose writer did not finish has no
+ * index: its sections are walked from the first, its events have no names. Every event becomes what
+ * the library libstave-gpu would have recorded (docs/gpu.md), with TraceSmith's number of its kind
+ * beside it. All lengths and numbers are checked; the first that cannot be right ends the reading
+ * with a finding. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/wire.h"

@@ -1,10 +1,13 @@
-/* What the bpftrace scripts for DL benchmarks print (trace_{bio,open,close,read,write,mmap,create_del}.bt, syscalls.bt): a header per
- * script, then a line per finished call or request.
+/* What the bpftrace scripts for DL benchmarks print
+ * (trace_{bio,open,close,read,write,mmap,create_del}.bt, syscalls.bt): a header per script, then a
+ * line per finished call or request.
  *
- * Opened through the table of formats. The header says which script it was, of which generation; what it says about the
- * columns is not always true, so that a plan per header does, and a column that was a descriptor once and a command later is
- * recognised by its look. Other headers are read by their words, and lines without any header by their shape: columns.h. Times are nanoseconds since boot at the end of the call: the slice begins earlier by the latency.
- * bpftrace's `nsecs` is CLOCK_BOOTTIME (CLOCK_MONOTONIC before 0.11: the same on a machine that never slept). */
+ * Opened through the table of formats. The header says which script it was, of which generation;
+ * what it says about the columns is not always true, so that a plan per header does, and a column
+ * that was a descriptor once and a command later is recognised by its look. Other headers are read
+ * by their words, and lines without any header by their shape: columns.h. Times are nanoseconds
+ * since boot at the end of the call: the slice begins earlier by the latency. bpftrace's `nsecs` is
+ * CLOCK_BOOTTIME (CLOCK_MONOTONIC before 0.11: the same on a machine that never slept). */
 #include "formats/logs/columns.h"
 
 #include <string.h>
@@ -158,7 +161,8 @@ static void note(struct sv_lines *l, enum sv_severity severity, const char *what
     sv_report_add(l->source.report, severity, what, 1, l->pos, "%s", why);
 }
 
-/* mkdir(), rmdir(), unlink(), create(): recognised by the line, because their headers are together at the top. */
+/* mkdir(), rmdir(), unlink(), create(): recognised by the line, because their headers are together
+ * at the top. */
 static const struct {
     const char *function, *op, *columns;
 } functions[] = {{"mkdir()", "mkdir", "ts:boot pid function mode latency path"},

@@ -1,5 +1,5 @@
-/* Descriptions of columns and lines that have them; see columns.h. Called by the readers of bpftrace's, bcc's and other line-oriented
- * logs. It must not know what becomes of a line. */
+/* Descriptions of columns and lines that have them; see columns.h. Called by the readers of
+ * bpftrace's, bcc's and other line-oriented logs. It must not know what becomes of a line. */
 #include "formats/logs/columns.h"
 #include "formats/decimal.h"
 #include "formats/logs/meters.h"
@@ -471,7 +471,8 @@ static bool is_free(const struct cursor *c)
     return false;
 }
 
-/* A command may hold blanks: it ends where as many words are left as there are columns, or, before free text, at the next number. */
+/* A command may hold blanks: it ends where as many words are left as there are columns, or, before
+ * free text, at the next number. */
 static struct sv_text next_comm(struct cursor *c)
 {
     struct sv_text word = next_field(c);

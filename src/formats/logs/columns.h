@@ -1,10 +1,12 @@
-/* The columns of a line-oriented log: one description for all of them, as a text of one word per column.
+/* The columns of a line-oriented log: one description for all of them, as a text of one word per
+ * column.
  *
- *     ts:utc pid bytes latency:ns path      fields between blanks; the last text takes the rest of the line
+ *     ts:utc pid bytes latency:ns path      fields between blanks; the last text takes the rest of
+ *                                           the line
  *     start:utc,end:utc,name                fields between commas (CSV)
  *
- * A description is given by the user (import --columns), made from a header's words, or found by the shape of the lines. KIND:UNIT is a column,
- * KIND=VALUE holds for every line and is none. */
+ * A description is given by the user (import --columns), made from a header's words, or found by
+ * the shape of the lines. KIND:UNIT is a column, KIND=VALUE holds for every line and is none. */
 #ifndef SV_FORMATS_LOGS_COLUMNS_H
 #define SV_FORMATS_LOGS_COLUMNS_H
 
@@ -92,7 +94,8 @@ struct sv_columns {
     size_t n_fixed;
 };
 
-/* A moment as the line has it. The wall clock's are days and a time of day, all others nanoseconds of their unit's zero. */
+/* A moment as the line has it. The wall clock's are days and a time of day, all others nanoseconds
+ * of their unit's zero. */
 struct sv_stamp {
     enum sv_column_unit unit; /* SV_UNIT_NONE: there is none */
     bool has_days, has_offset;
@@ -129,7 +132,8 @@ const struct sv_log_column *sv_columns_time(const struct sv_columns *c);
 /* As words, for messages. */
 void sv_columns_text(const struct sv_columns *c, char *out, size_t cap);
 
-/* False: the line does not have these columns. `csv` holds the fields of a CSV line, until the next one. */
+/* False: the line does not have these columns. `csv` holds the fields of a CSV line, until the next
+ * one. */
 bool sv_columns_take(const struct sv_columns *c, struct sv_text line, struct sv_csv_line *csv,
                      struct sv_record *r);
 
@@ -149,8 +153,8 @@ struct sv_log_shape {
     const char *name; /* what the file is called for people */
     enum sv_shape_times times;
 };
-/* The layout that most lines of the head have, with times of `unit` (BOOT or UTC) in front; NULL: none. `path`, which may be NULL, decides between
- * layouts that look alike. */
+/* The layout that most lines of the head have, with times of `unit` (BOOT or UTC) in front; NULL:
+ * none. `path`, which may be NULL, decides between layouts that look alike. */
 const struct sv_log_shape *sv_log_shape_of(struct sv_fields head, enum sv_column_unit unit,
                                            const char *path, struct sv_columns *c);
 /* Do most lines of the head have these columns? */
@@ -166,7 +170,8 @@ int64_t sv_log_pid_of_path(const char *path);
 
 /* ---- events ---- */
 
-/* Time and duration by the columns. False: none, or past all times. Sets the clock of the dictionary at the first one. */
+/* Time and duration by the columns. False: none, or past all times. Sets the clock of the
+ * dictionary at the first one. */
 struct sv_log_clock {
     bool is_set;
     enum sv_column_unit unit;

@@ -1,4 +1,5 @@
-/* Events of lines with known columns; see columns.h. Called by the readers of bpftrace's, bcc's and other line-oriented logs. */
+/* Events of lines with known columns; see columns.h. Called by the readers of bpftrace's, bcc's and
+ * other line-oriented logs. */
 #include "formats/logs/columns.h"
 #include "formats/logs/meters.h"
 #include "formats/logs/phases.h"

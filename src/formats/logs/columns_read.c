@@ -1,7 +1,9 @@
-/* Line-oriented logs of any tool: columns by the user's description, by the names in a header, or by the shape of the lines.
+/* Line-oriented logs of any tool: columns by the user's description, by the names in a header, or
+ * by the shape of the lines.
  *
- * Opened through the table of formats. What the seed pipeline for DL benchmarks derives from bpftrace's output (read_PID, bio_PID, st_end_data, timeline.csv,
- * cpu_all.csv, …) is recognised by shape, what bcc's tools print by their headers. Columns that were assumed are reported. */
+ * Opened through the table of formats. What the seed pipeline for DL benchmarks derives from
+ * bpftrace's output (read_PID, bio_PID, st_end_data, timeline.csv, cpu_all.csv, …) is recognised by
+ * shape, what bcc's tools print by their headers. Columns that were assumed are reported. */
 #include "formats/logs/columns.h"
 #include "formats/logs/meters.h"
 
@@ -185,7 +187,8 @@ static struct sv_text text_of(const char *word)
     return (struct sv_text){word, (uint32_t)strlen(word)};
 }
 
-/* An interval belongs to the process in the name of the file; other kinds are phases of the run. Empty: another file has it, too. */
+/* An interval belongs to the process in the name of the file; other kinds are phases of the run.
+ * Empty: another file has it, too. */
 static struct sv_text op_of_interval(struct columns_log *s, struct sv_record *r, char *lower,
                                      size_t cap)
 {

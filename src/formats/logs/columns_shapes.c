@@ -1,7 +1,9 @@
-/* Layouts of logs that have no header: it was cut off, or a pipeline wrote the lines without one. Called by the readers of such logs.
+/* Layouts of logs that have no header: it was cut off, or a pipeline wrote the lines without one.
+ * Called by the readers of such logs.
  *
- * A layout is taken when most lines at the beginning of the file have it. Of several the one with the most such lines counts, then the one that
- * the file's name suggests, then the one that comes first here: those with more numbers come first, since a path takes any rest of a line. */
+ * A layout is taken when most lines at the beginning of the file have it. Of several the one with
+ * the most such lines counts, then the one that the file's name suggests, then the one that comes
+ * first here: those with more numbers come first, since a path takes any rest of a line. */
 #include "formats/logs/columns.h"
 
 #include <stdio.h>

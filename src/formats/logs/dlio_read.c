@@ -1,8 +1,9 @@
 /* Logs of the DLIO benchmark: `[INFO] 2023-03-20T14:40:29.513205 Starting block 1 …`.
  *
- * Opened through the table of formats. "Starting X" and "Ending X" (also "Finished X") become slices, other lines of the log instants. DLIO logs no
- * initialisation: what lies before the first start is the phase `init`. Times have no zone; containers mostly run in UTC, so that is
- * taken unless the user says otherwise. */
+ * Opened through the table of formats. "Starting X" and "Ending X" (also "Finished X") become
+ * slices, other lines of the log instants. DLIO logs no initialisation: what lies before the first
+ * start is the phase `init`. Times have no zone; containers mostly run in UTC, so that is taken
+ * unless the user says otherwise. */
 #include "formats/logs/phases.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* iostat -o JSON: disk utilisation, an element of `statistics` per interval.
  *
- * Opened through the table of formats. Elements are found one after the other, so that a long file needs no memory and one that was cut
- * (iostat closes its brackets only when it is interrupted) gives all that is whole. The columns depend on iostat's options: -x has rMB/s,
- * plain -d MB_read/s, -k kilobytes. */
+ * Opened through the table of formats. Elements are found one after the other, so that a long file
+ * needs no memory and one that was cut (iostat closes its brackets only when it is interrupted)
+ * gives all that is whole. The columns depend on iostat's options: -x has rMB/s, plain -d
+ * MB_read/s, -k kilobytes. */
 #include "core/stream/json_members.h"
 #include "formats/logs/meters.h"
 
@@ -27,7 +28,8 @@ static int probe(const uint8_t *head, size_t n)
     return sv_bytes_find(p, n, "\"sysstat\"") && sv_bytes_find(p, n, "\"hosts\"") ? 100 : 0;
 }
 
-/* "11/15/2026 10:41:52 PM", "2026-11-15T22:41:52+0100", "2026-11-15 22:41:52": date, time, half, zone. */
+/* "11/15/2026 10:41:52 PM", "2026-11-15T22:41:52+0100", "2026-11-15 22:41:52": date, time, half,
+ * zone. */
 static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
 {
     struct sv_lines *l = &s->lines;
@@ -154,7 +156,8 @@ static int seek(struct iostat *s, struct sv_err *err)
     }
 }
 
-/* The end of the element that begins at the window's start: its size, 0 when the input breaks off, negative on an error. */
+/* The end of the element that begins at the window's start: its size, 0 when the input breaks off,
+ * negative on an error. */
 static int64_t element_size(struct sv_input *in, struct sv_err *err)
 {
     for (;;) {

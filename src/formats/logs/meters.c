@@ -1,4 +1,5 @@
-/* Columns of utilisation logs; see meters.h. Called by the readers of these logs and of files that were made of them. */
+/* Columns of utilisation logs; see meters.h. Called by the readers of these logs and of files that
+ * were made of them. */
 #include "formats/logs/meters.h"
 #include "subjects/io/words.h"
 

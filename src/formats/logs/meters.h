@@ -1,4 +1,5 @@
-/* The columns of utilisation logs (mpstat, nvidia-smi pmon, iostat) and the counters that they become. */
+/* The columns of utilisation logs (mpstat, nvidia-smi pmon, iostat) and the counters that they
+ * become. */
 #ifndef SV_FORMATS_LOGS_METERS_H
 #define SV_FORMATS_LOGS_METERS_H
 

@@ -1,7 +1,9 @@
-/* MLPerf logs: `:::MLLOG {json}` among the other lines of an application's output, perhaps after a launcher's prefix "[rank] ".
+/* MLPerf logs: `:::MLLOG {json}` among the other lines of an application's output, perhaps after a
+ * launcher's prefix "[rank] ".
  *
- * Opened through the table of formats. Times are milliseconds since 1970, UTC. INTERVAL_START and INTERVAL_END become slices, or, in logs without
- * event types, keys that end in _start and _stop; all else becomes instants. Other lines are counted. */
+ * Opened through the table of formats. Times are milliseconds since 1970, UTC. INTERVAL_START and
+ * INTERVAL_END become slices, or, in logs without event types, keys that end in _start and _stop;
+ * all else becomes instants. Other lines are counted. */
 #include "core/stream/json_members.h"
 #include "formats/logs/phases.h"
 

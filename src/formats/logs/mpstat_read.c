@@ -1,7 +1,8 @@
 /* mpstat: CPU utilisation, a line per CPU and interval, with the local time of day.
  *
- * Opened through the table of formats. The first line names the machine and the day; header lines name the columns; the clock has 12 hours
- * (AM, PM) or 24, and may pass midnight. Averages at the end are of the whole run, not of a moment: they are skipped. */
+ * Opened through the table of formats. The first line names the machine and the day; header lines
+ * name the columns; the clock has 12 hours (AM, PM) or 24, and may pass midnight. Averages at the
+ * end are of the whole run, not of a moment: they are skipped. */
 #include "formats/logs/meters.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Phases of an application as its log reports them: a beginning, later an end of the same name on the same track. */
+/* Phases of an application as its log reports them: a beginning, later an end of the same name on
+ * the same track. */
 #ifndef SV_FORMATS_LOGS_PHASES_H
 #define SV_FORMATS_LOGS_PHASES_H
 
@@ -21,7 +22,8 @@ void sv_phases_fini(struct sv_phases *p);
 /* False: too many are open. */
 bool sv_phase_begin(struct sv_phases *p, sv_track track, sv_str name, int64_t ts_ns,
                     int64_t number);
-/* Puts the slice of the newest open phase of that name (with `number`, if given, of that number). False: none is open. */
+/* Puts the slice of the newest open phase of that name (with `number`, if given, of that number).
+ * False: none is open. */
 bool sv_phase_end(struct sv_phases *p, struct sv_lines *l, struct sv_batch *b, sv_track track,
                   sv_str name, int64_t ts_ns, int64_t number);
 /* Puts one that never ended; false when none is left. For the reader's end(). */

@@ -1,8 +1,9 @@
 /* nvidia-smi pmon: GPU utilisation by process and second, with local date and time (-o DT).
  *
- * Opened through the table of formats. Header lines (#) name the columns. The lines of one GPU at one time belong together: their sum is
- * the GPU's value, each line is the value of its process. A line without a process says that the GPU had none: 0. Nothing is
- * averaged over lines, so that a file which begins in the middle of a second, or lacks a line, shifts nothing. */
+ * Opened through the table of formats. Header lines (#) name the columns. The lines of one GPU at
+ * one time belong together: their sum is the GPU's value, each line is the value of its process. A
+ * line without a process says that the GPU had none: 0. Nothing is averaged over lines, so that a
+ * file which begins in the middle of a second, or lacks a line, shifts nothing. */
 #include "formats/logs/meters.h"
 
 #include <stdio.h>
@@ -62,7 +63,8 @@ static bool is_header(struct sv_text line, int place[N_COLUMNS], int *n_places)
     return place[GPU] >= 0 && place[PID] >= 0;
 }
 
-/* The columns of `-s um -o DT`, for lines whose header was cut off: "20220830 16:35:00 0 4054152 C 0 0 0 0 12 python". */
+/* The columns of `-s um -o DT`, for lines whose header was cut off: "20220830 16:35:00 0 4054152 C
+ * 0 0 0 0 12 python". */
 static bool is_bare_line(struct sv_text line)
 {
     struct sv_fields f = {line.bytes, line.bytes + line.len};
@@ -93,7 +95,8 @@ static int count_bare(struct sv_fields h)
     return 2 * bare > lines ? bare : 0;
 }
 
-/* Newer drivers have jpg and ofa before fb, and ccpm after it: three more numbers before the command. */
+/* Newer drivers have jpg and ofa before fb, and ccpm after it: three more numbers before the
+ * command. */
 static bool is_newer(struct sv_text line)
 {
     struct sv_fields f = {line.bytes, line.bytes + line.len};

@@ -1,6 +1,8 @@
-/* Takes a line of strace apart. Called by the reader of strace's output with the text of a whole call.
+/* Takes a line of strace apart. Called by the reader of strace's output with the text of a whole
+ * call.
  *
- * Which argument means what is a table; calls that are not in it keep their name, result and duration. */
+ * Which argument means what is a table; calls that are not in it keep their name, result and
+ * duration. */
 #include "formats/logs/strace_call.h"
 
 #include "formats/decimal.h"
@@ -10,7 +12,8 @@
 
 #define ARGUMENTS_MAX 8
 
-/* A letter per argument: f descriptor, d folder, p path, P second path, n bytes asked for, o offset, l length, a address, - other. */
+/* A letter per argument: f descriptor, d folder, p path, P second path, n bytes asked for, o
+ * offset, l length, a address, - other. */
 static const struct {
     const char *name, *arguments;
     enum sv_strace_kind kind;

@@ -1,9 +1,11 @@
 /* strace -f with -ttt or -tt, and -T: a line per system call.
  *
- * Opened through the table of formats. A call that another thread's line interrupts comes in two parts (<unfinished ...>, <... NAME
- * resumed>), which are joined. Threads are distinguished from processes by the flags of the clone that made them. Descriptors are followed from open, dup,
- * close and fork to give each call its path; strace -y gives it directly. A descriptor is free when its close begins and names a file when its open
- * ends, so a call in two parts has the path that its descriptor had at its first one. Without -T a call has no duration and becomes an instant. */
+ * Opened through the table of formats. A call that another thread's line interrupts comes in two
+ * parts (<unfinished ...>, <... NAME resumed>), which are joined. Threads are distinguished from
+ * processes by the flags of the clone that made them. Descriptors are followed from open, dup,
+ * close and fork to give each call its path; strace -y gives it directly. A descriptor is free when
+ * its close begins and names a file when its open ends, so a call in two parts has the path that
+ * its descriptor had at its first one. Without -T a call has no duration and becomes an instant. */
 #include "formats/logs/strace_call.h"
 
 #include "core/base/map.h"

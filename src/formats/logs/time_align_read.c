@@ -1,10 +1,12 @@
-/* The time alignment trace: bpftrace's nanoseconds since boot beside the wall clock's second, a line per system call.
+/* The time alignment trace: bpftrace's nanoseconds since boot beside the wall clock's second, a
+ * line per system call.
  *
- * Opened through the table of formats. Where the second changes, the two lines around the change enclose the moment at which it began.
- * The closest such pair gives the offset. Its uncertainty is half the width of the pair and one timer tick: bpftrace takes the second from
- * time(), whose clock moves by ticks, so that the change is seen up to 10 ms late, in each pair alike. When several pairs show
- * that the clocks drift apart by more than that, two snapshots on the line through them say so. Lines that two CPUs tore
- * into each other are counted. */
+ * Opened through the table of formats. Where the second changes, the two lines around the change
+ * enclose the moment at which it began. The closest such pair gives the offset. Its uncertainty is
+ * half the width of the pair and one timer tick: bpftrace takes the second from time(), whose clock
+ * moves by ticks, so that the change is seen up to 10 ms late, in each pair alike. When several
+ * pairs show that the clocks drift apart by more than that, two snapshots on the line through them
+ * say so. Lines that two CPUs tore into each other are counted. */
 #include "formats/lines.h"
 
 #include "core/base/mem.h"
@@ -96,7 +98,8 @@ static struct sv_snapshot pair_snapshot(const struct pair *p)
     return snapshot(p->before_ns + width(p) / 2, p->wall_ns, (width(p) + 1) / 2 + TICK_NS);
 }
 
-/* The line through the close pairs, when it leaves the offset of the closest one by more than all of them are uncertain. */
+/* The line through the close pairs, when it leaves the offset of the closest one by more than all
+ * of them are uncertain. */
 static bool find_drift(const struct time_align *s, const struct pair *best, int64_t *first_ns,
                        int64_t *last_ns, struct sv_clock_fit *fit)
 {

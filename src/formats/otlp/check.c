@@ -1,4 +1,5 @@
-/* Requests that are received: see check.h. All of the message is looked at, by the table of schema.h, so that the reader of the kept bytes finds no damage. */
+/* Requests that are received: see check.h. All of the message is looked at, by the table of
+ * schema.h, so that the reader of the kept bytes finds no damage. */
 #include "formats/otlp/check.h"
 #include "core/base/wire.h"
 #include "formats/otlp/reader.h"

@@ -1,4 +1,5 @@
-/* Is a request of OTLP one that can be kept? For who receives them: what cannot be read later is refused now, while the sender still has it. */
+/* Is a request of OTLP one that can be kept? For who receives them: what cannot be read later is
+ * refused now, while the sender still has it. */
 #ifndef SV_FORMATS_OTLP_CHECK_H
 #define SV_FORMATS_OTLP_CHECK_H
 
@@ -14,7 +15,8 @@ struct sv_otlp_checked {
     const char *why;   /* of the first of these */
 };
 
-/* Appends the request without the spans that cannot be kept to `out`. False: it is not a request at all (`out` is then of no use). */
+/* Appends the request without the spans that cannot be kept to `out`. False: it is not a request at
+ * all (`out` is then of no use). */
 bool sv_otlp_check(const uint8_t *bytes, size_t len, struct sv_buf *out, struct sv_otlp_checked *c);
 
 #endif

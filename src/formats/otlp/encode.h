@@ -5,7 +5,8 @@
 #include "core/base/buf.h"
 #include "core/stream/dict.h"
 
-/* Appends the field `id` (a KeyValue) with this value. Containers bring their members along; of a stack the frames become a list. */
+/* Appends the field `id` (a KeyValue) with this value. Containers bring their members along; of a
+ * stack the frames become a list. */
 void sv_otlp_put_arg(struct sv_buf *out, uint32_t id, const char *key, size_t key_len,
                      const struct sv_arg *a, const struct sv_dict *dict);
 void sv_otlp_put_int(struct sv_buf *out, uint32_t id, const char *key, int64_t v);

@@ -1,5 +1,6 @@
-/* OTLP's JSON form to protobuf and back: see json.h. Called by the reader of files, by `stave listen` and by the exporter. Input is hostile: nesting
- * is bounded, and nothing is believed past `end`. */
+/* OTLP's JSON form to protobuf and back: see json.h. Called by the reader of files, by `stave
+ * listen` and by the exporter. Input is hostile: nesting is bounded, and nothing is believed past
+ * `end`. */
 #include "formats/otlp/json.h"
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
@@ -360,8 +361,8 @@ static inline bool is_named(const struct sv_otlp_field *f, const uint8_t *key)
            (n <= 16 || sv_json_same16(name + 16, key + 16, n - 16));
 }
 
-/* The field whose name, a quote and a colon are at p, which is passed; NULL: none. Most programs write the members in the order of the table: `guess` is
- * the one after the last. */
+/* The field whose name, a quote and a colon are at p, which is passed; NULL: none. Most programs
+ * write the members in the order of the table: `guess` is the one after the last. */
 static inline const struct sv_otlp_field *known(struct parser *s, const struct sv_otlp_message *m,
                                                 size_t *guess)
 {

@@ -1,7 +1,9 @@
-/* OTLP's JSON form to its protobuf form and back, by the table of schema.h. So that all else knows one form only.
+/* OTLP's JSON form to its protobuf form and back, by the table of schema.h. So that all else knows
+ * one form only.
  *
- * From JSON as the specification asks: keys in lowerCamelCase, ids hexadecimal, 64-bit numbers as text or number, enumerations as numbers (names are
- * taken, too), unknown keys passed over, null is absent. One pass, nothing is kept but the output. */
+ * From JSON as the specification asks: keys in lowerCamelCase, ids hexadecimal, 64-bit numbers as
+ * text or number, enumerations as numbers (names are taken, too), unknown keys passed over, null is
+ * absent. One pass, nothing is kept but the output. */
 #ifndef SV_FORMATS_OTLP_JSON_H
 #define SV_FORMATS_OTLP_JSON_H
 
@@ -17,7 +19,8 @@ struct sv_otlp_json {
     const char *why;   /* NULL: it did not */
 };
 
-/* Appends the message at the opening bracket p to `out`. Returns the byte after it, or NULL: see `at` and `why`. SV_JSON_PAD bytes after `end` must be readable. */
+/* Appends the message at the opening bracket p to `out`. Returns the byte after it, or NULL: see
+ * `at` and `why`. SV_JSON_PAD bytes after `end` must be readable. */
 const uint8_t *sv_otlp_from_json(const struct sv_otlp_message *m, const uint8_t *p,
                                  const uint8_t *end, struct sv_buf *out, struct sv_otlp_json *how);
 

@@ -1,9 +1,12 @@
-/* OTLP traces from files: ExportTraceServiceRequest (TracesData) as protobuf, as JSON, as JSON lines, and with a length before each message, as the
- * OpenTelemetry Collector's file exporter writes them.
+/* OTLP traces from files: ExportTraceServiceRequest (TracesData) as protobuf, as JSON, as JSON
+ * lines, and with a length before each message, as the OpenTelemetry Collector's file exporter
+ * writes them.
  *
- * Opened through the table of formats. The input is taken unit by unit: a request, or of plain protobuf a top-level field of it, which is the same. JSON
- * becomes protobuf first (json.h). From a unit next() goes down to the resource's spans, the scope's spans and each span, and gives the span's slice, its
- * events and the flow points that it caused. Texts of events point into the unit, so a new one is only taken for an empty batch. */
+ * Opened through the table of formats. The input is taken unit by unit: a request, or of plain
+ * protobuf a top-level field of it, which is the same. JSON becomes protobuf first (json.h). From a
+ * unit next() goes down to the resource's spans, the scope's spans and each span, and gives the
+ * span's slice, its events and the flow points that it caused. Texts of events point into the unit,
+ * so a new one is only taken for an empty batch. */
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "core/stream/batch.h"
@@ -195,7 +198,8 @@ static const uint8_t *read_document(struct otlp_reader *r, size_t len, struct sv
     return sv_otlp_from_json(&sv_otlp_request, r->in->data, r->in->data + len, &r->json, how);
 }
 
-/* The next line's end, in the window. NULL: there is none up to the end of the input. *code: an error. */
+/* The next line's end, in the window. NULL: there is none up to the end of the input. *code: an
+ * error. */
 static const uint8_t *find_line(struct otlp_reader *r, int *code, struct sv_err *err)
 {
     size_t done = 0;
@@ -211,7 +215,8 @@ static const uint8_t *find_line(struct otlp_reader *r, int *code, struct sv_err 
     }
 }
 
-/* Most files have a document per line, whose end is found at once. The byte after it; NULL: it is not so here, or *code is an error. */
+/* Most files have a document per line, whose end is found at once. The byte after it; NULL: it is
+ * not so here, or *code is an error. */
 static const uint8_t *read_line(struct otlp_reader *r, struct sv_otlp_json *how, int *code,
                                 struct sv_err *err)
 {
@@ -266,7 +271,8 @@ static bool is_framed(const uint8_t *p, size_t n)
     return p[0] == 0 && be32toh(len) > 2 && p[4] == (OTLP_RESOURCE_SPANS << 3 | SV_PB_BYTES);
 }
 
-/* Is there a span with valid ids on the way down? The head may end anywhere, so lengths past it are cut. */
+/* Is there a span with valid ids on the way down? The head may end anywhere, so lengths past it are
+ * cut. */
 static bool has_span(const uint8_t *p, const uint8_t *end, unsigned level)
 {
     static const uint8_t ids[] = {OTLP_RESOURCE_SPANS, OTLP_RS_SCOPE_SPANS, OTLP_SS_SPANS};
@@ -289,8 +295,9 @@ static bool has_span(const uint8_t *p, const uint8_t *end, unsigned level)
     return false;
 }
 
-/* An object of JSON, whose first key begins with a printable character. A protobuf request begins with a line feed (the tag of its first field), and a bracket may
- * follow (its length), but no such key. */
+/* An object of JSON, whose first key begins with a printable character. A protobuf request begins
+ * with a line feed (the tag of its first field), and a bracket may follow (its length), but no such
+ * key. */
 static bool is_json(const uint8_t *p, size_t n)
 {
     size_t at = n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -363,7 +370,8 @@ static bool cut_element(struct otlp_reader *r, struct sv_pb *w, uint32_t id, str
     return true;
 }
 
-/* The next element of a list that is below `w`; what is neither that nor known to the caller is unknown. */
+/* The next element of a list that is below `w`; what is neither that nor known to the caller is
+ * unknown. */
 static bool next_element(struct otlp_reader *r, struct sv_pb *w, uint32_t id,
                          const struct sv_otlp_message *m, struct sv_pb *out)
 {

@@ -1,10 +1,13 @@
 /* Flows between the spans of OTLP: see reader.h.
  *
- * A span whose parent is another process's, and one with links, follows from spans that may come before or after it in the file, or be another sender's. The
- * number of the flow is made of the ids of the span that it leaves (core/stream/trace_context.h). The end is an argument of the span that follows. The
- * beginning is one of the other span if it calls others (a client or producer), or if a follower came before it in the file (mostly so: a call ends
- * before its caller does); else a flow point is put on its track, at the time at which the follower began or, if it was not running then, at its
- * begin. Spans that came are remembered for a while only, so that memory is bounded. */
+ * A span whose parent is another process's, and one with links, follows from spans that may come
+ * before or after it in the file, or be another sender's. The number of the flow is made of the ids
+ * of the span that it leaves (core/stream/trace_context.h). The end is an argument of the span that
+ * follows. The beginning is one of the other span if it calls others (a client or producer), or if
+ * a follower came before it in the file (mostly so: a call ends before its caller does); else a
+ * flow point is put on its track, at the time at which the follower began or, if it was not running
+ * then, at its begin. Spans that came are remembered for a while only, so that memory is
+ * bounded. */
 #include "core/base/mem.h"
 #include "core/stream/trace_context.h"
 #include "formats/otlp/reader.h"

@@ -1,5 +1,7 @@
-/* Spans of LLM engines: vLLM and SGLang write one for each request, with what it waited and took as attributes gen_ai.latency.* in seconds. It becomes a
- * request in the words of core/serving/engine_words.h, so that the reports need to know of no engine. The attributes stay beside these words. */
+/* Spans of LLM engines: vLLM and SGLang write one for each request, with what it waited and took as
+ * attributes gen_ai.latency.* in seconds. It becomes a request in the words of
+ * core/serving/engine_words.h, so that the reports need to know of no engine. The attributes stay
+ * beside these words. */
 #include "core/serving/engine_words.h"
 #include "core/serving/life.h"
 #include "formats/otlp/reader.h"

@@ -1,7 +1,8 @@
 /* Resources of OTLP as processes: see reader.h.
  *
- * A resource with process.pid is the process of that number on its host (host.name or host.id, with container.id where there is one), so that a merge
- * with a recording of that machine gives one process. One without is a group named by its service. */
+ * A resource with process.pid is the process of that number on its host (host.name or host.id, with
+ * container.id where there is one), so that a merge with a recording of that machine gives one
+ * process. One without is a group named by its service. */
 #include "core/base/json.h"
 #include "core/stream/machine.h"
 #include "formats/otlp/json.h"
@@ -64,7 +65,8 @@ static void name_host(struct otlp_reader *r, struct otlp_text host, bool is_anot
         sv_dict_set_meta(r->source.dict, key, (const char *)host.bytes, host.len, false);
 }
 
-/* Each host, and each container on it, has numbers of its own. The first that is named is that of the resources which name none, too. */
+/* Each host, and each container on it, has numbers of its own. The first that is named is that of
+ * the resources which name none, too. */
 static uint32_t space_of(struct otlp_reader *r, const struct resource *x)
 {
     struct otlp_text host = x->host_id.len ? x->host_id : x->host;
@@ -81,7 +83,8 @@ static uint32_t space_of(struct otlp_reader *r, const struct resource *x)
     return r->space + (uint32_t)*number;
 }
 
-/* The head of resource spans or scope spans, which is all but their spans, as JSON: for who needs more of it than the track says, and for the way back. */
+/* The head of resource spans or scope spans, which is all but their spans, as JSON: for who needs
+ * more of it than the track says, and for the way back. */
 static void keep_head(struct otlp_reader *r, struct otlp_kept *kept, const char *name,
                       const struct sv_otlp_message *m, struct sv_pb w, uint32_t but)
 {

@@ -1,7 +1,8 @@
 /* Spans of OTLP as slices and their events as instants: see reader.h.
  *
- * A span with thread.id is on that thread of its process. Others are on a track of their trace in that process, so that a span lies in its parent and not
- * in whatever ran at the same time; these tracks have one name and are shown as one row with as many lanes as it takes. */
+ * A span with thread.id is on that thread of its process. Others are on a track of their trace in
+ * that process, so that a span lies in its parent and not in whatever ran at the same time; these
+ * tracks have one name and are shown as one row with as many lanes as it takes. */
 #include "formats/otlp/reader.h"
 
 #include "core/serving/engine_words.h"

@@ -1,4 +1,5 @@
-/* Attributes of OTLP as arguments: see reader.h. Values are hostile: their nesting is bounded, sizes are those of the bytes that are there. */
+/* Attributes of OTLP as arguments: see reader.h. Values are hostile: their nesting is bounded,
+ * sizes are those of the bytes that are there. */
 #include "formats/otlp/reader.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* The reader of OTLP traces, inside: what its files share. See read.c for the order of calls.
  *
- *   read.c            units of the input (requests) as protobuf, and the way through them to the spans
+ *   read.c            units of the input (requests) as protobuf, and the way through them to the
+ *                     spans
  *   read_resource.c   resources as processes
  *   read_span.c       spans as slices, their events as instants
  *   read_flow.c       parents and links across processes as flows

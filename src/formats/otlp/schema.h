@@ -1,7 +1,9 @@
-/* The messages of OTLP traces (opentelemetry-proto, trace v1) as data: numbers and JSON names of their fields.
+/* The messages of OTLP traces (opentelemetry-proto, trace v1) as data: numbers and JSON names of
+ * their fields.
  *
- * One table for both directions between protobuf and JSON (json.h), and the numbers for who reads or writes the protobuf form. A field that is not here
- * is unknown: it is passed over and counted. */
+ * One table for both directions between protobuf and JSON (json.h), and the numbers for who reads
+ * or writes the protobuf form. A field that is not here is unknown: it is passed over and
+ * counted. */
 #ifndef SV_FORMATS_OTLP_SCHEMA_H
 #define SV_FORMATS_OTLP_SCHEMA_H
 
@@ -78,7 +80,8 @@ enum sv_otlp_kind {
     OTLP_KIND_CONSUMER
 };
 enum sv_otlp_status { OTLP_STATUS_UNSET, OTLP_STATUS_OK, OTLP_STATUS_ERROR };
-/* Of a span's or link's flags: is it known whether the parent (the linked span) is another process's, and is it? */
+/* Of a span's or link's flags: is it known whether the parent (the linked span) is another
+ * process's, and is it? */
 enum { OTLP_FLAG_KNOWS_REMOTE = 0x100, OTLP_FLAG_IS_REMOTE = 0x200 };
 
 enum { OTLP_TRACE_ID_BYTES = 16, OTLP_SPAN_ID_BYTES = 8 };

@@ -1,4 +1,5 @@
-/* Perfetto packets before their turn: frames, and blocks of packets that were decoded as far as that needs no state. Part of state.h. */
+/* Perfetto packets before their turn: frames, and blocks of packets that were decoded as far as
+ * that needs no state. Part of state.h. */
 #ifndef SV_FORMATS_PERFETTO_BLOCK_H
 #define SV_FORMATS_PERFETTO_BLOCK_H
 

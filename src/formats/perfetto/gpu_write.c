@@ -1,9 +1,12 @@
-/* Perfetto with work of devices as GPU packets (`--dialect gpu`): GpuRenderStageEvent and GpuInfo beside the track events of all else.
+/* Perfetto with work of devices as GPU packets (`--dialect gpu`): GpuRenderStageEvent and GpuInfo
+ * beside the track events of all else.
  *
- * Opened through the table of formats. Kernels, copies and fills become stages of the hardware queue `Stream 7` of their GPU; the host call
- * with the same correlation number names the stage in its track event, which Perfetto draws as an arrow. The rest takes the usual way: sort,
- * split, Perfetto's writer, which also owns the output. Stages wait in memory and are written before the file is closed, on a sequence of
- * their own; of several stages with one correlation number the first gets the arrow. */
+ * Opened through the table of formats. Kernels, copies and fills become stages of the hardware
+ * queue `Stream 7` of their GPU; the host call with the same correlation number names the stage in
+ * its track event, which Perfetto draws as an arrow. The rest takes the usual way: sort, split,
+ * Perfetto's writer, which also owns the output. Stages wait in memory and are written before the
+ * file is closed, on a sequence of their own; of several stages with one correlation number the
+ * first gets the arrow. */
 #include "core/base/map.h"
 #include "core/base/wire.h"
 #include "core/perfetto/payloads.h"

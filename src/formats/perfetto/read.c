@@ -1,12 +1,14 @@
 /* The Perfetto reader: its source, its frames and its batches.
  *
- * open_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() takes them from
- * blocks that were decoded ahead, or cuts them out of the unpacked bytes of a compressed packet or (where the file is damaged) of the input
- * window, and hands them to sv_pf_packet_read() until the batch is nearly full. Blocks, window and unpacked bytes move only while the
- * batch is empty, because texts of events point into them.
+ * open_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next()
+ * takes them from blocks that were decoded ahead, or cuts them out of the unpacked bytes of a
+ * compressed packet or (where the file is damaged) of the input window, and hands them to
+ * sv_pf_packet_read() until the batch is nearly full. Blocks, window and unpacked bytes move only
+ * while the batch is empty, because texts of events point into them.
  *
- * Where a frame is broken, reading continues at the next place from which several packets follow each other; what
- * was passed over is reported. A file that breaks off gives every whole packet before the break. */
+ * Where a frame is broken, reading continues at the next place from which several packets follow
+ * each other; what was passed over is reported. A file that breaks off gives every whole packet
+ * before the break. */
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
@@ -30,7 +32,8 @@
 #define CHUNKS_KEPT  4
 #define NEXT_SEEN    4096 /* of the packet after a damaged one */
 #define BLOCK_BYTES  ((size_t)256 << 10)
-/* Input that is read packet by packet after damage. Going back to blocks costs as many bytes as were read ahead, so it must not be often. */
+/* Input that is read packet by packet after damage. Going back to blocks costs as many bytes as
+ * were read ahead, so it must not be often. */
 #define SINGLE_BLOCKS 8
 #define THREADS_FROM  ((uint64_t)1 << 20) /* smaller files are read before threads have started */
 
@@ -346,7 +349,8 @@ static int64_t view_pos(const struct sv_pf *r)
 
 /* ---- frames ---- */
 
-/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to decide (*need says how many). */
+/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to decide (*need says
+ * how many). */
 static int chain_at(struct view v, size_t at, size_t *need)
 {
     for (int i = 0; i < RESYNC_CHAIN; i++) {
@@ -367,7 +371,8 @@ static int chain_at(struct view v, size_t at, size_t *need)
     return 1;
 }
 
-/* The frame at hand is broken: continues at the next believable place. Called with an empty batch. */
+/* The frame at hand is broken: continues at the next believable place. Called with an empty
+ * batch. */
 static int resync(struct sv_pf *r, const struct sv_pf_frame *broken, struct sv_err *err)
 {
     int64_t start = view_pos(r);
@@ -411,8 +416,8 @@ static int resync(struct sv_pf *r, const struct sv_pf_frame *broken, struct sv_e
 
 enum step { STEP_ON, STEP_BROKEN, STEP_WAIT, STEP_END };
 
-/* A packet with a malformed field: its frame is believed when another one follows it. What is looked at of that one must not depend on how much
- * of it was read by chance. */
+/* A packet with a malformed field: its frame is believed when another one follows it. What is
+ * looked at of that one must not depend on how much of it was read by chance. */
 static enum step damaged_packet(struct sv_pf *r, struct view v, struct sv_pf_frame f, int *rc,
                                 struct sv_err *err)
 {
@@ -511,7 +516,8 @@ static enum step read_frames(struct sv_pf *r, int *rc, struct sv_err *err)
 
 /* ---- blocks ---- */
 
-/* What was read ahead, from the packet at `at` of the block at hand on, goes back to the input, and is read one by one. */
+/* What was read ahead, from the packet at `at` of the block at hand on, goes back to the input, and
+ * is read one by one. */
 static void put_back(struct sv_pf *r, size_t at)
 {
     struct sv_buf bytes;

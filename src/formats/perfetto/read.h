@@ -1,4 +1,5 @@
-/* The Perfetto reader's inside: the calls between its files. See formats/perfetto/state.h for the whole. */
+/* The Perfetto reader's inside: the calls between its files. See formats/perfetto/state.h for the
+ * whole. */
 #ifndef SV_FORMATS_PERFETTO_READ_H
 #define SV_FORMATS_PERFETTO_READ_H
 
@@ -20,7 +21,8 @@ static inline sv_str sv_pf_intern(struct sv_pf *r, struct sv_pf_blob text)
     return sv_dict_str(r->dict, (const char *)text.bytes, text.len);
 }
 
-/* A field and its wire type as one number, so that a field of the wrong type is an unknown field. */
+/* A field and its wire type as one number, so that a field of the wrong type is an unknown
+ * field. */
 #define SV_PF_V(id) ((uint32_t)(id) << 3 | SV_PB_VARINT)
 #define SV_PF_B(id) ((uint32_t)(id) << 3 | SV_PB_BYTES)
 #define SV_PF_F(id) ((uint32_t)(id) << 3 | SV_PB_FIXED64)
@@ -82,7 +84,8 @@ bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k
 void sv_pf_packet_read(struct sv_pf *r, const struct sv_pf_packet *k);
 void sv_pf_packet_finish(struct sv_pf *r); /* at the end: pending losses, what was skipped */
 void sv_pf_sequences_free(struct sv_pf *r);
-/* How plausible it is that a packet of `len` bytes, `have` of which are here, is at `bytes`: 0 no, 1 maybe, 2 yes. */
+/* How plausible it is that a packet of `len` bytes, `have` of which are here, is at `bytes`: 0 no,
+ * 1 maybe, 2 yes. */
 int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have);
 struct sv_pf_machine *sv_pf_machine_at(struct sv_pf *r, uint32_t id);
 
@@ -120,7 +123,8 @@ static inline sv_str sv_pf_str_quick(struct sv_pf *r, unsigned table, uint64_t i
 struct sv_pf_clock *sv_pf_clock_at(struct sv_pf *r, const struct sv_pf_seq *seq, uint32_t id);
 void sv_pf_clock_snapshot(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_remote_clock_sync(struct sv_pf *r, struct sv_pf_blob data);
-/* The packet's timestamp as r->ts_ns. False: it cannot be one, or nothing may wait for it any more (reported). */
+/* The packet's timestamp as r->ts_ns. False: it cannot be one, or nothing may wait for it any more
+ * (reported). */
 bool sv_pf_time(struct sv_pf *r, const struct sv_pf_packet *k);
 /* A time of a built-in clock as trace time; as it is when nothing relates the two. */
 int64_t sv_pf_time_of(struct sv_pf *r, uint32_t clock, int64_t ns);
@@ -164,7 +168,8 @@ void sv_pf_emit_typed(struct sv_pf *r, const struct sv_pf_event_in *e, struct sv
 void sv_pf_legacy_event(struct sv_pf *r, struct sv_pf_event_in *e);
 uint64_t sv_pf_legacy_name_iid(struct sv_pf_blob legacy);
 
-/* ---- formats/perfetto/read_args.c, formats/perfetto/read_json.c: arguments, appended to r->b ---- */
+/* ---- formats/perfetto/read_args.c, formats/perfetto/read_json.c: arguments, appended to r->b
+ * ---- */
 
 void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigned depth,
                       bool is_member);
@@ -181,7 +186,8 @@ void sv_pf_arg_callstack(struct sv_pf *r, struct sv_pf_blob callstack);
 void sv_pf_arg_inline_callstack(struct sv_pf *r, struct sv_pf_blob callstack);
 void sv_pf_arg_json(struct sv_pf *r, sv_str key, const char *json, size_t len);
 
-/* Takes back the arguments from number `start` on. (Past the limit the batch counts no more: then they stay.) */
+/* Takes back the arguments from number `start` on. (Past the limit the batch counts no more: then
+ * they stay.) */
 static inline void sv_pf_rollback(struct sv_pf *r, size_t start)
 {
     size_t n = (size_t)(r->b->arg - r->b->args);

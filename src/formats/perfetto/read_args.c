@@ -1,9 +1,10 @@
-/* Arguments of Perfetto events: debug annotations in all their forms, and the typed parts of TrackEvent.
+/* Arguments of Perfetto events: debug annotations in all their forms, and the typed parts of
+ * TrackEvent.
  *
- * Called while an event is being read; everything is appended to the arguments of the batch at hand (r->b). An
- * annotation's name may follow its value on the wire, so containers are opened without key and get it at the end.
- * Nesting is recursive with a limit; what is deeper is dropped and reported. Texts point to where they were read,
- * unless the event has to wait for its clock. */
+ * Called while an event is being read; everything is appended to the arguments of the batch at hand
+ * (r->b). An annotation's name may follow its value on the wire, so containers are opened without
+ * key and get it at the end. Nesting is recursive with a limit; what is deeper is dropped and
+ * reported. Texts point to where they were read, unless the event has to wait for its clock. */
 #include "core/perfetto/stave.h"
 #include "formats/perfetto/read.h"
 

@@ -1,12 +1,15 @@
 /* Blocks of Perfetto packets: cut from the input in order, decoded by any thread.
  *
- * fill_block() walks over the lengths of packets and takes as many whole ones as the window has. decode_block() turns each into a record. The
- * everyday ones, events with interned names and simple arguments, are decoded completely; what they refer to is looked up when their turn comes
- * (formats/perfetto/read_event.c), because it depends on all packets before. Everything else stays a packet.
+ * fill_block() walks over the lengths of packets and takes as many whole ones as the window has.
+ * decode_block() turns each into a record. The everyday ones, events with interned names and simple
+ * arguments, are decoded completely; what they refer to is looked up when their turn comes
+ * (formats/perfetto/read_event.c), because it depends on all packets before. Everything else stays
+ * a packet.
  *
- * Whatever is unusual ends the quick way at once and without an effect, so this file needs to know only what it decodes: an event decoded here and
- * one decoded by sv_pf_track_event() itself are the same. A block ends before a frame that is broken or cut off; formats/perfetto/read.c goes on
- * from there. */
+ * Whatever is unusual ends the quick way at once and without an effect, so this file needs to know
+ * only what it decodes: an event decoded here and one decoded by sv_pf_track_event() itself are the
+ * same. A block ends before a frame that is broken or cut off; formats/perfetto/read.c goes on from
+ * there. */
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
@@ -23,7 +26,8 @@
 
 /* ---- cutting ---- */
 
-/* How many bytes at the beginning of the window are whole packets, up to the limit. Long ones are compressed, mostly, and count as what is inside. */
+/* How many bytes at the beginning of the window are whole packets, up to the limit. Long ones are
+ * compressed, mostly, and count as what is inside. */
 static size_t whole_frames(const struct sv_input *in, size_t limit, size_t *n)
 {
     struct sv_pf_frame f;
@@ -329,7 +333,8 @@ static inline void add_record(struct sv_pf_block *k, const uint8_t *bytes, size_
 
 /* ---- compressed packets ---- */
 
-/* What the compressed packets of a block contain. Those that expand to more are unpacked in their turn, piece by piece, as are those that are broken. */
+/* What the compressed packets of a block contain. Those that expand to more are unpacked in their
+ * turn, piece by piece, as are those that are broken. */
 #define UNPACKED_MAX SV_TABLE((size_t)2 << 20, (size_t)8 << 10)
 
 struct sv_pf_unpacked {
@@ -383,7 +388,8 @@ static size_t unzstd_all(struct sv_pf_unpacked *u, struct sv_pf_blob from)
 #endif
 }
 
-/* The packets in [bytes, bytes + len), all of which came from the one at `at`. False: not all are sound, or one is compressed again. */
+/* The packets in [bytes, bytes + len), all of which came from the one at `at`. False: not all are
+ * sound, or one is compressed again. */
 static bool add_unpacked(struct sv_pf_block *k, const uint8_t *bytes, size_t len, size_t at)
 {
     for (size_t from = 0; from < len;) {

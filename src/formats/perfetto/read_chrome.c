@@ -1,7 +1,7 @@
 /* What Chrome calls its processes and threads when a descriptor gives only their type.
  *
- * Used by the Perfetto reader for TrackDescriptor, ProcessDescriptor and ThreadDescriptor. A type past the tables has no
- * name here and leaves the track unnamed. */
+ * Used by the Perfetto reader for TrackDescriptor, ProcessDescriptor and ThreadDescriptor. A type
+ * past the tables has no name here and leaves the track unnamed. */
 #include "formats/perfetto/read.h"
 
 static const char *const processes[] = {

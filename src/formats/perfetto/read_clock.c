@@ -1,13 +1,15 @@
 /* Perfetto's clocks: snapshots, conversion to the trace clock, and events that wait for a snapshot.
  *
- * A snapshot says what several clocks read at one moment. Snapshots of the same set of clocks form a group, and two clocks
- * of a group convert by the latest row at or before the time (before all rows: by the first). Clocks without a common group
- * convert over others, by the shortest way. A conversion is kept in the clock with the span in which it holds, so
- * that the usual packet costs two comparisons.
+ * A snapshot says what several clocks read at one moment. Snapshots of the same set of clocks form
+ * a group, and two clocks of a group convert by the latest row at or before the time (before all
+ * rows: by the first). Clocks without a common group convert over others, by the shortest way. A
+ * conversion is kept in the clock with the span in which it holds, so that the usual packet costs
+ * two comparisons.
  *
- * The trace clock is the primary one of the first snapshot that names it, else BOOTTIME; it stays what it is after the first
- * conversion. Events on a clock that nothing relates to it yet wait, in bounded memory; when no snapshot comes, the
- * first such clock becomes the trace clock itself, and what still cannot be converted is reported. */
+ * The trace clock is the primary one of the first snapshot that names it, else BOOTTIME; it stays
+ * what it is after the first conversion. Events on a clock that nothing relates to it yet wait, in
+ * bounded memory; when no snapshot comes, the first such clock becomes the trace clock itself, and
+ * what still cannot be converted is reported. */
 #include "core/perfetto/stave.h"
 #include "formats/perfetto/read.h"
 
@@ -116,11 +118,13 @@ static int64_t value_at(const struct sv_pf_clock_group *g, size_t row, uint32_t 
     return g->values[row * g->n_clocks + column];
 }
 
-/* A clock that jumps back gives two answers to "which moment was that"; the newest row is the best guess. */
+/* A clock that jumps back gives two answers to "which moment was that"; the newest row is the best
+ * guess. */
 static void mark_backward(struct sv_pf *r, struct sv_pf_clock_group *g, const int64_t *values)
 {
     for (uint32_t i = 0; g->n_rows > 0 && i < g->n_clocks; i++) {
-        /* There are as many values as the group has clocks. NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+        /* There are as many values as the group has clocks.
+         * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         if (values[i] >= value_at(g, g->n_rows - 1, i))
             continue;
         g->clocks[i]->is_backward = true;
@@ -142,7 +146,8 @@ static void add_row(struct sv_pf *r, struct sv_pf_clock *const *clocks, const in
     g->values = sv_grow(g->values, &g->cap_values, (g->n_rows + 1) * n, sizeof *g->values);
     memcpy(g->values + g->n_rows * n, values, n * sizeof *values);
     g->n_rows++;
-    /* A snapshot that relates one machine clock to clocks of a sequence concerns only that sequence. */
+    /* A snapshot that relates one machine clock to clocks of a sequence concerns only that
+     * sequence. */
     uint32_t n_global = 0;
     for (uint32_t i = 0; i < n; i++) {
         clocks[i]->is_cached = false;
@@ -171,7 +176,8 @@ struct hop {
     uint32_t n;                /* hops so far */
 };
 
-/* Breadth first. The hops of the way to `to`, last one first, are in way[]; returns how many, 0 when there is no way. */
+/* Breadth first. The hops of the way to `to`, last one first, are in way[]; returns how many, 0
+ * when there is no way. */
 static uint32_t find_path(struct sv_pf *r, struct sv_pf_clock *from, const struct sv_pf_clock *to,
                           struct hop *way)
 {
@@ -343,7 +349,8 @@ static void adopt(struct sv_pf *r, struct sv_pf_clock *c)
                r->clocks.trace->id, sv_clock_name(r->clocks.trace->id));
 }
 
-/* Another machine whose clocks nothing relates to ours: its clock is assumed to show the same time. */
+/* Another machine whose clocks nothing relates to ours: its clock is assumed to show the same
+ * time. */
 static void bridge(struct sv_pf *r, struct sv_pf_clock *c)
 {
     struct sv_pf_clock *trace = r->clocks.trace;
@@ -363,7 +370,8 @@ static void bridge(struct sv_pf *r, struct sv_pf_clock *c)
                r->machines[machine]->id);
 }
 
-/* Nothing more to wait for: the trace clock is decided, and what cannot be converted to it is given up. */
+/* Nothing more to wait for: the trace clock is decided, and what cannot be converted to it is given
+ * up. */
 static void give_up_waiting(struct sv_pf *r)
 {
     if (r->clocks.n_waiting > 0)
@@ -454,7 +462,8 @@ static bool raw_ns(struct sv_pf *r, struct sv_pf_clock *c, uint64_t timestamp, i
         return false;
     }
     if (c->is_incremental) {
-        /* Files with an origin hold the whole range of times, so a step may be that long; in others it goes back. */
+        /* Files with an origin hold the whole range of times, so a step may be that long; in others
+         * it goes back. */
         bool is_long = origin_ns && timestamp > INT64_MAX;
         if (is_long ? __builtin_add_overflow(c->last_ns, timestamp, &value)
                     : __builtin_add_overflow(c->last_ns, value, &value)) {

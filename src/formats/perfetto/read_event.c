@@ -1,9 +1,10 @@
 /* TrackEvent: the payload of nearly every packet, so the hot loop of the reader.
  *
- * sv_pf_track_event() walks the message once: the usual fields into a struct, annotations and flows at once into
- * arguments of the batch. A message that has any other field is walked a second time for those (read_rare). Then the event
- * leaves by its type, or by its legacy phase (formats/perfetto/read_legacy.c). Values of extra counters leave after the event that
- * carried them; thread time among them is an argument of the event instead. */
+ * sv_pf_track_event() walks the message once: the usual fields into a struct, annotations and flows
+ * at once into arguments of the batch. A message that has any other field is walked a second time
+ * for those (read_rare). Then the event leaves by its type, or by its legacy phase
+ * (formats/perfetto/read_legacy.c). Values of extra counters leave after the event that carried
+ * them; thread time among them is an argument of the event instead. */
 #include "core/perfetto/stave.h"
 #include "formats/perfetto/read.h"
 
@@ -139,8 +140,8 @@ static struct sv_pf_counter_sum absolute(struct sv_pf *r, const struct sv_pf_tra
     return t->is_incremental ? add_to_sum(r, t->uuid, value) : value;
 }
 
-/* The track for counter values: one that was never described becomes a counter; a described one that is not a counter gets a
- * counter below it. */
+/* The track for counter values: one that was never described becomes a counter; a described one
+ * that is not a counter gets a counter below it. */
 static sv_track counter_track(struct sv_pf *r, struct sv_pf_track *t, sv_str name)
 {
     struct sv_track_info *info = &r->dict->tracks[t->track];
@@ -232,7 +233,8 @@ void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track)
     seq->n_lost = 0;
 }
 
-/* An instant in Stave's own category for what was lost: the first arguments are its count and span. */
+/* An instant in Stave's own category for what was lost: the first arguments are its count and
+ * span. */
 static void emit_recorded_loss(struct sv_pf *r, const struct sv_pf_event_in *e,
                                struct sv_pf_track *t)
 {
@@ -354,7 +356,8 @@ static void add_flows(struct sv_pf *r, const struct sv_pb_field *f, unsigned typ
     } while (w.p < w.end);
 }
 
-/* The time fields of old traces: microseconds, as increments of the thread descriptor's or absolute. */
+/* The time fields of old traces: microseconds, as increments of the thread descriptor's or
+ * absolute. */
 static bool read_old_times(struct sv_pf *r, struct sv_pf_event_in *e, const struct sv_pb_field *f)
 {
     struct sv_pf_seq *seq = r->seq;
@@ -537,7 +540,8 @@ struct extra_value {
     struct sv_pf_counter_sum value;
 };
 
-/* Resolves the extra counters. Thread time becomes part of the event; returns how many others there are. */
+/* Resolves the extra counters. Thread time becomes part of the event; returns how many others there
+ * are. */
 static size_t resolve_extras(struct sv_pf *r, struct sv_pf_event_in *e, const struct extras *x,
                              struct extra_value *out)
 {
@@ -659,7 +663,8 @@ static inline void resolve_names(struct sv_pf *r, struct sv_pf_event_in *e, stru
         e->cat = joined_categories(r, event);
 }
 
-/* Frames were lost since the last packet of this sequence: perhaps some of its own, with their time increments. */
+/* Frames were lost since the last packet of this sequence: perhaps some of its own, with their time
+ * increments. */
 static void after_damage(struct sv_pf *r)
 {
     struct sv_pf_seq *seq = r->seq;
@@ -711,7 +716,8 @@ static void take_quick(struct sv_pf *r, struct sv_pf_event_in *e, const struct s
         take_args(r, e, q->n_args);
 }
 
-/* The time of an event on the default clock of its sequence, where nothing is left to find out about that. */
+/* The time of an event on the default clock of its sequence, where nothing is left to find out
+ * about that. */
 static inline bool quick_time(struct sv_pf *r, const struct sv_pf_seq *seq, uint64_t timestamp)
 {
     struct sv_pf_clock *c = seq->default_clock;
@@ -736,7 +742,8 @@ static inline bool quick_time(struct sv_pf *r, const struct sv_pf_seq *seq, uint
     return true;
 }
 
-/* Begins and ends of a sequence in good order, which are nearly all events: sv_pf_track_event() without what they cannot have. False: nothing was done. */
+/* Begins and ends of a sequence in good order, which are nearly all events: sv_pf_track_event()
+ * without what they cannot have. False: nothing was done. */
 static inline bool quick_edge(struct sv_pf *r, const struct sv_pf_quick *q)
 {
     struct sv_pf_seq *seq = q->seq_id < SV_PF_NEAR_SEQUENCES ? r->near_sequences[q->seq_id] : NULL;

@@ -1,9 +1,11 @@
-/* Perfetto's GPU packets: render stages and kernels as slices, counters, frequency, memory, log, device information.
+/* Perfetto's GPU packets: render stages and kernels as slices, counters, frequency, memory, log,
+ * device information.
  *
- * Called by formats/perfetto/read_packet.c, one function per payload. Every GPU is a track, its hardware queues and counters are
- * its children. Stages and queues are named by interned specifications, or in old traces by the index into lists that
- * came with some event. Every stage ends the flow of its submission and starts one for those that wait for it. A counter
- * value describes the time before it unless its descriptor says otherwise: it is put at the time of the
+ * Called by formats/perfetto/read_packet.c, one function per payload. Every GPU is a track, its
+ * hardware queues and counters are its children. Stages and queues are named by interned
+ * specifications, or in old traces by the index into lists that came with some event. Every stage
+ * ends the flow of its submission and starts one for those that wait for it. A counter value
+ * describes the time before it unless its descriptor says otherwise: it is put at the time of the
  * previous value, as Perfetto shows it. */
 #include "core/perfetto/proto_gpu.h"
 #include "formats/perfetto/read.h"
@@ -123,7 +125,8 @@ static struct old_spec read_old_spec(struct sv_pf *r, struct sv_pb w)
     return s;
 }
 
-/* Queues are numbered from 0 in every list; stages continue where the last list ended, as in Perfetto. */
+/* Queues are numbered from 0 in every list; stages continue where the last list ended, as in
+ * Perfetto. */
 static void read_old_specs(struct sv_pf *r, struct stage *s)
 {
     struct sv_pf_gpu *g = gpu_of(r);
@@ -494,7 +497,8 @@ static void read_counter_descriptor(struct sv_pf *r, uint32_t seq, uint64_t gpu,
     }
 }
 
-/* An interned descriptor stays in force on its sequence: read it again only when it is another one. */
+/* An interned descriptor stays in force on its sequence: read it again only when it is another
+ * one. */
 static void use_interned_descriptor(struct sv_pf *r, uint64_t iid, uint64_t *gpu)
 {
     struct sv_pf_blob message = sv_pf_blob_at(r, SV_PF_T_GPU_COUNTERS, iid), descriptor = {0};

@@ -1,11 +1,14 @@
-/* Interned data of Perfetto sequences: number → text or message, until the sequence clears its state.
+/* Interned data of Perfetto sequences: number → text or message, until the sequence clears its
+ * state.
  *
- * sv_pf_interned_data() fills the tables of the packet's sequence, sv_pf_str() and sv_pf_blob_at() ask them. Texts that
- * become names, categories and argument keys enter the dictionary at once; the values of arguments do not, because
- * there may be any number of them: they are kept here and forgotten with the state.
+ * sv_pf_interned_data() fills the tables of the packet's sequence, sv_pf_str() and sv_pf_blob_at()
+ * ask them. Texts that become names, categories and argument keys enter the dictionary at once; the
+ * values of arguments do not, because there may be any number of them: they are kept here and
+ * forgotten with the state.
  *
- * Small numbers index an array that grows with them; others go to a map, so that a hostile number costs no memory. A
- * state that is cleared while events still point to its texts goes to the graveyard, which the next call empties. */
+ * Small numbers index an array that grows with them; others go to a map, so that a hostile number
+ * costs no memory. A state that is cleared while events still point to its texts goes to the
+ * graveyard, which the next call empties. */
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
@@ -58,7 +61,8 @@ static void grow_near(struct sv_pf_table *t, uint32_t need)
     t->n_near = need;
 }
 
-/* The array may be at most a few times as long as the table is full: a lone large number goes to the map. */
+/* The array may be at most a few times as long as the table is full: a lone large number goes to
+ * the map. */
 static bool is_near(const struct sv_pf_table *t, uint64_t iid)
 {
     return iid < t->n_near || iid < 256 || (iid < NEAR_MAX && iid < 2 * (uint64_t)t->n_near);
@@ -248,8 +252,8 @@ static void forget(struct sv_pf_state *s)
     s->n_blobs = 0;
 }
 
-/* Nothing points into a state without texts of arguments, nor into any while no event is under way: its memory can be
- * used again at once. */
+/* Nothing points into a state without texts of arguments, nor into any while no event is under way:
+ * its memory can be used again at once. */
 void sv_pf_state_clear(struct sv_pf *r, struct sv_pf_seq *seq)
 {
     struct sv_pf_state *s = seq->state;

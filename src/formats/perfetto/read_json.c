@@ -1,8 +1,9 @@
 /* Annotations that are JSON texts: parsed to nested arguments.
  *
- * Chrome writes dictionaries this way (legacy_json_value). Called by formats/perfetto/read_args.c with the whole text at hand; a text
- * that is not well-formed JSON is kept as the text it is, and reported. Recursive with a limit. The text lies in the input
- * window or among unpacked packets, both padded as core/base/json_scan.h wants it. */
+ * Chrome writes dictionaries this way (legacy_json_value). Called by formats/perfetto/read_args.c
+ * with the whole text at hand; a text that is not well-formed JSON is kept as the text it is, and
+ * reported. Recursive with a limit. The text lies in the input window or among unpacked packets,
+ * both padded as core/base/json_scan.h wants it. */
 #include "formats/perfetto/read.h"
 
 #include "core/base/json_scan.h"

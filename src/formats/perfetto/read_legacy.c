@@ -1,11 +1,13 @@
-/* Legacy events: TrackEvents that carry a Chrome phase (B E X i I R C b n e S T p F s t f M) and its ids.
+/* Legacy events: TrackEvents that carry a Chrome phase (B E X i I R C b n e S T p F s t f M) and
+ * its ids.
  *
- * Called by formats/perfetto/read_event.c when a TrackEvent has a legacy_event; its arguments are built already. Without a phase the
- * message only adds to the event's type: a flow by bind_id, the scope of an instant.
+ * Called by formats/perfetto/read_event.c when a TrackEvent has a legacy_event; its arguments are
+ * built already. Without a phase the message only adds to the event's type: a flow by bind_id, the
+ * scope of an instant.
  *
- * Asynchronous phases get a track of their own per id, below their process; the id counts within the category (the old S T p
- * F: within the name), and only local ids within the process, as in Perfetto. Perfetto keeps C for its JSON export only;
- * here they are counters. */
+ * Asynchronous phases get a track of their own per id, below their process; the id counts within
+ * the category (the old S T p F: within the name), and only local ids within the process, as in
+ * Perfetto. Perfetto keeps C for its JSON export only; here they are counters. */
 #include "formats/perfetto/read.h"
 
 #include <stdio.h>
@@ -142,8 +144,8 @@ static void bind_flow(struct sv_pf *r, const struct legacy *l)
     }
 }
 
-/* Flows with the same id but another category or name are different ones. The first keeps the id as it is, the others get a
- * number made of all three. */
+/* Flows with the same id but another category or name are different ones. The first keeps the id as
+ * it is, the others get a number made of all three. */
 static uint64_t flow_number(struct sv_pf *r, const struct sv_pf_event_in *e, uint64_t id)
 {
     bool is_new;

@@ -1,7 +1,9 @@
-/* Perfetto packets that say something about the trace: processes and threads, their memory, metadata, losses, triggers.
+/* Perfetto packets that say something about the trace: processes and threads, their memory,
+ * metadata, losses, triggers.
  *
- * Called by formats/perfetto/read_packet.c, one function per payload; sv_pf_meta_finish() at the end reports what the recording
- * service itself lost (each TraceStats replaces the one before, so only the last counts). */
+ * Called by formats/perfetto/read_packet.c, one function per payload; sv_pf_meta_finish() at the
+ * end reports what the recording service itself lost (each TraceStats replaces the one before, so
+ * only the last counts). */
 #include "core/perfetto/stave.h"
 #include "formats/perfetto/read.h"
 

@@ -1,8 +1,9 @@
 /* Perfetto packets: splitting them, the state of their sequences, and which payload goes where.
  *
- * Called by formats/perfetto/read.c for every frame: sv_pf_packet_split() first (no effect, so that a damaged packet leaves
- * nothing half done), then sv_pf_packet_read(). The order inside a packet is Perfetto's: loss or clearing of the state,
- * defaults, interned data, payload. A payload that Stave cannot represent is counted by its name. */
+ * Called by formats/perfetto/read.c for every frame: sv_pf_packet_split() first (no effect, so that
+ * a damaged packet leaves nothing half done), then sv_pf_packet_read(). The order inside a packet
+ * is Perfetto's: loss or clearing of the state, defaults, interned data, payload. A payload that
+ * Stave cannot represent is counted by its name. */
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
@@ -68,7 +69,8 @@ bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k
     return !w.bad;
 }
 
-/* Known numbers of TracePacket with their only possible wire type; what is not a varint here is a message. */
+/* Known numbers of TracePacket with their only possible wire type; what is not a varint here is a
+ * message. */
 static int field_of_packet(uint32_t id, uint32_t type)
 {
     switch (id) {

@@ -1,9 +1,11 @@
-/* Perfetto's tracks: descriptors, processes and threads, and how they become tracks of the dictionary.
+/* Perfetto's tracks: descriptors, processes and threads, and how they become tracks of the
+ * dictionary.
  *
- * Everything that events refer to is a struct sv_pf_track, found by the file's uuid, by pid or by (pid, tid). The same
- * process or thread may be mentioned in all three ways, in any order; they end up as one track of the dictionary, whose
- * uuid is that of the file when a descriptor comes first. Descriptors may come after the events; a second one for
- * the same uuid may add to the first, but not contradict it.
+ * Everything that events refer to is a struct sv_pf_track, found by the file's uuid, by pid or by
+ * (pid, tid). The same process or thread may be mentioned in all three ways, in any order; they end
+ * up as one track of the dictionary, whose uuid is that of the file when a descriptor comes first.
+ * Descriptors may come after the events; a second one for the same uuid may add to the first, but
+ * not contradict it.
  *
  * Parents are checked for cycles here, so that everyone else may walk up without care. */
 #include "core/perfetto/stave.h"
@@ -50,7 +52,8 @@ struct sv_pf_track *sv_pf_track_at(struct sv_pf *r, uint64_t uuid)
     return t;
 }
 
-/* No track is its own ancestor, whatever uuids the file has: they may be those that Stave gives to processes and threads. */
+/* No track is its own ancestor, whatever uuids the file has: they may be those that Stave gives to
+ * processes and threads. */
 static void set_parent(struct sv_pf *r, sv_track track, sv_track parent)
 {
     sv_track up = parent;
@@ -385,7 +388,8 @@ static bool contradicts(const struct sv_pf *r, const struct sv_pf_track *t,
            ((d->is_thread || d->is_process) && info->pid != pid_of(d));
 }
 
-/* The track of a thread or process: found by uuid, else by number if no descriptor had that number yet. */
+/* The track of a thread or process: found by uuid, else by number if no descriptor had that number
+ * yet. */
 static struct sv_pf_track *claim(struct sv_pf *r, uint64_t uuid, struct sv_map *by_number,
                                  uint64_t number)
 {
@@ -400,7 +404,8 @@ static struct sv_pf_track *claim(struct sv_pf *r, uint64_t uuid, struct sv_map *
     }
     if (!t)
         t = sv_pf_track_at(r, uuid);
-    /* A second uuid for the same number: the number was used again, or events came before the descriptor. */
+    /* A second uuid for the same number: the number was used again, or events came before the
+     * descriptor. */
     *sv_map_add(by_number, number, &is_new) = (uint64_t)(uintptr_t)t;
     if (known && known->uuid == 0 && known != t && r->n_moves++ < MOVES_MAX) {
         for (sv_track child = 1; child < r->dict->n_tracks; child++)
@@ -591,7 +596,8 @@ static void apply(struct sv_pf *r, struct descriptor *d)
     apply_layout(r, t, d);
     apply_own(r, t, d);
     t->is_described = true;
-    /* Padding that differs makes one description too many at worst. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+    /* Padding that differs makes one description too many at worst.
+     * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (memcmp(&before, &r->dict->tracks[t->track], sizeof before) != 0)
         sv_dict_touch(r->dict, t->track);
     if (d->is_thread && r->seq->is_valid)

@@ -1,13 +1,17 @@
-/* The Perfetto reader's state, shared by its files. Nothing outside formats/perfetto_read*.c includes this.
+/* The Perfetto reader's state, shared by its files. Nothing outside formats/perfetto_read*.c
+ * includes this.
  *
- * The way of a packet: formats/perfetto/read_block.c cuts the input into blocks of whole packets and decodes what needs no state (by all
- * threads) → formats/perfetto/read.c takes the blocks in order (unpacks compressed packets, finds its way where frames are broken) →
- * formats/perfetto/read_packet.c splits a packet and keeps the state of its sequence → _clock.c makes its timestamp a trace time → _event.c, _legacy.c, _gpu.c or
- * _meta.c turn the payload into events (_args.c and _json.c their arguments, _intern.c and _track.c what they refer to).
+ * The way of a packet: formats/perfetto/read_block.c cuts the input into blocks of whole packets
+ * and decodes what needs no state (by all threads) → formats/perfetto/read.c takes the blocks in
+ * order (unpacks compressed packets, finds its way where frames are broken) →
+ * formats/perfetto/read_packet.c splits a packet and keeps the state of its sequence → _clock.c
+ * makes its timestamp a trace time → _event.c, _legacy.c, _gpu.c or _meta.c turn the payload into
+ * events (_args.c and _json.c their arguments, _intern.c and _track.c what they refer to).
  *
- * Three rules about memory: texts in events point into the input window, the unpacked packets or a sequence's
- * interned strings, so none of these may move or go away while a batch is being filled; events past the
- * batch's end go to `spill`; events whose clock is not known yet go to their clock's `waiting` list with copied texts. */
+ * Three rules about memory: texts in events point into the input window, the unpacked packets or a
+ * sequence's interned strings, so none of these may move or go away while a batch is being filled;
+ * events past the batch's end go to `spill`; events whose clock is not known yet go to their
+ * clock's `waiting` list with copied texts. */
 #ifndef SV_FORMATS_PERFETTO_STATE_H
 #define SV_FORMATS_PERFETTO_STATE_H
 
@@ -31,28 +35,29 @@
 
 /* ---- interned data ---- */
 
-enum sv_pf_table_id { /* the tables of texts (values: sv_str), then those of messages (values: blobs) */
-                      SV_PF_T_CATEGORY,
-                      SV_PF_T_NAME,
-                      SV_PF_T_ARG_NAME,
-                      SV_PF_T_ARG_TYPE,
-                      SV_PF_T_COMPUTE_ARG_NAME,
-                      SV_PF_T_TEXTS,
-                      SV_PF_T_ARG_STRING = SV_PF_T_TEXTS,
-                      SV_PF_T_CORRELATION,
-                      SV_PF_T_FUNCTION,
-                      SV_PF_T_MAPPING_PATH,
-                      SV_PF_T_SOURCE_PATH,
-                      SV_PF_T_LOG_BODY,
-                      SV_PF_T_SOURCE, /* from here on whole messages, before it their texts only */
-                      SV_PF_T_FRAME,
-                      SV_PF_T_CALLSTACK,
-                      SV_PF_T_MAPPING,
-                      SV_PF_T_GPU_CONTEXT,
-                      SV_PF_T_GPU_SPEC,
-                      SV_PF_T_GPU_COUNTERS,
-                      SV_PF_T_KERNEL,
-                      SV_PF_TABLES
+/* the tables of texts (values: sv_str), then those of messages (values: blobs) */
+enum sv_pf_table_id {
+    SV_PF_T_CATEGORY,
+    SV_PF_T_NAME,
+    SV_PF_T_ARG_NAME,
+    SV_PF_T_ARG_TYPE,
+    SV_PF_T_COMPUTE_ARG_NAME,
+    SV_PF_T_TEXTS,
+    SV_PF_T_ARG_STRING = SV_PF_T_TEXTS,
+    SV_PF_T_CORRELATION,
+    SV_PF_T_FUNCTION,
+    SV_PF_T_MAPPING_PATH,
+    SV_PF_T_SOURCE_PATH,
+    SV_PF_T_LOG_BODY,
+    SV_PF_T_SOURCE, /* from here on whole messages, before it their texts only */
+    SV_PF_T_FRAME,
+    SV_PF_T_CALLSTACK,
+    SV_PF_T_MAPPING,
+    SV_PF_T_GPU_CONTEXT,
+    SV_PF_T_GPU_SPEC,
+    SV_PF_T_GPU_COUNTERS,
+    SV_PF_T_KERNEL,
+    SV_PF_TABLES
 };
 
 struct sv_pf_blob {
@@ -186,7 +191,8 @@ struct sv_pf_seq {
 
 /* ---- the packet at hand ---- */
 
-/* The next two are made for every packet, so only their first part is cleared; it says what of the rest is valid. */
+/* The next two are made for every packet, so only their first part is cleared; it says what of the
+ * rest is valid. */
 struct sv_pf_packet {
     const struct sv_pf_quick *quick; /* instead of the payload; NULL: it is not decoded yet */
     uint32_t seq_id, flags, clock_id, machine_id, dropped;

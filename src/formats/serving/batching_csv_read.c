@@ -1,12 +1,16 @@
-/* batching_trace_summary.csv and trace.csv: a row for each batch of an inference server, back to the life cycle that it sums up.
+/* batching_trace_summary.csv and trace.csv: a row for each batch of an inference server, back to
+ * the life cycle that it sums up.
  *
- * Opened through the table of formats; the one reader of the file. A row becomes the events of the category serving.life that
- * libstave-serving would have recorded, so that reports and pictures need not know of the file. Arrivals are absolute, phases are durations:
- * the batch is put together from its first arrival on, by the exclusive columns where they are and by the overlapping ones where not.
- * Where the columns request_… say it, each request has its own times and its own end; else requests of a batch leave the queue together and are
- * answered together, which is all that the file says. A row of the batch -1 is a request that never was in one. A file without arrivals has
- * its batches one after the other, marked as SV_LIFE_UNTIMED; one without request_ids has its requests counted from 1. A missing column
- * makes the file unreadable, a malformed cell its row. A field holds at most 64 KiB of numbers. */
+ * Opened through the table of formats; the one reader of the file. A row becomes the events of the
+ * category serving.life that libstave-serving would have recorded, so that reports and pictures
+ * need not know of the file. Arrivals are absolute, phases are durations: the batch is put together
+ * from its first arrival on, by the exclusive columns where they are and by the overlapping ones
+ * where not. Where the columns request_… say it, each request has its own times and its own end;
+ * else requests of a batch leave the queue together and are answered together, which is all that
+ * the file says. A row of the batch -1 is a request that never was in one. A file without arrivals
+ * has its batches one after the other, marked as SV_LIFE_UNTIMED; one without request_ids has its
+ * requests counted from 1. A missing column makes the file unreadable, a malformed cell its row. A
+ * field holds at most 64 KiB of numbers. */
 #include "formats/csv_line.h"
 #include "formats/decimal.h"
 #include "formats/lines.h"
@@ -188,7 +192,8 @@ static int probe(const uint8_t *head, size_t n)
     return found >= 3 ? 100 : 0;
 }
 
-/* Before the first line is read: a missing column is the caller's first error, not damage in line 1. */
+/* Before the first line is read: a missing column is the caller's first error, not damage in line
+ * 1. */
 static int check_head(struct sv_input *in, struct sv_err *err)
 {
     struct sv_csv_line line = {0};
@@ -256,7 +261,8 @@ static struct list list_of(const struct batching_csv *s, enum column c)
     return (struct list){t.bytes, t.bytes + t.len};
 }
 
-/* The next of a list that may be shorter than that of the numbers, or not there: then `*out` stays as it is. */
+/* The next of a list that may be shorter than that of the numbers, or not there: then `*out` stays
+ * as it is. */
 static bool take_next(struct list *l, int64_t least, int64_t *out)
 {
     return l->at >= l->end || (list_next(&l->at, l->end, out) && *out >= least);
@@ -344,14 +350,16 @@ static bool add_spans(int64_t *e, const int64_t spans[EDGES - 1])
     return true;
 }
 
-/* The columns are rounded to microseconds: what the total has more than that is added to the end. */
+/* The columns are rounded to microseconds: what the total has more than that is added to the
+ * end. */
 static bool take_times(struct batching_csv *s)
 {
     struct row *r = &s->row;
     int64_t spans[EDGES - 1], *e = r->edges, end;
     take_start(s);
     bool is_exclusive = take_exclusive(s, spans);
-    if (!is_exclusive) { /* submit contains batch; what the columns leave of the total belongs to the end */
+    /* submit contains batch; what the columns leave of the total belongs to the end */
+    if (!is_exclusive) {
         int64_t batch = r->ms[BATCH], submit = r->ms[SUBMIT];
         memcpy(spans,
                (int64_t[EDGES - 1]){r->ms[QUEUE], batch, submit > batch ? submit - batch : 0,

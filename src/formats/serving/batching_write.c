@@ -1,7 +1,10 @@
-/* A server's own files (`--dialect batching`): events of the category serving.life to batching_trace.json or its summary.
+/* A server's own files (`--dialect batching`): events of the category serving.life to
+ * batching_trace.json or its summary.
  *
- * Opened through the table of formats, as a dialect of chrome and of csv. It uses the same life cycle and the same writers as the library does while a server runs, so that what was recovered
- * after a crash looks as if the server had written it. Events come in the order of time (the pump sorts); memory is bounded. */
+ * Opened through the table of formats, as a dialect of chrome and of csv. It uses the same life
+ * cycle and the same writers as the library does while a server runs, so that what was recovered
+ * after a crash looks as if the server had written it. Events come in the order of time (the pump
+ * sorts); memory is bounded. */
 #include "formats/writers.h"
 
 #include "core/base/mem.h"
@@ -46,8 +49,8 @@ static void put_out(struct batching *s)
     sv_buf_clear(b);
 }
 
-/* Time 0 is a microsecond before the first call, as 0 would say that its time is not known; what that is in the world is known where the trace has a
- * clock for it. */
+/* Time 0 is a microsecond before the first call, as 0 would say that its time is not known; what
+ * that is in the world is known where the trace has a clock for it. */
 static void begin(struct batching *s, int64_t first_ns)
 {
     first_ns = sv_sat_sub(first_ns, 1000);

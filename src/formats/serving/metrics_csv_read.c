@@ -1,6 +1,8 @@
-/* metrics.csv, which the newer inference server writes beside its summary: queue size and rejections over time.
+/* metrics.csv, which the newer inference server writes beside its summary: queue size and
+ * rejections over time.
  *
- * Called by `stave plot batch`, row by row. Malformed rows are damage and left out; with a missing column the file is not read. */
+ * Called by `stave plot batch`, row by row. Malformed rows are damage and left out; with a missing
+ * column the file is not read. */
 #include "formats/csv_line.h"
 #include "formats/decimal.h"
 #include "formats/lines.h"

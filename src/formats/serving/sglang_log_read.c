@@ -1,12 +1,17 @@
-/* Logs of SGLang with --enable-request-time-stats-logging: one line for each request that has ended,
+/* Logs of SGLang with --enable-request-time-stats-logging: one line for each request that has
+ * ended,
  *
- *     [2025-12-24 21:05:35 TP0] Req Time Stats(rid=23b2f0, input len=38, output len=484, type=unified): queue_duration=1.25ms, forward_duration=1759.38ms, start_time=1766581533.340
- *     [2026-10-02 08:00:01] ReqTimeStats(rid=23b2f0, input_len=38, cached_input_len=32, output_len=484, attempts=0, type=unified): queue_duration=1.25ms,
- *         initial_prefill_elapsed=20.00ms, post_prefill_elapsed=1739.38ms, forward_duration=1759.38ms, entry_time=…
+ *     [2025-12-24 21:05:35 TP0] Req Time Stats(rid=23b2f0, input len=38, output len=484,
+ *     type=unified): queue_duration=1.25ms, forward_duration=1759.38ms, start_time=1766581533.340
+ *     [2026-10-02 08:00:01] ReqTimeStats(rid=23b2f0, input_len=38, cached_input_len=32,
+ *     output_len=484, attempts=0, type=unified): queue_duration=1.25ms,
+ *         initial_prefill_elapsed=20.00ms, post_prefill_elapsed=1739.38ms,
+ *         forward_duration=1759.38ms, entry_time=…
  *
- * Opened through the table of formats. Each is a request in the words of core/serving/engine_words.h. It begins at start_time where that is a time of day near
- * the line's; else the line's time is its end, which is exact to a second. Other lines of the log are passed over. vLLM's request log says no
- * such times; its spans do (formats/otlp). */
+ * Opened through the table of formats. Each is a request in the words of
+ * core/serving/engine_words.h. It begins at start_time where that is a time of day near the line's;
+ * else the line's time is its end, which is exact to a second. Other lines of the log are passed
+ * over. vLLM's request log says no such times; its spans do (formats/otlp). */
 #include "core/serving/engine_words.h"
 #include "formats/decimal.h"
 #include "formats/lines.h"

@@ -1,15 +1,19 @@
 /* Logs of vLLM, whose lines begin with a date without its year and a time, to a second:
  *
- *     (APIServer pid=17) INFO 11-17 15:00:10 [loggers.py:257] Engine 000: Avg prompt throughput: 51.2 tokens/s, Avg generation throughput: 8.0 tokens/s, Running: 2 reqs,
+ *     (APIServer pid=17) INFO 11-17 15:00:10 [loggers.py:257] Engine 000: Avg prompt throughput:
+ *     51.2 tokens/s, Avg generation throughput: 8.0 tokens/s, Running: 2 reqs,
  *         Waiting: 1 reqs, GPU KV cache usage: 3.4%, Prefix cache hit rate: 12.5%
- *     INFO 11-17 15:00:11 [loggers.py:201] Engine 000: Iteration(7): 1 context requests, 512 context tokens, 3 generation requests, 3 generation tokens,
+ *     INFO 11-17 15:00:11 [loggers.py:201] Engine 000: Iteration(7): 1 context requests, 512
+ *     context tokens, 3 generation requests, 3 generation tokens,
  *         iteration elapsed time: 21.50 ms, GPU KV cache usage: 3.4%
  *     INFO 11-17 15:00:09 [logger.py:39] Received request cmpl-1: params: …, lora_request: None.
  *
- * Opened through the table of formats. The first becomes counters of its engine. The second (`--enable-logging-iteration-details`) is an engine step in the words of
- * core/serving/engine_words.h: how long it took is exact, when it ended is not, so steps of an engine are put one after the other. What is said
- * about single requests becomes instants; a second is too coarse to make latencies of them, which are in vLLM's spans (formats/otlp). Texts of prompts and
- * answers are not kept. Other lines are passed over. */
+ * Opened through the table of formats. The first becomes counters of its engine. The second
+ * (`--enable-logging-iteration-details`) is an engine step in the words of
+ * core/serving/engine_words.h: how long it took is exact, when it ended is not, so steps of an
+ * engine are put one after the other. What is said about single requests becomes instants; a second
+ * is too coarse to make latencies of them, which are in vLLM's spans (formats/otlp). Texts of
+ * prompts and answers are not kept. Other lines are passed over. */
 #include "core/serving/engine_words.h"
 #include "formats/decimal.h"
 #include "formats/lines.h"
@@ -96,7 +100,8 @@ static bool take_record(const char *p, size_t len, struct record *r)
 
 enum what { OTHER, FIGURES, ITERATION, RECEIVED, ADDED, ABORTED, GENERATED };
 
-/* `after`: of a request's message, what follows its words. Before the words of the others is the engine's name. */
+/* `after`: of a request's message, what follows its words. Before the words of the others is the
+ * engine's name. */
 static enum what kind_of(struct sv_text m, struct sv_text *after)
 {
     static const struct {

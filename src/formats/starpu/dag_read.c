@@ -1,9 +1,13 @@
-/* StarPU's graph of tasks, dag.dot, as starpu_fxt_tool writes it: tasks, tags and MPI transfers with their dependencies, no times.
+/* StarPU's graph of tasks, dag.dot, as starpu_fxt_tool writes it: tasks, tags and MPI transfers
+ * with their dependencies, no times.
  *
- * Opened through the table of formats. One statement a line, as StarPU's src/debug/traces/starpu_fxt_dag.c (1.3 to 1.4) prints them; names are not escaped
- * there, so that a quote ends a value only where a list continues after it. All nodes wait until the end. Then each is a slice at its place in the
- * order: a level is a step after all that it depends on, at most LANES_MAX nodes of a level are side by side. A tag of one task is that task; a tag of
- * several is a slice before and one after them. Must not pretend that the order is time: the row's name, a note and the metadata say so. */
+ * Opened through the table of formats. One statement a line, as StarPU's
+ * src/debug/traces/starpu_fxt_dag.c (1.3 to 1.4) prints them; names are not escaped there, so that
+ * a quote ends a value only where a list continues after it. All nodes wait until the end. Then
+ * each is a slice at its place in the order: a level is a step after all that it depends on, at
+ * most LANES_MAX nodes of a level are side by side. A tag of one task is that task; a tag of
+ * several is a slice before and one after them. Must not pretend that the order is time: the row's
+ * name, a note and the metadata say so. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/lines.h"
@@ -163,7 +167,8 @@ static bool parse_name(struct sv_text name, struct node *out)
     return take_number(&rest, out->kind == TAG ? 16 : 10, &out->number) && rest.len == 0;
 }
 
-/* Stretches count from where the rank appears first: the ranks of an MPI run follow each other in the file. */
+/* Stretches count from where the rank appears first: the ranks of an MPI run follow each other in
+ * the file. */
 static uint32_t stretch_of(struct dag *s, int32_t rank)
 {
     bool is_new;
@@ -362,8 +367,9 @@ static bool add_edge(struct dag *s, uint32_t from, uint32_t to)
     return true;
 }
 
-/* "tag"->"task"->"tag": the task carries the tag. The first one is meant when others name the tag; with a second one the tag
- * becomes two nodes around both, since the file does not say which of them is waited for. */
+/* "tag"->"task"->"tag": the task carries the tag. The first one is meant when others name the tag;
+ * with a second one the tag becomes two nodes around both, since the file does not say which of
+ * them is waited for. */
 static bool bind_tag(struct dag *s, uint32_t tag, uint32_t task)
 {
     char name[32];
@@ -435,7 +441,8 @@ static bool statement(struct dag *s, struct sv_fields f)
 
 /* ---- lines ---- */
 
-/* "cluster_3": tasks between two waits for all of them; "cluster_iterations_5", in it "cluster_iterations_5_sub_1". */
+/* "cluster_3": tasks between two waits for all of them; "cluster_iterations_5", in it
+ * "cluster_iterations_5_sub_1". */
 static bool open_subgraph(struct dag *s, struct sv_text name)
 {
     uint64_t number, sub;

@@ -1,6 +1,7 @@
 /* A directed graph and its levels. Called by readers of task graphs.
  *
- * The index is made by counting, the levels by taking away nodes that nothing precedes (Kahn). Must not look at what nodes mean. */
+ * The index is made by counting, the levels by taking away nodes that nothing precedes (Kahn). Must
+ * not look at what nodes mean. */
 #include "formats/starpu/digraph.h"
 
 #include "core/base/mem.h"
@@ -33,7 +34,8 @@ static void sum_up(size_t *at, uint32_t n)
         at[i + 1] += at[i];
 }
 
-/* Where the lists were filled by moving each place forward, they begin where the one before ends. */
+/* Where the lists were filled by moving each place forward, they begin where the one before
+ * ends. */
 static void move_back(size_t *at, uint32_t n)
 {
     memmove(at + 1, at, n * sizeof *at);
@@ -160,7 +162,8 @@ static int compare_floors(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Levels count from the floor's first: now each floor begins after the last level of the one below. Floors may be any numbers. */
+/* Levels count from the floor's first: now each floor begins after the last level of the one below.
+ * Floors may be any numbers. */
 static void stack_floors(const struct ordering *o, struct sv_levels *out)
 {
     uint32_t n = o->g->n_nodes, n_floors = 0;

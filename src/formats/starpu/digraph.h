@@ -1,10 +1,13 @@
 /* A directed graph of numbered nodes, and the order that its edges ask for.
  *
  *     sv_digraph_edge(&g, from, to);           // as often as needed, in any order
- *     sv_digraph_index(&g, n_nodes);           // equal edges once; neighbours in the order in which they were added
- *     sv_digraph_levels(&g, floors, &levels);  // every edge leads to a higher level; cycles are reported
+ *     sv_digraph_index(&g, n_nodes);           // equal edges once; neighbours in the order in
+ *                                              which they were added
+ *     sv_digraph_levels(&g, floors, &levels);  // every edge leads to a higher level; cycles are
+ *                                              reported
  *
- * All of it takes time and memory in proportion to nodes and edges, whatever the shape; nothing recurses. */
+ * All of it takes time and memory in proportion to nodes and edges, whatever the shape; nothing
+ * recurses. */
 #ifndef SV_FORMATS_STARPU_DIGRAPH_H
 #define SV_FORMATS_STARPU_DIGRAPH_H
 
@@ -22,7 +25,8 @@ struct sv_digraph {
     uint32_t n_nodes;
     struct sv_digraph_edge *edges; /* until the index is made */
     size_t n_edges, cap_edges;
-    /* Neighbours of node i: after[after_at[i]] up to after[after_at[i + 1]], before[] in the same way. */
+    /* Neighbours of node i: after[after_at[i]] up to after[after_at[i + 1]], before[] in the same
+     * way. */
     uint32_t *after, *before;
     size_t *after_at, *before_at;
 };
@@ -40,8 +44,9 @@ struct sv_levels {
     uint32_t first_circle; /* the first of them, SV_NO_NODE: the graph has no circle */
 };
 
-/* The longest way to each node. floors[i] (NULL: none): node i comes after every node whose floor is lower; a node before which one with a higher
- * floor must come gets that one's. Where edges go in a circle, the first node of it (by number) is placed as if nothing came before. */
+/* The longest way to each node. floors[i] (NULL: none): node i comes after every node whose floor
+ * is lower; a node before which one with a higher floor must come gets that one's. Where edges go
+ * in a circle, the first node of it (by number) is placed as if nothing came before. */
 void sv_digraph_levels(const struct sv_digraph *g, const uint32_t *floors, struct sv_levels *out);
 void sv_levels_fini(struct sv_levels *l);
 

@@ -1,9 +1,12 @@
-/* FxT traces of StarPU (prof_file_*): what its run-time system recorded, before starpu_fxt_tool converts it.
+/* FxT traces of StarPU (prof_file_*): what its run-time system recorded, before starpu_fxt_tool
+ * converts it.
  *
- * Opened through the table of formats. The file is a word, then blocks (size, kind), one of which holds the events: time, thread, code and count of the
- * parameters, parameters. Numbers of codes and meanings of parameters are those of StarPU 1.3 (its src/common/fxt.h). The bytes are decoded here and not by
- * libfxt, which crashed on some damaged files, did not return from others, prints by itself, and is under the GPL.
- * Tasks wait until all are read, because a dependency may be recorded after the task that it comes from. Times are CLOCK_MONOTONIC. */
+ * Opened through the table of formats. The file is a word, then blocks (size, kind), one of which
+ * holds the events: time, thread, code and count of the parameters, parameters. Numbers of codes
+ * and meanings of parameters are those of StarPU 1.3 (its src/common/fxt.h). The bytes are decoded
+ * here and not by libfxt, which crashed on some damaged files, did not return from others, prints
+ * by itself, and is under the GPL. Tasks wait until all are read, because a dependency may be
+ * recorded after the task that it comes from. Times are CLOCK_MONOTONIC. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/search.h"
@@ -58,7 +61,8 @@ enum code {
     FXT_OWN_START = 0x320
 };
 
-/* From one code to another a thread is in a state; `who`: the parameter with the thread, or with the worker. */
+/* From one code to another a thread is in a state; `who`: the parameter with the thread, or with
+ * the worker. */
 static const struct state {
     uint16_t begin, end;
     uint8_t begin_who, end_who;
@@ -279,7 +283,8 @@ static bool begin_state(struct fxt *s, struct sv_batch *b, const struct state *x
     struct row *r = row_of(s, v->p[x->begin_who], x->is_worker);
     if (!r)
         return sv_lines_bad(&s->lines, "fewer threads");
-    /* Not every end is recorded: who falls asleep no longer looks for work, who goes away is awake, and what begins once more has ended. */
+    /* Not every end is recorded: who falls asleep no longer looks for work, who goes away is awake,
+     * and what begins once more has ended. */
     if (v->code == SLEEP_BEGIN || v->code == DEINIT_BEGIN)
         end_state(s, b, r, v->code == SLEEP_BEGIN ? "Scheduling" : "Sleeping");
     end_state(s, b, r, x->name);
@@ -676,7 +681,8 @@ static bool has_run(const struct fxt *s, uint64_t id)
     return at && s->jobs[*at - 1].track;
 }
 
-/* Only dependencies between tasks that ran, each once; those through StarPU's own empty tasks have no slice to point at. */
+/* Only dependencies between tasks that ran, each once; those through StarPU's own empty tasks have
+ * no slice to point at. */
 static void sort_edges(struct fxt *s)
 {
     size_t n = 0;

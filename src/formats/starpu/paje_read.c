@@ -1,9 +1,12 @@
-/* Paje traces, as starpu_fxt_tool, SimGrid and others write them: containers, states, events, variables, links.
+/* Paje traces, as starpu_fxt_tool, SimGrid and others write them: containers, states, events,
+ * variables, links.
  *
- * Opened through the table of formats. The head of a file says which number each kind of line has and which fields ("%EventDef PajeSetState 10"); lines are
- * read by these definitions. A container becomes a track, each kind of state or event a row below it, a variable a counter, a link (a transfer) a slice from
- * its start to its end. Fields that the format does not know become arguments. Times count in seconds, in StarPU's files in milliseconds,
- * from the beginning of the run: no clock of the machine. */
+ * Opened through the table of formats. The head of a file says which number each kind of line has
+ * and which fields ("%EventDef PajeSetState 10"); lines are read by these definitions. A container
+ * becomes a track, each kind of state or event a row below it, a variable a counter, a link (a
+ * transfer) a slice from its start to its end. Fields that the format does not know become
+ * arguments. Times count in seconds, in StarPU's files in milliseconds, from the beginning of the
+ * run: no clock of the machine. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/decimal.h"
@@ -186,7 +189,8 @@ static bool add_field(struct paje *s, struct sv_text name)
     return true;
 }
 
-/* %EventDef NAME NUMBER, % FIELD TYPE, %EndEventDef; with or without a blank after the percent sign. */
+/* %EventDef NAME NUMBER, % FIELD TYPE, %EndEventDef; with or without a blank after the percent
+ * sign. */
 static bool header_line(struct paje *s, const char *p, size_t len)
 {
     struct sv_fields f = {p + 1, p + len};

@@ -1,8 +1,10 @@
-/* StarPU's records, as starpu_fxt_tool writes them: tasks.rec (a record per task) and trace.rec (a record per change of a worker's state).
+/* StarPU's records, as starpu_fxt_tool writes them: tasks.rec (a record per task) and trace.rec (a
+ * record per change of a worker's state).
  *
- * Opened through the table of formats. A record is lines `Key: value` up to an empty one. Tasks become slices on their worker's row with what the record
- * says as arguments, their dependencies flows; states become slices, too. Tasks wait until all are known, because a task does not say who depends on it.
- * Times are milliseconds since the run's first event: no clock of the machine. */
+ * Opened through the table of formats. A record is lines `Key: value` up to an empty one. Tasks
+ * become slices on their worker's row with what the record says as arguments, their dependencies
+ * flows; states become slices, too. Tasks wait until all are known, because a task does not say who
+ * depends on it. Times are milliseconds since the run's first event: no clock of the machine. */
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -352,7 +354,8 @@ static void sort_edges(struct rec *s)
     s->n_edges = n;
 }
 
-/* Arrows leave the last record of a task: a file that repeats a number would have as many as its records times what depends on them. */
+/* Arrows leave the last record of a task: a file that repeats a number would have as many as its
+ * records times what depends on them. */
 static void add_flows(struct rec *s, struct sv_batch *b, const struct task *t)
 {
     struct sv_text on = get(s, "DependsOn"), word;

@@ -1,6 +1,8 @@
 /* CSV, writing: one line per slice, instant and counter value, for spreadsheets and data frames.
  *
- * Opened through the table of formats; the pump pairs edges before. Texts are quoted as core/base/csv_text.h says. Arguments are one JSON object; flow points and losses are lines of their own kind. */
+ * Opened through the table of formats; the pump pairs edges before. Texts are quoted as
+ * core/base/csv_text.h says. Arguments are one JSON object; flow points and losses are lines of
+ * their own kind. */
 #include "core/base/buf.h"
 #include "core/base/csv_text.h"
 #include "core/base/json.h"

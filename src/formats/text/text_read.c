@@ -1,7 +1,8 @@
 /* Canonical text, reading: the inverse of the writer, line by line.
  *
- * Opened through the table of formats. A line that cannot be understood is damage: it is counted with its position and skipped, the next
- * line starts afresh. Lines are bounded by the input window. */
+ * Opened through the table of formats. A line that cannot be understood is damage: it is counted
+ * with its position and skipped, the next line starts afresh. Lines are bounded by the input
+ * window. */
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -564,7 +565,8 @@ static bool read_line(struct text_source *s, struct cursor *c, struct sv_batch *
     return fail(c, "an event, or track, clock, snapshot, meta or json");
 }
 
-/* The length of the next line without its newline; the window holds it whole. 0 and *found = false at the end. */
+/* The length of the next line without its newline; the window holds it whole. 0 and *found = false
+ * at the end. */
 static int next_line(struct sv_input *in, size_t *len, bool *found, struct sv_err *err)
 {
     for (size_t need = 1, seen = 0;;) {

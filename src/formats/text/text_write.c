@@ -2,16 +2,18 @@
  *
  *     # stave text 1
  *     clock boottime
- *     snapshot boottime=1000 realtime=1711964646000000000 uncertainty=25 wall_state=1 wall_error=1500000
+ *     snapshot boottime=1000 realtime=1711964646000000000 uncertainty=25 wall_state=1
+ *     wall_error=1500000
  *     meta "rank" "3"
  *     track #1 process uuid=0x… pid=10 name="python"
  *     track #2 thread uuid=0x… parent=#1 pid=10 tid=10 name="main"
- *     5.000123456 slice #2 "cudaLaunchKernel" cat="cuda_runtime" dur=0.000007250 {correlation=42 grid=[8 1 1]}
+ *     5.000123456 slice #2 "cudaLaunchKernel" cat="cuda_runtime" dur=0.000007250 {correlation=42
+ *     grid=[8 1 1]}
  *     5.000123456 flow #2 "ac2g" {@flow_begin:0x2a}
  *
- * Times are seconds with nine decimals, printed from integers. A track is described before its first event, and again when it
- * has learnt something new; its number is its place in the file, so equal traces give equal text. Opened through the table of formats; needs
- * time order. */
+ * Times are seconds with nine decimals, printed from integers. A track is described before its
+ * first event, and again when it has learnt something new; its number is its place in the file, so
+ * equal traces give equal text. Opened through the table of formats; needs time order. */
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "formats/formats.h"

@@ -1,8 +1,11 @@
-/* Dumps of PyTorch's flight recorder: what each rank had enqueued, started and finished when it was dumped. Pickle or JSON, versions 2.x.
+/* Dumps of PyTorch's flight recorder: what each rank had enqueued, started and finished when it was
+ * dumped. Pickle or JSON, versions 2.x.
  *
- * Opened through the table of formats. The file is read as a whole and becomes plain values (py_values.h), then each entry a slice from the time at which it was enqueued: of
- * category collective, or p2p, with the words of subjects/comm/words.h; one that was not seen completed has no end. The dump does not say whose it is: the rank is the last
- * number in the file's name, as PyTorch writes it, or the only rank that is in all of its groups. */
+ * Opened through the table of formats. The file is read as a whole and becomes plain values
+ * (py_values.h), then each entry a slice from the time at which it was enqueued: of category
+ * collective, or p2p, with the words of subjects/comm/words.h; one that was not seen completed has
+ * no end. The dump does not say whose it is: the rank is the last number in the file's name, as
+ * PyTorch writes it, or the only rank that is in all of its groups. */
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/stream/launched.h"
@@ -52,7 +55,8 @@ static int probe(const uint8_t *head, size_t n)
 
 /* ---- whose it is ---- */
 
-/* The last number of the name before its first dot: "_dump_14", "nccl_trace_rank_3.json". -1: none. */
+/* The last number of the name before its first dot: "_dump_14", "nccl_trace_rank_3.json". -1:
+ * none. */
 static int64_t rank_in_name(const char *path)
 {
     const char *name = strrchr(path, '/');

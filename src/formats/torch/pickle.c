@@ -1,7 +1,9 @@
-/* Python's pickle without Python: the operations that make numbers, texts, lists and dictionaries, on a stack of values. Called by the readers of dumps.
+/* Python's pickle without Python: the operations that make numbers, texts, lists and dictionaries,
+ * on a stack of values. Called by the readers of dumps.
  *
- * A pickle is a program. Its operations that look up or call anything (GLOBAL, REDUCE, BUILD and so on) are refused, as are those that data do not need, each by its name and
- * byte position. Time and memory are in step with the bytes: each operation makes one value at most. */
+ * A pickle is a program. Its operations that look up or call anything (GLOBAL, REDUCE, BUILD and so
+ * on) are refused, as are those that data do not need, each by its name and byte position. Time and
+ * memory are in step with the bytes: each operation makes one value at most. */
 #include "formats/torch/py_values.h"
 
 #include "core/base/map.h"

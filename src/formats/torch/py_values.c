@@ -1,4 +1,5 @@
-/* Values of a dump, and their reader for JSON. Called by the readers of formats that PyTorch writes. */
+/* Values of a dump, and their reader for JSON. Called by the readers of formats that PyTorch
+ * writes. */
 #include "formats/torch/py_values.h"
 
 #include "core/base/json_scan.h"

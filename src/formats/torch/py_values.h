@@ -1,4 +1,5 @@
-/* Values of a Python program, as its dumps hold them: numbers, texts, lists, dictionaries. From pickle and from JSON; nothing is executed.
+/* Values of a Python program, as its dumps hold them: numbers, texts, lists, dictionaries. From
+ * pickle and from JSON; nothing is executed.
  *
  *     struct sv_py_values v;
  *     sv_py_init(&v);
@@ -7,8 +8,8 @@
  *         … sv_py_member(top, "entries") …
  *     sv_py_fini(&v);
  *
- * Texts point into the bytes that were given, or into the arena. A value may be part of several others, and of itself: readers go along the members that they know
- * and no deeper. */
+ * Texts point into the bytes that were given, or into the arena. A value may be part of several
+ * others, and of itself: readers go along the members that they know and no deeper. */
 #ifndef SV_FORMATS_TORCH_PY_VALUES_H
 #define SV_FORMATS_TORCH_PY_VALUES_H
 
@@ -50,7 +51,8 @@ struct sv_py_values {
 void sv_py_init(struct sv_py_values *v);
 void sv_py_fini(struct sv_py_values *v);
 
-/* Of pickle the operations that make values; any other is refused with SV_EFORMAT, by its name and byte position. */
+/* Of pickle the operations that make values; any other is refused with SV_EFORMAT, by its name and
+ * byte position. */
 int sv_py_unpickle(struct sv_py_values *v, const uint8_t *bytes, size_t len,
                    const struct sv_py **top, struct sv_err *err);
 /* The bytes need SV_JSON_PAD readable ones after them. */

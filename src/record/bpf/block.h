@@ -1,4 +1,5 @@
-/* Probe `block`: requests to block devices, of the whole machine, from queue to completion. Both sides include it; the programs are for the kernel only. */
+/* Probe `block`: requests to block devices, of the whole machine, from queue to completion. Both
+ * sides include it; the programs are for the kernel only. */
 #ifndef SV_RECORD_BPF_BLOCK_H
 #define SV_RECORD_BPF_BLOCK_H
 

@@ -1,4 +1,5 @@
-/* The record of a system call in its short or its whole form. Part of syscalls.h; sv_call_whole() reads both. */
+/* The record of a system call in its short or its whole form. Part of syscalls.h; sv_call_whole()
+ * reads both. */
 #ifndef SV_RECORD_BPF_CALL_FORM_H
 #define SV_RECORD_BPF_CALL_FORM_H
 

@@ -1,10 +1,13 @@
 /* Room for the records of system calls. Part of syscalls.h.
  *
- * On x86-64 they have rings of their own, one per CPU, in memory that both sides map, and are written there in place: no helper is called, and nothing is locked.
- * That is enough because nothing else writes there and the kernel runs the programs of sys_enter and sys_exit with preemption off. A program that finds
- * another one in the middle of a record all the same counts its own as lost. Records have the heads of BPF_MAP_TYPE_RINGBUF, so that one reader
- * reads both; a record does not go over the end of the ring, a discarded one fills what is left there. A reader sees a record when `producer` is behind it: stores are
- * not reordered on x86-64. Elsewhere records go through the common rings. */
+ * On x86-64 they have rings of their own, one per CPU, in memory that both sides map, and are
+ * written there in place: no helper is called, and nothing is locked. That is enough because
+ * nothing else writes there and the kernel runs the programs of sys_enter and sys_exit with
+ * preemption off. A program that finds another one in the middle of a record all the same counts
+ * its own as lost. Records have the heads of BPF_MAP_TYPE_RINGBUF, so that one reader reads both; a
+ * record does not go over the end of the ring, a discarded one fills what is left there. A reader
+ * sees a record when `producer` is behind it: stores are not reordered on x86-64. Elsewhere records
+ * go through the common rings. */
 #ifndef SV_RECORD_BPF_CALL_ROOM_H
 #define SV_RECORD_BPF_CALL_ROOM_H
 

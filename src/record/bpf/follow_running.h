@@ -9,7 +9,8 @@ struct {
     __type(value, __u8);
 } roots SEC(".maps");
 
-/* Follows the roots and all that descends from followed tasks. The loader runs it until it finds no new one. */
+/* Follows the roots and all that descends from followed tasks. The loader runs it until it finds no
+ * new one. */
 SEC("iter/task")
 int enroll(struct bpf_iter__task *ctx)
 {

@@ -1,7 +1,8 @@
 /* Which tasks are followed, and by which pids. Part of io.bpf.c.
  *
- * A process has a pid in each pid namespace from the initial one down to its own. The recorder uses those of its own namespace, as its /proc does.
- * They are looked up once, when a task is followed, and kept in its state. A task that the recorder's namespace does not show is not followed, and is
+ * A process has a pid in each pid namespace from the initial one down to its own. The recorder uses
+ * those of its own namespace, as its /proc does. They are looked up once, when a task is followed,
+ * and kept in its state. A task that the recorder's namespace does not show is not followed, and is
  * counted. */
 #ifndef SV_RECORD_BPF_FOLLOWING_H
 #define SV_RECORD_BPF_FOLLOWING_H

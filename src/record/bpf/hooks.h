@@ -1,8 +1,11 @@
 /* How the programs are attached: one source, compiled three times. Part of io.bpf.c.
  *
- *   SV_HOOKS_BTF    typed tracepoints (tp_btf) and storage of the task itself: the fastest; Linux 5.11 or newer
- *   SV_HOOKS_RAW    raw tracepoints, memory of the kernel read by a helper, tasks known by their number: Linux 5.8 or newer
- *   SV_HOOKS_PLAIN  tracepoints by name, nothing of the kernel's own memory: system calls and processes, no type information needed
+ *   SV_HOOKS_BTF    typed tracepoints (tp_btf) and storage of the task itself: the fastest; Linux
+ *                   5.11 or newer
+ *   SV_HOOKS_RAW    raw tracepoints, memory of the kernel read by a helper, tasks known by their
+ *                   number: Linux 5.8 or newer
+ *   SV_HOOKS_PLAIN  tracepoints by name, nothing of the kernel's own memory: system calls and
+ *                   processes, no type information needed
  *
  * GET(p, field) is a field of the kernel's struct at p. */
 #ifndef SV_RECORD_BPF_HOOKS_H
@@ -26,8 +29,9 @@
 
 void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
 
-/* The struct at p, to read pointers from it: for each one that is read from a struct which it trusts the kernel searches all its types by name several times, a
- * millisecond, when it checks the programs. */
+/* The struct at p, to read pointers from it: for each one that is read from a struct which it
+ * trusts the kernel searches all its types by name several times, a millisecond, when it checks the
+ * programs. */
 #define WALK(type, p) \
     (config.has_casts ? (type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)) : (p))
 
@@ -43,8 +47,8 @@ static __always_inline struct task_struct *current_task(void)
     return bpf_get_current_task_btf();
 }
 
-/* What is kept of a task. A look at the task itself is enough for nearly all others: they have no storage of any map, and a
- * call of a helper would cost them more than the rest. */
+/* What is kept of a task. A look at the task itself is enough for nearly all others: they have no
+ * storage of any map, and a call of a helper would cost them more than the rest. */
 static __always_inline struct sv_wire_task *state_of(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->bpf_storage) && !WALK(struct task_struct, task)->bpf_storage)
@@ -57,9 +61,10 @@ static __always_inline struct sv_wire_task *own_state(void)
     return state_of(bpf_get_current_task_btf());
 }
 
-/* Whether the caller may be a followed task is decided by the address of its registers, which are at the end of the task's kernel stack: no helper is
- * called, and a call of another process costs one load. Two stacks may share a byte, and the stack of a followed task may be used again: those calls take the long way. Stacks
- * are aligned to their size, 16 KiB or up to four times as much. */
+/* Whether the caller may be a followed task is decided by the address of its registers, which are
+ * at the end of the task's kernel stack: no helper is called, and a call of another process costs
+ * one load. Two stacks may share a byte, and the stack of a followed task may be used again: those
+ * calls take the long way. Stacks are aligned to their size, 16 KiB or up to four times as much. */
 enum { STACK_SHIFT = 14, STACK_PARTS = 4 };
 
 static __always_inline void mark_stack(struct task_struct *task)
@@ -74,8 +79,8 @@ static __always_inline void mark_stack(struct task_struct *task)
     (void)task;
 }
 
-/* The lower half of a pointer as a number. The kernel does not let a pointer be shifted, but half of it be copied: w2 = w2, which the
- * compiler's default instruction set does not have. */
+/* The lower half of a pointer as a number. The kernel does not let a pointer be shifted, but half
+ * of it be copied: w2 = w2, which the compiler's default instruction set does not have. */
 static __always_inline __u64 lower_half(const void *p)
 {
     __u64 half;

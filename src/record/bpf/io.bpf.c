@@ -1,7 +1,9 @@
-/* The kernel's side of `stave record`: what the probes (record/probes/list.h) have in common. Their programs are in NAME.h beside this file.
+/* The kernel's side of `stave record`: what the probes (record/probes/list.h) have in common. Their
+ * programs are in NAME.h beside this file.
  *
- * Loaded by record/kernel/kernel.c, which fills `config` first. Compiled three times, see hooks.h. A task is followed when it has a value in `tasks`;
- * children of followed tasks are followed. A record that does not fit into the ring of its CPU is counted. */
+ * Loaded by record/kernel/kernel.c, which fills `config` first. Compiled three times, see hooks.h.
+ * A task is followed when it has a value in `tasks`; children of followed tasks are followed. A
+ * record that does not fit into the ring of its CPU is counted. */
 #if !defined(SV_HOOKS_PLAIN)
 #include "kernel_types.h"
 #endif
@@ -63,7 +65,8 @@ static __always_inline void count(unsigned kind, bool is_kept)
         c->lost[kind]++;
 }
 
-/* The reader looks every few milliseconds; it is woken only when a ring fills faster than that, once per crossing of the mark. */
+/* The reader looks every few milliseconds; it is woken only when a ring fills faster than that,
+ * once per crossing of the mark. */
 static __always_inline __u64 wake_flags(void *ring, __u64 size)
 {
     __u64 waiting = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);

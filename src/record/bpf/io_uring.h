@@ -1,7 +1,9 @@
-/* Probe `io_uring`: requests from submission to completion. Both sides include it; the programs are for the kernel only.
+/* Probe `io_uring`: requests from submission to completion. Both sides include it; the programs are
+ * for the kernel only.
  *
- * A request is identified by its address until it completes. The submitter may be a kernel thread that works for the process
- * (SQPOLL): it belongs to the same group, and is followed with its leader. */
+ * A request is identified by its address until it completes. The submitter may be a kernel thread
+ * that works for the process (SQPOLL): it belongs to the same group, and is followed with its
+ * leader. */
 #ifndef SV_RECORD_BPF_IO_URING_H
 #define SV_RECORD_BPF_IO_URING_H
 

@@ -1,4 +1,5 @@
-/* Processes that are followed when they get a name (--comm) or enter a cgroup (--cgroup). Part of process.h. */
+/* Processes that are followed when they get a name (--comm) or enter a cgroup (--cgroup). Part of
+ * process.h. */
 #ifndef SV_RECORD_BPF_JOIN_H
 #define SV_RECORD_BPF_JOIN_H
 
@@ -16,7 +17,8 @@ static __always_inline bool is_called_so(const char *comm)
     return true;
 }
 
-/* At an exec: the name is the new one, and a process that was started in the cgroup is found here. */
+/* At an exec: the name is the new one, and a process that was started in the cgroup is found
+ * here. */
 static __always_inline bool joins_by_exec(struct task_struct *task)
 {
     if (!is_called_so(task->comm) &&

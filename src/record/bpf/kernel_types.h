@@ -1,5 +1,6 @@
-/* The few kernel types that the programs read, with the fields that they read; the loader moves each access to where the running
- * kernel has the field. So the build needs neither the kernel's BTF nor root. */
+/* The few kernel types that the programs read, with the fields that they read; the loader moves
+ * each access to where the running kernel has the field. So the build needs neither the kernel's
+ * BTF nor root. */
 #ifndef SV_RECORD_BPF_KERNEL_TYPES_H
 #define SV_RECORD_BPF_KERNEL_TYPES_H
 

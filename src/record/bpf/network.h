@@ -1,4 +1,5 @@
-/* Probe `network`: what followed tasks send and receive over TCP, and with whom. Both sides include it; the programs are for the kernel only. */
+/* Probe `network`: what followed tasks send and receive over TCP, and with whom. Both sides include
+ * it; the programs are for the kernel only. */
 #ifndef SV_RECORD_BPF_NETWORK_H
 #define SV_RECORD_BPF_NETWORK_H
 

@@ -1,22 +1,26 @@
-/* Probe `offcpu`: waits of the followed threads that last, with the stack. Both sides include it; the programs are for the kernel only.
+/* Probe `offcpu`: waits of the followed threads that last, with the stack. Both sides include it;
+ * the programs are for the kernel only.
  *
- * A thread that waits in a system call has the same stack when the call goes on, so it is taken then, in its own context, and only for waits that lasted:
- * short ones cost the filter and nothing more. Outside of calls (preempted, a page fault) a thread goes on without a word, so there only the
- * function that it was in is noted when it leaves. */
+ * A thread that waits in a system call has the same stack when the call goes on, so it is taken
+ * then, in its own context, and only for waits that lasted: short ones cost the filter and nothing
+ * more. Outside of calls (preempted, a page fault) a thread goes on without a word, so there only
+ * the function that it was in is noted when it leaves. */
 #ifndef SV_RECORD_BPF_OFFCPU_H
 #define SV_RECORD_BPF_OFFCPU_H
 
 #include "sched.h"
 #include "stack.h"
 
-/* The head's `what` is the CPU on which it runs again. Behind the stack's bytes: a struct sv_wire_away. */
+/* The head's `what` is the CPU on which it runs again. Behind the stack's bytes: a struct
+ * sv_wire_away. */
 struct sv_wire_offcpu {
     struct sv_wire_head head;
     struct sv_wire_stack stack;
 };
 
-/* The stack of the thread that ends a wait for a lock which lasted: the head is that thread's. own[0] is the number of the thread that waited, own[1] when
- * its wait began. The record of that wait comes later. */
+/* The stack of the thread that ends a wait for a lock which lasted: the head is that thread's.
+ * own[0] is the number of the thread that waited, own[1] when its wait began. The record of that
+ * wait comes later. */
 struct sv_wire_release {
     struct sv_wire_head head;
     struct sv_wire_stack stack;
@@ -68,7 +72,8 @@ static __noinline int settle(void *ctx, struct sv_wire_task *s)
     return 0;
 }
 
-/* A thread that was not in a call runs again. The current one is another: only its function is known. */
+/* A thread that was not in a call runs again. The current one is another: only its function is
+ * known. */
 static __always_inline void put_without_stack(struct sv_wire_task *s)
 {
     struct stack_room *r = stack_room(STACK_OF_SWITCH);
@@ -112,8 +117,9 @@ struct {
     __type(value, __u64);
 } limited_locks SEC(".maps");
 
-/* Some wait for a lock with a time limit, again and again: only the last of these waits says who released it, however short that one is. CPython does so, and a
- * thread that releases its lock waits until another has taken it: at the condition behind the lock's own condition and mutex. */
+/* Some wait for a lock with a time limit, again and again: only the last of these waits says who
+ * released it, however short that one is. CPython does so, and a thread that releases its lock
+ * waits until another has taken it: at the condition behind the lock's own condition and mutex. */
 static __always_inline bool is_part_of_more(struct sv_wire_task *s)
 {
     if (!s->away.lock)
@@ -206,7 +212,8 @@ int BPF_PROG(on_offcpu_waking, struct task_struct *task)
     return 0;
 }
 
-/* The switch to this thread may not have been seen, which happened on Linux 6.18 now and then: the call in which the thread waited has just ended, so it runs. */
+/* The switch to this thread may not have been seen, which happened on Linux 6.18 now and then: the
+ * call in which the thread waited has just ended, so it runs. */
 static __noinline int leave_wait(void *ctx)
 {
     struct sv_wire_task *s = followed_self();

@@ -1,18 +1,21 @@
-/* The open file behind a descriptor of the current task: its position and inode. Part of syscalls.h. Plain tracepoints cannot read it. */
+/* The open file behind a descriptor of the current task: its position and inode. Part of
+ * syscalls.h. Plain tracepoints cannot read it. */
 #ifndef SV_RECORD_BPF_OPEN_FILE_H
 #define SV_RECORD_BPF_OPEN_FILE_H
 
 #if KNOWS_KERNEL
 
-/* Functions of their own, not static: the kernel checks each once, when it loads the programs, not at every place that calls it. A pointer that is read from
- * the current task takes it a millisecond to check. */
+/* Functions of their own, not static: the kernel checks each once, when it loads the programs, not
+ * at every place that calls it. A pointer that is read from the current task takes it a millisecond
+ * to check. */
 __u64 file_address(__s32 fd);
 __s64 position(__s32 fd);
 __u64 inode_of(__s32 fd);
 
 #if defined(SV_HOOKS_BTF)
 
-/* A pointer at an address, and a file's position: where the kernel can, by loads that give 0 if they fail, instead of calls of a helper. */
+/* A pointer at an address, and a file's position: where the kernel can, by loads that give 0 if
+ * they fail, instead of calls of a helper. */
 static __always_inline struct file *pointer_at(struct file **at)
 {
     struct file *file = 0;

@@ -1,4 +1,5 @@
-/* Probe `page_cache`: pages that enter the page cache because a followed task needs them. Both sides include it; the programs are for the kernel only. */
+/* Probe `page_cache`: pages that enter the page cache because a followed task needs them. Both
+ * sides include it; the programs are for the kernel only. */
 #ifndef SV_RECORD_BPF_PAGE_CACHE_H
 #define SV_RECORD_BPF_PAGE_CACHE_H
 
@@ -23,7 +24,8 @@ enum fault_is {
     FAULT_SENT    /* its record is on its way, whatever follows */
 };
 
-/* A folio is one page or several that are managed together. Its flags come first, in a struct or not, depending on the kernel. */
+/* A folio is one page or several that are managed together. Its flags come first, in a struct or
+ * not, depending on the kernel. */
 static __always_inline __u32 folio_bytes(struct folio *folio)
 {
     unsigned long flags = 0;
@@ -34,7 +36,8 @@ static __always_inline __u32 folio_bytes(struct folio *folio)
     return 4096u << (GET(folio, _flags_1) & 15);
 }
 
-/* The descriptor of the call that is under way, if it is this file's: so the page's file has a path. */
+/* The descriptor of the call that is under way, if it is this file's: so the page's file has a
+ * path. */
 static __always_inline __s32 descriptor_of(const struct sv_wire_task *s, struct inode *inode)
 {
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
@@ -68,7 +71,8 @@ static __always_inline void note_read(struct sv_wire_task *s, const struct sv_wi
     s->fault_to = end > s->fault_to ? end : s->fault_to;
 }
 
-/* A page enters the cache: it is read or made now. Only for followed tasks, with their read-ahead. */
+/* A page enters the cache: it is read or made now. Only for followed tasks, with their
+ * read-ahead. */
 TRACEPOINT(mm_filemap_add_to_page_cache)
 int BPF_PROG(on_page_cache_add, struct folio *folio)
 {

@@ -1,8 +1,12 @@
-/* Probe `page_fault`: pages of mapped files that a followed task touches and that are not mapped yet. Both sides include it; the programs are for the kernel only.
+/* Probe `page_fault`: pages of mapped files that a followed task touches and that are not mapped
+ * yet. Both sides include it; the programs are for the kernel only.
  *
- * The kernel first maps what the page cache has around the page, 64 KiB by default (mm_filemap_map_pages, at its end). Where the page itself is not among that it is looked
- * up or brought in (mm_filemap_fault, at its beginning). A fault that had to wait for its page is then tried again from the start, and counted when it is complete: two events with
- * the same number of complete faults are of one fault. So what an event means is known with the next one, and the time between the two tries is the time of the wait. */
+ * The kernel first maps what the page cache has around the page, 64 KiB by default
+ * (mm_filemap_map_pages, at its end). Where the page itself is not among that it is looked up or
+ * brought in (mm_filemap_fault, at its beginning). A fault that had to wait for its page is then
+ * tried again from the start, and counted when it is complete: two events with the same number of
+ * complete faults are of one fault. So what an event means is known with the next one, and the time
+ * between the two tries is the time of the wait. */
 #ifndef SV_RECORD_BPF_PAGE_FAULT_H
 #define SV_RECORD_BPF_PAGE_FAULT_H
 
@@ -92,7 +96,8 @@ static __always_inline void note_fault(struct sv_wire_task *s, struct address_sp
     s->fault_is = is;
 }
 
-/* The wait is over: what is around the page is mapped with it. Where the cache had nothing of it before, that is what was read for this fault. */
+/* The wait is over: what is around the page is mapped with it. Where the cache had nothing of it
+ * before, that is what was read for this fault. */
 static __always_inline void send_around(struct sv_wire_task *s, __u64 from, __u64 bytes)
 {
     __u64 to = from + bytes;
@@ -122,7 +127,8 @@ int BPF_PROG(on_page_fault_around, struct address_space *mapping, unsigned long 
     return 0;
 }
 
-/* A page of a file is touched in memory and neither mapped nor in the cache, or has to be looked at. */
+/* A page of a file is touched in memory and neither mapped nor in the cache, or has to be looked
+ * at. */
 TRACEPOINT(mm_filemap_fault)
 int BPF_PROG(on_page_fault, struct address_space *mapping, unsigned long index)
 {

@@ -1,15 +1,18 @@
-/* --path: only files below it, as far as the kernel's side can decide. Part of syscalls.h; the reader decides again, with full paths.
+/* --path: only files below it, as far as the kernel's side can decide. Part of syscalls.h; the
+ * reader decides again, with full paths.
  *
- * An absolute path without doubled slashes and dots that differs from the wanted one within its first bytes is outside. The file that such
- * an open gives is remembered by its address, so that calls on all its descriptors are left out, those of children and copies, too. Relative
- * paths, directories and what was open before are always recorded. */
+ * An absolute path without doubled slashes and dots that differs from the wanted one within its
+ * first bytes is outside. The file that such an open gives is remembered by its address, so that
+ * calls on all its descriptors are left out, those of children and copies, too. Relative paths,
+ * directories and what was open before are always recorded. */
 #ifndef SV_RECORD_BPF_PATH_FILTER_H
 #define SV_RECORD_BPF_PATH_FILTER_H
 
 enum { PREFIX_MAX = SV_WIRE_PREFIX_MAX, DECIDED_BYTES = 192 };
 enum { OPEN_DIRECTORY = 0200000, OPEN_PATH = 010000000 }; /* O_DIRECTORY, O_PATH */
 
-/* Open files outside of the path. The map may drop an entry: its calls are then recorded. An address that is used again is corrected by the open. */
+/* Open files outside of the path. The map may drop an entry: its calls are then recorded. An
+ * address that is used again is corrected by the open. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 65536);
@@ -70,7 +73,8 @@ static __always_inline bool leaves_out_path(const char *text, long len,
     return is_other;
 }
 
-/* At the entry of a call on a descriptor. Calls that change descriptors are recorded all the same, except close. */
+/* At the entry of a call on a descriptor. Calls that change descriptors are recorded all the same,
+ * except close. */
 static __always_inline bool is_outside_fd(__s32 fd, const volatile struct sv_wire_plan *p)
 {
     if (!config.path_prefix_len || (p->wants & SV_WIRE_CHANGES_FDS && !(p->wants & SV_WIRE_CLOSES)))

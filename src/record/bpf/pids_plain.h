@@ -1,8 +1,9 @@
 /* Pids where the kernel's memory cannot be read. Part of following.h.
  *
- * A helper gives the current task's numbers, if it is in the very namespace of the recorder; those in a container inside of it are not visible
- * this way. Numbers of others, such as a child that was just made, are known to the initial namespace only: so a child gets its pids
- * when it makes its first call, and its start is recorded then. */
+ * A helper gives the current task's numbers, if it is in the very namespace of the recorder; those
+ * in a container inside of it are not visible this way. Numbers of others, such as a child that was
+ * just made, are known to the initial namespace only: so a child gets its pids when it makes its
+ * first call, and its start is recorded then. */
 #ifndef SV_RECORD_BPF_PIDS_PLAIN_H
 #define SV_RECORD_BPF_PIDS_PLAIN_H
 

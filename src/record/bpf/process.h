@@ -1,6 +1,8 @@
-/* Probe `process`: starts, execs, exits and names of the followed tasks. Both sides include it; the programs are for the kernel only.
+/* Probe `process`: starts, execs, exits and names of the followed tasks. Both sides include it; the
+ * programs are for the kernel only.
  *
- * These records have a ring of their own (io.bpf.c). The record of an exec is a head, then the file and the words of the command line. */
+ * These records have a ring of their own (io.bpf.c). The record of an exec is a head, then the file
+ * and the words of the command line. */
 #ifndef SV_RECORD_BPF_PROCESS_H
 #define SV_RECORD_BPF_PROCESS_H
 

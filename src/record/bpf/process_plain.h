@@ -1,6 +1,8 @@
-/* Process starts, execs, exits and names by plain tracepoints, whose records are a stable interface of the kernel. Part of process.h.
+/* Process starts, execs, exits and names by plain tracepoints, whose records are a stable interface
+ * of the kernel. Part of process.h.
  *
- * They have less: the reader takes the command line from /proc, and the exit code is the argument of exit_group(). */
+ * They have less: the reader takes the command line from /proc, and the exit code is the argument
+ * of exit_group(). */
 #ifndef SV_RECORD_BPF_PROCESS_PLAIN_H
 #define SV_RECORD_BPF_PROCESS_PLAIN_H
 

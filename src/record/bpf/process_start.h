@@ -1,4 +1,5 @@
-/* Process starts: their record, and the state of a task that enters a system call. Part of the probes `process` and `syscalls`. */
+/* Process starts: their record, and the state of a task that enters a system call. Part of the
+ * probes `process` and `syscalls`. */
 #ifndef SV_RECORD_BPF_PROCESS_START_H
 #define SV_RECORD_BPF_PROCESS_START_H
 
@@ -42,7 +43,8 @@ static __always_inline void put_fork(struct pids parent, struct pids child, stru
     bpf_ringbuf_submit(f, wake_flags(&process_ring, sizeof *f));
 }
 
-/* The record of an exec up to the name of the file, which may be cut. Returns the length of the name. */
+/* The record of an exec up to the name of the file, which may be cut. Returns the length of the
+ * name. */
 static __always_inline long begin_exec(struct sv_wire_head *h, struct sv_wire_task *s,
                                        const void *filename)
 {
@@ -78,7 +80,8 @@ struct start {
     char comm[SV_WIRE_COMM];
 };
 
-/* Its pids are known when it makes its first call. A task in a pid namespace of its own has none. */
+/* Its pids are known when it makes its first call. A task in a pid namespace of its own has
+ * none. */
 static __always_inline void report_start(struct sv_wire_task *s)
 {
     struct start *start = (struct start *)s->args;

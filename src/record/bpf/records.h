@@ -1,7 +1,9 @@
-/* The wire: records that the kernel programs put into the ring buffers, and the plan that they follow.
+/* The wire: records that the kernel programs put into the ring buffers, and the plan that they
+ * follow.
  *
- * Included by both sides, so only fixed-width types of <linux/types.h>, no pointers, no holes. All times are CLOCK_BOOTTIME,
- * like those of the SDK. A record ends where the ring says; its texts follow the struct, each with its NUL. */
+ * Included by both sides, so only fixed-width types of <linux/types.h>, no pointers, no holes. All
+ * times are CLOCK_BOOTTIME, like those of the SDK. A record ends where the ring says; its texts
+ * follow the struct, each with its NUL. */
 #ifndef SV_RECORD_BPF_RECORDS_H
 #define SV_RECORD_BPF_RECORDS_H
 
@@ -17,7 +19,8 @@ enum {
 
 #define SV_WIRE_NO_PID 0xffffffffu /* of a task that the recorder's pid namespace does not show */
 
-/* The kinds of records, by the line of their probe in list.h. Each probe's header says what its records are. */
+/* The kinds of records, by the line of their probe in list.h. Each probe's header says what its
+ * records are. */
 enum sv_wire_kind {
     SV_WIRE_NO_KIND,
 #define SV_PROBE(name, option, ...) __VA_ARGS__,
@@ -53,13 +56,16 @@ struct sv_wire_plan {
     __u8 fd, path, path2, size, offset, aux, pad;
 };
 
-/* Set by the loader before the programs are loaded: constants to the kernel, which removes the code that they switch off. */
+/* Set by the loader before the programs are loaded: constants to the kernel, which removes the code
+ * that they switch off. */
 struct sv_wire_config {
     struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     __u64 min_latency_ns, wake_bytes;
     __u64
-        boot_offset_ns; /* what the recorder's time namespace adds to BOOTTIME, of which the kernel's own clock knows nothing */
-    __u64 join_cgroup;  /* the number of its folder; 0: none */
+        /* what the recorder's time namespace adds to BOOTTIME, of which the kernel's own clock
+         * knows nothing */
+        boot_offset_ns;
+    __u64 join_cgroup; /* the number of its folder; 0: none */
     __u64 pid_namespace_device;
     __u32 pid_namespace; /* the inode of the recorder's own; 0: it is the initial one */
     __u32 own_tgid, path_prefix_len;
@@ -73,7 +79,8 @@ struct sv_wire_config {
     __u8 stack_way;        /* enum sv_stack_way (stack.h) */
     __u8 has_python;       /* frames of Python are read, too */
     __u8
-        has_casts; /* the kernel lets memory of its own be read by an address without a helper (since 6.2) */
+        /* the kernel lets memory of its own be read by an address without a helper (since 6.2) */
+        has_casts;
     __u8 knows_calls; /* the registers of a task can be read: which call it is in */
     __u8 pad[3];
     __u64 offcpu_min_ns; /* --offcpu: shorter waits are left out */
@@ -82,7 +89,8 @@ struct sv_wire_config {
 
 enum { SV_WIRE_CALL_RING_LEAST = 32 << 10 };
 
-/* The records of system calls of a CPU, in memory that both sides map (call_room.h). Positions only grow. */
+/* The records of system calls of a CPU, in memory that both sides map (call_room.h). Positions only
+ * grow. */
 struct sv_wire_call_ring {
     __u64 consumer, pad[511]; /* pages of their own */
     __u64 producer;
@@ -94,7 +102,8 @@ struct sv_wire_call_ring {
 /* What both sides write while the programs run. */
 struct sv_wire_shared {
     __u8 stacks
-        [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
+        /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
+        [SV_WIRE_STACKS];
     __u32 n_enrolled;
 };
 
@@ -113,7 +122,8 @@ struct sv_wire_away {
 
 #define SV_WIRE_NO_CALL 0xffffffffu
 
-/* What the programs keep of a task. The loader writes one only where tasks are known by their numbers. */
+/* What the programs keep of a task. The loader writes one only where tasks are known by their
+ * numbers. */
 struct sv_wire_task {
     __u64 start_ns;
     __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */

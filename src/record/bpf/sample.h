@@ -1,4 +1,5 @@
-/* Probe `sample`: stacks of the followed threads, taken by a clock of each CPU. Both sides include it; the program is for the kernel only. */
+/* Probe `sample`: stacks of the followed threads, taken by a clock of each CPU. Both sides include
+ * it; the program is for the kernel only. */
 #ifndef SV_RECORD_BPF_SAMPLE_H
 #define SV_RECORD_BPF_SAMPLE_H
 

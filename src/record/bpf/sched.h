@@ -1,6 +1,8 @@
-/* Probe `sched`: states of the followed threads, as the scheduler changes them. Both sides include it; the programs are for the kernel only.
+/* Probe `sched`: states of the followed threads, as the scheduler changes them. Both sides include
+ * it; the programs are for the kernel only.
  *
- * sched_waking runs in the waking task, so the waker is known; sched_wakeup may run on the CPU of the woken thread. */
+ * sched_waking runs in the waking task, so the waker is known; sched_wakeup may run on the CPU of
+ * the woken thread. */
 #ifndef SV_RECORD_BPF_SCHED_H
 #define SV_RECORD_BPF_SCHED_H
 
@@ -109,7 +111,8 @@ static __always_inline unsigned state_by(struct task_struct *task, __u32 bits)
     return bits & TASK_WAITS ? SV_STATE_BLOCKED : SV_STATE_SLEEPING;
 }
 
-/* Of the thread that leaves, by what the tracepoint brings; otherwise the task's own member is read, which may already be newer. */
+/* Of the thread that leaves, by what the tracepoint brings; otherwise the task's own member is
+ * read, which may already be newer. */
 static __always_inline unsigned state_at_switch(const unsigned long long *ctx, bool is_preempted,
                                                 struct task_struct *prev)
 {

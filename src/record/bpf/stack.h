@@ -1,9 +1,11 @@
-/* What a kernel program takes of the stack of the current thread: its registers, a copy of the upper end of its stack, the kernel's frames, and
- * those of Python (stack_python.h). Both sides include it; the functions are for the kernel only.
+/* What a kernel program takes of the stack of the current thread: its registers, a copy of the
+ * upper end of its stack, the kernel's frames, and those of Python (stack_python.h). Both sides
+ * include it; the functions are for the kernel only.
  *
- * A record with a stack is a head, a struct sv_wire_stack, and behind it: n_kernel addresses, n_user addresses (innermost first), n_python frames
- * (innermost first), copy_bytes bytes. sv_stacks_frames() (record/stacks/) makes names of it. A probe that wants a stack asks for room, fills the head,
- * and sends what take_stack() returns:
+ * A record with a stack is a head, a struct sv_wire_stack, and behind it: n_kernel addresses,
+ * n_user addresses (innermost first), n_python frames (innermost first), copy_bytes bytes.
+ * sv_stacks_frames() (record/stacks/) makes names of it. A probe that wants a stack asks for room,
+ * fills the head, and sends what take_stack() returns:
  *
  *     struct stack_room *r = stack_room(STACK_OF_SAMPLE);
  *     if (r) {
@@ -52,7 +54,8 @@ struct sv_wire_stack {
     __u32 pad;
 };
 
-/* A code object of Python whose address is in frames that follow. Behind it: linetable_bytes bytes. */
+/* A code object of Python whose address is in frames that follow. Behind it: linetable_bytes
+ * bytes. */
 struct sv_wire_code {
     struct sv_wire_head head;
     __u64 code;
@@ -79,7 +82,8 @@ struct sv_wire_python {
 
 #define STACK_BYTES_MASK 0x3f8 /* 127 addresses */
 
-/* Addresses, frames and copy follow one another; the bounds that the kernel proves are those of all maxima together. */
+/* Addresses, frames and copy follow one another; the bounds that the kernel proves are those of all
+ * maxima together. */
 struct stack_room {
     struct sv_wire_head head;
     struct sv_wire_stack stack;
@@ -87,8 +91,8 @@ struct stack_room {
                4096];
 };
 
-/* One for each CPU and probe: the clock may interrupt another program of this CPU. Not a map per CPU, whose values are limited to 32 KiB. The loader sets
- * the number. */
+/* One for each CPU and probe: the clock may interrupt another program of this CPU. Not a map per
+ * CPU, whose values are limited to 32 KiB. The loader sets the number. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, STACK_ROOMS);
@@ -128,8 +132,9 @@ static __always_inline bool take_registers(__u64 regs[SV_STACK_REGS])
     return regs[SV_STACK_SP] != 0;
 }
 
-/* How much of the stack there is, at most SV_STACK_COPY_MAX. The first thread's ends where the kernel put the arguments of the program, that of another one
- * where its own memory is, which glibc puts behind the stack. */
+/* How much of the stack there is, at most SV_STACK_COPY_MAX. The first thread's ends where the
+ * kernel put the arguments of the program, that of another one where its own memory is, which glibc
+ * puts behind the stack. */
 static __always_inline __u64 stack_depth(__u64 sp)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -143,10 +148,11 @@ static __always_inline __u64 stack_depth(__u64 sp)
     return depth;
 }
 
-/* The functions that are not static are checked by the kernel one by one: together they would be too much for it. So they take and return numbers only.
+/* The functions that are not static are checked by the kernel one by one: together they would be
+ * too much for it. So they take and return numbers only.
  *
- * Page by page, because a page may not be there: it reads as zeros, and those behind it are tried all the same. Returns the end of the last one that
- * was read. */
+ * Page by page, because a page may not be there: it reads as zeros, and those behind it are tried
+ * all the same. Returns the end of the last one that was read. */
 __noinline __u64 copy_stack(__u32 room, __u64 offset)
 {
     const __u64 page = 4096;
@@ -220,7 +226,8 @@ static __always_inline __u64 take_stack(void *ctx, struct stack_room *r, struct 
     return n <= sizeof r->bytes ? sizeof r->head + sizeof r->stack + n : 0;
 }
 
-/* The reader is woken by the first stack of a thread: it has to read the maps of the process while that lives. */
+/* The reader is woken by the first stack of a thread: it has to read the maps of the process while
+ * that lives. */
 static __always_inline void send_stack(struct stack_room *r, __u64 size, struct sv_wire_task *task,
                                        unsigned kind)
 {

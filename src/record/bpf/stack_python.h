@@ -1,7 +1,9 @@
-/* Frames of CPython, read from the state of the current thread. Part of stack.h; for the kernel only.
+/* Frames of CPython, read from the state of the current thread. Part of stack.h; for the kernel
+ * only.
  *
- * The recorder finds _PyRuntime in the files of a process and puts the offsets of its version into `pythons`. Code objects are sent once, with their names,
- * before the first frame that refers to them: the process may be gone when the recorder reads the record. */
+ * The recorder finds _PyRuntime in the files of a process and puts the offsets of its version into
+ * `pythons`. Code objects are sent once, with their names, before the first frame that refers to
+ * them: the process may be gone when the recorder reads the record. */
 #ifndef SV_RECORD_BPF_STACK_PYTHON_H
 #define SV_RECORD_BPF_STACK_PYTHON_H
 
@@ -74,7 +76,8 @@ static __always_inline __u64 native_id(void)
     return (__u32)BPF_CORE_READ(u, nr);
 }
 
-/* The state of this thread. Mostly it is the one that runs Python; one that waits or computes without the interpreter's lock is in the list only. */
+/* The state of this thread. Mostly it is the one that runs Python; one that waits or computes
+ * without the interpreter's lock is in the list only. */
 __noinline __u64 python_thread(__u32 process)
 {
     const struct sv_wire_python *p = bpf_map_lookup_elem(&pythons, &process);
@@ -95,7 +98,8 @@ __noinline __u64 python_thread(__u32 process)
     return 0;
 }
 
-/* The characters of a text object; of a longer one its end. Returns the bytes, and the bytes per character. */
+/* The characters of a text object; of a longer one its end. Returns the bytes, and the bytes per
+ * character. */
 static __always_inline __u64 take_text(char *to, __u64 max, __u64 text,
                                        const struct sv_wire_python *p, __u8 *kind)
 {
@@ -185,7 +189,8 @@ static __always_inline __u64 take_frame(struct python_room *r, const struct sv_w
     return word_in(r->frame, p->previous, sizeof r->frame);
 }
 
-/* The process whose offsets are used: its own, or that which it was forked from. 0: it has no Python. */
+/* The process whose offsets are used: its own, or that which it was forked from. 0: it has no
+ * Python. */
 static __always_inline __u32 python_process(const struct sv_wire_task *task)
 {
     __u32 own = task->tgid, origin = task->origin;

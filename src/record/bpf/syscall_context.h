@@ -1,4 +1,5 @@
-/* What sys_enter and sys_exit give to their programs, for each kind of hooks. Part of syscalls.h. */
+/* What sys_enter and sys_exit give to their programs, for each kind of hooks. Part of
+ * syscalls.h. */
 #ifndef SV_RECORD_BPF_SYSCALL_CONTEXT_H
 #define SV_RECORD_BPF_SYSCALL_CONTEXT_H
 

@@ -1,4 +1,5 @@
-/* Probe `syscalls`: one record per system call of the followed tasks. Both sides include it; the programs are for the kernel only.
+/* Probe `syscalls`: one record per system call of the followed tasks. Both sides include it; the
+ * programs are for the kernel only.
  *
  * The entry of a call notes its arguments in the state of the task, the exit writes the record. */
 #ifndef SV_RECORD_BPF_SYSCALLS_H
@@ -26,8 +27,9 @@ struct sv_wire_call {
     __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
 };
 
-/* The same where all numbers are small, which is nearly always. A call without a path ends before the first of the last three members from which on all have the
- * value that sv_call_whole() gives to one that is missing. */
+/* The same where all numbers are small, which is nearly always. A call without a path ends before
+ * the first of the last three members from which on all have the value that sv_call_whole() gives
+ * to one that is missing. */
 struct sv_wire_short_call {
     struct sv_wire_head head;
     __u32 took_ns;
@@ -48,7 +50,8 @@ struct sv_wire_short_call {
 #include "process_start.h"
 #include "syscall_context.h"
 
-/* The file of a descriptor can be read only now: when the call ends another thread may have closed it and opened another file. */
+/* The file of a descriptor can be read only now: when the call ends another thread may have closed
+ * it and opened another file. */
 static __always_inline void note_descriptor(struct sv_wire_task *s,
                                             const volatile struct sv_wire_plan *p)
 {
@@ -61,7 +64,8 @@ static __always_inline void note_descriptor(struct sv_wire_task *s,
     s->is_outside = is_outside_fd(fd, p);
 }
 
-/* The check before it (on_enter) is a function of its own, which saves no registers: it is enough for most calls of most processes. */
+/* The check before it (on_enter) is a function of its own, which saves no registers: it is enough
+ * for most calls of most processes. */
 static __noinline int enter(struct enter_context *ctx)
 {
     unsigned long id = (unsigned long)ctx->id;
@@ -145,7 +149,8 @@ static __always_inline void drop_mode(struct sv_wire_call *c, const volatile str
         c->size = 0;
 }
 
-/* The paths of a call; their bytes. 0: the call is left out. A path is read at the exit: the kernel itself has read it by then, so its page is there. */
+/* The paths of a call; their bytes. 0: the call is left out. A path is read at the exit: the kernel
+ * itself has read it by then, so its page is there. */
 static __always_inline __u64 put_paths(struct sv_wire_head *head, char *text,
                                        const struct sv_wire_task *s,
                                        const volatile struct sv_wire_plan *p, long ret, __u32 aux)
@@ -237,7 +242,8 @@ int on_exit(struct exit_context *ctx)
 
 #if KNOWS_KERNEL
 
-/* Run when exits are no longer recorded: calls that have begun and not ended. Their paths cannot be read from here. */
+/* Run when exits are no longer recorded: calls that have begun and not ended. Their paths cannot be
+ * read from here. */
 SEC("iter/task")
 int in_flight(struct bpf_iter__task *ctx)
 {

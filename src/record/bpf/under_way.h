@@ -1,4 +1,5 @@
-/* What a task is doing in the kernel: the system call that it is in, and whether the current code is an interrupt. For programs of the scheduler.
+/* What a task is doing in the kernel: the system call that it is in, and whether the current code
+ * is an interrupt. For programs of the scheduler.
  *
  * Calls are known with typed tracepoints of x86-64 and config.knows_calls. */
 #ifndef SV_RECORD_BPF_UNDER_WAY_H
@@ -40,7 +41,8 @@ static __always_inline struct call_under_way call_under_way(struct task_struct *
 
 enum { IS_KERNEL_THREAD = 0x00200000 };
 
-/* A message to this machine is delivered by a soft interrupt that the sender itself runs: it is the waker. */
+/* A message to this machine is delivered by a soft interrupt that the sender itself runs: it is the
+ * waker. */
 static __always_inline bool is_sending(void)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -79,7 +81,8 @@ static __always_inline bool is_sending(void)
 
 /* ---- interrupts ---- */
 
-/* What a CPU serves. The kernel's own count of this cannot be read by programs where /proc/kallsyms has no variables. */
+/* What a CPU serves. The kernel's own count of this cannot be read by programs where /proc/kallsyms
+ * has no variables. */
 enum interrupt { NO_INTERRUPT, BY_TIMER, BY_DEVICE, BY_NET, BY_BLOCK, BY_OTHER };
 struct interrupts {
     __u32 hard, soft; /* enum interrupt; a hard one may come while a soft one is served */
@@ -182,7 +185,8 @@ static __always_inline void name_interrupt(char name[SV_WIRE_COMM], __u32 what)
         __builtin_memcpy(name, names[what], sizeof *names);
 }
 
-/* Who wakes a thread: the current task. 0: an interrupt, or the idle task, which only an interrupt can have stopped; it has pid 0 in every namespace. */
+/* Who wakes a thread: the current task. 0: an interrupt, or the idle task, which only an interrupt
+ * can have stopped; it has pid 0 in every namespace. */
 static __always_inline struct pids waker(char name[SV_WIRE_COMM])
 {
     struct pids n = {0, 0};

@@ -1,4 +1,5 @@
-/* The table of system calls. Asked by the loader (plans) and by the decoder (meaning); adding a call is a line here. */
+/* The table of system calls. Asked by the loader (plans) and by the decoder (meaning); adding a
+ * call is a line here. */
 #include "record/decode/calls.h"
 
 #include <string.h>
@@ -14,7 +15,8 @@
 #endif
 
 /* clang-format off */
-/* name, fd, path, path2, size, offset, aux, group, effect, sense, position. For calls with a path `fd` is the directory it starts from. */
+/* name, fd, path, path2, size, offset, aux, group, effect, sense, position. For calls with a path
+ * `fd` is the directory it starts from. */
 #define CALL(n, fd_, path_, path2_, size_, offset_, aux_, group_, effect_, sense_, position_) \
     {.name = #n, .nr = SYS_##n, .fd = fd_, .path = path_, .path2 = path2_, .size = size_, .offset = offset_, .aux = aux_, \
      .group = SV_CALLS_##group_, .effect = SV_EFFECT_##effect_, .sense = SV_SENSE_##sense_, .has_position = position_}

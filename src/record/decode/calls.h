@@ -1,6 +1,8 @@
-/* The system calls that the recorder knows: what their arguments are, which group they belong to, what they do to descriptors.
+/* The system calls that the recorder knows: what their arguments are, which group they belong to,
+ * what they do to descriptors.
  *
- * One table for both sides: the kernel programs get the plan of each number, the decoder its meaning. */
+ * One table for both sides: the kernel programs get the plan of each number, the decoder its
+ * meaning. */
 #ifndef SV_RECORD_DECODE_CALLS_H
 #define SV_RECORD_DECODE_CALLS_H
 
@@ -45,19 +47,21 @@ enum sv_call_effect {
 enum sv_call_sense {
     SV_SENSE_PLAIN,    /* nothing but a failure */
     SV_SENSE_TRANSFER, /* size: requested; ret: bytes */
-    SV_SENSE_VECTOR, /* the same; what was asked for is spread over a vector, `size` says how many */
-    SV_SENSE_RANGE,  /* size: length */
-    SV_SENSE_MAP,    /* size: length; ret: address */
-    SV_SENSE_SEEK,   /* ret: offset */
-    SV_SENSE_FLAGS,  /* aux: flags of open; size: its mode, where they create a file */
-    SV_SENSE_MODE,   /* size: mode */
-    SV_SENSE_RET     /* ret: a number of its own */
+    /* the same; what was asked for is spread over a vector, `size` says how many */
+    SV_SENSE_VECTOR,
+    SV_SENSE_RANGE, /* size: length */
+    SV_SENSE_MAP,   /* size: length; ret: address */
+    SV_SENSE_SEEK,  /* ret: offset */
+    SV_SENSE_FLAGS, /* aux: flags of open; size: its mode, where they create a file */
+    SV_SENSE_MODE,  /* size: mode */
+    SV_SENSE_RET    /* ret: a number of its own */
 };
 
 struct sv_call {
     const char *name;
     uint16_t nr;
-    /* Numbers of arguments, SV_WIRE_NONE. With a path, `fd` is the directory it starts from; with two, `aux` is the second one's. */
+    /* Numbers of arguments, SV_WIRE_NONE. With a path, `fd` is the directory it starts from; with
+     * two, `aux` is the second one's. */
     uint8_t fd, path, path2, size, offset, aux;
     uint8_t group;
     uint8_t effect; /* enum sv_call_effect */
@@ -71,14 +75,16 @@ extern const size_t sv_n_calls;
 /* By number, NULL: not recorded. */
 void sv_calls_index(const struct sv_call *index[SV_WIRE_CALLS_MAX]);
 
-/* Fills plans[SV_WIRE_CALLS_MAX] for these groups; calls that change descriptors are always in them. */
+/* Fills plans[SV_WIRE_CALLS_MAX] for these groups; calls that change descriptors are always in
+ * them. */
 void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans);
 
 /* "files,stat" → groups; false at the first unknown word, which is left in *bad. */
 bool sv_calls_groups(const char *text, unsigned *groups, char bad[32]);
 extern const char *const sv_call_group_names[]; /* by bit, NULL-terminated */
 
-/* The record of a call, whichever form it has. Sets *text to what follows it, up to `size`. False: the record is too short. */
+/* The record of a call, whichever form it has. Sets *text to what follows it, up to `size`. False:
+ * the record is too short. */
 bool sv_call_whole(const struct sv_wire_head *record, uint32_t size, struct sv_wire_call *whole,
                    const char **text);
 

@@ -1,7 +1,9 @@
-/* The decoder: takes the records of a round from the rings and hands each to its probe, which makes its events.
+/* The decoder: takes the records of a round from the rings and hands each to its probe, which makes
+ * its events.
  *
- * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: its kind and its size are checked here, the rest by the
- * probe. Must not block on anything but /proc. */
+ * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: its
+ * kind and its size are checked here, the rest by the probe. Must not block on anything but
+ * /proc. */
 #include "record/decode/state.h"
 #include "record/sample/procfs.h"
 

@@ -1,8 +1,11 @@
-/* The decoder: records of the kernel programs to events. A source like any other, live: next() gives 0 at the end of each round.
+/* The decoder: records of the kernel programs to events. A source like any other, live: next()
+ * gives 0 at the end of each round.
  *
- *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), sv_pump_round(), sv_decode_release()
+ *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(),
+ *     sv_pump_round(), sv_decode_release()
  *
- * Gives slices and edges in the form of docs/io.md; the slices of a thread's calls follow one another. Knows nothing of how the records came: tests feed it bytes. */
+ * Gives slices and edges in the form of docs/io.md; the slices of a thread's calls follow one
+ * another. Knows nothing of how the records came: tests feed it bytes. */
 #ifndef SV_RECORD_DECODE_DECODE_H
 #define SV_RECORD_DECODE_DECODE_H
 
@@ -38,19 +41,22 @@ struct sv_krings *sv_decode_rings(struct sv_decode *d);
 struct sv_tree *sv_decode_tree(struct sv_decode *d);
 struct sv_inodes *sv_decode_inodes(struct sv_decode *d);
 
-/* Until it is called again with NULL: the records come from these rings, and are older than what /proc says, so notes are asked instead of it. Where
- * nothing was noted, `asks_procfs`, what is there now must do. */
+/* Until it is called again with NULL: the records come from these rings, and are older than what
+ * /proc says, so notes are asked instead of it. Where nothing was noted, `asks_procfs`, what is
+ * there now must do. */
 void sv_decode_read_from(struct sv_decode *d, struct sv_krings *older, const struct sv_notes *notes,
                          bool asks_procfs);
 
 uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns); /* bytes that wait */
 void sv_decode_release(struct sv_decode *d);
 
-/* Something was lost on this CPU up to now: an event reports it, and what /proc knows is read again. */
+/* Something was lost on this CPU up to now: an event reports it, and what /proc knows is read
+ * again. */
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
                     uint64_t since_ns, uint64_t now_ns);
 
-/* What this process does before its next exec is not shown: it is not yet the command that was asked for. */
+/* What this process does before its next exec is not shown: it is not yet the command that was
+ * asked for. */
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);
 
 struct sv_stacks *sv_decode_stacks(struct sv_decode *d);

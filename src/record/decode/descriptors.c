@@ -1,4 +1,5 @@
-/* Descriptors through time: see descriptors.h. Called by the decoder for each call on a descriptor, by procfs.c for what was open before.
+/* Descriptors through time: see descriptors.h. Called by the decoder for each call on a descriptor,
+ * by procfs.c for what was open before.
  *
  * The usual case, a call on what the descriptor is now, looks at nothing else. */
 #include "record/decode/descriptors.h"
@@ -18,7 +19,8 @@ static void add_past(struct sv_tree *t, struct sv_proc *p, struct sv_fd_past pas
             d->pasts[i].fd = -1;
     }
     struct sv_fd_past *to = &d->pasts[d->next_past++ % SV_FD_PASTS];
-    /* Whose close is still to come is needed for sure: the next one goes instead, unless they all are. */
+    /* Whose close is still to come is needed for sure: the next one goes instead, unless they all
+     * are. */
     for (size_t i = 1; to->is_owed && i < SV_FD_PASTS; i++)
         to = &d->pasts[d->next_past++ % SV_FD_PASTS];
     if (to->fd >= 0)
@@ -102,7 +104,8 @@ void sv_fd_open(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_fd i
     *at = is;
 }
 
-/* By its time, or, if the call began in the middle of another one that opens or closes the descriptor, by its inode. NULL: `past` or nothing. */
+/* By its time, or, if the call began in the middle of another one that opens or closes the
+ * descriptor, by its inode. NULL: `past` or nothing. */
 static struct sv_fd *resolve(struct sv_proc *p, int64_t fd, struct sv_fd_when when,
                              struct sv_fd_past **past)
 {

@@ -1,7 +1,8 @@
-/* Processes and threads that are gone: their rows are in the file, so their numbers can be used again. Called by the recorder between its rounds.
+/* Processes and threads that are gone: their rows are in the file, so their numbers can be used
+ * again. Called by the recorder between its rounds.
  *
- * Rows below a process's or a thread's are anybody's (counters, lanes, GPUs), so all rows are looked at, which costs as much as there are:
- * the caller waits until it is worth it. */
+ * Rows below a process's or a thread's are anybody's (counters, lanes, GPUs), so all rows are
+ * looked at, which costs as much as there are: the caller waits until it is worth it. */
 #include "record/decode/forget.h"
 
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static unsigned depth_of(const struct sv_dict *dict, sv_track t)
     return depth;
 }
 
-/* The sink gets all of them first, the deepest first: to describe one it may have to describe those above. Then they are removed. */
+/* The sink gets all of them first, the deepest first: to describe one it may have to describe those
+ * above. Then they are removed. */
 static void forget_rows(const struct ended *d, struct sv_tree *t, struct sv_sink *sink)
 {
     struct sv_dict *dict = t->dict;

@@ -1,6 +1,8 @@
-/* The table of inodes. Called by the decoder for each miss and each fault; holds a reference to every path that it knows.
+/* The table of inodes. Called by the decoder for each miss and each fault; holds a reference to
+ * every path that it knows.
  *
- * A file that is deleted and whose number is used again keeps the old path until a call on a descriptor says otherwise. */
+ * A file that is deleted and whose number is used again keeps the old path until a call on a
+ * descriptor says otherwise. */
 #include "record/decode/inodes.h"
 #include "record/sample/procfs.h"
 

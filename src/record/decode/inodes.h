@@ -1,5 +1,5 @@
-/* Which path a page of the page cache belongs to: learnt from calls on descriptors, from files that are mapped
- * and from /proc/PID/maps, by device and inode. */
+/* Which path a page of the page cache belongs to: learnt from calls on descriptors, from files that
+ * are mapped and from /proc/PID/maps, by device and inode. */
 #ifndef SV_RECORD_DECODE_INODES_H
 #define SV_RECORD_DECODE_INODES_H
 
@@ -20,7 +20,8 @@ void sv_inodes_learn(struct sv_inodes *x, struct sv_tree *t, uint32_t device, ui
 void sv_inodes_learn_key(struct sv_inodes *x, struct sv_tree *t, uint64_t key, struct sv_file *f);
 /* Asks the file system for the number of a path, once. */
 void sv_inodes_identify(struct sv_inodes *x, struct sv_tree *t, struct sv_file *f);
-/* NULL: not known. With `asks_procfs` the maps of `pid` are read once for each file that is not known. */
+/* NULL: not known. With `asks_procfs` the maps of `pid` are read once for each file that is not
+ * known. */
 const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
                                      uint32_t device, uint64_t inode, bool asks_procfs);
 /* Learns what a process maps now. */

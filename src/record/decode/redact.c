@@ -1,4 +1,5 @@
-/* Tokens for the components of paths: SipHash-2-4 (Aumasson and Bernstein, 2012) with a random key. Called by the recorder for --redact paths. */
+/* Tokens for the components of paths: SipHash-2-4 (Aumasson and Bernstein, 2012) with a random key.
+ * Called by the recorder for --redact paths. */
 #include "record/decode/redact.h"
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
-/* Paths without their words: every component becomes a token that is the same wherever it occurs in the trace, and means nothing without the key,
- * which is made at random for each recording and kept nowhere. */
+/* Paths without their words: every component becomes a token that is the same wherever it occurs in
+ * the trace, and means nothing without the key, which is made at random for each recording and kept
+ * nowhere. */
 #ifndef SV_RECORD_DECODE_REDACT_H
 #define SV_RECORD_DECODE_REDACT_H
 
@@ -14,8 +15,8 @@ struct sv_redact {
 
 /* False: the system gives no random numbers. */
 _Bool sv_redact_init(struct sv_redact *r);
-/* Writes the tokens of `path` to `to`; returns the length, at most `size`. "/a/b" → "/tttttttttt/uuuuuuuuuu". Names that the kernel
- * makes ("pipe:[123]") stay. */
+/* Writes the tokens of `path` to `to`; returns the length, at most `size`. "/a/b" →
+ * "/tttttttttt/uuuuuuuuuu". Names that the kernel makes ("pipe:[123]") stay. */
 size_t sv_redact_path(const struct sv_redact *r, const char *path, size_t len, char *to,
                       size_t size);
 

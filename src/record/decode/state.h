@@ -1,4 +1,5 @@
-/* The decoder from inside: what it shares with the probes, which turn its records into events. Not for others: they have decode.h. */
+/* The decoder from inside: what it shares with the probes, which turn its records into events. Not
+ * for others: they have decode.h. */
 #ifndef SV_RECORD_DECODE_STATE_H
 #define SV_RECORD_DECODE_STATE_H
 
@@ -27,7 +28,8 @@ struct sv_decode_kind {
     bool ends_gathering;
 };
 
-/* The thread of the last system call: mostly that of the next one, too. Valid until a record of another kind, or the next batch. */
+/* The thread of the last system call: mostly that of the next one, too. Valid until a record of
+ * another kind, or the next batch. */
 struct sv_decode_recent {
     uint64_t who;                    /* process << 32 | thread */
     struct sv_proc *process;         /* NULL: none */
@@ -88,8 +90,9 @@ struct sv_proc *sv_decode_process(struct sv_decode *d, uint32_t pid);
 sv_track sv_decode_row(struct sv_decode *d, const struct sv_wire_head *h,
                        enum sv_probe_number probe, const char *name);
 
-/* The file of a descriptor, with a reference that the caller gives back (sv_file_put()). *now is the descriptor when it still is that file.
- * What the process's table does not have /proc may: descriptors also come by messages and by io_uring. */
+/* The file of a descriptor, with a reference that the caller gives back (sv_file_put()). *now is
+ * the descriptor when it still is that file. What the process's table does not have /proc may:
+ * descriptors also come by messages and by io_uring. */
 struct sv_file *sv_decode_descriptor(struct sv_decode *d, struct sv_proc *p, int64_t fd,
                                      struct sv_fd_when when, struct sv_fd **now);
 

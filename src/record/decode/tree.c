@@ -1,4 +1,5 @@
-/* The followed processes and their open files. Called by the decoder for every record that changes something; asks only its caller.
+/* The followed processes and their open files. Called by the decoder for every record that changes
+ * something; asks only its caller.
  *
  * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
 #include "record/decode/tree.h"

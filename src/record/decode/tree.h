@@ -1,6 +1,8 @@
-/* The followed processes: names, threads, open files, working directories. Turns descriptors into paths.
+/* The followed processes: names, threads, open files, working directories. Turns descriptors into
+ * paths.
  *
- * Kept from the records of the kernel programs; a process whose start was not recorded (attach, loss) is completed from /proc by procfs.h. */
+ * Kept from the records of the kernel programs; a process whose start was not recorded (attach,
+ * loss) is completed from /proc by procfs.h. */
 #ifndef SV_RECORD_DECODE_TREE_H
 #define SV_RECORD_DECODE_TREE_H
 
@@ -116,10 +118,12 @@ struct sv_tree_forgetting {
     void (*forgets)(void *ctx, sv_track root); /* a process's or a thread's row */
     void *ctx;
 };
-/* Forgets processes and threads that ended before this time: late records need them for a while. Costs as much as there are of all. */
+/* Forgets processes and threads that ended before this time: late records need them for a while.
+ * Costs as much as there are of all. */
 void sv_tree_forget(struct sv_tree *t, int64_t before_ns, const struct sv_tree_forgetting *how);
 
-/* The path as the file's object: joined to the directory `dir` (may be NULL) when it is relative. */
+/* The path as the file's object: joined to the directory `dir` (may be NULL) when it is
+ * relative. */
 struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,
                              size_t len);
 void sv_file_put(struct sv_tree *t, struct sv_file *f);

@@ -1,4 +1,5 @@
-/* Values of counters that were sampled together, on their way into batches. For the samplers of /proc and of GPUs. */
+/* Values of counters that were sampled together, on their way into batches. For the samplers of
+ * /proc and of GPUs. */
 #ifndef SV_RECORD_DECODE_VALUES_H
 #define SV_RECORD_DECODE_VALUES_H
 

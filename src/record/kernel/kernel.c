@@ -1,8 +1,11 @@
-/* Loads the kernel programs by libbpf and keeps their maps. Called by the recorder and by `stave doctor`.
+/* Loads the kernel programs by libbpf and keeps their maps. Called by the recorder and by `stave
+ * doctor`.
  *
- * The programs exist in three forms (bpf/hooks.h), tried from the fastest to the one that needs least, until one loads and attaches.
+ * The programs exist in three forms (bpf/hooks.h), tried from the fastest to the one that needs
+ * least, until one loads and attaches.
  *
- * Errors say what to do about them. libbpf's messages are kept only as the detail of an error, never printed. */
+ * Errors say what to do about them. libbpf's messages are kept only as the detail of an error,
+ * never printed. */
 #include "record/kernel/kernel.h"
 
 #include "core/files/process_id.h"
@@ -71,7 +74,8 @@ struct sv_kernel {
     struct sv_wire_shared *shared; /* the programs' own memory, once they are loaded */
     bool has_iterators;            /* programs that the kernel runs for each task */
     bool is_inner;                 /* in a pid namespace that is not the initial one */
-    /* One per CPU, that of process starts and exits, and one per CPU for system calls where they have their own (bpf/call_room.h). */
+    /* One per CPU, that of process starts and exits, and one per CPU for system calls where they
+     * have their own (bpf/call_room.h). */
     struct ring_map *rings;
     unsigned n_rings, n_cpus;
     int poll_fd;
@@ -136,7 +140,8 @@ static bool is_for(const char *program, const char *prefix)
     return strncmp(program, prefix, strlen(prefix)) == 0;
 }
 
-/* Whether a tracepoint of this kernel has so many arguments, the first for the kernel itself. Where its types are not understood it is new. */
+/* Whether a tracepoint of this kernel has so many arguments, the first for the kernel itself. Where
+ * its types are not understood it is new. */
 static bool has_args(const struct sv_tracepoints *t, const char *name, unsigned least,
                      unsigned most)
 {
@@ -313,7 +318,8 @@ static uint64_t call_bytes(const struct sv_kernel_options *o)
     return size < CALL_RING_MOST ? size : CALL_RING_MOST;
 }
 
-/* Of the common rings: where system calls have their own, what is left is little unless the scheduler is recorded. */
+/* Of the common rings: where system calls have their own, what is left is little unless the
+ * scheduler is recorded. */
 static uint64_t common_bytes(const struct sv_kernel *k, const struct sv_kernel_options *o)
 {
     uint64_t size = ring_bytes(o);
@@ -433,7 +439,8 @@ static int map_call_ring(struct sv_kernel *k, unsigned cpu, struct sv_err *err)
     return 0;
 }
 
-/* All at once: after each update by itself the kernel waits until no program uses what was there before, some milliseconds. */
+/* All at once: after each update by itself the kernel waits until no program uses what was there
+ * before, some milliseconds. */
 static int use_rings(const struct sv_kernel *k)
 {
     uint32_t n = k->n_cpus, *numbers = sv_alloc(n * sizeof *numbers);
@@ -507,7 +514,8 @@ static int attach_programs(struct sv_kernel *k, struct sv_err *err)
     return 0;
 }
 
-/* The kernel waits some milliseconds until no program uses what was there before: the programs are attached meanwhile. They follow nothing yet. */
+/* The kernel waits some milliseconds until no program uses what was there before: the programs are
+ * attached meanwhile. They follow nothing yet. */
 struct beside {
     const struct sv_kernel *k;
     int error;
@@ -724,8 +732,8 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
 
 /* ---- processes to follow ---- */
 
-/* Where tasks cannot be walked over. In a pid namespace of its own their numbers are not the kernel's: they are found by their first call.
- * 1: it was not followed before. */
+/* Where tasks cannot be walked over. In a pid namespace of its own their numbers are not the
+ * kernel's: they are found by their first call. 1: it was not followed before. */
 static int follow_number(struct sv_kernel *k, uint32_t pid, uint32_t tid, struct sv_err *err)
 {
     const struct sv_wire_task state = {.tgid = pid, .tid = tid};
@@ -813,7 +821,8 @@ static void detach(struct sv_kernel *k, const char *program)
 
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
 {
-    /* In this order: a call that begins after exits are no longer recorded would be found instead of those before it. */
+    /* In this order: a call that begins after exits are no longer recorded would be found instead
+     * of those before it. */
     detach(k, "on_enter");
     detach(k, "on_exit");
     if (!k->has_iterators)
@@ -829,8 +838,8 @@ static bool read_counts(const struct sv_kernel *k)
     return bpf_map_lookup_elem(bpf_map__fd(k->counts), &zero, k->now) == 0;
 }
 
-/* Runs that the kernel left out because the program was already running on that CPU: an interrupt may complete a block request while the
- * record of another one is written. */
+/* Runs that the kernel left out because the program was already running on that CPU: an interrupt
+ * may complete a block request while the record of another one is written. */
 static uint64_t missed_runs(const struct sv_kernel *k)
 {
     uint64_t n = 0;

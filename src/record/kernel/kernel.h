@@ -1,6 +1,8 @@
-/* The kernel programs: loading, attaching, processes to follow, losses. The only place that knows libbpf.
+/* The kernel programs: loading, attaching, processes to follow, losses. The only place that knows
+ * libbpf.
  *
- *     sv_kernel_open → sv_kernel_rings → sv_kernel_follow / sv_kernel_enroll → (rounds of the decoder, sv_kernel_losses) → sv_kernel_close
+ *     sv_kernel_open → sv_kernel_rings → sv_kernel_follow / sv_kernel_enroll → (rounds of the
+ *     decoder, sv_kernel_losses) → sv_kernel_close
  *
  * Built without eBPF, sv_kernel_open() says so and everything else is never called. */
 #ifndef SV_RECORD_KERNEL_KERNEL_H
@@ -13,10 +15,12 @@
 
 /* How the programs are attached, from the fastest to the one that needs least. */
 enum sv_hooks {
-    SV_HOOKS_BEST,  /* the first that loads */
-    SV_HOOKS_BTF,   /* typed tracepoints, storage of the task: Linux 5.11 */
-    SV_HOOKS_RAW,   /* raw tracepoints, tasks by number: Linux 5.8 */
-    SV_HOOKS_PLAIN, /* tracepoints by name, which need tracefs and no type information: system calls and processes only */
+    SV_HOOKS_BEST, /* the first that loads */
+    SV_HOOKS_BTF,  /* typed tracepoints, storage of the task: Linux 5.11 */
+    SV_HOOKS_RAW,  /* raw tracepoints, tasks by number: Linux 5.8 */
+    /* tracepoints by name, which need tracefs and no type information: system calls and processes
+     * only */
+    SV_HOOKS_PLAIN,
 };
 extern const char *const sv_hooks_names[]; /* as --hooks has them, NULL-terminated */
 
@@ -51,25 +55,30 @@ const char *sv_kernel_missing(const struct sv_kernel *k);
 enum sv_stack_way sv_kernel_stacks(const struct sv_kernel *k);
 /* Whether the system call that a thread waits in is known: --offcpu needs it. */
 bool sv_kernel_knows_calls(const struct sv_kernel *k);
-/* From now on the frames of Python are read in this process and in what it forks; `offsets` NULL: not any more. */
+/* From now on the frames of Python are read in this process and in what it forks; `offsets` NULL:
+ * not any more. */
 void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_python *offsets);
 
 void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings);
 int sv_kernel_poll_fd(const struct sv_kernel *k); /* readable when a ring fills */
 
-/* Processes are known by the numbers of the caller's own pid namespace, and so are those in the records.
+/* Processes are known by the numbers of the caller's own pid namespace, and so are those in the
+ * records.
  *
  * A process that has one thread and no child yet: from now on it and all that it starts. */
 int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err);
-/* Processes that already run, with their threads and all that descends from them. Returns how many threads. */
+/* Processes that already run, with their threads and all that descends from them. Returns how many
+ * threads. */
 int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err);
 
-/* What was lost since the last call, per CPU and kind of record; `report` is called for each that is not 0. */
+/* What was lost since the last call, per CPU and kind of record; `report` is called for each that
+ * is not 0. */
 void sv_kernel_losses(struct sv_kernel *k,
                       void (*report)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx);
 
-/* No more calls begin or end from here on; those that have begun are put into the rings as they are (plain tracepoints do not know them). */
+/* No more calls begin or end from here on; those that have begun are put into the rings as they are
+ * (plain tracepoints do not know them). */
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err);
 
 struct sv_kernel_sums {

@@ -1,10 +1,12 @@
 /* Reads the kernel's rings and merges them. Called by the decoder, once per round.
  *
- * A thread that moves from one CPU to another leaves its older record complete before it makes the next one. So everything older than
- * a moment that was read before the producers' positions is there, and taking only that keeps each thread in order.
+ * A thread that moves from one CPU to another leaves its older record complete before it makes the
+ * next one. So everything older than a moment that was read before the producers' positions is
+ * there, and taking only that keeps each thread in order.
  *
- * A record may be reserved and not complete: its thread was interrupted, and where kernels can be preempted others continue meanwhile. Behind it there
- * may be the older record of a thread that has moved on to another CPU, so then no ring is read past what came before it. */
+ * A record may be reserved and not complete: its thread was interrupted, and where kernels can be
+ * preempted others continue meanwhile. Behind it there may be the older record of a thread that has
+ * moved on to another CPU, so then no ring is read past what came before it. */
 #include "record/kernel/krings.h"
 #include "core/base/mem.h"
 

@@ -1,7 +1,8 @@
 /* The kernel's ring buffers, read in place: one per CPU, merged by time.
  *
- * A ring is what BPF_MAP_TYPE_RINGBUF maps: two positions and the records, each after a head of 8 bytes. Tests give bytes
- * of their own. Contents come from the kernel and are checked all the same: a wrong length ends the reading of that ring, counted. */
+ * A ring is what BPF_MAP_TYPE_RINGBUF maps: two positions and the records, each after a head of 8
+ * bytes. Tests give bytes of their own. Contents come from the kernel and are checked all the same:
+ * a wrong length ends the reading of that ring, counted. */
 #ifndef SV_RECORD_KERNEL_KRINGS_H
 #define SV_RECORD_KERNEL_KRINGS_H
 
@@ -39,15 +40,18 @@ void sv_krings_add(struct sv_krings *r, uint64_t *consumer, const uint64_t *prod
                    const uint8_t *data, uint64_t size);
 void sv_krings_fini(struct sv_krings *r);
 
-/* A new round. Records that were complete before `cutoff_ns` (read from the clock before this call) come in an order in which
- * each thread's are by time, whatever CPUs it ran on; later ones wait for the next round. Returns the bytes that wait. */
+/* A new round. Records that were complete before `cutoff_ns` (read from the clock before this call)
+ * come in an order in which each thread's are by time, whatever CPUs it ran on; later ones wait for
+ * the next round. Returns the bytes that wait. */
 uint64_t sv_krings_round(struct sv_krings *r, uint64_t cutoff_ns);
-/* The next record of the round and its size, NULL at its end. It stays valid until sv_krings_release(). */
+/* The next record of the round and its size, NULL at its end. It stays valid until
+ * sv_krings_release(). */
 const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size);
 void sv_krings_release(struct sv_krings *r); /* gives what was read back to the kernel */
 void sv_krings_rewind(struct sv_krings *r);  /* what was read and not given back is read again */
 
-/* What was read of ring `i` and not given back, as it is in the ring, with the heads of its records. */
+/* What was read of ring `i` and not given back, as it is in the ring, with the heads of its
+ * records. */
 const uint8_t *sv_krings_piece(const struct sv_krings *r, size_t i, size_t *len);
 /* Such a piece as a ring of its own, to be read once. It must stay until then. */
 void sv_krings_add_piece(struct sv_krings *r, const uint8_t *bytes, uint64_t len);

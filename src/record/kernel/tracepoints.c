@@ -1,6 +1,8 @@
-/* Passes over the kernel's type information: see tracepoints.h. Called once, by the loader of the kernel programs.
+/* Passes over the kernel's type information: see tracepoints.h. Called once, by the loader of the
+ * kernel programs.
  *
- * Each tracepoint has a typedef `btf_trace_NAME` of a pointer to a function type. The bytes are checked: a length that does not fit ends the reading. */
+ * Each tracepoint has a typedef `btf_trace_NAME` of a pointer to a function type. The bytes are
+ * checked: a length that does not fit ends the reading. */
 #include "record/kernel/tracepoints.h"
 
 #include "core/base/mem.h"
@@ -17,7 +19,8 @@
 enum { BYTES_MAX = 256 << 20, STEP = 1 << 20, KINDS = 20 };
 static const char prefix[] = "btf_trace_";
 
-/* Bytes after the type itself: some, and some for each member. Kinds of newer kernels are not known. */
+/* Bytes after the type itself: some, and some for each member. Kinds of newer kernels are not
+ * known. */
 static const struct {
     uint8_t fixed, each;
 } extra[KINDS] = {

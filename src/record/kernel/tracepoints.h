@@ -1,7 +1,9 @@
-/* The tracepoints of the running kernel, by its type information: which there are, and how many arguments each has.
+/* The tracepoints of the running kernel, by its type information: which there are, and how many
+ * arguments each has.
  *
- * libbpf can answer this, too, but reads and indexes all types for it, a second time beside the load itself: a tenth of the time that a short
- * recording takes. Here the types are passed over once. */
+ * libbpf can answer this, too, but reads and indexes all types for it, a second time beside the
+ * load itself: a tenth of the time that a short recording takes. Here the types are passed over
+ * once. */
 #ifndef SV_RECORD_KERNEL_TRACEPOINTS_H
 #define SV_RECORD_KERNEL_TRACEPOINTS_H
 

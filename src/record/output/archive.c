@@ -1,8 +1,11 @@
-/* What is made of a finished recording: report and picture beside it (--out-dir), all of it in one .tar.zst (--archive).
+/* What is made of a finished recording: report and picture beside it (--out-dir), all of it in one
+ * .tar.zst (--archive).
  *
- * Called by `stave record` when the trace has its name. Reports and pictures are made by stave's own commands in processes of their own: what
- * fails there costs that file, never the trace. The archive is a tar of the POSIX kind (ustar, with pax records for long names and large files), written here
- * because five fields do not need a library; it grows under a temporary name and gets its own when it is whole. */
+ * Called by `stave record` when the trace has its name. Reports and pictures are made by stave's
+ * own commands in processes of their own: what fails there costs that file, never the trace. The
+ * archive is a tar of the POSIX kind (ustar, with pax records for long names and large files),
+ * written here because five fields do not need a library; it grows under a temporary name and gets
+ * its own when it is whole. */
 #include "cli/console.h"
 #include "core/base/buf.h"
 #include "core/files/output.h"

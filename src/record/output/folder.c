@@ -1,4 +1,5 @@
-/* --out-dir: every recording gets a folder of its own, DIR/run-0001 and so on, so that nothing is overwritten and all of a run is together.
+/* --out-dir: every recording gets a folder of its own, DIR/run-0001 and so on, so that nothing is
+ * overwritten and all of a run is together.
  *
  * Called by `stave record` before the recording begins. */
 #include "record/session/recorder.h"

@@ -1,7 +1,8 @@
 /* Finding what was left: see leftovers.h. Called by `stave recover` only.
  *
- * Three places lead to it: the claims of a name (OUT.session, OUT.session.N), the session directories of this user, and growing files that have no
- * claim any more (OUT.part, OUT.part.N). What two of them lead to is listed once. */
+ * Three places lead to it: the claims of a name (OUT.session, OUT.session.N), the session
+ * directories of this user, and growing files that have no claim any more (OUT.part, OUT.part.N).
+ * What two of them lead to is listed once. */
 #include "record/output/leftovers.h"
 #include "cli/console.h"
 
@@ -47,7 +48,8 @@ __attribute__((format(printf, 2, 3))) static void add_problem(struct sv_leftover
     l->problems[l->n_problems++] = sv_strndup(text, strlen(text));
 }
 
-/* What cannot be opened for want of descriptors, memory or a whole disk is not gone, and must not be removed as if it were. */
+/* What cannot be opened for want of descriptors, memory or a whole disk is not gone, and must not
+ * be removed as if it were. */
 static void add_failure(struct sv_leftovers *l, const char *path, const char *why)
 {
     add_problem(l, "%s: cannot be read: %s", path, why);
@@ -102,8 +104,9 @@ static bool look_at_part(struct sv_leftovers *l, struct sv_leftover *o, const ch
     return true;
 }
 
-/* How much of the growing file counts: what follows is also in the rings. Where these hold nothing more, what the claim says counts, too (a
- * recorder has other sources besides). Without a journal all of it does. */
+/* How much of the growing file counts: what follows is also in the rings. Where these hold nothing
+ * more, what the claim says counts, too (a recorder has other sources besides). Without a journal
+ * all of it does. */
 static void measure(struct sv_leftover *o)
 {
     uint64_t whole = o->has_claim ? o->claim.whole_bytes : SV_CLAIM_UNKNOWN;
@@ -195,7 +198,8 @@ static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state st
 
 /* ---- by sessions ---- */
 
-/* Where its growing file is: the claim knows, if there is one. The name in the session may be that of a newer one by now. */
+/* Where its growing file is: the claim knows, if there is one. The name in the session may be that
+ * of a newer one by now. */
 static void find_part(struct sv_leftovers *l, struct sv_leftover *o)
 {
     const struct sv_session_file *s = &o->dead.session;

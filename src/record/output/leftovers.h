@@ -1,7 +1,9 @@
-/* Leftovers: what programs, recorders and listeners that were killed have left, found by name or all of it.
+/* Leftovers: what programs, recorders and listeners that were killed have left, found by name or
+ * all of it.
  *
- * Each is a growing file, a session directory with rings, or both; a claim (core/files/claim.h) ties them to the name of the output. Only what belongs to this
- * user and nobody else could have written is looked at; the rest is a problem, which has a text for the user. */
+ * Each is a growing file, a session directory with rings, or both; a claim (core/files/claim.h)
+ * ties them to the name of the output. Only what belongs to this user and nobody else could have
+ * written is looked at; the rest is a problem, which has a text for the user. */
 #ifndef SV_RECORD_OUTPUT_LEFTOVERS_H
 #define SV_RECORD_OUTPUT_LEFTOVERS_H
 
@@ -34,7 +36,8 @@ struct sv_leftovers {
 
 void sv_leftovers_fini(struct sv_leftovers *l);
 
-/* All that belongs to the output `name`: its claims, growing files, those that were moved aside, sessions that were to write it. */
+/* All that belongs to the output `name`: its claims, growing files, those that were moved aside,
+ * sessions that were to write it. */
 void sv_leftovers_of_name(struct sv_leftovers *l, const char *name);
 /* One session directory. */
 int sv_leftovers_of_session(struct sv_leftovers *l, const char *dir, struct sv_err *err);
@@ -45,7 +48,8 @@ void sv_leftovers_everywhere(struct sv_leftovers *l);
 enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *pid);
 bool sv_leftover_is_bare(const struct sv_leftover *o); /* a claim that leads to nothing */
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
-/* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */
+/* Removes the growing file, the session directory and the claim. `all`: also a session that could
+ * not be read. */
 void sv_leftover_remove(struct sv_leftover *o, bool all);
 
 /* Who has just taken a claim says that something was left under the name. */

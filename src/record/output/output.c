@@ -1,8 +1,11 @@
-/* The recorder's output: see record/output/output.h. Called by `stave record` (name, claim) and by the recorder.
+/* The recorder's output: see record/output/output.h. Called by `stave record` (name, claim) and by
+ * the recorder.
  *
- * What was recorded stays. The file grows under a claimed name and is committed a few times a second: flushed, and its length noted in the claim
- * and in the session. When it cannot be written any longer it is cut at the last commit and gets its end, with the loss in it, in bytes that were
- * reserved for that (core/files/output.h); the command continues, and everything it does is still taken from the kernel and from clients, to be counted. */
+ * What was recorded stays. The file grows under a claimed name and is committed a few times a
+ * second: flushed, and its length noted in the claim and in the session. When it cannot be written
+ * any longer it is cut at the last commit and gets its end, with the loss in it, in bytes that were
+ * reserved for that (core/files/output.h); the command continues, and everything it does is still
+ * taken from the kernel and from clients, to be counted. */
 #include "record/output/output.h"
 
 #include "cli/console.h"
@@ -83,7 +86,8 @@ void sv_record_unclaim(struct sv_recorder *r)
 
 /* ---- the growing file ---- */
 
-/* What grows: the format that was asked for if a cut file of it can be ended in order, otherwise one that can. */
+/* What grows: the format that was asked for if a cut file of it can be ended in order, otherwise
+ * one that can. */
 static struct sv_output_choice growing(const struct sv_recorder *r)
 {
     if (!r->output.is_converted)
@@ -249,7 +253,8 @@ static int write_loss_to(struct sv_sink *sink, struct sv_dict *dict, const struc
     return sink->write(sink, &e, 1, err);
 }
 
-/* The end of a file that was cut at the last commit. It has a dictionary of its own: of what the file has described before nothing is needed. */
+/* The end of a file that was cut at the last commit. It has a dictionary of its own: of what the
+ * file has described before nothing is needed. */
 static int write_end(struct sv_recorder *r, uint64_t n_lost, struct sv_err *err)
 {
     struct sv_output_choice choice = growing(r);
@@ -318,7 +323,8 @@ static void quote(const char *word, char *to, size_t size)
     to[at] = '\0';
 }
 
-/* Keeps all there is, and says how to continue: the command is printed whole, whatever else must be shortened. */
+/* Keeps all there is, and says how to continue: the command is printed whole, whatever else must be
+ * shortened. */
 static int keep(struct sv_recorder *r, struct sv_err *err)
 {
     char word[sizeof err->msg - 128], how[sizeof err->msg];

@@ -1,4 +1,5 @@
-/* The output of `stave record`: its name, its claim, the growing file, what of it is whole, and what becomes of it when the disk is full. */
+/* The output of `stave record`: its name, its claim, the growing file, what of it is whole, and
+ * what becomes of it when the disk is full. */
 #ifndef SV_RECORD_OUTPUT_OUTPUT_H
 #define SV_RECORD_OUTPUT_OUTPUT_H
 
@@ -28,7 +29,8 @@ struct sv_record_output {
     uint64_t end_bytes; /* then: so many are whole, with the end if it could be written */
 };
 
-/* Replaces %p and its like in -o, and puts the rank there where a launcher started several. `path` holds the result. */
+/* Replaces %p and its like in -o, and puts the rank there where a launcher started several. `path`
+ * holds the result. */
 int sv_record_name(struct sv_record_options *o, char path[static SV_CLAIM_PATH_MAX],
                    struct sv_err *err);
 /* Before anything else is made. */
@@ -39,9 +41,11 @@ int sv_record_output_open(struct sv_recorder *r, struct sv_err *err);
 /* The session in which libstave's events come. */
 void sv_record_output_session(struct sv_recorder *r, const char *dir);
 
-/* An output that cannot be written ends the file, not the recording: what comes afterwards is counted. Returns 0 and clears `err`. */
+/* An output that cannot be written ends the file, not the recording: what comes afterwards is
+ * counted. Returns 0 and clears `err`. */
 int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err);
-/* When it is time (or must be): everything up to here is in the file, and a reader after a kill can see this. */
+/* When it is time (or must be): everything up to here is in the file, and a reader after a kill can
+ * see this. */
 void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err);
 /* In the middle of a round that brings many events: little is lost when a disk fills. */
 void sv_record_commit_many(struct sv_recorder *r, struct sv_err *err);
@@ -51,7 +55,8 @@ int sv_record_output_end(struct sv_recorder *r, struct sv_sink *file, struct sv_
 /* The growing file was put away: the next one begins. */
 void sv_record_output_turned(struct sv_recorder *r);
 
-/* Gives the file its name. `code` is that of the recording so far; the returned one includes this. */
+/* Gives the file its name. `code` is that of the recording so far; the returned one includes
+ * this. */
 int sv_record_output_close(struct sv_recorder *r, int code, struct sv_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Whose a finished recording is: see owner.h. Files stay root's while they grow, because only what is the recorder's own is believed; called at the end. */
+/* Whose a finished recording is: see owner.h. Files stay root's while they grow, because only what
+ * is the recorder's own is believed; called at the end. */
 #include "record/output/owner.h"
 
 #include "core/files/trusted.h"

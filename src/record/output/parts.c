@@ -1,8 +1,9 @@
 /* Parts and rings of long recordings; see record/output/parts.h. Called by the recorder only.
  *
- * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
- * byte, which Perfetto's format allows, after a small file with what was open when the oldest of them began. Joining on a trigger
- * happens in a process of its own, so that the recording continues meanwhile. */
+ * A part ends its open slices and the next one begins them again, so each is whole by itself. The
+ * segments of a ring are not: they are joined byte by byte, which Perfetto's format allows, after a
+ * small file with what was open when the oldest of them began. Joining on a trigger happens in a
+ * process of its own, so that the recording continues meanwhile. */
 #include "record/output/parts.h"
 #include "cli/console.h"
 #include "core/files/out_name.h"
@@ -299,7 +300,8 @@ static void drop_oldest(struct sv_recorder *r)
     memmove(p->kept, p->kept + 1, --p->n_kept * sizeof *p->kept);
 }
 
-/* What the ring may forget: never more than was asked for is kept on the disk, never less than the time. */
+/* What the ring may forget: never more than was asked for is kept on the disk, never less than the
+ * time. */
 static void forget(struct sv_recorder *r, int64_t now)
 {
     struct sv_parts *p = r->output.parts;

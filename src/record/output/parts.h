@@ -1,6 +1,8 @@
-/* Long recordings of bounded size: --rotate (parts, each a trace of its own) and --last (a ring of segments, saved by a trigger or at the end).
+/* Long recordings of bounded size: --rotate (parts, each a trace of its own) and --last (a ring of
+ * segments, saved by a trigger or at the end).
  *
- * The recorder writes to one sink, which changes its file. The newest one always grows as OUT.part. */
+ * The recorder writes to one sink, which changes its file. The newest one always grows as
+ * OUT.part. */
 #ifndef SV_RECORD_OUTPUT_PARTS_H
 #define SV_RECORD_OUTPUT_PARTS_H
 
@@ -15,16 +17,19 @@ struct sv_record_options;
 struct sv_clocks;
 
 int sv_parts_check(const struct sv_record_options *o, struct sv_err *err);
-/* Puts itself before r->output.sink, which is the first file's. Nothing without --rotate and --last. */
+/* Puts itself before r->output.sink, which is the first file's. Nothing without --rotate and
+ * --last. */
 int sv_parts_open(struct sv_recorder *r, struct sv_err *err);
 /* After each round: begins the next file when it is time, saves when a trigger has come. */
 int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
-/* The last file is closed: gives the result its name and ends the claim. Ring: joins what it holds. */
+/* The last file is closed: gives the result its name and ends the claim. Ring: joins what it
+ * holds. */
 int sv_parts_finish(struct sv_recorder *r, struct sv_err *err);
 void sv_parts_free(struct sv_recorder *r); /* removes segments unless the output is kept */
 
 uint64_t sv_parts_bytes(const struct sv_recorder *r); /* in the files before the newest one */
-/* All snapshots of the recording: the dictionary holds only those of the newest file. To be freed by sv_clocks_fini(). */
+/* All snapshots of the recording: the dictionary holds only those of the newest file. To be freed
+ * by sv_clocks_fini(). */
 void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all);
 /* Part 3 of train.pftrace is train-0003.pftrace. */
 /* After all parts of that name that are there: those of a recording before. */

@@ -1,6 +1,8 @@
-/* Files of a ring: see ring_files.h. Called by record/output/parts.c while it records, and by `stave recover` afterwards.
+/* Files of a ring: see ring_files.h. Called by record/output/parts.c while it records, and by
+ * `stave recover` afterwards.
  *
- * Rings of several killed recorders may lie under one name: each has the numbers from its claim's first segment up to the next claim's. */
+ * Rings of several killed recorders may lie under one name: each has the numbers from its claim's
+ * first segment up to the next claim's. */
 #include "record/output/ring_files.h"
 
 #include "core/files/trusted.h"

@@ -1,4 +1,5 @@
-/* The table of open slices and last values for recordings in several files. Called by record/output/parts.c for each batch that is written. */
+/* The table of open slices and last values for recordings in several files. Called by
+ * record/output/parts.c for each batch that is written. */
 #include "record/output/still_open.h"
 #include "core/stream/machine.h"
 
@@ -12,7 +13,8 @@ struct open_slice {
 struct sv_still_row {
     struct open_slice *open;
     size_t n, cap;
-    /* The latest begin or end: an open slice ends no earlier. Instants say nothing of it: they may be another thread's, whose events came sooner. */
+    /* The latest begin or end: an open slice ends no earlier. Instants say nothing of it: they may
+     * be another thread's, whose events came sooner. */
     int64_t edge_ns;
     int64_t value_ns;
     struct sv_arg value;     /* type 0: no counter, or none yet */

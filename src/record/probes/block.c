@@ -1,4 +1,5 @@
-/* Probe `block`: requests to block devices as slices of the disks' tracks. Requests overlap, so each disk has as many lanes as it has requests at a time. */
+/* Probe `block`: requests to block devices as slices of the disks' tracks. Requests overlap, so
+ * each disk has as many lanes as it has requests at a time. */
 #include "record/bpf/block.h"
 #include "record/decode/state.h"
 #include "record/sample/disks.h"

@@ -1,4 +1,5 @@
-/* Probe `io_uring`: requests as slices on a row `io_uring` below the thread that submitted them. They overlap, so the row has lanes.
+/* Probe `io_uring`: requests as slices on a row `io_uring` below the thread that submitted them.
+ * They overlap, so the row has lanes.
  *
  * Operations that the table does not have yet are shown by number. */
 #include "record/bpf/io_uring.h"

@@ -1,4 +1,5 @@
-/* Probe `network`: transfers over TCP as slices on a row below the thread, with the peer's address. */
+/* Probe `network`: transfers over TCP as slices on a row below the thread, with the peer's
+ * address. */
 #include "record/bpf/network.h"
 #include "record/decode/calls.h"
 #include "record/decode/state.h"

@@ -1,4 +1,5 @@
-/* Probe `offcpu`: times in which threads did not run, as instants on a row `off CPU` below each thread, named by what the thread waited for, with its stack. */
+/* Probe `offcpu`: times in which threads did not run, as instants on a row `off CPU` below each
+ * thread, named by what the thread waited for, with its stack. */
 #include "record/bpf/offcpu.h"
 
 #include "core/base/buf.h"
@@ -6,8 +7,9 @@
 
 #include <string.h>
 
-/* Stacks of threads that ended a wait, until the record of that wait comes. As many as threads that are woken at one time; by the number of the one that
- * waits, and a newer one takes the place of an older one. */
+/* Stacks of threads that ended a wait, until the record of that wait comes. As many as threads that
+ * are woken at one time; by the number of the one that waits, and a newer one takes the place of an
+ * older one. */
 enum { RELEASES = 256 };
 struct release {
     uint64_t tid, begin_ns;
@@ -103,7 +105,8 @@ static bool decode_offcpu(struct sv_decode *d, void *state, struct sv_batch *b,
     struct sv_wire_away a;
     if (size < sizeof *r + sizeof a)
         return false;
-    /* Not aligned: what is before it is as long as the copy of the stack. The ring adds nothing behind a record. */
+    /* Not aligned: what is before it is as long as the copy of the stack. The ring adds nothing
+     * behind a record. */
     size_t bytes = size - sizeof *r - sizeof a;
     memcpy(&a, (const char *)(r + 1) + bytes, sizeof a);
     int n = sv_stacks_frames(d->stacks, record, &r->stack, bytes, frames, NULL);

@@ -1,13 +1,16 @@
-/* Probe `page_fault`: pages of mapped files that a program touches and that are not mapped yet, on a row below the thread.
+/* Probe `page_fault`: pages of mapped files that a program touches and that are not mapped yet, on
+ * a row below the thread.
  *
- * A fault that had to wait for its page is a slice. Those for which the kernel only had to map what was in the cache are gathered: they come every 64 KiB. */
+ * A fault that had to wait for its page is a slice. Those for which the kernel only had to map what
+ * was in the cache are gathered: they come every 64 KiB. */
 #include "record/bpf/page_fault.h"
 #include "record/probes/page_cache.h"
 #include "record/spool/scout.h"
 
 enum { WINDOW_SHIFT = 16, PAGE_SHIFT = 12, WINDOWS = 256 };
 
-/* Pages of 64 KiB of a file that a process has mapped. The kernel maps around a page, and says neither which pages were mapped already nor which it left out. */
+/* Pages of 64 KiB of a file that a process has mapped. The kernel maps around a page, and says
+ * neither which pages were mapped already nor which it left out. */
 struct window {
     uint64_t inode, number;
     uint32_t tgid, device;
@@ -26,8 +29,8 @@ static uint32_t pages_of(uint64_t offset, uint64_t bytes)
     return (uint32_t)(((UINT64_C(1) << (n < 16 ? n : 16)) - 1) << first) & 0xffff;
 }
 
-/* The bytes that this fault mapped and no other one did. Where the cache had all that was needed, at least one page is new: a window that has them all says that the
- * file was mapped anew. */
+/* The bytes that this fault mapped and no other one did. Where the cache had all that was needed,
+ * at least one page is new: a window that has them all says that the file was mapped anew. */
 static uint64_t new_bytes(struct faults *s, const struct sv_wire_fault *f)
 {
     const struct sv_wire_cache *c = &f->page;

@@ -1,8 +1,10 @@
 /* A probe: one kind of kernel event, with everything that the recorder knows about it.
  *
- * The kernel's side is bpf/NAME.h: the structs of its records, and its programs, whose names begin with on_NAME. This side is probes/NAME.c: one
- * `const struct sv_probe sv_probe_NAME`. list.h has a line for each. These are made from the structs and the list: the sizes and the dispatch of the
- * decoder, the programs to load, the options of `stave record`, the names of losses, the summary, and the table in docs/record.md. */
+ * The kernel's side is bpf/NAME.h: the structs of its records, and its programs, whose names begin
+ * with on_NAME. This side is probes/NAME.c: one `const struct sv_probe sv_probe_NAME`. list.h has a
+ * line for each. These are made from the structs and the list: the sizes and the dispatch of the
+ * decoder, the programs to load, the options of `stave record`, the names of losses, the summary,
+ * and the table in docs/record.md. */
 #ifndef SV_RECORD_PROBES_PROBE_H
 #define SV_RECORD_PROBES_PROBE_H
 
@@ -31,12 +33,14 @@ struct sv_probe_record {
     uint32_t size; /* of its struct; texts or addresses may follow */
     /* What is lost when the ring is full: "block requests". */
     const char *name;
-    /* Adds the events of a record, which has at least `size` bytes. False: the record is malformed. */
+    /* Adds the events of a record, which has at least `size` bytes. False: the record is
+     * malformed. */
     bool (*decode)(struct sv_decode *d, void *state, struct sv_batch *b,
                    const struct sv_wire_head *record, uint32_t size);
 };
 
-/* The option of `stave record` that switches it. Arrays, because the table of options is a constant that points to them. */
+/* The option of `stave record` that switches it. Arrays, because the table of options is a constant
+ * that points to them. */
 struct sv_probe_option {
     char name[24]; /* "": none */
     char arg[8];   /* of a COUNT */
@@ -73,7 +77,8 @@ struct sv_probe {
     struct sv_probe_option option;
     struct sv_probe_sum sums[SV_PROBE_SUMS];
     struct sv_probe_docs docs;
-    /* Without an option of its own: recorded with this probe, or with one of these groups of calls (calls.h). Neither: always. */
+    /* Without an option of its own: recorded with this probe, or with one of these groups of calls
+     * (calls.h). Neither: always. */
     const struct sv_probe *with[2]; /* any of them */
     unsigned groups;
     /* One of its tracepoints that plain hooks do not have; NULL: it works with all hooks. */
@@ -82,12 +87,13 @@ struct sv_probe {
     size_t state_size;
     void (*open)(struct sv_decode *d, void *state);  /* may be NULL, and so may close */
     void (*close)(struct sv_decode *d, void *state); /* its members; the state itself is freed */
-    /* Events that it has gathered and not given yet (sv_decode_waits()): called at the end of a batch, and before the events of probes that
-     * have `ends_gathering`. */
+    /* Events that it has gathered and not given yet (sv_decode_waits()): called at the end of a
+     * batch, and before the events of probes that have `ends_gathering`. */
     void (*flush)(struct sv_decode *d, void *state, struct sv_batch *b);
     bool ends_gathering;
-    /* Whether a record can be decoded seconds after it came: false where its decoder asks /proc, symbols or files for what may be gone by then.
-     * NULL: none of them can. The recorder then decodes all of them at once. See record/spool/scout.h. */
+    /* Whether a record can be decoded seconds after it came: false where its decoder asks /proc,
+     * symbols or files for what may be gone by then. NULL: none of them can. The recorder then
+     * decodes all of them at once. See record/spool/scout.h. */
     bool (*can_wait)(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size);
 };
 
@@ -102,7 +108,8 @@ struct sv_probe_setting {
     uint64_t number; /* a COUNT */
 };
 
-/* Which are recorded, by number: 0 is off, else 1 or the value of the option. `groups`: of system calls. */
+/* Which are recorded, by number: 0 is off, else 1 or the value of the option. `groups`: of system
+ * calls. */
 void sv_probes_choose(const struct sv_probe_setting settings[SV_N_PROBES], unsigned groups,
                       uint64_t chosen[SV_N_PROBES]);
 /* The probe that a kernel program belongs to, by its name; -1: none. */

@@ -1,4 +1,5 @@
-/* The list of probes, and what is asked of all of them. Asked by the decoder, the loader of the kernel programs and `stave record`. */
+/* The list of probes, and what is asked of all of them. Asked by the decoder, the loader of the
+ * kernel programs and `stave record`. */
 #include "record/probes/probe.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
-/* Probe `process`: starts, execs and exits of processes as instants, and the names of processes and threads.
+/* Probe `process`: starts, execs and exits of processes as instants, and the names of processes and
+ * threads.
  *
- * Also keeps the table of processes: a child starts with its parent's descriptors, an exec closes some, an exit frees them. */
+ * Also keeps the table of processes: a child starts with its parent's descriptors, an exec closes
+ * some, an exit frees them. */
 #include "record/bpf/process.h"
 #include "record/decode/state.h"
 #include "record/sample/process_rank.h"

@@ -1,6 +1,8 @@
-/* Probe `sample`: stacks of the running threads, as instants on a row `samples` below each thread, named by the innermost function.
+/* Probe `sample`: stacks of the running threads, as instants on a row `samples` below each thread,
+ * named by the innermost function.
  *
- * The event has names, outermost first; record/stacks/ makes them of what the kernel program took. */
+ * The event has names, outermost first; record/stacks/ makes them of what the kernel program
+ * took. */
 #include "record/bpf/sample.h"
 #include "record/decode/state.h"
 

@@ -1,7 +1,9 @@
-/* Probe `sched`: the states of threads (running, runnable, waiting …) as slices on a row `state` below each thread. SQL's thread_state shows them.
+/* Probe `sched`: the states of threads (running, runnable, waiting …) as slices on a row `state`
+ * below each thread. SQL's thread_state shows them.
  *
- * A thread has one state at a time, so each change ends the one before it. Records of a thread come from several CPUs: the record of a wake-up may come
- * after that of the switch that followed it, and must then change nothing. */
+ * A thread has one state at a time, so each change ends the one before it. Records of a thread come
+ * from several CPUs: the record of a wake-up may come after that of the switch that followed it,
+ * and must then change nothing. */
 #include "record/bpf/sched.h"
 #include "record/probes/waits.h"
 #include "record/spool/scout.h"
@@ -43,7 +45,8 @@ static void put_reason(const struct states *s, const struct sv_decode *d, struct
                      w->lock);
 }
 
-/* At most two events: the end of the old state, the begin of the new one. The size of the record shows whether it has the waker, or the call that it waits in. */
+/* At most two events: the end of the old state, the begin of the new one. The size of the record
+ * shows whether it has the waker, or the call that it waits in. */
 static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
                          const struct sv_wire_head *h, uint32_t size)
 {

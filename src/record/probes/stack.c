@@ -1,4 +1,5 @@
-/* Probe `stack`: what stacks of other probes refer to. Its code objects of Python make no events: record/stacks/ keeps them. */
+/* Probe `stack`: what stacks of other probes refer to. Its code objects of Python make no events:
+ * record/stacks/ keeps them. */
 #include "record/bpf/stack.h"
 #include "record/decode/state.h"
 

@@ -1,7 +1,9 @@
-/* Probe `syscalls`: a system call is a slice with all its arguments on the row `system calls` of its thread.
+/* Probe `syscalls`: a system call is a slice with all its arguments on the row `system calls` of
+ * its thread.
  *
- * Calls that open, close and copy descriptors also change the table of descriptors of their process, from which the others get their paths.
- * Trusts no record: numbers are checked, texts need their NUL, descriptors out of range have no path. */
+ * Calls that open, close and copy descriptors also change the table of descriptors of their
+ * process, from which the others get their paths. Trusts no record: numbers are checked, texts need
+ * their NUL, descriptors out of range have no path. */
 #include "record/bpf/syscalls.h"
 #include "record/decode/calls.h"
 #include "record/decode/state.h"
@@ -204,7 +206,8 @@ static bool is_transfer(const struct sv_call *call)
     return call->sense == SV_SENSE_TRANSFER || call->sense == SV_SENSE_VECTOR;
 }
 
-/* The kernel takes the mode of open only where a file may be made; elsewhere the argument is whatever was in the register. */
+/* The kernel takes the mode of open only where a file may be made; elsewhere the argument is
+ * whatever was in the register. */
 static bool has_mode(const struct sv_call *call, const struct sv_wire_call *c)
 {
     return call->sense == SV_SENSE_MODE ||

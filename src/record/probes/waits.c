@@ -1,4 +1,5 @@
-/* What a wait is for: the state of the thread decides where it can, then the system call that it is in. */
+/* What a wait is for: the state of the thread decides where it can, then the system call that it is
+ * in. */
 #include "record/probes/waits.h"
 
 #include "record/bpf/sched.h"
@@ -86,7 +87,8 @@ enum sv_wait_reason sv_waits_reason(unsigned state, uint32_t nr, uint32_t file_m
     return r ? r : by_call(nr);
 }
 
-/* A name is looked up only where stacks are recorded: their records are decoded while the process lives. */
+/* A name is looked up only where stacks are recorded: their records are decoded while the process
+ * lives. */
 enum sv_wait_reason sv_waits_put(const struct sv_waits *w, const struct sv_decode *d,
                                  struct sv_batch *b, uint32_t pid, enum sv_wait_reason reason,
                                  uint64_t lock)

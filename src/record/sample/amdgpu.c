@@ -1,7 +1,8 @@
-/* AMD's GPUs through sysfs, as the kernel's amdgpu driver shows them: utilisation, memory, power, temperature.
+/* AMD's GPUs through sysfs, as the kernel's amdgpu driver shows them: utilisation, memory, power,
+ * temperature.
  *
- * Called by record/sample/gpus.c. The files are described in the kernel's documentation ("Misc AMDGPU driver information", "GPU Power/Thermal"); one that is not there
- * gives no value. */
+ * Called by record/sample/gpus.c. The files are described in the kernel's documentation ("Misc
+ * AMDGPU driver information", "GPU Power/Thermal"); one that is not there gives no value. */
 #include "record/sample/gpu_vendors.h"
 #include "record/sample/procfs.h"
 

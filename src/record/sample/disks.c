@@ -1,4 +1,5 @@
-/* Names and tracks of disks. Called by the probe of block requests and by the sampler of /proc/diskstats. */
+/* Names and tracks of disks. Called by the probe of block requests and by the sampler of
+ * /proc/diskstats. */
 #include "record/sample/disks.h"
 #include "subjects/io/words.h"
 

@@ -1,4 +1,5 @@
-/* Between record/sample/gpus.c and the vendors' files: a device, what may be asked of it, and how answers come back. */
+/* Between record/sample/gpus.c and the vendors' files: a device, what may be asked of it, and how
+ * answers come back. */
 #ifndef SV_RECORD_SAMPLE_GPU_VENDORS_H
 #define SV_RECORD_SAMPLE_GPU_VENDORS_H
 
@@ -17,7 +18,8 @@ enum sv_gpu_value {
 
 enum { SV_GPUS_MAX = 64 };
 
-/* pid 0: the device's own value; else that of a process, which is dropped when the process is not followed. */
+/* pid 0: the device's own value; else that of a process, which is dropped when the process is not
+ * followed. */
 void sv_gpu_put(struct sv_gpus *g, size_t device, uint32_t pid, enum sv_gpu_value which, double v);
 /* A new device; its number, SIZE_MAX when there are too many. */
 size_t sv_gpu_add(struct sv_gpus *g, const char *name);

@@ -1,4 +1,5 @@
-/* Rows and values of GPUs of all vendors. Called by the recorder at its interval; asks the vendors' files for the numbers. */
+/* Rows and values of GPUs of all vendors. Called by the recorder at its interval; asks the vendors'
+ * files for the numbers. */
 #include "record/decode/values.h"
 #include "record/sample/gpu_vendors.h"
 
@@ -29,7 +30,8 @@ struct sv_gpus {
     struct sv_values values;
 };
 
-/* Rows are found by name each time: a handful of dictionary look-ups per sample, and no table of processes to keep. */
+/* Rows are found by name each time: a handful of dictionary look-ups per sample, and no table of
+ * processes to keep. */
 static sv_track row_of(struct sv_gpus *g, size_t device, uint32_t pid, enum sv_gpu_value which)
 {
     struct sv_dict *d = g->source.dict;

@@ -1,5 +1,5 @@
-/* Utilisation of GPUs at an interval, by their vendors' own means: NVIDIA through NVML (loaded by name, when it is there), AMD through sysfs. A live source of
- * counters in the form of docs/io.md.
+/* Utilisation of GPUs at an interval, by their vendors' own means: NVIDIA through NVML (loaded by
+ * name, when it is there), AMD through sysfs. A live source of counters in the form of docs/io.md.
  *
  *     sv_gpus_new → per sample: sv_gpus_sample(), sv_pump_round() */
 #ifndef SV_RECORD_SAMPLE_GPUS_H
@@ -10,7 +10,8 @@
 
 struct sv_gpus;
 
-/* NULL in `nvml` and `sysfs` are "libnvidia-ml.so.1" and "/sys": other ones are for tests. `tree` (may be NULL): whose processes are sampled. */
+/* NULL in `nvml` and `sysfs` are "libnvidia-ml.so.1" and "/sys": other ones are for tests. `tree`
+ * (may be NULL): whose processes are sampled. */
 struct sv_gpus *sv_gpus_new(struct sv_dict *dict, struct sv_tree *tree, const char *nvml,
                             const char *sysfs);
 void sv_gpus_free(struct sv_gpus *g);

@@ -1,7 +1,9 @@
-/* NVIDIA's GPUs through NVML, the library behind nvidia-smi: loaded by name, so that neither building nor running needs it.
+/* NVIDIA's GPUs through NVML, the library behind nvidia-smi: loaded by name, so that neither
+ * building nor running needs it.
  *
- * Called by record/sample/gpus.c. The few types and numbers below are NVML's public binary interface (NVML API Reference Guide); what a device or driver does
- * not support answers with an error and gives no value. */
+ * Called by record/sample/gpus.c. The few types and numbers below are NVML's public binary
+ * interface (NVML API Reference Guide); what a device or driver does not support answers with an
+ * error and gives no value. */
 #include "record/sample/gpu_vendors.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-/* The rank of a followed process: see process_rank.h. Called by the decoder of execs, and for the processes that are there at the start. */
+/* The rank of a followed process: see process_rank.h. Called by the decoder of execs, and for the
+ * processes that are there at the start. */
 #include "record/sample/process_rank.h"
 #include "core/stream/launched.h"
 #include "record/sample/procfs.h"

@@ -1,6 +1,8 @@
-/* Reads /proc. Called at the start of a recording, for processes that already run when they are first seen, and after losses.
+/* Reads /proc. Called at the start of a recording, for processes that already run when they are
+ * first seen, and after losses.
  *
- * Everything here races with the processes it looks at: what is gone meanwhile is left out, and is no error. */
+ * Everything here races with the processes it looks at: what is gone meanwhile is left out, and is
+ * no error. */
 #include "record/sample/procfs.h"
 #include "record/sample/process_rank.h"
 
@@ -25,7 +27,8 @@ const char *sv_procfs_root(void)
     return root;
 }
 
-/* A /proc of our own pid namespace that is in no folder: no other process sees it, and it goes with its descriptor. */
+/* A /proc of our own pid namespace that is in no folder: no other process sees it, and it goes with
+ * its descriptor. */
 static int mount_proc(void)
 {
     enum {
@@ -334,7 +337,8 @@ uint64_t sv_procfs_cgroup_number(const char *folder)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? (uint64_t)st.st_ino : 0;
 }
 
-/* Lines of "number:controllers:path". The one of the unified hierarchy, "0::", counts; where it is the root, the longest of the others. */
+/* Lines of "number:controllers:path". The one of the unified hierarchy, "0::", counts; where it is
+ * the root, the longest of the others. */
 size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size)
 {
     char path[64], all[8192];

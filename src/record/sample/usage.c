@@ -1,4 +1,5 @@
-/* Samples /proc. Called by the recorder at its interval; numbers that the kernel counts up become means over the time since the last sample.
+/* Samples /proc. Called by the recorder at its interval; numbers that the kernel counts up become
+ * means over the time since the last sample.
  *
  * Lines that do not look as expected are left out: a missing value is no value, never 0. */
 #include "record/sample/usage.h"
@@ -326,8 +327,8 @@ static bool process_numbers(const char *text, uint64_t *ticks, uint64_t *pages)
     return true;
 }
 
-/* The kernel programs report its exit, unless they are not loaded or the record was lost. In a container pids may be others
- * than the kernel's: who was never found here is not gone. */
+/* The kernel programs report its exit, unless they are not loaded or the record was lost. In a
+ * container pids may be others than the kernel's: who was never found here is not gone. */
 static void miss_process(struct sv_usage *u, struct sv_proc *p)
 {
     if (p->usage.cpu == 0)

@@ -1,4 +1,5 @@
-/* Utilisation from /proc at an interval: CPUs, memory, disks, network, the followed processes. A live source of counters, in the form of docs/io.md.
+/* Utilisation from /proc at an interval: CPUs, memory, disks, network, the followed processes. A
+ * live source of counters, in the form of docs/io.md.
  *
  *     sv_usage_new → per sample: sv_usage_sample(), sv_pump_round() */
 #ifndef SV_RECORD_SAMPLE_USAGE_H
@@ -9,7 +10,8 @@
 
 struct sv_usage;
 
-/* `root` is where the files are: "/proc" but in tests. `tree` (may be NULL): whose processes are sampled. */
+/* `root` is where the files are: "/proc" but in tests. `tree` (may be NULL): whose processes are
+ * sampled. */
 struct sv_usage *sv_usage_new(struct sv_dict *dict, struct sv_tree *tree, const char *root);
 void sv_usage_free(struct sv_usage *u);
 struct sv_source *sv_usage_source(struct sv_usage *u);

@@ -1,4 +1,5 @@
-/* The recorded command: started, held until it is followed, watched, its exit code kept. Called by the recorder only. */
+/* The recorded command: started, held until it is followed, watched, its exit code kept. Called by
+ * the recorder only. */
 #include "cli/dispositions.h"
 #include "record/session/recorder.h"
 
@@ -22,7 +23,8 @@ static ssize_t read_pipe(int fd, void *to, size_t size)
     return n;
 }
 
-/* In the child: waits for the word to begin (the end of the pipe), then becomes the command. The error, if any, goes back by the other pipe. */
+/* In the child: waits for the word to begin (the end of the pipe), then becomes the command. The
+ * error, if any, goes back by the other pipe. */
 static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int go, int back)
 {
     char byte;

@@ -1,7 +1,8 @@
-/* --config FILE.yml: the options of `stave record` as keys of a YAML file, for set-ups that are used again.
+/* --config FILE.yml: the options of `stave record` as keys of a YAML file, for set-ups that are
+ * used again.
  *
- * Called by `stave record` before anything else. The table of options is the schema: a new option is a new key by itself. What the command
- * line gave stays; lists are replaced, not joined. */
+ * Called by `stave record` before anything else. The table of options is the schema: a new option
+ * is a new key by itself. What the command line gave stays; lists are replaced, not joined. */
 #include "cli/yaml.h"
 #include "record/session/recorder.h"
 
@@ -142,7 +143,8 @@ int sv_record_config(const char *path, const struct sv_option *table,
         *command = words;
         words = (struct sv_words){0};
     }
-    /* The processes to record are one choice: where the command line makes it, the file's is dropped. */
+    /* The processes to record are one choice: where the command line makes it, the file's is
+     * dropped. */
     if (command->n > 0) {
         sv_words_free(&c.values.pids);
         c.values.comm = c.values.cgroup = NULL;

@@ -1,7 +1,8 @@
 /* --copy-output: what the command prints goes to files, too.
  *
- * Called by `stave record` around the recording. A process of its own reads the command's pipes, so that neither a slow terminal stops the
- * recorder nor the exit of the recorder the command; it ends when the last writer has closed the pipes. */
+ * Called by `stave record` around the recording. A process of its own reads the command's pipes, so
+ * that neither a slow terminal stops the recorder nor the exit of the recorder the command; it ends
+ * when the last writer has closed the pipes. */
 #include "cli/console.h"
 #include "core/files/write_all.h"
 #include "files/open.h"
@@ -35,7 +36,8 @@ static bool pass_on(struct stream *s)
         return false;
     if (!s->has_failed && !sv_write_all(s->file, chunk, (size_t)n))
         s->has_failed = true;
-    /* The reader is gone: closing our end gives the command the error that it would have had without us. */
+    /* The reader is gone: closing our end gives the command the error that it would have had
+     * without us. */
     return sv_write_all(s->through, chunk, (size_t)n);
 }
 

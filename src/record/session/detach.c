@@ -1,5 +1,7 @@
-/* --detach: the recording continues without the terminal. The caller waits only until it has begun, or failed to. Called by `stave record`: the fork
- * before anything is made, since a claim belongs to the process that records; the terminal is left, and OUT.log made, when the output is claimed. */
+/* --detach: the recording continues without the terminal. The caller waits only until it has begun,
+ * or failed to. Called by `stave record`: the fork before anything is made, since a claim belongs
+ * to the process that records; the terminal is left, and OUT.log made, when the output is
+ * claimed. */
 #include "cli/console.h"
 #include "files/open.h"
 #include "record/session/recorder.h"

@@ -1,4 +1,5 @@
-/* Decides when the state of ended processes and threads is freed. Called by the recorder after each round, when no batch of events is in use.
+/* Decides when the state of ended processes and threads is freed. Called by the recorder after each
+ * round, when no batch of events is in use.
  *
  * Programs with libstave have their rows until their rings are empty. */
 #include "record/decode/forget.h"

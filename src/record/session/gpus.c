@@ -1,4 +1,5 @@
-/* --gpu-interval: samples of GPUs into the trace. Called by the recorder; record/sample/gpus.h finds the GPUs. */
+/* --gpu-interval: samples of GPUs into the trace. Called by the recorder; record/sample/gpus.h
+ * finds the GPUs. */
 #include "record/sample/gpus.h"
 #include "cli/console.h"
 #include "record/session/recorder.h"

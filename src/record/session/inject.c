@@ -1,7 +1,10 @@
-/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic linker (MPI), load into the command, and a folder for Python (PyTorch), by one environment variable each.
+/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic
+ * linker (MPI), load into the command, and a folder for Python (PyTorch), by one environment
+ * variable each.
  *
- * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
- * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
+ * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable
+ * that the user has set is not thrown away: lists get one more entry, single paths are handed on in
+ * STAVE_NEXT_<VARIABLE> for the library to load. */
 #include "cli/console.h"
 #include "core/base/mem.h"
 #include "record/session/injections.h"
@@ -47,7 +50,8 @@ static bool find_one(const char *pattern, char path[PATH_MAX])
     return is_there;
 }
 
-/* Beside the program (where it was built), or in the library folder that belongs to it; STAVE_INJECT_DIR is asked first. */
+/* Beside the program (where it was built), or in the library folder that belongs to it;
+ * STAVE_INJECT_DIR is asked first. */
 static bool find_library(const char *library, char path[PATH_MAX])
 {
     static const char *const places[] = {"", "/inject", "/../lib/stave", "/../lib64/stave",

@@ -1,7 +1,9 @@
 /* The injected interfaces, one line each: INJECTION(NAME, VARIABLE, IS_LIST).
  *
- * NAME is the folder lib/inject/NAME, which makes libstave-NAME.so (its build.cmake says how), and a word of --inject. VARIABLE is the environment variable
- * by which the loader of the interface finds the library (PYTHONPATH: Python, and instead of a library the folder stave-NAME). IS_LIST: it holds several paths with ':' between them. */
+ * NAME is the folder lib/inject/NAME, which makes libstave-NAME.so (its build.cmake says how), and
+ * a word of --inject. VARIABLE is the environment variable by which the loader of the interface
+ * finds the library (PYTHONPATH: Python, and instead of a library the folder stave-NAME). IS_LIST:
+ * it holds several paths with ':' between them. */
 #ifndef SV_RECORD_SESSION_INJECTIONS_H
 #define SV_RECORD_SESSION_INJECTIONS_H
 

@@ -1,8 +1,9 @@
 /* --log FILE: MLPerf and DLIO logs of the command as rows of the trace.
  *
- * Called by the recorder when everything else is in the file: a log is read once, at the end, through the reader of its format, and its wall-clock
- * times are moved onto the trace's clock by the recorder's own snapshots. What the file holds from earlier runs is left out and counted. A log that
- * cannot be read costs one line, never the trace. */
+ * Called by the recorder when everything else is in the file: a log is read once, at the end,
+ * through the reader of its format, and its wall-clock times are moved onto the trace's clock by
+ * the recorder's own snapshots. What the file holds from earlier runs is left out and counted. A
+ * log that cannot be read costs one line, never the trace. */
 #include "cli/console.h"
 #include "formats/civil.h"
 #include "record/session/recorder.h"
@@ -115,7 +116,8 @@ static int log_close(struct sv_sink *s, bool failed, struct sv_err *err)
 
 /* ---- files ---- */
 
-/* Times without a zone were made on this machine: TZ, else the zone that it is set to. NULL: UTC. */
+/* Times without a zone were made on this machine: TZ, else the zone that it is set to. NULL:
+ * UTC. */
 static struct sv_zone *zone_here(const char *given, struct sv_err *err)
 {
     struct sv_zone *zone = NULL;

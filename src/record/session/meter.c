@@ -1,4 +1,5 @@
-/* The meter: see record/session/meter.h. Called by the recorder, which gives it what each round brings. */
+/* The meter: see record/session/meter.h. Called by the recorder, which gives it what each round
+ * brings. */
 #include "record/session/meter.h"
 
 #include "record/session/recorder.h"

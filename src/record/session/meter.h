@@ -1,5 +1,6 @@
-/* The meter: the sink that all sources of a recording write to. It counts events and losses, commits in the middle of a
- * round that brings many, and continues when the output fails. With --paths once a stage is in front of it. */
+/* The meter: the sink that all sources of a recording write to. It counts events and losses,
+ * commits in the middle of a round that brings many, and continues when the output fails. With
+ * --paths once a stage is in front of it. */
 #ifndef SV_RECORD_SESSION_METER_H
 #define SV_RECORD_SESSION_METER_H
 

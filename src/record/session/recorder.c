@@ -1,6 +1,7 @@
 /* The recorder's loop: rounds of all sources into one sink, clocks, losses, signals, the end.
  *
- * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the output is in record/output/output.c. */
+ * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the
+ * output is in record/output/output.c. */
 #include "record/session/recorder.h"
 #include "cli/console.h"
 #include "core/stream/launched.h"
@@ -99,7 +100,8 @@ static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, 
     *out = sv_batch_text(b, text, *out_len);
 }
 
-/* Size and bytes, as tests/unit/test_record_replay.c reads them. A test of the program, not a format: no order of bytes, no version. */
+/* Size and bytes, as tests/unit/test_record_replay.c reads them. A test of the program, not a
+ * format: no order of bytes, no version. */
 static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
 {
     const struct sv_recorder *r = ctx;
@@ -183,7 +185,8 @@ static int report_hooks(struct sv_recorder *r, struct sv_err *err)
     return 0;
 }
 
-/* Frame pointers are what is left where the copy of a stack, or the means to unwind it, are not there. */
+/* Frame pointers are what is left where the copy of a stack, or the means to unwind it, are not
+ * there. */
 static int parse_stacks(const char *text, enum sv_stack_way *way, struct sv_err *err)
 {
     *way = sv_cfi_is_built() ? SV_STACK_COPY : SV_STACK_FP;

@@ -1,6 +1,7 @@
 /* The recorder: what `stave record` does between the command line and the summary.
  *
- *     sv_recorder_run(): opens the output and the sources, starts or finds the processes, runs until they end, closes everything. */
+ *     sv_recorder_run(): opens the output and the sources, starts or finds the processes, runs
+ *     until they end, closes everything. */
 #ifndef SV_RECORD_SESSION_RECORDER_H
 #define SV_RECORD_SESSION_RECORDER_H
 
@@ -141,7 +142,8 @@ void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dic
 /* All of the source's round into the meter. */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
 
-/* Frees what is kept of processes and threads that ended a while ago (record/session/forget.c): the recorder needs memory for running ones only. */
+/* Frees what is kept of processes and threads that ended a while ago (record/session/forget.c): the
+ * recorder needs memory for running ones only. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);
 /* The same while records of the spool are decoded: `decoded_ns` is the time of the last one. */
 void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns);
@@ -152,8 +154,9 @@ void sv_record_sdk_open(struct sv_recorder *r);
 int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
 
-/* --detach (record/session/detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *fd is to be
- * written to when it has begun; it leaves the terminal when it has its output. */
+/* --detach (record/session/detach.c): forks before anything is made. The parent waits, and returns
+ * the exit code. In the one that records, *fd is to be written to when it has begun; it leaves the
+ * terminal when it has its output. */
 int sv_record_detach(int *fd, bool *is_parent, struct sv_err *err);
 int sv_record_leave_terminal(const char *out, int fd, struct sv_err *err);
 

@@ -1,7 +1,8 @@
 /* Files of recordings that run: see running.h. Called by the recorder, status, stop and trigger.
  *
- * A file is believed only while its process holds the lock on it and is the very process that wrote it: numbers are used again, and those of
- * another pid namespace mean other processes here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
+ * A file is believed only while its process holds the lock on it and is the very process that wrote
+ * it: numbers are used again, and those of another pid namespace mean other processes here. The
+ * folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
 #include "record/session/running.h"
 #include "core/base/mem.h"
 #include "core/files/own_folder.h"
@@ -109,8 +110,8 @@ static struct sv_running described(const char *name, const char *out, bool is_ri
     return r;
 }
 
-/* It gets its name when it is locked and whole: who finds one without a lock removes it. The descriptor stays open until the process ends, and the
- * lock with it. */
+/* It gets its name when it is locked and whole: who finds one without a lock removes it. The
+ * descriptor stays open until the process ends, and the lock with it. */
 static bool put(int dir, const struct sv_running *r, const char *name)
 {
     char first[64];
@@ -236,7 +237,8 @@ int sv_running_signal(const struct sv_running *r, int signal, struct sv_err *err
                           "the recording %u runs in another pid namespace: call stave there",
                           r->id.pid);
     int fd = (int)syscall(SYS_pidfd_open, r->id.pid, 0), code = 0;
-    /* Checked again through the descriptor: from here on it is that process, even if its pid is reused. */
+    /* Checked again through the descriptor: from here on it is that process, even if its pid is
+     * reused. */
     if (sv_process_id_state(&r->id) != SV_PROCESS_RUNS)
         code = 0;
     else if (fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) != 0

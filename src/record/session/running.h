@@ -1,7 +1,10 @@
-/* Recordings that run: each has a small file in the user's runtime folder, by which `stave status`, `stave stop` and `stave trigger` find it.
+/* Recordings that run: each has a small file in the user's runtime folder, by which `stave status`,
+ * `stave stop` and `stave trigger` find it.
  *
- *     sv_running_announce → sv_running_update every now and then → the file is removed        (the recorder)
- *     sv_running_all → sv_running_signal                                                  (the others) */
+ *     sv_running_announce → sv_running_update every now and then → the file is removed        (the
+ *         recorder)
+ *     sv_running_all → sv_running_signal                                                  (the
+ *         others) */
 #ifndef SV_RECORD_SESSION_RUNNING_H
 #define SV_RECORD_SESSION_RUNNING_H
 
@@ -34,12 +37,14 @@ void sv_running_remember_terminal(void);
 /* Was it started from the terminal or the folder of this process? */
 bool sv_running_is_near(const struct sv_running *r);
 
-/* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when it cannot be written. */
+/* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when
+ * it cannot be written. */
 char *sv_running_announce(const char *name, const char *out, bool is_ring);
 void sv_running_update(const char *path, uint64_t bytes);
 /* Why no recording can be announced or found: a message, NULL: they can. */
 const char *sv_running_problem(char *text, size_t size);
-/* All that run now, oldest first; files of processes that are gone are removed. Returns how many. */
+/* All that run now, oldest first; files of processes that are gone are removed. Returns how
+ * many. */
 size_t sv_running_all(struct sv_running **all);
 /* Is it called so: by its number, its command or its output? */
 bool sv_running_is(const struct sv_running *r, const char *word);

@@ -1,4 +1,5 @@
-/* Programs that trace with libstave: they find the session by STAVE_SESSION in their environment, the recorder empties their rings. Called by the recorder only. */
+/* Programs that trace with libstave: they find the session by STAVE_SESSION in their environment,
+ * the recorder empties their rings. Called by the recorder only. */
 #include "cli/console.h"
 #include "record/session/recorder.h"
 #include "sdk/collect/collect.h"

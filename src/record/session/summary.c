@@ -1,4 +1,5 @@
-/* What `stave record` says at the end: the slowest files, the busiest processes, where the trace is. On standard error: standard output is the command's. */
+/* What `stave record` says at the end: the slowest files, the busiest processes, where the trace
+ * is. On standard error: standard output is the command's. */
 #include "cli/console.h"
 #include "core/files/claim.h"
 #include "record/session/recorder.h"
@@ -76,7 +77,8 @@ static bool is_name_in_session(const char *name)
            (sscanf(name, "%*[0-9]-%*[0-9a-f]%n", &n) == 0 && n > 0 && name[n] == '\0');
 }
 
-/* A session or a marker of this recorder or of another one that was recorded, which is gone when it has ended. */
+/* A session or a marker of this recorder or of another one that was recorded, which is gone when it
+ * has ended. */
 static bool is_own(const struct sv_file *f)
 {
     struct sv_folder folders[SV_FOLDERS_MAX];
@@ -94,7 +96,8 @@ static bool is_own(const struct sv_file *f)
     return is_marker;
 }
 
-/* What a person would call a slow file: not a pipe or socket, whose reader waits for another process, and not our own rings. */
+/* What a person would call a slow file: not a pipe or socket, whose reader waits for another
+ * process, and not our own rings. */
 static bool is_file(const struct sv_file *f)
 {
     return f->opens + f->reads + f->writes > 0 && f->path[0] == '/' && !is_own(f);

@@ -1,4 +1,5 @@
-/* Counts events by the category of their probe. Pulled by the recorder, once per round, instead of the decoder. */
+/* Counts events by the category of their probe. Pulled by the recorder, once per round, instead of
+ * the decoder. */
 #include "record/session/totals.h"
 #include "subjects/io/words.h"
 

@@ -1,6 +1,8 @@
-/* Sums for the summary: a stage after the decoder that counts the events of each probe. It changes nothing.
+/* Sums for the summary: a stage after the decoder that counts the events of each probe. It changes
+ * nothing.
  *
- * It is put around the decoder's source, not before the recorder's sink: programs with libstave may use the same categories. */
+ * It is put around the decoder's source, not before the recorder's sink: programs with libstave may
+ * use the same categories. */
 #ifndef SV_RECORD_SESSION_TOTALS_H
 #define SV_RECORD_SESSION_TOTALS_H
 

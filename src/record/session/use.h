@@ -1,5 +1,5 @@
-/* How `stave record` is used: configurations, injected libraries, folders of runs, archives, logs, long recordings. What is recorded is the
- * recorder's business. */
+/* How `stave record` is used: configurations, injected libraries, folders of runs, archives, logs,
+ * long recordings. What is recorded is the recorder's business. */
 #ifndef SV_RECORD_SESSION_USE_H
 #define SV_RECORD_SESSION_USE_H
 
@@ -130,22 +130,27 @@ struct sv_record_use {
             "record system calls even if the configuration has no-io", NULL, "System calls"       \
     }
 
-/* --config (record/session/config.c): fills what the command line left open. The texts live as long as *out. */
+/* --config (record/session/config.c): fills what the command line left open. The texts live as long
+ * as *out. */
 int sv_record_config(const char *path, const struct sv_option *table,
                      struct sv_record_options *options, struct sv_words *command,
                      struct sv_yaml **out, struct sv_err *err);
 
-/* --inject (inject.c): checks the list and sets the environment of the command that is started later. */
+/* --inject (inject.c): checks the list and sets the environment of the command that is started
+ * later. */
 int sv_inject(const char *list, struct sv_err *err);
-/* Which of them are here: path NULL where one is not, `needs` what its build needs, as the end of a sentence. */
+/* Which of them are here: path NULL where one is not, `needs` what its build needs, as the end of a
+ * sentence. */
 void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, const char *needs),
                     void *ctx);
 
-/* --log (record/session/logs.c): reads them into the recorder's sink. A log that cannot be read is reported, and is not an error. */
+/* --log (record/session/logs.c): reads them into the recorder's sink. A log that cannot be read is
+ * reported, and is not an error. */
 int sv_record_logs_check(const struct sv_record_options *options, struct sv_err *err);
 void sv_record_logs(struct sv_recorder *r);
 
-/* Where the files of a recording are (record/output/folder.c). Fills options->out.path with --out-dir. */
+/* Where the files of a recording are (record/output/folder.c). Fills options->out.path with
+ * --out-dir. */
 struct sv_record_place {
     char name[256];    /* run-0001, or the trace's without its suffix: the folder in an archive */
     char folder[1024]; /* with --out-dir */
@@ -154,12 +159,14 @@ struct sv_record_place {
 int sv_record_place(struct sv_record_options *options, struct sv_record_place *place,
                     struct sv_err *err);
 
-/* --copy-output (record/session/copy.c): opened before anything else, notified when the command has its pipes, closed at the end. */
+/* --copy-output (record/session/copy.c): opened before anything else, notified when the command has
+ * its pipes, closed at the end. */
 int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, struct sv_err *err);
 void sv_copy_started(struct sv_recorder *r);
 int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
 
-/* --out-dir and --archive, when the trace is whole (record/output/archive.c). `first` and `newest`: the numbers of its parts with --rotate. */
+/* --out-dir and --archive, when the trace is whole (record/output/archive.c). `first` and `newest`:
+ * the numbers of its parts with --rotate. */
 int sv_record_archive_check(struct sv_err *err); /* is there a zstd? */
 int sv_record_package(const struct sv_record_options *options, const struct sv_record_place *place,
                       uint32_t first, uint32_t newest, struct sv_err *err);

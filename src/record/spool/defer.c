@@ -1,7 +1,8 @@
 /* See defer.h. Called by the recorder's loop, in its thread.
  *
- * A series of entries begins with what is known of the processes, so nothing waits before it, and ends when all of it is decoded. The spool may grow to half of
- * its budget; then records are decoded twice as fast as they come, which ends before it has reached the budget. */
+ * A series of entries begins with what is known of the processes, so nothing waits before it, and
+ * ends when all of it is decoded. The spool may grow to half of its budget; then records are
+ * decoded twice as fast as they come, which ends before it has reached the budget. */
 #include "record/spool/defer.h"
 
 #include "cli/console.h"
@@ -259,7 +260,8 @@ static bool begin_series(struct sv_recorder *r, int64_t now)
     return true;
 }
 
-/* All that the rings hold now. False: something in it cannot wait (unless it must), or cannot be written. */
+/* All that the rings hold now. False: something in it cannot wait (unless it must), or cannot be
+ * written. */
 static bool move(struct sv_recorder *r, int64_t now, bool must)
 {
     struct sv_defer *d = r->system.defer;

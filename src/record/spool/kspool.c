@@ -1,6 +1,8 @@
-/* The file of kspool.h. Called by record/spool/defer.c while recording and by record/spool/left.c for `stave recover`.
+/* The file of kspool.h. Called by record/spool/defer.c while recording and by record/spool/left.c
+ * for `stave recover`.
  *
- * Entries are written in one call from the rings themselves. The head is written by itself: an entry counts when it lies within the file. */
+ * Entries are written in one call from the rings themselves. The head is written by itself: an
+ * entry counts when it lies within the file. */
 #include "record/spool/kspool.h"
 
 #include "core/base/mem.h"

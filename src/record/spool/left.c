@@ -1,7 +1,8 @@
 /* See left.h. Called by `stave recover` and by what finds leftovers for it.
  *
- * All entries are decoded from the first on, since the table of processes grows with them; the events of those that are in the growing file are dropped. The file is this
- * user's own, but nothing in it is trusted: damage ends it, and is reported with its place. */
+ * All entries are decoded from the first on, since the table of processes grows with them; the
+ * events of those that are in the growing file are dropped. The file is this user's own, but
+ * nothing in it is trusted: damage ends it, and is reported with its place. */
 #include "record/spool/left.h"
 
 #include "record/decode/decode.h"

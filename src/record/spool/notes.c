@@ -1,5 +1,5 @@
-/* See notes.h. A note is its struct, the length of its text and the text. Written by the scout, asked by the decoder; read from files of killed recorders,
- * too, so lengths are checked. */
+/* See notes.h. A note is its struct, the length of its text and the text. Written by the scout,
+ * asked by the decoder; read from files of killed recorders, too, so lengths are checked. */
 #include "record/spool/notes.h"
 
 #include "record/spool/kspool.h"

@@ -1,4 +1,5 @@
-/* Notes: what the scout looks up for records that are decoded later. They are in the spool before their records, and are read when these are decoded. */
+/* Notes: what the scout looks up for records that are decoded later. They are in the spool before
+ * their records, and are read when these are decoded. */
 #ifndef SV_RECORD_SPOOL_NOTES_H
 #define SV_RECORD_SPOOL_NOTES_H
 
@@ -14,7 +15,8 @@ enum sv_note_kind {
     SV_NOTE_FILE     /* the path of an inode; `fd` is its device, `ns` its number */
 };
 
-/* Which record it is for: that of `pid` with this time (of its start for calls), and the descriptor, if it is about one. */
+/* Which record it is for: that of `pid` with this time (of its start for calls), and the
+ * descriptor, if it is about one. */
 struct sv_note {
     uint32_t kind, pid;
     int64_t fd;
@@ -28,7 +30,8 @@ struct sv_notes {
 };
 
 void sv_note_put(struct sv_buf *to, struct sv_note note, const char *text, size_t len);
-/* Instead of those before. `learn` gets those for another decoder; NULL: they are known. False: damaged. */
+/* Instead of those before. `learn` gets those for another decoder; NULL: they are known. False:
+ * damaged. */
 typedef void sv_notes_learn_fn(void *ctx, const struct sv_note *note, const char *text, size_t len);
 bool sv_notes_set(struct sv_notes *n, const uint8_t *bytes, size_t len, sv_notes_learn_fn *learn,
                   void *ctx);

@@ -1,5 +1,6 @@
-/* See processes.h. Processes, then threads, then files by their inodes; numbers are 64 bits wide, texts have their length before them. Called when a
- * series of entries begins, and by `stave recover`, which trusts no number of it. */
+/* See processes.h. Processes, then threads, then files by their inodes; numbers are 64 bits wide,
+ * texts have their length before them. Called when a series of entries begins, and by `stave
+ * recover`, which trusts no number of it. */
 #include "record/spool/processes.h"
 
 #include "record/decode/tree.h"

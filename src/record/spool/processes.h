@@ -1,4 +1,5 @@
-/* What the decoder knows of processes, as bytes: the first entry of a spool, from which the records after it can be decoded by another process. */
+/* What the decoder knows of processes, as bytes: the first entry of a spool, from which the records
+ * after it can be decoded by another process. */
 #ifndef SV_RECORD_SPOOL_PROCESSES_H
 #define SV_RECORD_SPOOL_PROCESSES_H
 

@@ -1,4 +1,5 @@
-/* See scout.h. Called by record/spool/defer.c for each record that it moves; costs some nanoseconds where nothing is looked up. */
+/* See scout.h. Called by record/spool/defer.c for each record that it moves; costs some nanoseconds
+ * where nothing is looked up. */
 #include "record/spool/scout.h"
 
 #include "record/bpf/page_cache.h"
@@ -56,7 +57,8 @@ static bool knows(const struct sv_scouted *p, int64_t fd)
     return fd >= 0 && (size_t)fd < p->n && p->since[fd] != 0;
 }
 
-/* As the decoder has it now. One that it does not know has no records that wait, so that it may learn it out of turn. */
+/* As the decoder has it now. One that it does not know has no records that wait, so that it may
+ * learn it out of turn. */
 static void fill(struct sv_scout *s, struct sv_scouted *p)
 {
     const struct sv_proc *known = sv_tree_find(s->tree, p->pid);

@@ -1,9 +1,12 @@
-/* The scout: looks at each record that is to be decoded later, and looks up what its decoder will ask for and what may be gone by then.
+/* The scout: looks at each record that is to be decoded later, and looks up what its decoder will
+ * ask for and what may be gone by then.
  *
- * That is: the name of a descriptor without a known file (/proc has it while it is open), a process that nothing is known of, the cgroup and the rank of
- * a new program, the files that a process maps. It becomes notes, or goes to the decoder's tables where the order of records does not matter. A record
- * whose probe has no such function cannot wait. What the records change about descriptors is followed here, from what the decoder knows when the scout
- * starts: only whether a file is known, not which. */
+ * That is: the name of a descriptor without a known file (/proc has it while it is open), a process
+ * that nothing is known of, the cgroup and the rank of a new program, the files that a process
+ * maps. It becomes notes, or goes to the decoder's tables where the order of records does not
+ * matter. A record whose probe has no such function cannot wait. What the records change about
+ * descriptors is followed here, from what the decoder knows when the scout starts: only whether a
+ * file is known, not which. */
 #ifndef SV_RECORD_SPOOL_SCOUT_H
 #define SV_RECORD_SPOOL_SCOUT_H
 
@@ -35,7 +38,8 @@ void sv_scout_init(struct sv_scout *s, struct sv_tree *tree, struct sv_inodes *i
 /* Starts again from what the decoder knows now: all records before this moment are decoded. */
 void sv_scout_begin(struct sv_scout *s);
 void sv_scout_fini(struct sv_scout *s);
-/* Processes that have lived for a while get into the tree: their use of CPU and memory is sampled from then on. Most of very many end before that. */
+/* Processes that have lived for a while get into the tree: their use of CPU and memory is sampled
+ * from then on. Most of very many end before that. */
 void sv_scout_round(struct sv_scout *s, int64_t now_ns);
 bool sv_scout_can_wait(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size);
 

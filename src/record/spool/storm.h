@@ -1,4 +1,5 @@
-/* Whether so many records come that they are moved aside, and when to begin with it again after something could not wait. */
+/* Whether so many records come that they are moved aside, and when to begin with it again after
+ * something could not wait. */
 #ifndef SV_RECORD_SPOOL_STORM_H
 #define SV_RECORD_SPOOL_STORM_H
 

@@ -1,8 +1,9 @@
-/* Nearly all rules are "the stack pointer or the frame pointer plus a number" and "saved at a distance from that": these become rows, and a row serves
- * every later frame at its address. The few others (signal frames, the table of a program's imports) are evaluated each time.
+/* Nearly all rules are "the stack pointer or the frame pointer plus a number" and "saved at a
+ * distance from that": these become rows, and a row serves every later frame at its address. The
+ * few others (signal frames, the table of a program's imports) are evaluated each time.
  *
- * Files come from other users: libdw checks what it reads, nothing is mapped (files shrink), values of the process are only ever used as numbers and
- * as places in the copy. */
+ * Files come from other users: libdw checks what it reads, nothing is mapped (files shrink), values
+ * of the process are only ever used as numbers and as places in the copy. */
 #include "record/stacks/cfi.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -304,7 +305,8 @@ static bool register_before(Dwarf_Frame *frame, int reg, uint64_t cfa, const uin
     struct evaluation e = {.regs = regs, .memory = m, .cfa = cfa};
     if (dwarf_frame_register(frame, reg, mem, &ops, &n) != 0)
         return false;
-    /* Where nothing is said of it the function has not touched it, as in a row; no return address is the end. */
+    /* Where nothing is said of it the function has not touched it, as in a row; no return address
+     * is the end. */
     *value = ops == mem && reg == SV_STACK_IP ? 0 : regs[reg];
     if (n == 0)
         return true;

@@ -1,4 +1,5 @@
-/* Unwind information of a file (.eh_frame, .debug_frame), by elfutils' libdw: from the registers of a frame to those of its caller.
+/* Unwind information of a file (.eh_frame, .debug_frame), by elfutils' libdw: from the registers of
+ * a frame to those of its caller.
  *
  * Rules that were looked up once are kept by address, for all processes that run the file. */
 #ifndef SV_RECORD_STACKS_CFI_H
@@ -28,7 +29,8 @@ bool sv_cfi_is_built(void);
 struct sv_cfi *sv_cfi_new(const struct sv_code_file *f);
 void sv_cfi_free(struct sv_cfi *c);
 
-/* `address` is the linker's. *is_signal: the frame was made by the kernel for a signal, so its caller did not call. */
+/* `address` is the linker's. *is_signal: the frame was made by the kernel for a signal, so its
+ * caller did not call. */
 enum sv_cfi_step sv_cfi_step(struct sv_cfi *c, uint64_t address, const struct sv_cfi_memory *memory,
                              uint64_t regs[SV_STACK_REGS], bool *is_signal);
 

@@ -1,5 +1,5 @@
-/* Files for debuggers are taken only when their build id is that of the program: a name from another build would be wrong. Nothing is asked of the
- * network. */
+/* Files for debuggers are taken only when their build id is that of the program: a name from
+ * another build would be wrong. Nothing is asked of the network. */
 #include "record/stacks/debug_info.h"
 
 #ifdef SV_HAVE_DW
@@ -244,7 +244,8 @@ size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv
         dwarf_lineno(line, &at.line);
     }
     size_t n = 0;
-    /* The first call finds the innermost scope; around an inlined function it has those of its definition. The second has those around the call. */
+    /* The first call finds the innermost scope; around an inlined function it has those of its
+     * definition. The second has those around the call. */
     int n_scopes = dwarf_getscopes(&unit, address, &innermost);
     if (n_scopes > 0)
         n_scopes = dwarf_getscopes_die(&innermost[0], &scopes);

@@ -1,4 +1,5 @@
-/* Debug information of a file: which functions an address is in, with those that were inlined, and in which line. By elfutils' libdw. */
+/* Debug information of a file: which functions an address is in, with those that were inlined, and
+ * in which line. By elfutils' libdw. */
 #ifndef SV_RECORD_STACKS_DEBUG_INFO_H
 #define SV_RECORD_STACKS_DEBUG_INFO_H
 
@@ -10,15 +11,17 @@ struct sv_debug_frame {
     int line;         /* 0: not known */
 };
 
-/* In the file itself or in one for debuggers that has the same build id (/usr/lib/debug). NULL: there is none. Its symbols take at most *left bytes,
- * which become fewer. */
+/* In the file itself or in one for debuggers that has the same build id (/usr/lib/debug). NULL:
+ * there is none. Its symbols take at most *left bytes, which become fewer. */
 struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f, size_t *left);
 void sv_debug_info_free(struct sv_debug_info *d);
 
-/* Innermost first; the last one is the function that is really there. The texts are valid until sv_debug_info_free(). */
+/* Innermost first; the last one is the function that is really there. The texts are valid until
+ * sv_debug_info_free(). */
 size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv_debug_frame *out,
                             size_t max);
-/* What the symbols of the file for debuggers say: it has those of functions in assembler, too, which have no other debug information. NULL: not known. */
+/* What the symbols of the file for debuggers say: it has those of functions in assembler, too,
+ * which have no other debug information. NULL: not known. */
 const char *sv_debug_info_symbol(const struct sv_debug_info *d, uint64_t address);
 
 #endif

@@ -1,4 +1,5 @@
-/* By libstdc++, which is loaded when the first mangled name comes: a program that draws a picture needs none. */
+/* By libstdc++, which is loaded when the first mangled name comes: a program that draws a picture
+ * needs none. */
 #include "record/stacks/demangle.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-/* Each address of a file is named once, for all processes. Called by stacks.c for each native frame. */
+/* Each address of a file is named once, for all processes. Called by stacks.c for each native
+ * frame. */
 #include "record/stacks/names.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"

@@ -1,4 +1,5 @@
-/* Texts of native frames: names, demangled, with the functions that were inlined, file and line where they are known. */
+/* Texts of native frames: names, demangled, with the functions that were inlined, file and line
+ * where they are known. */
 #ifndef SV_RECORD_STACKS_NAMES_H
 #define SV_RECORD_STACKS_NAMES_H
 
@@ -23,7 +24,8 @@ const struct sv_named *sv_names_of(struct sv_frame_names *n, const struct sv_cod
 /* A copy that lives as long as the names. */
 const char *sv_names_text(struct sv_frame_names *n, const char *text, size_t len);
 
-/* What could not be named, for one line at the end: files without symbols, the first three of them. */
+/* What could not be named, for one line at the end: files without symbols, the first three of
+ * them. */
 struct sv_names_lack {
     uint64_t frames;
     size_t n_files;

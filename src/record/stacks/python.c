@@ -1,4 +1,5 @@
-/* The code objects that the kernel programs have sent, and the texts of their frames. Called by stacks.c.
+/* The code objects that the kernel programs have sent, and the texts of their frames. Called by
+ * stacks.c.
  *
  * Their bytes are of other users' processes: lengths are checked, texts are made valid. */
 #include "record/stacks/python.h"
@@ -94,7 +95,8 @@ static char *text_of(const char *bytes, size_t n, unsigned kind)
     return text;
 }
 
-/* "/usr/lib/python3/dist-packages/torch/nn/functional.py" is "torch/nn/functional.py", a script is its name. */
+/* "/usr/lib/python3/dist-packages/torch/nn/functional.py" is "torch/nn/functional.py", a script is
+ * its name. */
 static const char *short_file(const char *path)
 {
     static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
@@ -185,7 +187,8 @@ static int read_signed(struct table *t)
     return number & 1 ? -(int)(number >> 1) : (int)(number >> 1);
 }
 
-/* An entry is a byte 1kkkklll (kind, units of code − 1) and what its kind needs: the lines that it is further on, and columns. */
+/* An entry is a byte 1kkkklll (kind, units of code − 1) and what its kind needs: the lines that it
+ * is further on, and columns. */
 int sv_python_line(const uint8_t *table, size_t n, int first_line, uint32_t at)
 {
     enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NO_PLACE = 15, UNIT = 2 };

@@ -1,4 +1,5 @@
-/* Frames of CPython: where each version keeps its state, which code objects the kernel programs have met, and their lines. */
+/* Frames of CPython: where each version keeps its state, which code objects the kernel programs
+ * have met, and their lines. */
 #ifndef SV_RECORD_STACKS_PYTHON_H
 #define SV_RECORD_STACKS_PYTHON_H
 
@@ -21,7 +22,8 @@ bool sv_python_ask(uint32_t pid, uint64_t runtime, uint64_t version, struct sv_p
 /* False: a version that is not known. */
 bool sv_python_offsets(const struct sv_python_words *words, struct sv_wire_python *out);
 
-/* Does this frame end a run of frames that one call of the interpreter's loop has? Frames of the owner SV_PYTHON_SHIM are no code of the user. */
+/* Does this frame end a run of frames that one call of the interpreter's loop has? Frames of the
+ * owner SV_PYTHON_SHIM are no code of the user. */
 enum { SV_PYTHON_SHIM = 3 };
 
 struct sv_python_codes;
@@ -34,11 +36,13 @@ void sv_python_codes_end(struct sv_python_codes *c, uint32_t pid);
 /* `size` of the record with what follows it. False: it is malformed. */
 bool sv_python_codes_add(struct sv_python_codes *c, const struct sv_wire_code *code, size_t size);
 
-/* "Model.forward (model.py:41)" for a frame, without the place where `has_files` is false; the length, 0: its code is not known. */
+/* "Model.forward (model.py:41)" for a frame, without the place where `has_files` is false; the
+ * length, 0: its code is not known. */
 size_t sv_python_frame(const struct sv_python_codes *c, uint32_t pid,
                        const struct sv_wire_pyframe *frame, bool has_files, char *text, size_t max);
 
-/* The line of a place in the bytecode, by a line table as CPython 3.11 and later have it; 0: the table does not say. */
+/* The line of a place in the bytecode, by a line table as CPython 3.11 and later have it; 0: the
+ * table does not say. */
 int sv_python_line(const uint8_t *table, size_t n, int first_line, uint32_t at);
 
 #endif

@@ -1,5 +1,7 @@
-/* Where CPython keeps what, for x86-64 and arm64. Up to 3.12 it is a table of each version, made from its headers; from 3.13 on the interpreter says it
- * itself (struct _Py_DebugOffsets at the beginning of _PyRuntime). What is not known is left alone: a wrong offset would give wrong names. */
+/* Where CPython keeps what, for x86-64 and arm64. Up to 3.12 it is a table of each version, made
+ * from its headers; from 3.13 on the interpreter says it itself (struct _Py_DebugOffsets at the
+ * beginning of _PyRuntime). What is not known is left alone: a wrong offset would give wrong
+ * names. */
 #include "record/stacks/python.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
-/* Puts the frames of a stack together. Called by the probes while they decode, when the process mostly still lives; files and maps of one that is gone are
- * those that were read before.
+/* Puts the frames of a stack together. Called by the probes while they decode, when the process
+ * mostly still lives; files and maps of one that is gone are those that were read before.
  *
- * Each native frame of the interpreter's loop stands for a run of Python's frames: those up to one that entered the loop. They are matched from the
- * outside in: the innermost loop may have begun without a frame of its own yet. */
+ * Each native frame of the interpreter's loop stands for a run of Python's frames: those up to one
+ * that entered the loop. They are matched from the outside in: the innermost loop may have begun
+ * without a frame of its own yet. */
 #include "record/stacks/stacks.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -183,8 +184,8 @@ static void put_run(struct building *b, bool is_all)
 
 /* ---- native frames ---- */
 
-/* Where the loop of the interpreter is, its frames are. More loops than runs: the innermost has none. Fewer (the stack was cut, or a loop has no
- * name): the outermost one has what is left. */
+/* Where the loop of the interpreter is, its frames are. More loops than runs: the innermost has
+ * none. Fewer (the stack was cut, or a loop has no name): the outermost one has what is left. */
 static void put_loop(struct building *b, const struct sv_named *named, unsigned loop)
 {
     unsigned surplus = b->n_loops > b->n_runs ? b->n_loops - b->n_runs : 0;
@@ -256,7 +257,8 @@ static void unwind(struct building *b, const uint8_t *copy)
         put_cut(b);
 }
 
-/* By frame pointers. In code that was compiled without them the kernel finds other numbers: the stack ends at the first address that is no code. */
+/* By frame pointers. In code that was compiled without them the kernel finds other numbers: the
+ * stack ends at the first address that is no code. */
 static void put_addresses(struct building *b, const uint64_t *addresses)
 {
     struct sv_unwound *u = &b->s->unwound;
@@ -341,7 +343,8 @@ int sv_stacks_frames(struct sv_stacks *s, const struct sv_wire_head *head,
     return b.n;
 }
 
-/* Main's lock, its condition and that of forced switches are members of _PyRuntime; no other futex is. */
+/* Main's lock, its condition and that of forced switches are members of _PyRuntime; no other futex
+ * is. */
 const char *sv_stacks_lock(struct sv_stacks *s, uint32_t pid, uint64_t address, bool *is_gil)
 {
     const char *name = s->options.asks_procfs ? sv_symbols_variable(s->symbols, pid, address)

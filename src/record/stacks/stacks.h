@@ -1,6 +1,8 @@
-/* Stacks that kernel programs took (record/bpf/stack.h) as texts: native frames by unwind information or frame pointers, Python's frames in their places.
+/* Stacks that kernel programs took (record/bpf/stack.h) as texts: native frames by unwind
+ * information or frame pointers, Python's frames in their places.
  *
- * For every probe whose records have a stack. Memory is bounded; nothing of a stack is kept but its names. */
+ * For every probe whose records have a stack. Memory is bounded; nothing of a stack is kept but its
+ * names. */
 #ifndef SV_RECORD_STACKS_STACKS_H
 #define SV_RECORD_STACKS_STACKS_H
 
@@ -14,7 +16,8 @@ struct sv_stacks;
 struct sv_stacks_options {
     bool asks_procfs; /* off for recorded bytes: this machine's names are not theirs */
     bool hides_files; /* --redact: no names of files */
-    /* A process runs Python: the kernel programs are to read its frames; `offsets` NULL: it has ended. NULL: they do not. */
+    /* A process runs Python: the kernel programs are to read its frames; `offsets` NULL: it has
+     * ended. NULL: they do not. */
     void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);
     void *ctx;
 };
@@ -23,17 +26,20 @@ struct sv_stacks *sv_stacks_new(struct sv_symbols *symbols,
                                 const struct sv_stacks_options *options);
 void sv_stacks_free(struct sv_stacks *s);
 
-/* The frames of a stack, innermost first, at most SV_STACKS_FRAMES; `bytes` follow the struct. 0: there is none, -1: it is malformed. The texts
- * are valid until sv_stacks_sweep(), *innermost (may be NULL) is the innermost function without its place in a file. */
+/* The frames of a stack, innermost first, at most SV_STACKS_FRAMES; `bytes` follow the struct. 0:
+ * there is none, -1: it is malformed. The texts are valid until sv_stacks_sweep(), *innermost (may
+ * be NULL) is the innermost function without its place in a file. */
 int sv_stacks_frames(struct sv_stacks *s, const struct sv_wire_head *head,
                      const struct sv_wire_stack *stack, size_t bytes, const char **frames,
                      const char **innermost);
-/* The name of the lock at an address: that of the variable that holds it; NULL: not known. *is_gil: it belongs to the interpreter of Python. */
+/* The name of the lock at an address: that of the variable that holds it; NULL: not known. *is_gil:
+ * it belongs to the interpreter of Python. */
 const char *sv_stacks_lock(struct sv_stacks *s, uint32_t pid, uint64_t address, bool *is_gil);
 /* Between batches of events: frees texts where there are too many. */
 void sv_stacks_sweep(struct sv_stacks *s);
 
-/* A process runs another program: if it is a Python, its frames are read from the first stack on. */
+/* A process runs another program: if it is a Python, its frames are read from the first stack
+ * on. */
 void sv_stacks_exec(struct sv_stacks *s, uint32_t pid, const char *program);
 /* A process has ended. */
 void sv_stacks_end(struct sv_stacks *s, uint32_t pid);

@@ -1,4 +1,5 @@
-/* Frame by frame: which file the address is in, what its unwind information says. Called for each stack that a kernel program has copied. */
+/* Frame by frame: which file the address is in, what its unwind information says. Called for each
+ * stack that a kernel program has copied. */
 #include "record/stacks/unwind.h"
 
 static struct sv_cfi *cfi_of(struct sv_code_file *f)
@@ -56,7 +57,8 @@ void sv_unwind(struct sv_symbols *symbols, uint32_t pid, int64_t ts_ns,
             return;
         }
         *at = (struct sv_code_at){.address = UINT64_MAX};
-        /* A return address is after the call: the byte before it certainly belongs to the caller. */
+        /* A return address is after the call: the byte before it certainly belongs to the
+         * caller. */
         if (!sv_symbols_find(symbols, pid, ip - !is_exact, ts_ns, at) && out->n > 0) {
             out->end = SV_UNWIND_NO_RULES; /* a number, not code */
             return;

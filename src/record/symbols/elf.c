@@ -1,6 +1,8 @@
-/* Reads the symbol tables of an ELF file by pread: files change and shrink while programs run from them, so nothing is mapped.
+/* Reads the symbol tables of an ELF file by pread: files change and shrink while programs run from
+ * them, so nothing is mapped.
  *
- * Called by symbols.c for each file that a sampled address lies in. Every number of the file is checked before it is used. */
+ * Called by symbols.c for each file that a sampled address lies in. Every number of the file is
+ * checked before it is used. */
 #include "record/symbols/elf.h"
 #include "core/base/mem.h"
 #include "core/base/search.h"
@@ -36,7 +38,8 @@ static bool read_at(const struct reading *r, void *to, uint64_t size, uint64_t a
     return true;
 }
 
-/* A table of the file in memory of its own, NULL when it is not there whole or the limit is reached. */
+/* A table of the file in memory of its own, NULL when it is not there whole or the limit is
+ * reached. */
 static void *read_table(struct reading *r, uint64_t at, uint64_t size)
 {
     if (size == 0 || size > r->left || at > r->file_size || size > r->file_size - at)
@@ -59,7 +62,8 @@ static bool read_head(struct reading *r)
            h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == order;
 }
 
-/* The table of functions that unwinders search: a head of four bytes that says how what follows is written, a pointer, a count, and the pairs. */
+/* The table of functions that unwinders search: a head of four bytes that says how what follows is
+ * written, a pointer, a count, and the pairs. */
 static void read_functions(struct reading *r, const Elf64_Phdr *p)
 {
     enum { VERSION = 1, POINTER = 0x1b, COUNT = 0x03, PAIRS = 0x3b, HEAD = 12 };
@@ -237,7 +241,8 @@ static uint64_t begin_of(const struct sv_elf *e, size_t i)
     return e->functions_from + (uint64_t)(int64_t)e->functions[2 * i];
 }
 
-/* Between functions with rules there may be others without: the entry says how long its function is. */
+/* Between functions with rules there may be others without: the entry says how long its function
+ * is. */
 uint64_t sv_elf_begin(const struct sv_elf *e, int fd, uint64_t address)
 {
     enum { LENGTH, CIE, BEGIN, RANGE, WORDS };

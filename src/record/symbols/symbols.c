@@ -1,7 +1,9 @@
 /* Who is at an address. Called by record/stacks/ for each frame of a stack.
  *
- * Races with the processes: their maps are read when they are first sampled and again when an address lies outside of what is known and was
- * sampled after the last reading: once per round of the recorder at most. A process that is gone by then keeps the maps that were read, or its parent's. */
+ * Races with the processes: their maps are read when they are first sampled and again when an
+ * address lies outside of what is known and was sampled after the last reading: once per round of
+ * the recorder at most. A process that is gone by then keeps the maps that were read, or its
+ * parent's. */
 #include "record/symbols/symbols.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -107,7 +109,8 @@ static int by_address(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* "ffffffff81000000 T name" and for modules a tab and "[module]". Names get the mark that flame graphs know the kernel's frames by. */
+/* "ffffffff81000000 T name" and for modules a tab and "[module]". Names get the mark that flame
+ * graphs know the kernel's frames by. */
 static void add_kernel_symbol(struct sv_symbols *s, const char *line)
 {
     char text[NAME_MAX_SHOWN + 8], *end;
@@ -299,8 +302,8 @@ static int open_regular(const char *path, uint64_t inode)
     return fd;
 }
 
-/* The file as the process sees it, which may be in a container; or what it has mapped, though the file has no name any more; else as we see it, if
- * that is the same one. */
+/* The file as the process sees it, which may be in a container; or what it has mapped, though the
+ * file has no name any more; else as we see it, if that is the same one. */
 static int open_file(const struct sv_code_file *f, uint32_t pid, const struct range *r)
 {
     char path[4400];
@@ -330,7 +333,8 @@ static void read_file(struct sv_symbols *s, struct sv_code_file *f, uint32_t pid
     }
 }
 
-/* A stack that ends in a number which is no address would make us read them for each sample: 16 ms after the first time, a second at most. */
+/* A stack that ends in a number which is no address would make us read them for each sample: 16 ms
+ * after the first time, a second at most. */
 static int64_t patience_ns(const struct space *x)
 {
     const int64_t least = 16000000, most = 1000000000;

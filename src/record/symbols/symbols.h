@@ -1,6 +1,8 @@
-/* Addresses to files and names of functions: the kernel's by /proc/kallsyms, a process's by /proc/PID/maps and the symbols of its files.
+/* Addresses to files and names of functions: the kernel's by /proc/kallsyms, a process's by
+ * /proc/PID/maps and the symbols of its files.
  *
- * Names are as the compiler made them (record/stacks/ makes them readable). What has none is called by its file, "[libc.so.6]". */
+ * Names are as the compiler made them (record/stacks/ makes them readable). What has none is called
+ * by its file, "[libc.so.6]". */
 #ifndef SV_RECORD_SYMBOLS_SYMBOLS_H
 #define SV_RECORD_SYMBOLS_SYMBOLS_H
 

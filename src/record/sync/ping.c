@@ -1,4 +1,5 @@
-/* The exchange of pings: see ping.h. The server never blocks but in epoll_wait(); the client waits with limits. */
+/* The exchange of pings: see ping.h. The server never blocks but in epoll_wait(); the client waits
+ * with limits. */
 #include "record/sync/ping.h"
 
 #include "core/base/mem.h"

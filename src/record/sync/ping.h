@@ -1,13 +1,17 @@
-/* Pings between hosts over TCP: what `stave record --sync` and `stave sync` exchange to relate their clocks (clocks/clock_sync.h).
+/* Pings between hosts over TCP: what `stave record --sync` and `stave sync` exchange to relate
+ * their clocks (clocks/clock_sync.h).
  *
  *     client                                   server
  *     "STVSYNC1", the token (16 bytes)    →
- *                                         ←    "STVSYNC1", whose clock it is (struct sv_clock_owner, fixed size)
+ *                                         ←    "STVSYNC1", whose clock it is (struct
+ *                                              sv_clock_owner, fixed size)
  *     a number (8 bytes)                  →    read at t2
- *                                         ←    the number, t2, t3: BOOTTIME in nanoseconds, little endian
+ *                                         ←    the number, t2, t3: BOOTTIME in nanoseconds, little
+ *                                              endian
  *
- * Whoever does not give the token within a few seconds is cut off without a word; the token is compared in constant time. Nothing that a peer
- * sends is kept but its last number, so that a hostile one costs a descriptor. The token crosses the network as it is: it keeps strangers away,
+ * Whoever does not give the token within a few seconds is cut off without a word; the token is
+ * compared in constant time. Nothing that a peer sends is kept but its last number, so that a
+ * hostile one costs a descriptor. The token crosses the network as it is: it keeps strangers away,
  * not somebody who reads the traffic. */
 #ifndef SV_RECORD_SYNC_PING_H
 #define SV_RECORD_SYNC_PING_H

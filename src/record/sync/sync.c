@@ -1,4 +1,5 @@
-/* Ranks that relate their clocks: see sync.h. One thread beside the recorder's, so that a ping is answered at once.
+/* Ranks that relate their clocks: see sync.h. One thread beside the recorder's, so that a ping is
+ * answered at once.
  *
  * The thread owns the server or the client; what both threads use is under the lock. */
 #include "record/sync/sync.h"
@@ -271,7 +272,8 @@ static bool make_round(struct sv_sync_worker *w, struct sv_ping_client *c)
     return true;
 }
 
-/* Ranks that start together make their first rounds together; afterwards they are spread, so that rank 0 answers one at a time. */
+/* Ranks that start together make their first rounds together; afterwards they are spread, so that
+ * rank 0 answers one at a time. */
 static int first_rest_ms(const struct sv_sync_worker *w)
 {
     int64_t second = w->plan.launcher.rank % (SV_PING_EVERY_MS / 1000);

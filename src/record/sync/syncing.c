@@ -1,4 +1,5 @@
-/* --sync in a recording: what ranks measure becomes metadata of the trace. Called by the recorder; record/sync/sync.h does the work. */
+/* --sync in a recording: what ranks measure becomes metadata of the trace. Called by the recorder;
+ * record/sync/sync.h does the work. */
 #include "cli/console.h"
 #include "record/session/recorder.h"
 #include "record/sync/sync.h"

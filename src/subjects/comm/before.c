@@ -1,8 +1,9 @@
-/* The communication report's reasons: what the last rank of a collective did since the one before, and how much more of it than the first rank. Called once, after
- * arrivals were compared.
+/* The communication report's reasons: what the last rank of a collective did since the one before,
+ * and how much more of it than the first rank. Called once, after arrivals were compared.
  *
- * All slices of a rank become one line of time. Where several are open the first of these counts: the innermost slice of the thread that communicates, work on the
- * rank's devices, other threads, and at last slices whose names say nothing. One rank is looked at after the other. */
+ * All slices of a rank become one line of time. Where several are open the first of these counts:
+ * the innermost slice of the thread that communicates, work on the rank's devices, other threads,
+ * and at last slices whose names say nothing. One rank is looked at after the other. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/mem.h"

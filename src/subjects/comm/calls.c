@@ -1,8 +1,11 @@
-/* The communication report's first part: which slices are calls of collectives, of which rank, group and number.
+/* The communication report's first part: which slices are calls of collectives, of which rank,
+ * group and number.
  *
- * Called once by sv_comm_report_make(). Two vocabularies are understood: that of subjects/comm/words.h, and Kineto's kernels ("ncclKernel…", "ncclDevKernel…", or
- * anything with "Collective name"). A kernel's number is its own "Seq", else that of the host operation record_param_comms that launched it; a call without any is
- * counted in its group on its rank. Point-to-point operations are no collectives. */
+ * Called once by sv_comm_report_make(). Two vocabularies are understood: that of
+ * subjects/comm/words.h, and Kineto's kernels ("ncclKernel…", "ncclDevKernel…", or anything with
+ * "Collective name"). A kernel's number is its own "Seq", else that of the host operation
+ * record_param_comms that launched it; a call without any is counted in its group on its rank.
+ * Point-to-point operations are no collectives. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/buf.h"
@@ -34,7 +37,8 @@ struct finder {
     struct words w;
     struct sv_launches launches;
     struct sv_gpu_words
-        gpu; /* classes of categories; nothing is added to the dictionary, which others may be reading */
+        /* classes of categories; nothing is added to the dictionary, which others may be reading */
+        gpu;
     uint8_t *is_nccl; /* by string */
     struct sv_map groups, ranks;
     bool *is_asked;   /* by track: … */
@@ -340,7 +344,8 @@ static int by_seq(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* A group is counted as a whole where one of its calls has no number: its own and counted ones do not fit each other. */
+/* A group is counted as a whole where one of its calls has no number: its own and counted ones do
+ * not fit each other. */
 static void number_calls(struct sv_comm_report *r)
 {
     int64_t next = 0;
@@ -360,7 +365,8 @@ static void number_calls(struct sv_comm_report *r)
     qsort(r->calls, r->n_calls, sizeof *r->calls, by_seq);
 }
 
-/* Operations that were put together have one number: the first of them is kept, with the bytes of all. */
+/* Operations that were put together have one number: the first of them is kept, with the bytes of
+ * all. */
 static void unite_repeated(struct sv_comm_report *r)
 {
     size_t n = 0;
@@ -470,7 +476,8 @@ static void find_members(struct sv_comm_report *r)
     for (size_t i = 0; i < r->n_groups; i++) {
         struct sv_comm_group *g = &r->groups[i];
         sort_unique(g->members, &g->n_members);
-        /* One that took part without a number may be any of the list: nobody is known to be absent. Unknown ones are sorted last. */
+        /* One that took part without a number may be any of the list: nobody is known to be absent.
+         * Unknown ones are sorted last. */
         if (g->n_members && r->ranks[g->members[g->n_members - 1]].number < 0)
             g->n_absent = 0;
     }

@@ -1,7 +1,9 @@
 /* The communication report: calls become collectives, arrivals are compared, ranks are judged.
  *
- * Called by the report command, the plot, the viewer and SQL's table collective. Order: calls (report_comm_calls.c), collectives, arrivals, who had waited elsewhere,
- * ranks, what they did before (report_comm_before.c), differences (report_comm_hang.c). It says nothing rather than something wrong: see enum sv_comm_doubt. */
+ * Called by the report command, the plot, the viewer and SQL's table collective. Order: calls
+ * (report_comm_calls.c), collectives, arrivals, who had waited elsewhere, ranks, what they did
+ * before (report_comm_before.c), differences (report_comm_hang.c). It says nothing rather than
+ * something wrong: see enum sv_comm_doubt. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/json_scan.h"
@@ -36,7 +38,8 @@ const char *const sv_comm_doubt_reasons[SV_N_COMM_DOUBTS] = {
 
 /* ---- clocks ---- */
 
-/* What a merge of several hosts states: the greatest error between two of them. An estimate is none. */
+/* What a merge of several hosts states: the greatest error between two of them. An estimate is
+ * none. */
 static int64_t error_of_axis(const struct sv_dict *d)
 {
     const struct sv_meta *meta = sv_dict_find_meta(d, "clock_axis");
@@ -58,7 +61,8 @@ static int64_t error_of_axis(const struct sv_dict *d)
     return between < 0 || is_estimate ? -1 : sv_sat_add(between, within > 0 ? within : 0);
 }
 
-/* How well the times of different ranks can be compared: exactly where they come from one machine, since its last start. */
+/* How well the times of different ranks can be compared: exactly where they come from one machine,
+ * since its last start. */
 static int64_t clock_error(const struct sv_comm_report *r)
 {
     const struct sv_dict *d = r->trace->dict;
@@ -166,7 +170,8 @@ static enum sv_comm_doubt look(const struct sv_comm_report *r, const struct sv_c
     return c->n == 1 ? SV_COMM_ALONE : SV_COMM_TOLD;
 }
 
-/* Arrivals in order of lateness: of begins the time, of durations how much shorter than the longest. */
+/* Arrivals in order of lateness: of begins the time, of durations how much shorter than the
+ * longest. */
 struct arrivals {
     int64_t first, last, before_last;
     size_t first_call, last_call, before_last_call;
@@ -197,7 +202,8 @@ static struct arrivals order(const struct sv_comm_report *r, const struct sv_com
     return a;
 }
 
-/* The end of each call lies within the transfer that follows the last arrival, so durations tell arrivals up to the shortest of them. */
+/* The end of each call lies within the transfer that follows the last arrival, so durations tell
+ * arrivals up to the shortest of them. */
 static void compare(struct sv_comm_report *r, struct sv_comm_collective *c)
 {
     bool waits = sv_comm_op_waits_for_all(c->op);
@@ -311,8 +317,10 @@ static int64_t own_time(const struct ways *w, const struct sv_comm_collective *c
     return sv_sat_sub(from == INT64_MIN ? 0 : sv_sat_sub(begin, from), wait);
 }
 
-/* A rank may be late because it left the group's collective before this one late (the algorithm has an order of its own), or because it waited for others in
- * another group's. Then it only passes lateness on: it took no longer itself than the one before it, or for less than half of the delay. */
+/* A rank may be late because it left the group's collective before this one late (the algorithm has
+ * an order of its own), or because it waited for others in another group's. Then it only passes
+ * lateness on: it took no longer itself than the one before it, or for less than half of the
+ * delay. */
 static bool is_passed_on(const struct ways *w, const struct sv_comm_collective *c)
 {
     bool has_both = w->ends[c->last] != INT64_MIN && w->ends[c->second] != INT64_MIN;

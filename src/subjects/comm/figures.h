@@ -1,4 +1,5 @@
-/* The communication report: collectives matched across ranks, who arrives last, and where ranks differ.
+/* The communication report: collectives matched across ranks, who arrives last, and where ranks
+ * differ.
  *
  *     struct sv_comm_report r;
  *     sv_comm_report_make(&r, trace);
@@ -6,8 +7,9 @@
  *     for (size_t i = 0; i < r.n_ranks; i++) … r.ranks[i].is_slow …
  *     sv_comm_report_fini(&r);
  *
- * A collective is one operation of a group of ranks; a call is one rank's part in it. Calls of one collective have the same group and the same number. docs/comm.md has
- * the rules by which a rank is called slow, and the cases in which nothing is said. */
+ * A collective is one operation of a group of ranks; a call is one rank's part in it. Calls of one
+ * collective have the same group and the same number. docs/comm.md has the rules by which a rank is
+ * called slow, and the cases in which nothing is said. */
 #ifndef SV_SUBJECTS_COMM_FIGURES_H
 #define SV_SUBJECTS_COMM_FIGURES_H
 
@@ -44,7 +46,8 @@ enum sv_comm_doubt {
     SV_COMM_UNFINISHED, /* it did not end */
     SV_COMM_DIFFERS,    /* kinds or sizes differ */
     SV_COMM_CLOCKS,     /* the skew is within the error of the clocks */
-    SV_COMM_UNRELATED, /* clocks are unrelated, and the operation lets ranks leave at different times */
+    /* clocks are unrelated, and the operation lets ranks leave at different times */
+    SV_COMM_UNRELATED,
     SV_COMM_BROKEN, /* a rank left before another one arrived: clocks or numbers are wrong */
     SV_N_COMM_DOUBTS
 };
@@ -111,7 +114,8 @@ struct sv_comm_rank {
     bool has_before;                                        /* its trace says what it did */
     double expected; /* how often equal ranks would be last */
     double
-        p_value; /* of `last` among equal ranks, the smallest of its groups, corrected; 1: not tested */
+        /* of `last` among equal ranks, the smallest of its groups, corrected; 1: not tested */
+        p_value;
     double lost_share; /* of the time of that group */
     bool is_slow;
 };
@@ -149,7 +153,8 @@ struct sv_comm_report {
     uint32_t *rank_of_track;                /* by track, SV_COMM_NO_RANK: none */
     struct sv_comm_difference *differences; /* in the order of time */
     size_t n_differences;
-    /* Of a hang: ranks that others wait for and that wait for nobody; rising. None though there are differences: they wait for each other. */
+    /* Of a hang: ranks that others wait for and that wait for nobody; rising. None though there are
+     * differences: they wait for each other. */
     uint32_t *culprits;
     size_t n_culprits;
     uint64_t by_doubt[SV_N_COMM_DOUBTS];
@@ -168,7 +173,8 @@ int sv_comm_by_loss(const void *a, const void *b, void *ctx);
 /* "rank 3", else the name of the process. */
 const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, char *to, size_t size);
 
-/* The rule: a rank is slow if it is last more often than equal ranks are by chance, and it costs time. */
+/* The rule: a rank is slow if it is last more often than equal ranks are by chance, and it costs
+ * time. */
 #define SV_COMM_CHANCE     1e-6 /* over all ranks of all groups together */
 #define SV_COMM_LOST_SHARE 0.01 /* of the time of the group */
 

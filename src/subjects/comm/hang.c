@@ -1,7 +1,9 @@
-/* The communication report's differences: collectives that some ranks wait in and others have no record of, or in which kinds or sizes differ. Called once, last.
+/* The communication report's differences: collectives that some ranks wait in and others have no
+ * record of, or in which kinds or sizes differ. Called once, last.
  *
- * A hang has many symptoms: a rank that waits in one group is missing in others. So a rank is named only if others wait for it and it waits for nobody itself. Where the
- * recording simply ended within a collective, nobody has waited unusually long, and nothing is said. */
+ * A hang has many symptoms: a rank that waits in one group is missing in others. So a rank is named
+ * only if others wait for it and it waits for nobody itself. Where the recording simply ended
+ * within a collective, nobody has waited unusually long, and nothing is said. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/mem.h"
@@ -82,7 +84,8 @@ static bool has_one_size(const struct sv_comm_report *r, const struct sv_comm_co
             c->op == SV_COMM_ALLGATHER || c->op == SV_COMM_REDUCE_SCATTER || c->op == SV_COMM_SCAN);
 }
 
-/* Where numbers were counted, files that begin at different collectives look like this: nothing is said. */
+/* Where numbers were counted, files that begin at different collectives look like this: nothing is
+ * said. */
 static void find_mismatch(struct search *s, size_t i)
 {
     struct sv_comm_report *r = s->r;
@@ -166,7 +169,8 @@ static void find_missing(struct search *s, size_t i)
             add_rank(&d->waiting, &d->n_waiting, r->calls[k].rank);
 }
 
-/* Others have left it, which they cannot before all have arrived: the rank itself does not get on. */
+/* Others have left it, which they cannot before all have arrived: the rank itself does not get
+ * on. */
 static void find_stuck(struct search *s, size_t i)
 {
     struct sv_comm_report *r = s->r;

@@ -1,8 +1,10 @@
-/* The communication report's judgement: which ranks are last more often than chance explains, and at a cost. Called once, after arrivals were compared.
+/* The communication report's judgement: which ranks are last more often than chance explains, and
+ * at a cost. Called once, after arrivals were compared.
  *
- * Among k equal ranks each is the last of n collectives in n/k of them, give or take; the number is binomial. Collectives that follow each other are not independent (a
- * rank that is late in a step is late in each of its collectives): n and the count are reduced by the first autocorrelation of "it was last". The result is
- * corrected for the number of ranks and groups that were tested. */
+ * Among k equal ranks each is the last of n collectives in n/k of them, give or take; the number is
+ * binomial. Collectives that follow each other are not independent (a rank that is late in a step
+ * is late in each of its collectives): n and the count are reduced by the first autocorrelation of
+ * "it was last". The result is corrected for the number of ranks and groups that were tested. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/mem.h"
@@ -63,7 +65,8 @@ struct trial {
     int64_t *lost_ns;
 };
 
-/* Is it last in each part of the run at least half as often as in all of it? One long disturbance is no slow rank. */
+/* Is it last in each part of the run at least half as often as in all of it? One long disturbance
+ * is no slow rank. */
 static bool is_lasting(const struct trial *t, uint32_t rank, double share)
 {
     for (size_t part = 0; part < PARTS; part++) {

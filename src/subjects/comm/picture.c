@@ -1,6 +1,8 @@
-/* Ranks over time as rows. Called by the command plot; all numbers come from the communication report and are put into bins of some pixels.
+/* Ranks over time as rows. Called by the command plot; all numbers come from the communication
+ * report and are put into bins of some pixels.
  *
- * Within a row the height is the share of the bin's time: waiting for others from below, then transfer, then collectives of which it is not known. Bins that look alike become one mark. */
+ * Within a row the height is the share of the bin's time: waiting for others from below, then
+ * transfer, then collectives of which it is not known. Bins that look alike become one mark. */
 #include "subjects/comm/picture.h"
 
 #include "core/base/mem.h"

@@ -1,5 +1,6 @@
-/* The figure of communication: a row for each rank over time, with the share of it that the rank waited for others in collectives and that they took to transfer, and marks where it was the last to
- * arrive. */
+/* The figure of communication: a row for each rank over time, with the share of it that the rank
+ * waited for others in collectives and that they took to transfer, and marks where it was the last
+ * to arrive. */
 #ifndef SV_SUBJECTS_COMM_PICTURE_H
 #define SV_SUBJECTS_COMM_PICTURE_H
 

@@ -1,6 +1,8 @@
-/* stave report comm: collectives across ranks, who arrives last, where ranks differ. Called by cmd/report.c with the loaded trace.
+/* stave report comm: collectives across ranks, who arrives last, where ranks differ. Called by
+ * cmd/report.c with the loaded trace.
  *
- * A verdict in sentences, then tables of columns over subjects/comm/figures.h; subjects/sections.c prints them. */
+ * A verdict in sentences, then tables of columns over subjects/comm/figures.h; subjects/sections.c
+ * prints them. */
 #include "subjects/comm/figures.h"
 
 #include "cli/console.h"

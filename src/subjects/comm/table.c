@@ -1,4 +1,5 @@
-/* The table `collective`: calls of collectives as the report comm finds them, each rank's own, with the figures of the whole. */
+/* The table `collective`: calls of collectives as the report comm finds them, each rank's own, with
+ * the figures of the whole. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE

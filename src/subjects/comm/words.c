@@ -1,4 +1,5 @@
-/* The vocabulary of communication: what names of operations and types mean. Called by the report and by the readers; no state. */
+/* The vocabulary of communication: what names of operations and types mean. Called by the report
+ * and by the readers; no state. */
 #include "subjects/comm/words.h"
 
 #include <ctype.h>
@@ -16,7 +17,8 @@ const char *sv_comm_op_name(unsigned op)
     return op < SV_N_COMM_OPS ? names[op] : names[SV_COMM_OTHER];
 }
 
-/* Words in lower case without '_': the first that occurs decides, so that those which hold others come first. */
+/* Words in lower case without '_': the first that occurs decides, so that those which hold others
+ * come first. */
 static const struct {
     const char *word;
     enum sv_comm_op op;

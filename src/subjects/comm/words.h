@@ -1,8 +1,11 @@
-/* The vocabulary of communication between ranks (docs/comm.md): categories, keys of arguments, names of operations.
+/* The vocabulary of communication between ranks (docs/comm.md): categories, keys of arguments,
+ * names of operations.
  *
- * The one list of them. The capture of MPI calls and the reader of flight recorder dumps write these words; the report, SQL, the alignment of clocks and the exports
- * look for them. A collective is a slice of category SV_CAT_COLLECTIVE on the thread or stream that took part, from the rank's arrival to its end. Its name is the
- * producer's ("MPI_Allreduce", "nccl:all_reduce"). Libraries that cannot include this header write the same words as literals. */
+ * The one list of them. The capture of MPI calls and the reader of flight recorder dumps write
+ * these words; the report, SQL, the alignment of clocks and the exports look for them. A collective
+ * is a slice of category SV_CAT_COLLECTIVE on the thread or stream that took part, from the rank's
+ * arrival to its end. Its name is the producer's ("MPI_Allreduce", "nccl:all_reduce"). Libraries
+ * that cannot include this header write the same words as literals. */
 #ifndef SV_SUBJECTS_COMM_WORDS_H
 #define SV_SUBJECTS_COMM_WORDS_H
 
@@ -56,7 +59,8 @@ enum sv_comm_op {
         SV_N_COMM_OPS
 };
 
-/* What a name says, as PyTorch, NCCL, RCCL, gloo and MPI write it: "nccl:_all_gather_base", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "MPI_Ibcast". */
+/* What a name says, as PyTorch, NCCL, RCCL, gloo and MPI write it: "nccl:_all_gather_base",
+ * "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "MPI_Ibcast". */
 enum sv_comm_op sv_comm_op_of(const char *name, size_t len);
 const char *sv_comm_op_name(unsigned op);
 

@@ -1,5 +1,6 @@
-/* Requests, steps and tokens from what a trace says about an engine, in three passes: events are collected, put into the order of time, and played through
- * the phases of each request. Called by report llm, by SQL and by the plots. */
+/* Requests, steps and tokens from what a trace says about an engine, in three passes: events are
+ * collected, put into the order of time, and played through the phases of each request. Called by
+ * report llm, by SQL and by the plots. */
 #include "subjects/engine/llm.h"
 
 #include "core/base/map.h"
@@ -309,7 +310,8 @@ static void group_members(struct sv_llm_making *m)
     }
 }
 
-/* Tokens have the time at which they left, where the server reports it: the k-th streamed token is the k-th that was made. */
+/* Tokens have the time at which they left, where the server reports it: the k-th streamed token is
+ * the k-th that was made. */
 static void use_streams(struct sv_llm_making *m)
 {
     struct sv_llm *l = m->l;

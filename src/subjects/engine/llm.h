@@ -1,13 +1,17 @@
-/* Continuous batching: requests, engine steps, their members and tokens, as tables made from a trace.
+/* Continuous batching: requests, engine steps, their members and tokens, as tables made from a
+ * trace.
  *
  *     struct sv_llm l;
  *     sv_llm_make(&l, trace);
  *     for (size_t i = 0; i < l.n_steps; i++)
- *         for (uint32_t k = 0; k < l.steps[i].n; k++) … l.members[l.steps[i].first_member + k].share_ns …
+ *         for (uint32_t k = 0; k < l.steps[i].n; k++) … l.members[l.steps[i].first_member +
+ *         k].share_ns …
  *     sv_llm_fini(&l);
  *
- * It reads the words of core/serving/engine_words.h, whoever wrote them. Where a request is known only as one slice (spans of OTLP, logs), it has
- * a row without members. A batch of a server with dynamic batching is a step of its worker. Phases of a request do not overlap and sum to its time. */
+ * It reads the words of core/serving/engine_words.h, whoever wrote them. Where a request is known
+ * only as one slice (spans of OTLP, logs), it has a row without members. A batch of a server with
+ * dynamic batching is a step of its worker. Phases of a request do not overlap and sum to its
+ * time. */
 #ifndef SV_SUBJECTS_ENGINE_LLM_H
 #define SV_SUBJECTS_ENGINE_LLM_H
 

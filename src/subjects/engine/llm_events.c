@@ -1,5 +1,6 @@
-/* The events of engines and their requests, out of a trace. What they say is another program's word: numbers are bounded, what is no member is counted
- * and passed over. Called by sv_llm_make() once. */
+/* The events of engines and their requests, out of a trace. What they say is another program's
+ * word: numbers are bounded, what is no member is counted and passed over. Called by sv_llm_make()
+ * once. */
 #include "subjects/engine/llm_events.h"
 
 #include "core/base/map.h"
@@ -84,7 +85,8 @@ static sv_str word(const struct reading *r, const char *text)
     return sv_dict_find_str(r->t->dict, text, strlen(text));
 }
 
-/* The dictionary stays as it is: others may be reading it. A word that it does not have is 0 and matches nothing. */
+/* The dictionary stays as it is: others may be reading it. A word that it does not have is 0 and
+ * matches nothing. */
 static void find_words(struct reading *r)
 {
     sv_life_words_find(&r->life, r->t->dict);
@@ -269,7 +271,8 @@ static bool skip_number(struct sv_text *t, uint32_t *out)
     return n > 0;
 }
 
-/* "execute_context_2(512)_generation_30(30)": requests and tokens in prefill and in decode. Who they are it does not say. */
+/* "execute_context_2(512)_generation_30(30)": requests and tokens in prefill and in decode. Who
+ * they are it does not say. */
 static void add_annotation(struct reading *r, uint32_t row)
 {
     struct sv_llm *l = r->l;
@@ -518,7 +521,8 @@ static void read_json(struct reading *r)
 
 /* ---- dynamic batching ---- */
 
-/* A batch is one step of its worker, and each of its requests a member that computes one and gives one: the answer. */
+/* A batch is one step of its worker, and each of its requests a member that computes one and gives
+ * one: the answer. */
 static void add_batch(struct reading *r, const struct sv_serving_report *b,
                       const struct sv_served_batch *batch)
 {

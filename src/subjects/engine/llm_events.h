@@ -1,10 +1,12 @@
-/* What a trace says about engines and their requests, as events in the order of time: the first pass of subjects/engine/llm.h. */
+/* What a trace says about engines and their requests, as events in the order of time: the first
+ * pass of subjects/engine/llm.h. */
 #ifndef SV_SUBJECTS_ENGINE_LLM_EVENTS_H
 #define SV_SUBJECTS_ENGINE_LLM_EVENTS_H
 
 #include "subjects/engine/llm.h"
 
-/* Rows of the table of tokens, of one member and of all: a few bytes of a trace must not become gigabytes here. */
+/* Rows of the table of tokens, of one member and of all: a few bytes of a trace must not become
+ * gigabytes here. */
 enum { SV_LLM_MEMBER_TOKENS = 32, SV_LLM_TOKENS = 1 << 26 };
 
 /* A call of the life cycle. */

@@ -1,4 +1,5 @@
-/* Figures from the tables of subjects/engine/llm.h. Everything is n log n at most. Called by report llm and by the plots. */
+/* Figures from the tables of subjects/engine/llm.h. Everything is n log n at most. Called by report
+ * llm and by the plots. */
 #include "subjects/engine/llm_figures.h"
 
 #include "core/base/mem.h"

@@ -1,7 +1,9 @@
-/* Figures of continuous batching: latencies of requests and tokens, by the size of steps and by load, goodput, and what made a token slow.
+/* Figures of continuous batching: latencies of requests and tokens, by the size of steps and by
+ * load, goodput, and what made a token slow.
  *
- * Times: TTFT is arrival to first token, TPOT (last - first token) / (tokens - 1), ITL the time between two deliveries to a client (tokens that leave together
- * are one), E2E arrival to end. Only answered requests count, warm-up does not. */
+ * Times: TTFT is arrival to first token, TPOT (last - first token) / (tokens - 1), ITL the time
+ * between two deliveries to a client (tokens that leave together are one), E2E arrival to end. Only
+ * answered requests count, warm-up does not. */
 #ifndef SV_SUBJECTS_ENGINE_LLM_FIGURES_H
 #define SV_SUBJECTS_ENGINE_LLM_FIGURES_H
 
@@ -45,7 +47,8 @@ struct sv_llm_figures {
 void sv_llm_figures_make(struct sv_llm_figures *f, const struct sv_llm *l);
 void sv_llm_figures_fini(struct sv_llm_figures *f);
 
-/* Answered requests that keep each limit, and all of them; requests that were rejected or failed keep none. */
+/* Answered requests that keep each limit, and all of them; requests that were rejected or failed
+ * keep none. */
 struct sv_llm_goodput {
     uint64_t within[SV_N_LLM_MEASURES], good, all;
 };
@@ -76,7 +79,8 @@ struct sv_llm_slow {
     uint32_t load;  /* index of the load, SV_LLM_NONE */
 };
 
-/* The slowest deliveries, at most `most` first tokens and as many later ones, the slowest first; free() the result. */
+/* The slowest deliveries, at most `most` first tokens and as many later ones, the slowest first;
+ * free() the result. */
 struct sv_llm_slow *sv_llm_slowest(const struct sv_llm *l, size_t most, size_t *n);
 
 #endif

@@ -1,8 +1,10 @@
 /* What each request had of a step: of its time, and of the kernels and I/O that ran inside it.
  *
- * The rule: by the tokens that the step computed for the request (core/serving/engine.h), to the nanosecond, so that shares sum to the whole. A kernel or a call
- * of I/O belongs to the step that runs at that time: of its own process, or of any where the trace has one engine only; where steps overlap,
- * to the one that began last. Each nanosecond of it is in one step at most. Called by sv_llm_make(). */
+ * The rule: by the tokens that the step computed for the request (core/serving/engine.h), to the
+ * nanosecond, so that shares sum to the whole. A kernel or a call of I/O belongs to the step that
+ * runs at that time: of its own process, or of any where the trace has one engine only; where steps
+ * overlap, to the one that began last. Each nanosecond of it is in one step at most. Called by
+ * sv_llm_make(). */
 #include "subjects/engine/llm.h"
 
 #include "core/base/map.h"

@@ -1,5 +1,6 @@
-/* What a slow token waited for. The time since the token before it (since the arrival, of the first one) is divided: each nanosecond has one cause, and the largest
- * part names it. Called by report llm --why. */
+/* What a slow token waited for. The time since the token before it (since the arrival, of the first
+ * one) is divided: each nanosecond has one cause, and the largest part names it. Called by report
+ * llm --why. */
 #include "subjects/engine/llm_figures.h"
 
 #include "core/base/mem.h"
@@ -30,7 +31,8 @@ static void blame(struct sv_llm_slow *s, enum sv_llm_cause cause, int64_t ns)
     s->cause_ns[cause] = sv_sat_add(s->cause_ns[cause], ns);
 }
 
-/* Phases in which it was not computed. Decode and prefill are left for the steps; a prefill after the first token is one that a preemption made necessary. */
+/* Phases in which it was not computed. Decode and prefill are left for the steps; a prefill after
+ * the first token is one that a preemption made necessary. */
 static void add_phases(const struct sv_llm *l, const struct sv_llm_request *r, bool is_first,
                        const struct window *w, struct sv_llm_slow *s)
 {

@@ -1,5 +1,5 @@
-/* The panels of `plot llm`. Called by the command plot with the tables and figures of the analysis; those over time show the window, the others all of the
- * trace. */
+/* The panels of `plot llm`. Called by the command plot with the tables and figures of the analysis;
+ * those over time show the window, the others all of the trace. */
 #include "subjects/engine/panels.h"
 
 #include "core/base/mem.h"
@@ -257,7 +257,8 @@ static size_t name_groups(const struct sv_llm_groups *g, struct sv_name *names)
     return n;
 }
 
-/* Names along x: whole numbers between 0.1 and 0.4 have no ticks, then there are as many places as names. */
+/* Names along x: whole numbers between 0.1 and 0.4 have no ticks, then there are as many places as
+ * names. */
 static void named_scales(struct sheet *s, const struct sv_name *names, size_t n, const char *x_text,
                          double most, const char *y_text)
 {

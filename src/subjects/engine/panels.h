@@ -1,4 +1,5 @@
-/* Pictures of continuous batching: latencies, steps, queue and cache over time, distributions, by step size and by load. */
+/* Pictures of continuous batching: latencies, steps, queue and cache over time, distributions, by
+ * step size and by load. */
 #ifndef SV_SUBJECTS_ENGINE_PANELS_H
 #define SV_SUBJECTS_ENGINE_PANELS_H
 

@@ -1,4 +1,5 @@
-/* stave plot llm: latencies, steps, queue and cache of an engine with continuous batching, on one sheet. */
+/* stave plot llm: latencies, steps, queue and cache of an engine with continuous batching, on one
+ * sheet. */
 #include "plot/kinds.h"
 #include "subjects/engine/panels.h"
 

@@ -1,8 +1,9 @@
-/* stave report llm: continuous batching. How long tokens took, by step size and load, where the time of a request went, and what made a token slow. Called by
- * cmd/report.c with the loaded trace.
+/* stave report llm: continuous batching. How long tokens took, by step size and load, where the
+ * time of a request went, and what made a token slow. Called by cmd/report.c with the loaded trace.
  *
- * The analysis makes tables and figures; here they become sections, one request (--request), the slowest tokens (--why) or a comparison
- * with another run (--baseline), whose exit code is for CI. */
+ * The analysis makes tables and figures; here they become sections, one request (--request), the
+ * slowest tokens (--why) or a comparison with another run (--baseline), whose exit code is for
+ * CI. */
 #include "subjects/engine/llm_figures.h"
 
 #include "cli/command.h"

@@ -1,5 +1,6 @@
-/* The tables of continuous batching: engine_step, engine_step_member, token, and engine_request, which the view `request` has, too. All as report llm finds
- * them (subjects/engine/llm.h). The columns of the first three are listed in sql/typed.c, as they are exported. */
+/* The tables of continuous batching: engine_step, engine_step_member, token, and engine_request,
+ * which the view `request` has, too. All as report llm finds them (subjects/engine/llm.h). The
+ * columns of the first three are listed in sql/typed.c, as they are exported. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE

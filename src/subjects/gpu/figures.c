@@ -1,7 +1,9 @@
-/* The GPU report: devices, streams, kernels and copies. Called by subjects/gpu/sections.c and the plots; gaps, memory and steps are in files of their own.
+/* The GPU report: devices, streams, kernels and copies. Called by subjects/gpu/sections.c and the
+ * plots; gaps, memory and steps are in files of their own.
  *
- * Rows of a track are in the order of time already, so sets of time are made per track and appended; all of them are united once. Must not change
- * the trace; the dictionary learns the keys that are looked for. */
+ * Rows of a track are in the order of time already, so sets of time are made per track and
+ * appended; all of them are united once. Must not change the trace; the dictionary learns the keys
+ * that are looked for. */
 #include "subjects/gpu/figures.h"
 
 #include "core/base/mem.h"
@@ -41,7 +43,8 @@ static struct sv_gpu_times times_of(int64_t *v, size_t n)
     return t;
 }
 
-/* Moments: appended as they come, put in order when all are there. Those of a track nearly always are, so sorting is merging. */
+/* Moments: appended as they come, put in order when all are there. Those of a track nearly always
+ * are, so sorting is merging. */
 struct moments {
     int64_t *v;
     size_t n, cap;
@@ -81,7 +84,8 @@ static unsigned most_inside(const struct moments *in, const struct moments *out)
 
 /* ---- devices and streams ---- */
 
-/* The number of a device or stream: the row's argument, else one in the name of the track above it. -1: unknown. */
+/* The number of a device or stream: the row's argument, else one in the name of the track above it.
+ * -1: unknown. */
 static int64_t number_of(const struct sv_gpu_making *m, uint32_t row, const sv_str *keys, size_t n,
                          sv_track above)
 {

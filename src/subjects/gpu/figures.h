@@ -5,8 +5,9 @@
  *     for (size_t i = 0; i < r.n_devices; i++) … r.devices[i].busy_ns …
  *     sv_gpu_report_fini(&r);
  *
- * It uses only the vocabulary of core/stream/gpu_words.h, independent of the tool that recorded the work. A device is a number in one machine's (one rank's) numbers: what
- * several processes do on it is added up. */
+ * It uses only the vocabulary of core/stream/gpu_words.h, independent of the tool that recorded the
+ * work. A device is a number in one machine's (one rank's) numbers: what several processes do on it
+ * is added up. */
 #ifndef SV_SUBJECTS_GPU_FIGURES_H
 #define SV_SUBJECTS_GPU_FIGURES_H
 

@@ -1,7 +1,9 @@
-/* Why devices were idle, what their memory held, and how their work fills the steps. Parts of the GPU report (report_gpu.c calls them in this order).
+/* Why devices were idle, what their memory held, and how their work fills the steps. Parts of the
+ * GPU report (report_gpu.c calls them in this order).
  *
- * A gap is time between a device's first and last work in which nothing runs on it. Its cause is read from the work that ends it: when that was
- * launched, and what the launching thread did when the gap began. */
+ * A gap is time between a device's first and last work in which nothing runs on it. Its cause is
+ * read from the work that ends it: when that was launched, and what the launching thread did when
+ * the gap began. */
 #include "subjects/gpu/figures.h"
 
 #include "core/base/mem.h"
@@ -22,7 +24,8 @@ const char *const sv_gpu_gap_reasons[SV_N_GAPS] = {
 
 /* ---- gaps ---- */
 
-/* By row: waiting or loading data, as the nearest name says that is one of them, its own or one around it. Parents have smaller rows. */
+/* By row: waiting or loading data, as the nearest name says that is one of them, its own or one
+ * around it. Parents have smaller rows. */
 static uint8_t *find_host_kinds(const struct sv_gpu_making *m)
 {
     const struct sv_slices *c = &m->t->slices;
@@ -216,7 +219,8 @@ static int by_space(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The devices of a machine together; *next: the first of the list that may be one of them, moved after the last. */
+/* The devices of a machine together; *next: the first of the list that may be one of them, moved
+ * after the last. */
 static void unite_devices(const struct sv_gpu_report *r, uint32_t space, const struct placed *list,
                           size_t *next, struct sv_spans sets[SV_N_GPU_KINDS])
 {
@@ -232,8 +236,9 @@ static void unite_devices(const struct sv_gpu_report *r, uint32_t space, const s
     sv_spans_unite(&sets[SV_GPU_COPIES], &sets[SV_GPU_TALKS]);
 }
 
-/* When the thread of each step is at work itself: directly below the marker, and not waiting for a device. Children come in the order of
- * time, and each has one parent, so one pass over the rows finds those of all steps. */
+/* When the thread of each step is at work itself: directly below the marker, and not waiting for a
+ * device. Children come in the order of time, and each has one parent, so one pass over the rows
+ * finds those of all steps. */
 static struct sv_spans *find_host_work(const struct sv_gpu_making *m, const struct sv_steps *steps)
 {
     const struct sv_slices *c = &m->t->slices;

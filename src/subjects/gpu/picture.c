@@ -1,7 +1,8 @@
-/* GPUs over time as bands. Called by the command plot; all numbers come from the GPU report, whose sets of time are put into one bin per pixel.
+/* GPUs over time as bands. Called by the command plot; all numbers come from the GPU report, whose
+ * sets of time are put into one bin per pixel.
  *
- * What a device did is stacked so that the parts add up to the whole: computing, then communicating and copying as far as they were not hidden, then what it waited
- * for. */
+ * What a device did is stacked so that the parts add up to the whole: computing, then communicating
+ * and copying as far as they were not hidden, then what it waited for. */
 #include "subjects/gpu/picture.h"
 
 #include "core/base/sat.h"

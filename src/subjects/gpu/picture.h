@@ -1,4 +1,5 @@
-/* The figure of GPUs: for each device what it did and what it waited for over time, its memory, and its streams. */
+/* The figure of GPUs: for each device what it did and what it waited for over time, its memory, and
+ * its streams. */
 #ifndef SV_SUBJECTS_GPU_PICTURE_H
 #define SV_SUBJECTS_GPU_PICTURE_H
 

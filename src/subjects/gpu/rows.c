@@ -1,8 +1,10 @@
 /* The stage `gpu rows`: work of devices to rows by device, context and stream, or by kind of work.
  *
- * Called by `stave convert --gpu-tracks`. Kineto's files have device and stream as pid and tid, TraceSmith's say the kind of work in an argument:
- * here both become rows. What an event does not say about itself is asked of its track. Flow points follow the newest slice that came from
- * their track, which formats write directly before them. Everything else passes. Whole slices come in; on the new rows they may overlap. */
+ * Called by `stave convert --gpu-tracks`. Kineto's files have device and stream as pid and tid,
+ * TraceSmith's say the kind of work in an argument: here both become rows. What an event does not
+ * say about itself is asked of its track. Flow points follow the newest slice that came from their
+ * track, which formats write directly before them. Everything else passes. Whole slices come in; on
+ * the new rows they may overlap. */
 #include "core/stream/gpu_words.h"
 #include "core/stream/stages.h"
 

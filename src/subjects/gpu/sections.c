@@ -1,4 +1,5 @@
-/* stave report gpu: what devices did, and why they waited. Called by cmd/report.c with the loaded trace.
+/* stave report gpu: what devices did, and why they waited. Called by cmd/report.c with the loaded
+ * trace.
  *
  * Tables of columns over subjects/gpu/figures.h; subjects/sections.c prints them. */
 #include "subjects/gpu/figures.h"

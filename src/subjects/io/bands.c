@@ -1,8 +1,9 @@
-/* Bands of file and block I/O: a band per process, per role or for all together, with lanes for block requests, reads and writes, and
- * opens.
+/* Bands of file and block I/O: a band per process, per role or for all together, with lanes for
+ * block requests, reads and writes, and opens.
  *
- * One walk over the slices of the window finds who is busy, a second one adds up those that get a band, both by all threads. The share of time in a bin is
- * that of all its threads together, at most all of it. */
+ * One walk over the slices of the window finds who is busy, a second one adds up those that get a
+ * band, both by all threads. The share of time in a bin is that of all its threads together, at
+ * most all of it. */
 #include "subjects/io/bands.h"
 
 #include "core/base/mem.h"
@@ -32,7 +33,8 @@ static const struct {
                     {"write, sync", "read/write", 0xe69f00},
                     {"open", "open", 0xcc79a7}};
 
-/* A process, as far as its I/O goes; number 0 is for requests that no process of the trace caused. */
+/* A process, as far as its I/O goes; number 0 is for requests that no process of the trace
+ * caused. */
 struct actor {
     sv_track process;
     uint32_t group; /* among the groups */
@@ -79,7 +81,8 @@ static bool has_io(const struct sv_trace *t)
 
 /* ---- the walk ---- */
 
-/* Long waits on pipes, sockets and terminals are no I/O on files. Short calls are not looked at: there are many of them, and they cover little. */
+/* Long waits on pipes, sockets and terminals are no I/O on files. Short calls are not looked at:
+ * there are many of them, and they cover little. */
 static bool is_wait_elsewhere(const struct finder *f, uint32_t row)
 {
     enum { SHORT_NS = 50000 };
@@ -161,8 +164,9 @@ static void sort_tracks(struct owners *o, size_t n_owners)
         o->tracks[o->first[owner_of(f, track) + 1]++] = track;
 }
 
-/* Calls by several threads, requests by one, since each of them may be any process's. What is added up for one part of one group comes in the same order
- * whatever the number of threads, and so the sums are the same to the last bit. */
+/* Calls by several threads, requests by one, since each of them may be any process's. What is added
+ * up for one part of one group comes in the same order whatever the number of threads, and so the
+ * sums are the same to the last bit. */
 static void walk(struct finder *f, visit_fn *visit)
 {
     struct owners o = {.finder = f, .visit = visit};

@@ -1,6 +1,8 @@
-/* The I/O report: one walk over the store that adds each call and request to its process, file, folder and device.
+/* The I/O report: one walk over the store that adds each call and request to its process, file,
+ * folder and device.
  *
- * Called by the report command. Latencies are kept per group until their percentiles are known, 12 bytes per call and kind of group at a time. */
+ * Called by the report command. Latencies are kept per group until their percentiles are known, 12
+ * bytes per call and kind of group at a time. */
 #include "subjects/io/figures.h"
 
 #include "core/base/map.h"
@@ -297,7 +299,8 @@ static void add_item(struct sv_io_group *g, const struct item *i)
 #define TRANSFERRED (UINT64_C(1) << 62)
 #define POSITION    (TRANSFERRED - 1)
 
-/* Does this transfer continue where the stream's last one ended? Without an offset (-1) a descriptor continues by itself, unless it was moved. */
+/* Does this transfer continue where the stream's last one ended? Without an offset (-1) a
+ * descriptor continues by itself, unless it was moved. */
 static void compare_place(struct maker *m, uint64_t stream, struct item *i, int64_t offset)
 {
     uint64_t *state = sv_map_add(&m->streams, stream, NULL);
@@ -685,7 +688,8 @@ static void set_latencies(struct maker *m, const uint32_t *member, struct sv_io_
     free(at);
 }
 
-/* All, reads and writes, each by all kinds of groups and of the whole: none touches what another one sets. */
+/* All, reads and writes, each by all kinds of groups and of the whole: none touches what another
+ * one sets. */
 struct latencies {
     struct maker *m;
     uint32_t *one; /* the group of all calls, by row */
@@ -748,7 +752,8 @@ static void add_row(struct maker *m, const struct fact *f)
     }
 }
 
-/* In the order of time, over all threads: what is sequential depends on it. Rows are looked at before their turn. */
+/* In the order of time, over all threads: what is sequential depends on it. Rows are looked at
+ * before their turn. */
 static void walk(struct maker *m)
 {
     static const struct sv_line_ops ops = {fill_facts, look_at_rows, NULL, sizeof(struct facts)};

@@ -1,12 +1,15 @@
-/* The I/O report: who read and wrote what, how fast, in which pattern, and what the application was doing meanwhile.
+/* The I/O report: who read and wrote what, how fast, in which pattern, and what the application was
+ * doing meanwhile.
  *
  *     struct sv_io_report r;
  *     sv_io_report_make(&r, trace);
  *     for (size_t i = 0; i < r.by[SV_IO_FILE].n; i++) … r.by[SV_IO_FILE].groups[i].bytes_read …
  *     sv_io_report_fini(&r);
  *
- * It goes by the conventions of docs/io.md alone, so that recorded and imported traces are treated alike. Calls that are no file I/O
- * (futex, brk …) do not count; those on pipes, sockets and terminals are summed up apart, and so are block requests of processes that the trace does not have. */
+ * It goes by the conventions of docs/io.md alone, so that recorded and imported traces are treated
+ * alike. Calls that are no file I/O (futex, brk …) do not count; those on pipes, sockets and
+ * terminals are summed up apart, and so are block requests of processes that the trace does not
+ * have. */
 #ifndef SV_SUBJECTS_IO_FIGURES_H
 #define SV_SUBJECTS_IO_FIGURES_H
 
@@ -97,15 +100,16 @@ struct sv_io_report {
 };
 
 void sv_io_report_make(struct sv_io_report *r, const struct sv_trace *t);
-/* Only who there is and which role each has: processes with calls, transfers and bytes, spans without measures. For pictures; much
- * cheaper. */
+/* Only who there is and which role each has: processes with calls, transfers and bytes, spans
+ * without measures. For pictures; much cheaper. */
 void sv_io_roles_make(struct sv_io_report *r, const struct sv_trace *t);
 void sv_io_report_fini(struct sv_io_report *r);
 
 extern const char
     *const sv_io_by_names[SV_N_IO_BY]; /* "process", "file", "folder", "device", "peer" */
 const char *sv_io_role_name(enum sv_io_role role);
-/* The share of what was read that no block request brought, 0 … 1; -1: not known. Read-ahead makes it an estimate. */
+/* The share of what was read that no block request brought, 0 … 1; -1: not known. Read-ahead makes
+ * it an estimate. */
 double sv_io_cached(const struct sv_io_report *r, const struct sv_io_group *g);
 /* The share of sequential transfers, -1: none could be compared. */
 double sv_io_sequential(const struct sv_io_group *g);

@@ -1,6 +1,7 @@
 /* The I/O report: how files are used, in words with figures. Called at the end of the report.
  *
- * A verdict is about files of the run. Several may hold at once; none is given where there is too little to judge by. */
+ * A verdict is about files of the run. Several may hold at once; none is given where there is too
+ * little to judge by. */
 #include "subjects/io/figures.h"
 
 #include "core/base/mem.h"
@@ -100,7 +101,8 @@ bool sv_io_is_data_fault(const struct sv_io_words *w, uint64_t row)
     return sv_file_kind_of(path) == SV_FILE_REGULAR && !sv_io_is_code(path);
 }
 
-/* Mappings of files that are no code, and what was read through them: where it is most of what was read from a file it was loaded by mapping. */
+/* Mappings of files that are no code, and what was read through them: where it is most of what was
+ * read from a file it was loaded by mapping. */
 static void judge_maps(struct sv_io_report *r, const struct sv_io_words *w)
 {
     const struct sv_slices *s = &r->trace->slices;

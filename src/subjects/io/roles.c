@@ -1,8 +1,11 @@
-/* The I/O report: which process trains, which ones load its data, which are neither; by what they do, and with the reason.
+/* The I/O report: which process trains, which ones load its data, which are neither; by what they
+ * do, and with the reason.
  *
- *   trainer  uses a GPU or holds the training's steps or phases; without any of these in the trace: loads PyTorch, or forked data workers (processes of its own
+ *   trainer  uses a GPU or holds the training's steps or phases; without any of these in the trace:
+ *            loads PyTorch, or forked data workers (processes of its own
  *            program that read)
- *   loader   uses no GPU and reads at least 1 % of all bytes, more than it writes; where it is known who started whom, a trainer started it
+ *   loader   uses no GPU and reads at least 1 % of all bytes, more than it writes; where it is
+ *            known who started whom, a trainer started it
  *   other    the rest
  *
  * Where the trace shows none of this, as of a compiler's run, no role is given. */
@@ -86,8 +89,8 @@ static int64_t child_of(const struct sv_io_words *w, uint64_t row)
     return child ? child : sv_io_arg(w, row, w->ret, 0);
 }
 
-/* Calls of clone, fork and vfork return the child, an instant of category process names it; a clone that made a thread does not lead to
- * a process. */
+/* Calls of clone, fork and vfork return the child, an instant of category process names it; a clone
+ * that made a thread does not lead to a process. */
 static void find_parents(struct roles *x)
 {
     static const char *const names[] = {"clone", "clone3", "fork", "vfork"};
@@ -148,7 +151,8 @@ static bool trains(const struct roles *x, sv_track process, bool by_parents)
     return e->gpu_rows || e->steps || (by_parents && (e->readers || e->has_torch));
 }
 
-/* Was it started by a trainer, at whatever distance? Where nobody's parent is known it may have been. */
+/* Was it started by a trainer, at whatever distance? Where nobody's parent is known it may have
+ * been. */
 static bool is_of_trainer(const struct roles *x, sv_track process, bool by_parents)
 {
     if (!x->has_parents)

@@ -235,7 +235,8 @@ struct span_sum {
     uint64_t opens, reads, bytes_read, bytes_written, bytes_missed, bytes_mapped;
 };
 
-/* "step 17" and "ProfilerStep#17" are steps like the others; of epochs each counts for itself: the first one may be cold. */
+/* "step 17" and "ProfilerStep#17" are steps like the others; of epochs each counts for itself: the
+ * first one may be cold. */
 static struct sv_text stem_of(struct sv_text name)
 {
     if (name.len >= 5 && strncasecmp(name.bytes, "epoch", 5) == 0)

@@ -1,8 +1,11 @@
-/* The I/O report, by time: how long the threads were in I/O during each step and phase of the application.
+/* The I/O report, by time: how long the threads were in I/O during each step and phase of the
+ * application.
  *
- * Called once the groups are made. Calls of one thread do not overlap, those of a process whose threads are not known may: the time in which at
- * least one runs counts once per track. Steps and phases lie in and above each other, so calls are not looked at once for each: they are
- * summed up between the times at which spans begin or end, by several threads, and a span is the difference of two sums. */
+ * Called once the groups are made. Calls of one thread do not overlap, those of a process whose
+ * threads are not known may: the time in which at least one runs counts once per track. Steps and
+ * phases lie in and above each other, so calls are not looked at once for each: they are summed up
+ * between the times at which spans begin or end, by several threads, and a span is the difference
+ * of two sums. */
 #include "why/spans.h"
 #include "subjects/io/figures.h"
 #include "why/steps.h"
@@ -22,7 +25,8 @@
 
 /* ---- the tracks ---- */
 
-/* When a thread is in I/O; a track of no thread is one of its own. Rows of the same thread (calls, requests of io_uring) count once. */
+/* When a thread is in I/O; a track of no thread is one of its own. Rows of the same thread (calls,
+ * requests of io_uring) count once. */
 struct track {
     sv_track process, track;
     struct sv_spans busy;
@@ -110,7 +114,8 @@ static void find_busy(void *ctx, size_t i)
     k->track = thread_or_self(t->dict, track);
 }
 
-/* A stretch of the line of time, in which all tracks are united by themselves: what is sorted stays small, and others do the next one. */
+/* A stretch of the line of time, in which all tracks are united by themselves: what is sorted stays
+ * small, and others do the next one. */
 struct stretch {
     int64_t from_ns, to_ns;
     struct sv_spans any;
@@ -361,7 +366,8 @@ static bool has_io(const struct finder *f)
     return false;
 }
 
-/* Steps, epochs by their names, and slices of the categories phase and step, in the order of time; none in a trace without I/O. */
+/* Steps, epochs by their names, and slices of the categories phase and step, in the order of time;
+ * none in a trace without I/O. */
 static void list_spans(struct finder *f)
 {
     struct sv_io_report *r = f->report;

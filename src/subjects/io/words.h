@@ -1,6 +1,8 @@
-/* The vocabulary of I/O and kernel events (docs/io.md): categories, rows, names of events, keys of arguments.
+/* The vocabulary of I/O and kernel events (docs/io.md): categories, rows, names of events, keys of
+ * arguments.
  *
- * The one list of them. The recorder's probes write these words, readers of system logs write the same ones, reports and plots look for them. */
+ * The one list of them. The recorder's probes write these words, readers of system logs write the
+ * same ones, reports and plots look for them. */
 #ifndef SV_SUBJECTS_IO_WORDS_H
 #define SV_SUBJECTS_IO_WORDS_H
 

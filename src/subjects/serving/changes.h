@@ -1,4 +1,5 @@
-/* Two runs beside each other, for CI, and the bars of a waterfall: what the reports batch and llm share. */
+/* Two runs beside each other, for CI, and the bars of a waterfall: what the reports batch and llm
+ * share. */
 #ifndef SV_SUBJECTS_SERVING_CHANGES_H
 #define SV_SUBJECTS_SERVING_CHANGES_H
 

@@ -1,7 +1,8 @@
-/* The serving report, second half: figures from the tables. Called once by sv_serving_report_make().
+/* The serving report, second half: figures from the tables. Called once by
+ * sv_serving_report_make().
  *
- * Everything here is n log n at most. Warm-up counts nowhere. A rate is a number of requests over the time from the first arrival to
- * the last end, never a mean of batches. */
+ * Everything here is n log n at most. Warm-up counts nowhere. A rate is a number of requests over
+ * the time from the first arrival to the last end, never a mean of batches. */
 #include "subjects/serving/report.h"
 
 #include "core/base/map.h"
@@ -131,8 +132,8 @@ static inline bool is_before(const struct sv_served_depth *a, const struct sv_se
 }
 SV_SORT_DEFINE(sort_depths, struct sv_served_depth, is_before)
 
-/* Each request that was let in came and left: depth is the change first, then the sum. All who came first, since both lists
- * are nearly in order. */
+/* Each request that was let in came and left: depth is the change first, then the sum. All who came
+ * first, since both lists are nearly in order. */
 void sv_serving_queue(struct sv_serving_report *r)
 {
     double weighted = 0;
@@ -202,7 +203,8 @@ static void find_windows(struct sv_serving_report *r)
     depths_of_windows(r);
 }
 
-/* The slope of the depth at the ends of the windows, without the last one, in which the queue runs dry. */
+/* The slope of the depth at the ends of the windows, without the last one, in which the queue runs
+ * dry. */
 static void find_growth(struct sv_serving_report *r)
 {
     double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -220,7 +222,8 @@ static void find_growth(struct sv_serving_report *r)
         r->growth = (n * sxy - sx * sy) / under;
 }
 
-/* Where the server did not report congestion: the queue holds more than two of the largest batches. */
+/* Where the server did not report congestion: the queue holds more than two of the largest
+ * batches. */
 static void estimate_congestion(struct sv_serving_report *r)
 {
     int64_t limit = 2 * (int64_t)r->most_samples;
@@ -275,7 +278,8 @@ static bool counts(const struct sv_served_batch *b)
     return !b->is_warmup && !b->is_failed;
 }
 
-/* The latencies of a group side by side: offsets first, then values, then each stretch by itself. */
+/* The latencies of a group side by side: offsets first, then values, then each stretch by
+ * itself. */
 static void group_latencies(const struct sv_serving_report *r, struct sv_serving_groups *g,
                             const uint32_t *group_of)
 {

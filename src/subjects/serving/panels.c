@@ -1,7 +1,8 @@
 /* Panels of batches: the table of them, the sheet, and those over the batch's number.
  *
- * Called by the command plot. The names and what they show are those of the plot script that such servers ship; where that misleads, the panel is
- * right instead and says so: throughput is a rate, phases do not overlap. */
+ * Called by the command plot. The names and what they show are those of the plot script that such
+ * servers ship; where that misleads, the panel is right instead and says so: throughput is a rate,
+ * phases do not overlap. */
 #include "subjects/serving/panels_impl.h"
 
 #include "core/base/mem.h"
@@ -113,7 +114,8 @@ double sv_panel_quantile(const double *sorted, size_t n, double p)
 {
     double at = p * (double)(n - 1);
     size_t i = (size_t)at;
-    /* As many as n were filled in. NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+    /* As many as n were filled in.
+     * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     return i + 1 < n ? sorted[i] + (sorted[i + 1] - sorted[i]) * (at - (double)i) : sorted[i];
 }
 
@@ -126,8 +128,8 @@ static struct sv_axis batch_axis(const struct sv_panel_draw *d)
 
 #define OUTLIERS_MIN_N 100u /* of fewer batches each counts */
 
-/* The axis of latencies ends where nearly all of them are: a few that took many times as long would press the others to the floor. Those are drawn at its end
- * and counted beside it. */
+/* The axis of latencies ends where nearly all of them are: a few that took many times as long would
+ * press the others to the floor. Those are drawn at its end and counted beside it. */
 struct latencies {
     double end_ns, most_ns;
 };
@@ -285,7 +287,8 @@ static void draw_cumulative(struct sv_panel_draw *d)
     sv_axes_line(&d->a, d->xs, d->ys, d->n, 0x009e73, SV_LINE_STRAIGHT);
 }
 
-/* How many of a batch's requests were answered in time; where they are not known, they took as long as the batch. */
+/* How many of a batch's requests were answered in time; where they are not known, they took as long
+ * as the batch. */
 static size_t within_limit(const struct sv_batch_rows *b, const struct sv_batch_row *r, double ns)
 {
     size_t n = 0;
@@ -431,8 +434,8 @@ static double window_of(const struct sv_batch_rows *b, const struct sv_batch_row
                : (double)last - (double)r->arrival_ns;
 }
 
-/* How long a batch collected arrivals, beside how long its first request waited in the queue: a wait far longer than the window
- * is not spent on filling the batch. */
+/* How long a batch collected arrivals, beside how long its first request waited in the queue: a
+ * wait far longer than the window is not spent on filling the batch. */
 static void draw_arrival_window(struct sv_panel_draw *d)
 {
     const uint32_t wait_color = sv_batch_phase_colors[SV_PHASE_QUEUE], color = 0xd55e00;
@@ -545,8 +548,8 @@ static bool has_kind_for_all(enum sv_panel_kind kind)
     return false;
 }
 
-/* Is there anything on it that no other panel shows? One for a device is empty if no batch ran on such a worker, and the same as that of all workers
- * if every batch did. */
+/* Is there anything on it that no other panel shows? One for a device is empty if no batch ran on
+ * such a worker, and the same as that of all workers if every batch did. */
 static bool is_worth_its_place(const struct sv_panel *panel, const struct sv_batch_rows *b)
 {
     if (panel->device == SV_DEVICE_ANY)

@@ -52,7 +52,8 @@ struct sv_panel {
 const struct sv_panel *sv_batch_panels(size_t *n);
 void sv_batch_panel_draw(struct sv_picture *p, const struct sv_panel *panel,
                          const struct sv_batch_rows *b, double x, double y, double w, double h);
-/* All panels that have something of their own to show, below each other in columns; sets the picture's height. */
+/* All panels that have something of their own to show, below each other in columns; sets the
+ * picture's height. */
 void sv_batch_sheet_draw(struct sv_picture *p, const struct sv_batch_rows *b, const char *title);
 
 #endif

@@ -1,4 +1,5 @@
-/* Panels of batches: distributions, and what happens over time. Drawn through the table of panels. */
+/* Panels of batches: distributions, and what happens over time. Drawn through the table of
+ * panels. */
 #include "subjects/serving/panels_impl.h"
 
 #include "core/base/mem.h"
@@ -253,7 +254,8 @@ void sv_panel_sizes(struct sv_panel_draw *d)
 
 /* ---- over time ---- */
 
-/* Times of arrivals (or of answers, one per request of the batch) since the first arrival, in rising order. */
+/* Times of arrivals (or of answers, one per request of the batch) since the first arrival, in
+ * rising order. */
 static double *times(const struct sv_panel_draw *d, bool of_answers, size_t *n)
 {
     double *out = NULL;
@@ -314,7 +316,8 @@ void sv_panel_arrivals(struct sv_panel_draw *d)
     free(at);
 }
 
-/* Bins of a round width, fewer than 200 of them; the last one counts by its part that was seen, if that is half of it. */
+/* Bins of a round width, fewer than 200 of them; the last one counts by its part that was seen, if
+ * that is half of it. */
 static void draw_rate(struct sv_panel_draw *d, bool of_answers, uint32_t color, const char *y_text)
 {
     size_t n;

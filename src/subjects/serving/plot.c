@@ -1,7 +1,7 @@
 /* stave plot batch: the panels of an inference server's run, one by one or all on a sheet.
  *
- * The input is the server's summary CSV (with metrics.csv beside it, where it is) or a trace of it. A folder as output gets a picture per
- * panel. */
+ * The input is the server's summary CSV (with metrics.csv beside it, where it is) or a trace of it.
+ * A folder as output gets a picture per panel. */
 #include "plot/kinds.h"
 
 #include "cli/console.h"
@@ -73,7 +73,8 @@ static void take_metric(void *ctx, int64_t ts_ns, double queued, double rejected
     sv_batch_metric_add(ctx, ts_ns, queued, rejected);
 }
 
-/* The newer server writes metrics.csv beside its summary: its values take precedence over those derived from the requests. */
+/* The newer server writes metrics.csv beside its summary: its values take precedence over those
+ * derived from the requests. */
 static int read_metrics(const char *path, struct sv_batch_rows *b, bool strict, struct sv_err *err)
 {
     char beside[4096];

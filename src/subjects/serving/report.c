@@ -1,7 +1,8 @@
 /* The serving report, first half: events to tables of requests and batches.
  *
- * Called by the commands report and plot. The life cycle puts requests and batches together, the same one that the server's own files are made by; this
- * file copies what it reports. The figures are made in report_batch_figures.c. */
+ * Called by the commands report and plot. The life cycle puts requests and batches together, the
+ * same one that the server's own files are made by; this file copies what it reports. The figures
+ * are made in report_batch_figures.c. */
 #include "subjects/serving/report.h"
 
 #include "core/base/map.h"

@@ -2,12 +2,14 @@
  *
  *     struct sv_serving_report r;
  *     sv_serving_report_make(&r, trace);
- *     for (size_t i = 0; i < r.n_batches; i++) … r.batches[i].edges … r.requests[r.members[r.batches[i].first_member + k]] …
+ *     for (size_t i = 0; i < r.n_batches; i++) … r.batches[i].edges …
+ *     r.requests[r.members[r.batches[i].first_member + k]] …
  *     sv_serving_report_fini(&r);
  *
- * It reads the life cycle (category serving.life) of whatever format it came from, or, where a trace has none, the events of a
- * batching_trace.json. Times are the trace's own; phases follow each other and add up (core/serving/life.h). Warm-up is kept
- * apart: it is in the tables with its flag and in no figure. */
+ * It reads the life cycle (category serving.life) of whatever format it came from, or, where a
+ * trace has none, the events of a batching_trace.json. Times are the trace's own; phases follow
+ * each other and add up (core/serving/life.h). Warm-up is kept apart: it is in the tables with its
+ * flag and in no figure. */
 #ifndef SV_SUBJECTS_SERVING_REPORT_H
 #define SV_SUBJECTS_SERVING_REPORT_H
 
@@ -110,11 +112,13 @@ struct sv_serving_report {
 struct sv_latency sv_latency_of(int64_t *values, size_t n);
 
 void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *t);
-/* Only the tables, for those who make figures of their own: nothing below `n_open`, no windows and groups. */
+/* Only the tables, for those who make figures of their own: nothing below `n_open`, no windows and
+ * groups. */
 void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace *t);
 void sv_serving_report_fini(struct sv_serving_report *r);
 
-/* The share of answered requests within the limit, 0 … 1; those rejected or failed count as not within. -1: there was none. */
+/* The share of answered requests within the limit, 0 … 1; those rejected or failed count as not
+ * within. -1: there was none. */
 double sv_serving_within(const struct sv_serving_report *r, int64_t limit_ns);
 const char *sv_served_model(const struct sv_serving_report *r, uint32_t model);
 const struct sv_served_worker *sv_served_worker(const struct sv_serving_report *r, int32_t number);
@@ -126,7 +130,8 @@ const struct sv_served_request *sv_served_find(const struct sv_serving_report *r
 /* all below `n_answered` from what is above */
 void sv_serving_figures(struct sv_serving_report *r);
 void sv_serving_queue(struct sv_serving_report *r); /* queue, deepest, mean_depth */
-/* The calls behind the events of a batching_trace.json, in an order that makes sense; false: there are none. `row`: of an arrival, else SV_NO_ROW. */
+/* The calls behind the events of a batching_trace.json, in an order that makes sense; false: there
+ * are none. `row`: of an arrival, else SV_NO_ROW. */
 typedef void sv_life_sink(void *ctx, const struct sv_life_call *call, uint32_t row);
 bool sv_serving_from_json(const struct sv_trace *t, sv_life_sink *sink, void *ctx);
 

@@ -1,8 +1,10 @@
 /* The life cycle behind a batching_trace.json, for traces that have nothing better.
  *
- * Called by the serving report and by what makes the tables of requests. Passes over the rows give the calls in an order that makes sense: arrivals, ways out
- * of the queue, batches, workers, answers. Files of libstave-serving have the times of each to the nanosecond in arguments (ts_ns, times_ns, phases_ns), of which the
- * time of the event is the microsecond: so they stay right when a trace is moved in time. Of the files of other servers whole microseconds are known, and where
+ * Called by the serving report and by what makes the tables of requests. Passes over the rows give
+ * the calls in an order that makes sense: arrivals, ways out of the queue, batches, workers,
+ * answers. Files of libstave-serving have the times of each to the nanosecond in arguments (ts_ns,
+ * times_ns, phases_ns), of which the time of the event is the microsecond: so they stay right when
+ * a trace is moved in time. Of the files of other servers whole microseconds are known, and where
  * they have no spans of requests these are answered when their batch ends. */
 #include "subjects/serving/report.h"
 
@@ -103,7 +105,8 @@ static int64_t time_of(const struct reading *r, uint64_t row)
     return ts_ns ? ts_ns : 1; /* 0 would say that it is not known */
 }
 
-/* The numbers of an array, `max` at most: the whole list of arguments is decoded, since only its own slot is found by key. */
+/* The numbers of an array, `max` at most: the whole list of arguments is decoded, since only its
+ * own slot is found by key. */
 static uint32_t numbers_of(struct reading *r, uint64_t row, sv_str key, uint64_t *to, uint32_t max)
 {
     size_t n;

@@ -1,4 +1,5 @@
-/* Rows of batches: adding them, and putting them in order. Called by batch_rows_trace.c and `plot batch`. It reads no file. */
+/* Rows of batches: adding them, and putting them in order. Called by batch_rows_trace.c and `plot
+ * batch`. It reads no file. */
 #include "subjects/serving/rows.h"
 
 #include "core/base/mem.h"

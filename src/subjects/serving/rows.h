@@ -1,4 +1,5 @@
-/* Batches of an inference server, one row each, from a trace (the server's summary CSV is read as one, too).
+/* Batches of an inference server, one row each, from a trace (the server's summary CSV is read as
+ * one, too).
  *
  *     struct sv_batch_rows b;
  *     sv_batch_rows_init(&b);
@@ -12,7 +13,8 @@
 #include "core/serving/life.h"
 #include "store/trace.h"
 
-/* The times of the first servers' summary CSV. They overlap: submit holds batch, inference holds codelet. */
+/* The times of the first servers' summary CSV. They overlap: submit holds batch, inference holds
+ * codelet. */
 enum sv_batch_column {
     SV_BATCH_QUEUE,
     SV_BATCH_BATCH,
@@ -25,7 +27,8 @@ enum sv_batch_column {
 };
 extern const char *const sv_batch_column_names[SV_N_BATCH_COLUMNS]; /* "queue_ms" … */
 
-/* The time of a batch without overlap: the phases of core/serving/life.h up to the callback, and what none of them covers. */
+/* The time of a batch without overlap: the phases of core/serving/life.h up to the callback, and
+ * what none of them covers. */
 #define SV_BATCH_REST     6u
 #define SV_N_BATCH_PHASES 7u
 extern const char *const sv_batch_phase_names[SV_N_BATCH_PHASES]; /* "queue" … "rest" */
@@ -87,7 +90,8 @@ struct sv_batch_rows {
 void sv_batch_rows_init(struct sv_batch_rows *b);
 void sv_batch_rows_fini(struct sv_batch_rows *b);
 
-/* From the life cycle of libstave-serving or of a summary, or the slices of a batching_trace.json. */
+/* From the life cycle of libstave-serving or of a summary, or the slices of a
+ * batching_trace.json. */
 void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t);
 
 /* ---- the parts, for each other ---- */

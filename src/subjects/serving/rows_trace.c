@@ -1,4 +1,5 @@
-/* Rows of batches from a trace, by way of the serving report, which knows what a trace says about them. Called by `plot batch`. */
+/* Rows of batches from a trace, by way of the serving report, which knows what a trace says about
+ * them. Called by `plot batch`. */
 #include "subjects/serving/report.h"
 #include "subjects/serving/rows.h"
 
@@ -60,7 +61,8 @@ static void add_row(struct sv_batch_rows *b, const struct sv_serving_report *r,
     }
 }
 
-/* The queue's steps, and how many had been rejected by then; requests are in the order of their ends. */
+/* The queue's steps, and how many had been rejected by then; requests are in the order of their
+ * ends. */
 static void add_metrics(struct sv_batch_rows *b, const struct sv_serving_report *r)
 {
     size_t next = 0;

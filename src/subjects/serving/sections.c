@@ -1,7 +1,8 @@
-/* stave report batch: which requests shared which batch, and where each millisecond of a request went. Called by cmd/report.c with the loaded trace.
+/* stave report batch: which requests shared which batch, and where each millisecond of a request
+ * went. Called by cmd/report.c with the loaded trace.
  *
- * The analysis makes the tables; here they become sections, one request's waterfall (--request) or a comparison with another run
- * (--baseline), whose exit code is for CI. */
+ * The analysis makes the tables; here they become sections, one request's waterfall (--request) or
+ * a comparison with another run (--baseline), whose exit code is for CI. */
 #include "subjects/serving/report.h"
 
 #include "cli/command.h"
@@ -455,7 +456,8 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
     return code;
 }
 
-/* --request and --baseline are answers of their own: what shapes the report has no meaning beside them. */
+/* --request and --baseline are answers of their own: what shapes the report has no meaning beside
+ * them. */
 static int check_options(struct sv_err *err)
 {
     static const char *const limits[] = {"max-latency-regression", "max-throughput-drop",

@@ -1,4 +1,5 @@
-/* Limits of latency, as the user writes them. Called by `stave report batch` and `stave plot batch`. */
+/* Limits of latency, as the user writes them. Called by `stave report batch` and `stave plot
+ * batch`. */
 #include "subjects/serving/sla.h"
 
 #include "cli/command.h"

@@ -1,5 +1,6 @@
-/* The table served_batch, of which the view `batch` is made: the batches of an inference server as report batch finds them (subjects/serving/report.h), the same
- * ones from whichever of its files. Requests are in subjects/engine/table.c. */
+/* The table served_batch, of which the view `batch` is made: the batches of an inference server as
+ * report batch finds them (subjects/serving/report.h), the same ones from whichever of its files.
+ * Requests are in subjects/engine/table.c. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
@@ -25,8 +26,8 @@ static void forget(void *kept)
     free(kept);
 }
 
-/* is_served(): whether the trace has a server's requests or batches, whatever the form: then its slices are no second source of
- * them. */
+/* is_served(): whether the trace has a server's requests or batches, whatever the form: then its
+ * slices are no second source of them. */
 static void is_served(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     (void)argc, (void)argv;
@@ -56,7 +57,8 @@ static int batch_start(struct sv_sql_cursor *c, int order, const struct sv_sql_c
 
 enum batch_column { B_ID, B_TS, B_DUR, B_BATCH, B_MODEL, B_SIZE, B_WORKER, B_IS_WARMUP };
 
-/* It begins with its collection and ends with its callback. How long is known of some, when is not. */
+/* It begins with its collection and ends with its callback. How long is known of some, when is
+ * not. */
 static void batch_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     const struct sv_serving_report *r = served_of(c->q);

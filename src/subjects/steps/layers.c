@@ -1,7 +1,7 @@
 /* Layers: found by argument, name, track or thread; kinds by words. Called by the command plot.
  *
- * Strings are looked at once each; rows take what their parent has where they say nothing themselves, which one pass settles, since
- * parents have smaller rows. */
+ * Strings are looked at once each; rows take what their parent has where they say nothing
+ * themselves, which one pass settles, since parents have smaller rows. */
 #include "subjects/steps/layers.h"
 
 #include "core/base/map.h"

@@ -1,9 +1,10 @@
 /* Time per layer of a model, by kind of operation.
  *
- * The layer of a slice is its argument `layer` (also layer_id, layer_idx), else a number in its name (layers.3, DecoderLayer_7,
- * "layer 12"), else its parent's, else one in its track's name. Where no slice has one, threads with small numbers are the layers, as inference engines write
- * them. The kind follows from words in the category, else in the name, else it is the parent's. Self times are added up, so nested
- * slices do not count twice. */
+ * The layer of a slice is its argument `layer` (also layer_id, layer_idx), else a number in its
+ * name (layers.3, DecoderLayer_7, "layer 12"), else its parent's, else one in its track's name.
+ * Where no slice has one, threads with small numbers are the layers, as inference engines write
+ * them. The kind follows from words in the category, else in the name, else it is the parent's.
+ * Self times are added up, so nested slices do not count twice. */
 #ifndef SV_SUBJECTS_STEPS_LAYERS_H
 #define SV_SUBJECTS_STEPS_LAYERS_H
 

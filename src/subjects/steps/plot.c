@@ -1,4 +1,5 @@
-/* stave plot steps and plot layers: where the time of each step, and of each layer of a model, went. */
+/* stave plot steps and plot layers: where the time of each step, and of each layer of a model,
+ * went. */
 #include "cli/console.h"
 #include "core/base/sat.h"
 #include "plot/bars.h"
@@ -26,7 +27,8 @@ static void make_step_bars(const struct sv_steps *s, struct sv_bar *bars, const 
     }
 }
 
-/* Names say nothing about the work of any step, and states of threads are recorded: their waits say more. */
+/* Names say nothing about the work of any step, and states of threads are recorded: their waits say
+ * more. */
 static bool is_divided_by_waits(const struct sv_plot *p, const struct sv_steps *s)
 {
     for (size_t i = 0; i < s->n; i++)

@@ -1,4 +1,5 @@
-/* The table `step`: training steps as the command steps finds them, with their time by kind of work. */
+/* The table `step`: training steps as the command steps finds them, with their time by kind of
+ * work. */
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE

@@ -1,4 +1,5 @@
-/* stave report wait: where the time of steps went, and what is behind the longest waits. Called by cmd/report.c with the loaded trace.
+/* stave report wait: where the time of steps went, and what is behind the longest waits. Called by
+ * cmd/report.c with the loaded trace.
  *
  * Tables of columns over why/wait.h; subjects/sections.c prints them. */
 #include "why/lock_waits.h"

@@ -1,5 +1,6 @@
-/* chdb LIBRARY SQL: runs the statement with ClickHouse's library (libchdb) and prints the answer as lines of JSON arrays. Compiled by tests/cli/parquet_chdb.sh; the
- * library's own header is not in its package, so its functions are declared here. */
+/* chdb LIBRARY SQL: runs the statement with ClickHouse's library (libchdb) and prints the answer as
+ * lines of JSON arrays. Compiled by tests/cli/parquet_chdb.sh; the library's own header is not in
+ * its package, so its functions are declared here. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* itt_dnnl: five times the simplest thing that oneDNN can do. Debian's oneDNN has the public ITT part inside: a real user of it. */
+/* itt_dnnl: five times the simplest thing that oneDNN can do. Debian's oneDNN has the public ITT
+ * part inside: a real user of it. */
 #include <dnnl.h>
 #include <stdio.h>
 

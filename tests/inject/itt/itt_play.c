@@ -1,5 +1,6 @@
-/* itt_play [MODE]: a program with an ITT part of its own making, which does what the public one does: a list of pointers, the library that
- * INTEL_LIBITTNOTIFY64 names, one call of its __itt_api_init(). Then tasks, frames, counters and the rest, some of them wrong. */
+/* itt_play [MODE]: a program with an ITT part of its own making, which does what the public one
+ * does: a list of pointers, the library that INTEL_LIBITTNOTIFY64 names, one call of its
+ * __itt_api_init(). Then tasks, frames, counters and the rest, some of them wrong. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
-/* A program that knows MPI and nothing of Stave: calls of all kinds, and a count of each, which the test compares with the trace. Prints "RANK NAME COUNT" for each call that it made.
+/* A program that knows MPI and nothing of Stave: calls of all kinds, and a count of each, which the
+ * test compares with the trace. Prints "RANK NAME COUNT" for each call that it made.
  *
  *     mpirun -n 4 mpi_play [ROUNDS]
  *     mpirun -n 8 mpi_play die RANK     that rank kills itself while the others wait for it
- *     mpirun -n 2 mpi_play fast CALLS   only Allreduce, for what a call costs: prints nanoseconds per call */
+ *     mpirun -n 2 mpi_play fast CALLS   only Allreduce, for what a call costs: prints nanoseconds
+ *                                       per call */
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 #include <signal.h>
@@ -149,7 +151,8 @@ static void probes(void)
     SENT(), GOT();
 }
 
-/* A message that is too long for its buffer, a receive that is cancelled: what comes after them is counted right. */
+/* A message that is too long for its buffer, a receive that is cancelled: what comes after them is
+ * counted right. */
 static void mishaps(void)
 {
     MPI_Request r[2];
@@ -384,7 +387,8 @@ static void print_tallies(void)
     fflush(stdout);
 }
 
-/* The others are about to wait in the barrier, and have a second for their way into it, when the victim kills itself: whoever starts them ends them then. */
+/* The others are about to wait in the barrier, and have a second for their way into it, when the
+ * victim kills itself: whoever starts them ends them then. */
 static void die(int victim)
 {
     char name[32];

@@ -1,10 +1,13 @@
 /* An MPI program for the communication report, which knows nothing of Stave.
  *
- *   mpi_slow STEPS RANK DELAY_MS   works 5 to 25 ms and joins an MPI_Allreduce, STEPS times; RANK works DELAY_MS longer (-1: none does)
- *   mpi_slow hang RANK             RANK leaves its 21st collective out and sleeps; each says that it got there, and the job is killed by the test
+ *   mpi_slow STEPS RANK DELAY_MS   works 5 to 25 ms and joins an MPI_Allreduce, STEPS times; RANK
+ *                                  works DELAY_MS longer (-1: none does)
+ *   mpi_slow hang RANK             RANK leaves its 21st collective out and sleeps; each says that
+ *                                  it got there, and the job is killed by the test
  *   mpi_slow kind RANK             at the 21st collective RANK calls MPI_Barrier instead
  *
- * Work is sleep, and its chance is larger than what a busy machine with fewer processors than ranks adds. */
+ * Work is sleep, and its chance is larger than what a busy machine with fewer processors than ranks
+ * adds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* A program with an MPI that is not Open MPI: handles are numbers, as MPICH has them. Its calls must arrive as they were made. Plays that MPI itself. */
+/* A program with an MPI that is not Open MPI: handles are numbers, as MPICH has them. Its calls
+ * must arrive as they were made. Plays that MPI itself. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

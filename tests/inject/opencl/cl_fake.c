@@ -1,7 +1,10 @@
-/* cl_fake LIBRARY MODE: the loader's and a driver's part in one, without OpenCL: hands the layer a table of functions that pretend, and calls the layer's as
- * a program would. For what a real driver does not do to order (a timer of the device, refusals, commands that fail), and for the sanitizers.
+/* cl_fake LIBRARY MODE: the loader's and a driver's part in one, without OpenCL: hands the layer a
+ * table of functions that pretend, and calls the layer's as a program would. For what a real driver
+ * does not do to order (a timer of the device, refusals, commands that fail), and for the
+ * sanitizers.
  *
- * The device's clock is five seconds ahead of the host's. It ends with 3 if an event was not released as often as it was retained. */
+ * The device's clock is five seconds ahead of the host's. It ends with 3 if an event was not
+ * released as often as it was retained. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl_layer.h>

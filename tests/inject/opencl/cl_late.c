@@ -1,4 +1,5 @@
-/* cl_late: an OpenCL program that is not linked with the loader: it finds the library and its functions at run time, as language bindings do. */
+/* cl_late: an OpenCL program that is not linked with the loader: it finds the library and its
+ * functions at run time, as language bindings do. */
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>

@@ -1,5 +1,6 @@
-/* cl_play MODE [N [BATCH]]: an ordinary OpenCL program that knows nothing of Stave, in several modes. It checks its own results and what OpenCL returns,
- * so that it must end the same way with and without the layer. */
+/* cl_play MODE [N [BATCH]]: an ordinary OpenCL program that knows nothing of Stave, in several
+ * modes. It checks its own results and what OpenCL returns, so that it must end the same way with
+ * and without the layer. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -284,8 +285,8 @@ static double seconds(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* As many empty kernels as asked, `batch` at a time. For each of them, to stdout: ns of the enqueueing calls by the clock on the wall and by
- * the thread's own, and of the whole. */
+/* As many empty kernels as asked, `batch` at a time. For each of them, to stdout: ns of the
+ * enqueueing calls by the clock on the wall and by the thread's own, and of the whole. */
 static int many(int n, int batch)
 {
     struct play p = {0};

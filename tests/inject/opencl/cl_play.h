@@ -1,4 +1,5 @@
-/* What the plays for the OpenCL layer share: a context, a queue, a program, and a check that ends the program. */
+/* What the plays for the OpenCL layer share: a context, a queue, a program, and a check that ends
+ * the program. */
 #ifndef CL_PLAY_H
 #define CL_PLAY_H
 

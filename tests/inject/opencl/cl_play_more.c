@@ -1,4 +1,5 @@
-/* More modes of cl_play: images, shared virtual memory, rectangles, sub-devices, builds, and what the program sees of its own objects. */
+/* More modes of cl_play: images, shared virtual memory, rectangles, sub-devices, builds, and what
+ * the program sees of its own objects. */
 #include <string.h>
 
 #include "cl_play.h"

@@ -1,5 +1,6 @@
-/* collector DIR OUT [SECONDS]: a small collector, as a recording command would be one: empties the rings of every process that has
- * STAVE_SESSION=DIR into OUT, until all that came have gone (or at most so long). Prints `ready`, then `N processes`. */
+/* collector DIR OUT [SECONDS]: a small collector, as a recording command would be one: empties the
+ * rings of every process that has STAVE_SESSION=DIR into OUT, until all that came have gone (or at
+ * most so long). Prints `ready`, then `N processes`. */
 #include "formats/formats.h"
 #include "sdk/collect/collect.h"
 

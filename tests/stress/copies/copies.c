@@ -1,7 +1,9 @@
-/* copies PLUGIN-A PLUGIN-B STEPS: a program that loads and unloads plugins, each with a copy of the library or with the shared one (hostile_host.sh). With
- * COPIES_HOST it is traced itself. Each step is a letter:
+/* copies PLUGIN-A PLUGIN-B STEPS: a program that loads and unloads plugins, each with a copy of the
+ * library or with the shared one (hostile_host.sh). With COPIES_HOST it is traced itself. Each step
+ * is a letter:
  *
- *   h     100 events of the program      a, b  load A, B      x, y  100 events in A, B      A, B  unload A, B
+ *   h     100 events of the program      a, b  load A, B      x, y  100 events in A, B      A, B  unload
+ *       A, B
  *   t     a thread with 100 events in A, which ends only at the end of the program
  *   f     a forked child with 100 events in A (and 100 of the program), which ends by exit */
 #include <dlfcn.h>

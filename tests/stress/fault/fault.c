@@ -1,7 +1,8 @@
-/* fault.so: preloaded, makes system calls and allocations of libstave fail. FAULT=CALL:ERRNO:N lets the first N of these calls pass, then
- * all fail (CALL:ERRNO:N:M: the next M; M -2: every second one). ERRNO 0: reads and writes do half of what is asked. Calls of the program itself and of other libraries
- * are left alone. FAULT_IN=NAME means another library or program, FAULT_FILE=TEXT only calls on files with that in their names. FAULT_HIT=FILE is
- * made when a call fails. */
+/* fault.so: preloaded, makes system calls and allocations of libstave fail. FAULT=CALL:ERRNO:N lets
+ * the first N of these calls pass, then all fail (CALL:ERRNO:N:M: the next M; M -2: every second
+ * one). ERRNO 0: reads and writes do half of what is asked. Calls of the program itself and of
+ * other libraries are left alone. FAULT_IN=NAME means another library or program, FAULT_FILE=TEXT
+ * only calls on files with that in their names. FAULT_HIT=FILE is made when a call fails. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,8 @@
-/* A libnvidia-ml.so.1 for machines without NVIDIA: two GPUs whose numbers are known. Built from NVML's public signatures only.
+/* A libnvidia-ml.so.1 for machines without NVIDIA: two GPUs whose numbers are known. Built from
+ * NVML's public signatures only.
  *
- * FAKE_NVML=broken: nvmlInit_v2 fails; none: no device; bare: nothing but names is supported. FAKE_NVML_PID: the process that uses GPU 0. */
+ * FAKE_NVML=broken: nvmlInit_v2 fails; none: no device; bare: nothing but names is supported.
+ * FAKE_NVML_PID: the process that uses GPU 0. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Python's interpreter lock, held in turn: a module for ctypes (gil.py). Needs no header of Python.
  *
- * From the first turn to the last one, no thread executes Python: else it would hold the lock without a stamp. */
+ * From the first turn to the last one, no thread executes Python: else it would hold the lock
+ * without a stamp. */
 #include "turns.h"
 
 #define API __attribute__((visibility("default")))

@@ -1,5 +1,6 @@
-/* Threads that hold one lock in turn, and write down when each asked for it, got it, began to give it up, and had given it up (ns, of the clock that traces
- * have). Who waited for whom follows from these stamps alone, however late they were. */
+/* Threads that hold one lock in turn, and write down when each asked for it, got it, began to give
+ * it up, and had given it up (ns, of the clock that traces have). Who waited for whom follows from
+ * these stamps alone, however late they were. */
 #ifndef TURNS_H
 #define TURNS_H
 
@@ -42,7 +43,8 @@ static inline void turn_rest(int ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000l}, NULL);
 }
 
-/* Sleeps while it holds the lock: a busy machine delays the release, which the stamps show, but seldom takes the CPU away between a stamp and what it is of. */
+/* Sleeps while it holds the lock: a busy machine delays the release, which the stamps show, but
+ * seldom takes the CPU away between a stamp and what it is of. */
 static inline void take_turns(const struct turn_lock *l, struct turn_thread *t)
 {
     t->tid = gettid();

@@ -1,8 +1,11 @@
-/* What LD_PRELOAD puts into every program of a recording: MPI's functions by name, and nothing else until one of them is called.
+/* What LD_PRELOAD puts into every program of a recording: MPI's functions by name, and nothing else
+ * until one of them is called.
  *
- * The first call finds MPI's own functions and loads the library that records (libstave-mpi-calls.so, beside this one), and with it libstave. So a shell or a compiler that
- * runs below the recorder is not touched. Where anything is missing the calls go to MPI as they are, and one line says why: an MPI other than the one that this was built
- * for has other types, which a call that is handed on does not look at. */
+ * The first call finds MPI's own functions and loads the library that records
+ * (libstave-mpi-calls.so, beside this one), and with it libstave. So a shell or a compiler that
+ * runs below the recorder is not touched. Where anything is missing the calls go to MPI as they
+ * are, and one line says why: an MPI other than the one that this was built for has other types,
+ * which a call that is handed on does not look at. */
 
 #include "inject/mpi/calls.h"
 

@@ -1,4 +1,5 @@
-/* Probe `signal`: signals that are delivered to the followed tasks. Both sides include it; the program is for the kernel only. */
+/* Probe `signal`: signals that are delivered to the followed tasks. Both sides include it; the
+ * program is for the kernel only. */
 #ifndef SV_RECORD_BPF_SIGNAL_H
 #define SV_RECORD_BPF_SIGNAL_H
 
