@@ -2,9 +2,7 @@
  *
  *   sql.c     the connection, running statements
  *   table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
- *   slice.c   slice
- *   track.c   track
- *   thread.c  thread, process
+ *   slice.c, track.c, thread.c (with process)
  *   event.c   counter, flow, loss
  *   args.c    args, EXTRACT_ARG
  *   meta.c    stats, metadata, clocks, machine
