@@ -1,4 +1,5 @@
-// Collectives on the page of ranks: who arrives last, what it costs, where ranks differ. The numbers of `stave report comm`.
+// Collectives on the page of ranks: who arrives last, what it costs, where ranks differ. The
+// numbers of `stave report comm`.
 
 import { Bars, figures, ns } from './charts.js';
 import { el } from './dom.js';

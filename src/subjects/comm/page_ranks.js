@@ -1,4 +1,5 @@
-// Ranks: each step on every rank, how far apart they begin and end, who is late; and their collectives.
+// Ranks: each step on every rank, how far apart they begin and end, who is late; and their
+// collectives.
 
 import { Bars, Cells, figures, ns, percent } from './charts.js';
 import { el } from './dom.js';

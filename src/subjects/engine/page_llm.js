@@ -1,4 +1,5 @@
-// LLM: requests, steps and tokens of an engine with continuous batching. The numbers of `stave report llm`.
+// LLM: requests, steps and tokens of an engine with continuous batching. The numbers of `stave
+// report llm`.
 
 import { amount, Bars, chip, colourOf, figures, ns, percent, strip } from './charts.js';
 import { btn, el, link } from './dom.js';

@@ -1,4 +1,5 @@
-// GPU: how long devices were busy, what they waited for, and which kernels took the time. The numbers of `stave report gpu`.
+// GPU: how long devices were busy, what they waited for, and which kernels took the time. The
+// numbers of `stave report gpu`.
 
 import { Bars, figures, ns, percent, strip } from './charts.js';
 import { el, link } from './dom.js';

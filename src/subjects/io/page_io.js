@@ -1,4 +1,5 @@
-// I/O: who waits, what came from the page cache and what from disks, processes and files. The numbers of `stave report io`.
+// I/O: who waits, what came from the page cache and what from disks, processes and files. The
+// numbers of `stave report io`.
 
 import { amount, Bars, bytes, figures, ns, percent, strip } from './charts.js';
 import { el } from './dom.js';

@@ -1,4 +1,5 @@
-// Serving: requests, the batches that they shared and the workers that computed them. The numbers of `stave report batch`.
+// Serving: requests, the batches that they shared and the workers that computed them. The numbers
+// of `stave report batch`.
 
 import { amount, Bars, chip, colourOf, figures, ns, percent, strip } from './charts.js';
 import { btn, el, link } from './dom.js';

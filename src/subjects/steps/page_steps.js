@@ -1,4 +1,5 @@
-// Steps: one bar per training step, divided by kind of work, for each track. The numbers of `stave steps`.
+// Steps: one bar per training step, divided by kind of work, for each track. The numbers of `stave
+// steps`.
 
 import { Bars, figures, ns, percent, symbolBox } from './charts.js';
 import { btn, el } from './dom.js';

@@ -1,4 +1,5 @@
-// Waits: where the time of steps, phases or threads went, the longest waits and what happened meanwhile, locks. The numbers of `stave report wait`.
+// Waits: where the time of steps, phases or threads went, the longest waits and what happened
+// meanwhile, locks. The numbers of `stave report wait`.
 
 import { Bars, chip, colourOf, figures, ns, percent, strip } from './charts.js';
 import { btn, el, link } from './dom.js';

@@ -1,4 +1,5 @@
-// The page without a server: answers to its requests from a trace that is in the file itself (`stave view --export`). docs/view_protocol.md.
+// The page without a server: answers to its requests from a trace that is in the file itself
+// (`stave view --export`). docs/view_protocol.md.
 
 const UNFINISHED = -1;
 

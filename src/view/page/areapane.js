@@ -1,4 +1,5 @@
-// The pane of the selected area: a table by name with percentiles, counters, and the flame graph of the area.
+// The pane of the selected area: a table by name with percentiles, counters, and the flame graph of
+// the area.
 
 import { btn, el } from './dom.js';
 import { Flame } from './flame.js';

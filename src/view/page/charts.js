@@ -1,4 +1,5 @@
-// Small charts on canvas for the pages: stacked bars and a grid of cells; strips and figures made of elements.
+// Small charts on canvas for the pages: stacked bars and a grid of cells; strips and figures made
+// of elements.
 
 import { el } from './dom.js';
 import { FONT, TextFit } from './text.js';
@@ -134,8 +135,9 @@ class Plot {
   }
 }
 
-// Stacked bars; of a group of neighbours the highest is drawn. n, parts: [{colour}], value(i, part), label(i), tip(i), act(i), mark(i), format(v),
-// limits: [{value, text, colour}], uprights: [{at, text}], cap, columns, under: [{colour, share(i)}]
+// Stacked bars; of a group of neighbours the highest is drawn. n, parts: [{colour}], value(i,
+// part), label(i), tip(i), act(i), mark(i), format(v), limits: [{value, text, colour}], uprights:
+// [{at, text}], cap, columns, under: [{colour, share(i)}]
 export class Bars extends Plot {
   constructor(app, options) {
     super(app, { cap: 0, limits: [], uprights: [], under: [], mark: () => '', format: ns, most: 84, off: new Set(), ...options });
@@ -287,7 +289,8 @@ export function symbolBox(app, mark) {
   return canvas;
 }
 
-// A grid: rows: [name], columns, value(row, column) from −1 to 1 or null, label(column), mark(row, column); tip(i), act(i) with i = row × columns + column.
+// A grid: rows: [name], columns, value(row, column) from −1 to 1 or null, label(column), mark(row,
+// column); tip(i), act(i) with i = row × columns + column.
 export class Cells extends Plot {
   constructor(app, options) {
     super(app, { ...options, n: options.rows.length * options.columns });

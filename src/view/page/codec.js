@@ -1,4 +1,5 @@
-// The decoder of SVW1 (docs/view_protocol.md): a reply becomes a few typed arrays, no object per item.
+// The decoder of SVW1 (docs/view_protocol.md): a reply becomes a few typed arrays, no object per
+// item.
 
 import { ratio } from './time.js';
 

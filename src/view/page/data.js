@@ -1,4 +1,5 @@
-// What the server said about windows: the last answers, the requests in flight, and what is still missing.
+// What the server said about windows: the last answers, the requests in flight, and what is still
+// missing.
 
 import { decodeWindow, recycle } from './codec.js';
 import { Names } from './names.js';

@@ -1,4 +1,5 @@
-// A flame graph: the call tree of an area, widths by total time. Click a frame to make it the whole width.
+// A flame graph: the call tree of an area, widths by total time. Click a frame to make it the whole
+// width.
 
 import { el } from './dom.js';
 import { FONT, TextFit } from './text.js';

@@ -1,4 +1,5 @@
-// Names of slices: the server's number → a place in dense arrays (text, colour, variant), so that drawing needs no look-up in a map.
+// Names of slices: the server's number → a place in dense arrays (text, colour, variant), so that
+// drawing needs no look-up in a map.
 
 import { VARIANTS } from './palette.js';
 

@@ -1,4 +1,5 @@
-// What is drawn over the raster: names, instants, losses, selection, hover, area, marks, arrows of the selection.
+// What is drawn over the raster: names, instants, losses, selection, hover, area, marks, arrows of
+// the selection.
 
 import { LINE } from './rows.js';
 

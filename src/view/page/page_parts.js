@@ -1,4 +1,5 @@
-// What the pages have in common: sections, tables with tools, columns of reports, legends, a choice.
+// What the pages have in common: sections, tables with tools, columns of reports, legends, a
+// choice.
 
 import { amount, bytes, chip, colourOf, ns, percent } from './charts.js';
 import { el, link } from './dom.js';

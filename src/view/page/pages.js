@@ -1,4 +1,5 @@
-// The pages beside the time line: which ones the trace has data for, the bar that switches, and the ways back to the time line.
+// The pages beside the time line: which ones the trace has data for, the bar that switches, and the
+// ways back to the time line.
 
 import { el } from './dom.js';
 import { GpuPage } from './page_gpu.js';

@@ -1,4 +1,5 @@
-// Colours: Okabe and Ito's hues in lightnesses on which dark text is readable, for both themes, and the tables that the raster needs.
+// Colours: Okabe and Ito's hues in lightnesses on which dark text is readable, for both themes, and
+// the tables that the raster needs.
 
 export const VARIANTS = 5;
 export const SHADES = 64;
@@ -6,7 +7,8 @@ export const CALM = 4; // how much of its own colour a pixel keeps that many sli
 export const STYLE = SHADES * CALM; // entries of the table per style: calm × SHADES + shade
 const CALM_MIX = [0, 0.3, 0.52, 0.7];
 
-// sky blue, orange, green, yellow, purple, blue, vermilion, grey: the order of `colour` in the protocol
+// sky blue, orange, green, yellow, purple, blue, vermilion, grey: the order of `colour` in the
+// protocol
 const LIGHT = ['#8fcdf0', '#f3bd55', '#5fc4a1', '#ece36f', '#dda5c4', '#7fb0dc', '#ee9468', '#bfc5cc'];
 const DARK = ['#67b2dd', '#d9a23c', '#3fae8a', '#d3c95a', '#c88bad', '#6497cb', '#dc7d50', '#8d959e'];
 

@@ -1,4 +1,5 @@
-// The row raster: one row of pixels per line of slices, copied down for the line's height; one putImageData per frame.
+// The row raster: one row of pixels per line of slices, copied down for the line's height; one
+// putImageData per frame.
 
 import { INSTANT, TAIL_UNFINISHED, itemAt } from './codec.js';
 import { SHADES, STYLE, VARIANTS } from './palette.js';

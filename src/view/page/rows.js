@@ -1,4 +1,5 @@
-// The tree of groups and rows: their order, what is folded, filtered, pinned and hidden, and where each one is.
+// The tree of groups and rows: their order, what is folded, filtered, pinned and hidden, and where
+// each one is.
 
 export const LINE = 18;
 export const PAD = 3;

@@ -1,4 +1,5 @@
-// The SQL pane: a text with completion, its result as a table whose cells lead to the time line, a result as a row.
+// The SQL pane: a text with completion, its result as a table whose cells lead to the time line, a
+// result as a row.
 
 import { Completion } from './completion.js';
 import { btn, download, el, link } from './dom.js';

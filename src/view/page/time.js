@@ -1,4 +1,5 @@
-// Times: int64 nanoseconds are BigInt wherever they are absolute. A double holds only pixels and fractions of a window.
+// Times: int64 nanoseconds are BigInt wherever they are absolute. A double holds only pixels and
+// fractions of a window.
 
 const FRACTION_BITS = 40n;
 const FRACTION = 2 ** 40;

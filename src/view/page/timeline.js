@@ -1,4 +1,5 @@
-// The time line: what is where on its canvas, which data it needs, drawing it, and what is at a pixel.
+// The time line: what is where on its canvas, which data it needs, drawing it, and what is at a
+// pixel.
 
 import { ticksOf } from './axis.js';
 import { itemAt, touching } from './codec.js';
