@@ -77,11 +77,7 @@ static uint64_t count_events(const struct sv_trace *t)
 static int store(struct sv_source *source, struct sv_trace *trace, struct sv_workers *workers,
                  struct sv_err *err)
 {
-    if (!sv_can_pump_beside(source, workers, 0))
-        return sv_pump(source, sv_trace_sink(trace), NULL, err);
-    struct sv_pump_options none = {0};
-    int code = sv_pump_beside(source, trace, workers, &none, err);
-    return code < 0 ? code : sv_trace_finish(trace, err);
+    return sv_pump(sv_beside(source, trace, workers, 0), sv_trace_sink(trace), NULL, err);
 }
 
 int main(int argc, char **argv)
