@@ -197,6 +197,7 @@ TEST(positions_that_cannot_be_are_passed_over)
     CHECK_UINT_EQ(sv_krings_round(&s.rings, 100),
                   SIZE); /* full: that can be; its bytes are not records */
     CHECK_UINT_EQ(s.rings.n_broken, 1);
+    sv_krings_fini(&s.rings);
     open_several(&s);
     s.producer[3] = SIZE + 8;
     CHECK_UINT_EQ(sv_krings_round(&s.rings, 100), 0);

@@ -1,6 +1,7 @@
 /* Texts of native frames: functions of files made by hand, what has no name, inlined functions of
  * this program, how long texts live. */
 #include "record/stacks/cfi.h"
+#include "record/stacks/debug_info.h"
 #include "record/stacks/names.h"
 #include "tests/harness/test.h"
 
@@ -161,11 +162,12 @@ TEST(inlined_functions_are_frames_with_file_and_line)
                                 (int64_t)t.tv_sec * 1000000000 + t.tv_nsec, &at));
         const struct sv_named *x = sv_names_of(n, &at);
         REQUIRE(x->n == 2);
-        const char *inner = has_files ? "sv_test_inner (test_capture_names.c:" : "sv_test_inner";
-        const char *around = has_files ? "sv_test_around (test_capture_names.c:" : "sv_test_around";
+        const char *inner = has_files ? "sv_test_inner (test_record_names.c:" : "sv_test_inner";
+        const char *around = has_files ? "sv_test_around (test_record_names.c:" : "sv_test_around";
         CHECK_INT_EQ(strncmp(x->texts[0], inner, strlen(inner)), 0);
         CHECK_INT_EQ(strncmp(x->texts[1], around, strlen(around)), 0);
         CHECK_INT_EQ(strchr(x->texts[1], '(') != NULL, has_files);
+        sv_debug_info_free(at.file->debug);
         sv_names_free(n);
         sv_symbols_free(s);
     }
