@@ -6,13 +6,10 @@
 
 #include "cli/console.h"
 #include "cmd/commands.h"
-#include "plot/cairo_paint.h"
-#include "plot/svg.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 static const struct {

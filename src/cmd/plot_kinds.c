@@ -4,13 +4,10 @@
 
 #include "cli/console.h"
 #include "core/base/glob.h"
-#include "core/base/sat.h"
 #include "plot/counters.h"
 #include "plot/flame.h"
 #include "plot/hist.h"
-#include "stats/stats.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

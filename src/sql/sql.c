@@ -93,6 +93,7 @@ bool sv_sql_is_built_in(void)
 #include "sql/impl.h"
 #include "store/track_rows.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -135,8 +136,10 @@ static const struct sv_sql_set *const sets[] = {SV_SUBJECTS(SET_ADDRESS)};
 void **sv_sql_kept(struct sv_sql *q, const struct sv_sql_set *set)
 {
     size_t i = 0;
-    while (i < SV_N_SETS - 1 && sets[i] != set)
+    while (sets[i] != set) {
         i++;
+        assert(i < SV_N_SETS);
+    }
     return &q->kept[i];
 }
 

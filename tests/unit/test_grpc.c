@@ -96,13 +96,7 @@ static void say(struct client *c, bool is_packed, const void *bytes, size_t n, b
 
 static bool read_all(int fd, void *to, size_t n)
 {
-    for (size_t at = 0; at < n;) {
-        ssize_t got = recv(fd, (char *)to + at, n - at, 0);
-        if (got <= 0)
-            return false;
-        at += (size_t)got;
-    }
-    return true;
+    return n == 0 || recv(fd, to, n, MSG_WAITALL) == (ssize_t)n;
 }
 
 /* One frame further. */

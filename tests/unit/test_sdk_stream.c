@@ -80,13 +80,7 @@ struct listener {
 
 static bool get(int fd, void *to, size_t n)
 {
-    for (size_t at = 0; at < n;) {
-        ssize_t got = recv(fd, (char *)to + at, n - at, 0);
-        if (got <= 0)
-            return false;
-        at += (size_t)got;
-    }
-    return true;
+    return n == 0 || recv(fd, to, n, MSG_WAITALL) == (ssize_t)n;
 }
 
 static void *serve(void *arg)
