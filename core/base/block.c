@@ -8,7 +8,6 @@
 
 #include "core/base/mem.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

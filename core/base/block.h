@@ -4,8 +4,7 @@
  * (mremap), so growing never holds two copies, and what was reserved but not yet touched costs
  * nothing. New bytes are zero. Under AddressSanitizer the heap is used instead, so that a step past
  * the end is seen. A zeroed struct is a valid empty block. */
-#ifndef SV_CORE_BASE_BLOCK_H
-#define SV_CORE_BASE_BLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool sv_block_reserve(struct sv_block *b, size_t bytes);
 /* Gives back what lies past `bytes`. */
 void sv_block_trim(struct sv_block *b, size_t bytes);
 void sv_block_fini(struct sv_block *b);
-
-#endif

@@ -7,9 +7,7 @@
 #include "core/base/printable.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /* A growing byte buffer, born with its limit, with a sticky error: append without checks, ask
  * once. */
-#ifndef SV_CORE_BASE_BUF_H
-#define SV_CORE_BASE_BUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len);
 
 /* The terminated content, valid until the next append; never NULL. */
 const char *sv_buf_cstr(struct sv_buf *b);
-
-#endif

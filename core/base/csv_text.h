@@ -14,8 +14,7 @@
  *             such a sign. A text that is
  *             a number, such as -5 or +1.5e3, is written as it is.
  * Numbers are not texts: callers write them themselves. */
-#ifndef SV_CORE_BASE_CSV_TEXT_H
-#define SV_CORE_BASE_CSV_TEXT_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -30,5 +29,3 @@ void sv_buf_csv_line(struct sv_buf *b, const char *s, size_t len);
 size_t sv_csv_text_undo(char *field, size_t len);
 /* Would it change anything? Lets callers keep what is not theirs to change. */
 bool sv_csv_text_is_changed(const char *field, size_t len);
-
-#endif

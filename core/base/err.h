@@ -3,8 +3,7 @@
  * Functions that can fail return 0 (or a count) on success and a negative SV_E… on failure; the
  * details go to the caller's struct sv_err, always the last parameter. Libraries never print: cmd/
  * prints, in the shape `stave VERB: FILE: byte N: message`. */
-#ifndef SV_CORE_BASE_ERR_H
-#define SV_CORE_BASE_ERR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -36,6 +35,8 @@ struct sv_err {
  * first error of a chain wins: an err that already holds one is not changed. */
 int sv_err_set(struct sv_err *err, int code, int64_t pos, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same where no byte of an input is to blame. */
+#define sv_error(err, code, ...) sv_err_set(err, code, SV_NO_POS, __VA_ARGS__)
 
 /* The same with ": strerror(errno)" appended. */
 int sv_err_sys(struct sv_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -45,5 +46,3 @@ int sv_err_sys(struct sv_err *err, const char *fmt, ...) __attribute__((format(p
 int sv_err_stdout(struct sv_err *err);
 
 void sv_err_clear(struct sv_err *err);
-
-#endif

@@ -4,9 +4,6 @@
 #include "core/base/glob.h"
 #include "core/base/utf8.h"
 
-#include <stdint.h>
-#include <string.h>
-
 struct cursor {
     const char *at, *end;
 };

@@ -1,7 +1,6 @@
 /* Lists of globs as in STAVE_CATEGORIES: "nn.*,io,-noise*". In a header, without memory or calls:
  * libraries that are loaded into other programs use it and link nothing of core/. */
-#ifndef SV_CORE_BASE_GLOBS_H
-#define SV_CORE_BASE_GLOBS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ static inline bool sv_globs_match(const char *globs, const char *text,
     }
     return on || !any_positive;
 }
-
-#endif

@@ -12,7 +12,9 @@
 #include "core/base/utf8.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 void sv_json_init(struct sv_json *j, struct sv_buf *out)
 {
@@ -221,12 +223,29 @@ void sv_json_text(struct sv_json *j, const char *s, size_t len)
         sv_json_escape(j->out, s, len);
 }
 
+void sv_json_cstr(struct sv_json *j, const char *s)
+{
+    sv_json_text(j, s, strlen(s));
+}
+
 /* ---- other values ---- */
 
 void sv_json_i64(struct sv_json *j, int64_t v)
 {
     if (open_value(j))
         sv_buf_i64(j->out, v);
+}
+
+void sv_json_i64_text(struct sv_json *j, int64_t v)
+{
+    char text[24];
+    sv_json_text(j, text, (size_t)snprintf(text, sizeof text, "%" PRId64, v));
+}
+
+void sv_json_u64_text(struct sv_json *j, uint64_t v)
+{
+    char text[24];
+    sv_json_text(j, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, v));
 }
 
 void sv_json_u64(struct sv_json *j, uint64_t v)

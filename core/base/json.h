@@ -7,8 +7,7 @@
  *
  * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid
  * bytes become \\xNN (sv_buf_utf8()). */
-#ifndef SV_CORE_BASE_JSON_H
-#define SV_CORE_BASE_JSON_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -31,8 +30,12 @@ void sv_json_end(struct sv_json *j);
 void sv_json_line(struct sv_json *j);
 void sv_json_key(struct sv_json *j, const char *key, size_t len);
 void sv_json_text(struct sv_json *j, const char *s, size_t len);
+void sv_json_cstr(struct sv_json *j, const char *s); /* ends in a NUL */
 void sv_json_i64(struct sv_json *j, int64_t v);
 void sv_json_u64(struct sv_json *j, uint64_t v);
+/* As strings, for readers whose numbers are doubles. */
+void sv_json_i64_text(struct sv_json *j, int64_t v);
+void sv_json_u64_text(struct sv_json *j, uint64_t v);
 /* NaN and infinities as the strings "NaN", "Infinity", "-Infinity". */
 void sv_json_double(struct sv_json *j, double d);
 /* Nanoseconds as microseconds, exactly three decimals. */
@@ -49,10 +52,10 @@ void sv_json_members(struct sv_json *j, const char *json, size_t len);
  * and the colon. */
 void sv_json_quoted_key(struct sv_json *j, const char *quoted, size_t len);
 #define sv_json_lit(j, key) sv_json_quoted_key((j), "\"" key "\":", sizeof(key) + 2)
+/* A member with such a key, its value by one of the functions above: sv_json_put(j, "n", u64, n) */
+#define sv_json_put(j, key, type, ...) (sv_json_lit(j, key), sv_json_##type((j), __VA_ARGS__))
 
 /* The value as sv_json_double() writes it, appended to b. */
 void sv_json_put_double(struct sv_buf *b, double d);
 /* The bytes as a JSON string with quotes, appended to b. */
 void sv_json_escape(struct sv_buf *b, const char *s, size_t len);
-
-#endif

@@ -5,8 +5,7 @@
  * past `end`, but they may load up to SV_JSON_PAD bytes from there (the pad of struct sv_input, or
  * of the caller's own buffer). Vectors of 16 bytes are used inline (SSE2, NEON, or plain words);
  * longer runs go through a table of functions chosen once for the machine: sv_json_scan_best(). */
-#ifndef SV_CORE_BASE_JSON_SCAN_H
-#define SV_CORE_BASE_JSON_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -249,5 +248,3 @@ static inline uint32_t sv_json_digits8(const uint8_t *p, unsigned *n)
     return v;
 #endif
 }
-
-#endif

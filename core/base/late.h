@@ -6,8 +6,7 @@
  *     static const char *const names[] = {FUNCTIONS(SV_LATE_NAME)};
  *     if (!sv_late_load("libcairo.so.2", "libcairo2", names, N, &lib, why, sizeof why)) …
  *     lib.cairo_create(…); */
-#ifndef SV_BASE_LATE_H
-#define SV_BASE_LATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@
  * stays loaded. False: `why` says what to install (`package` is Debian's name). */
 bool sv_late_load(const char *soname, const char *package, const char *const *names, size_t n,
                   void *functions, char *why, size_t size);
-
-#endif

@@ -8,7 +8,6 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* Open-addressing hash maps: 64-bit key → 64-bit value, and byte string → small number.
  *
  * Both grow by doubling, never shrink, and are not safe against concurrent use. */
-#ifndef SV_CORE_BASE_MAP_H
-#define SV_CORE_BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ bool sv_map_remove(struct sv_map *m, uint64_t key);
  * made from them are too. Not for adversarial secrecy. */
 uint64_t sv_mix64(uint64_t x);
 uint64_t sv_hash_bytes(const void *bytes, size_t len, uint64_t seed);
-
-#endif

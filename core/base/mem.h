@@ -4,8 +4,7 @@
  * sv_realloc() end the program with one line on stderr. What must be refused politely (a trace that
  * does not fit the memory limit) is asked of the arena or of the store beforehand and answered with
  * SV_ENOMEM. */
-#ifndef SV_CORE_BASE_MEM_H
-#define SV_CORE_BASE_MEM_H
+#pragma once
 
 #include <setjmp.h>
 #include <stddef.h>
@@ -45,6 +44,10 @@ void sv_return_freed(void);
 
 /* Grows a vector to hold at least `need` items: doubles, never shrinks. */
 void *sv_grow(void *items, size_t *cap, size_t need, size_t item_size);
+/* The place of one more item: SV_APPEND(l->items, l->n, l->cap) = x; x must not read the vector,
+ * which may just have moved. */
+#define SV_APPEND(items, n, cap) \
+    (*((items) = sv_grow((items), &(cap), (size_t)(n) + 1, sizeof *(items)), &(items)[(n)++]))
 
 struct sv_arena_chunk;
 
@@ -73,5 +76,3 @@ static inline void *sv_arena_get(struct sv_arena *a, size_t size, size_t align)
 }
 
 char *sv_arena_copy(struct sv_arena *a, const void *bytes, size_t len); /* NUL-terminated copy */
-
-#endif

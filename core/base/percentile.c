@@ -1,6 +1,8 @@
 /* Percentiles by selection: see percentile.h. */
 #include "core/base/percentile.h"
 
+#include "core/base/sort.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,12 +13,6 @@ static void swap(int64_t *a, int64_t *b)
     *b = x;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Puts the k-th smallest value at k, smaller ones before it (Hoare's selection; the pivot is the
  * median of three, and after too many rounds a plain sort ends it). */
 static void select_kth(int64_t *v, size_t n, size_t k)
@@ -24,7 +20,7 @@ static void select_kth(int64_t *v, size_t n, size_t k)
     size_t low = 0, high = n;
     for (unsigned rounds = 0; high - low > 8; rounds++) {
         if (rounds > 96) {
-            qsort(v + low, high - low, sizeof *v, by_number);
+            qsort(v + low, high - low, sizeof *v, sv_compare_i64);
             return;
         }
         int64_t a = v[low], b = v[low + (high - low) / 2], c = v[high - 1];

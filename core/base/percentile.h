@@ -1,6 +1,5 @@
 /* Percentiles, interpolated between neighbours as SQL's percentile() does. */
-#ifndef SV_CORE_BASE_PERCENTILE_H
-#define SV_CORE_BASE_PERCENTILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@ int64_t sv_select_kth(int64_t *values, size_t n, size_t k, int64_t *next);
 
 /* The value at p (0 … 1) of n values, which are brought out of order. */
 double sv_percentile(int64_t *values, size_t n, double p);
-
-#endif

@@ -4,8 +4,7 @@
  * size for the next request. Small blocks are cut from chunks that live as long as the pool; large
  * ones come from the heap and return to it. So memory is bounded by the sum of the peaks per size
  * and cannot leak by fragmentation. */
-#ifndef SV_CORE_BASE_POOL_H
-#define SV_CORE_BASE_POOL_H
+#pragma once
 
 #include "core/base/mem.h"
 
@@ -22,5 +21,3 @@ void sv_pool_fini(struct sv_pool *p); /* large blocks must have been returned */
 
 void *sv_pool_get(struct sv_pool *p, size_t size);             /* aligned to 16, not zeroed */
 void sv_pool_put(struct sv_pool *p, void *block, size_t size); /* the size it was asked with */
-
-#endif

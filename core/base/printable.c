@@ -8,9 +8,7 @@
 #include "core/base/utf8.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Characters that act on a terminal or turn the text around them: controls, separators of lines,
  * directions. */

@@ -9,8 +9,7 @@
  *                     the text
  * A backslash stays one, so text that was escaped once does not change when it is escaped again.
  * Formats that are read back (JSON, the canonical text, CSV) have their own, reversible rules. */
-#ifndef SV_CORE_BASE_PRINTABLE_H
-#define SV_CORE_BASE_PRINTABLE_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -37,5 +36,3 @@ void sv_buf_printable_format(struct sv_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void sv_buf_printable_vformat(struct sv_buf *b, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));
-
-#endif

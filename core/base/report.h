@@ -3,8 +3,7 @@
  *
  * One row per kind of finding, with its count and the first byte position. Readers add while they
  * read; cmd/ prints the rows at the end and turns damage into an exit code under --strict. */
-#ifndef SV_CORE_BASE_REPORT_H
-#define SV_CORE_BASE_REPORT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void sv_report_fini(struct sv_report *r);
 void sv_report_add(struct sv_report *r, enum sv_severity severity, const char *what, uint64_t count,
                    int64_t pos, const char *detail_fmt, ...) __attribute__((format(printf, 6, 7)));
 uint64_t sv_report_count(const struct sv_report *r, enum sv_severity severity);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables as a stream of rows: what a query gives and a printer takes. */
-#ifndef SV_CORE_BASE_ROWS_H
-#define SV_CORE_BASE_ROWS_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -38,5 +37,3 @@ static inline int sv_rows_no_end(struct sv_rows_sink *r, struct sv_err *err)
     (void)r, (void)err;
     return 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Sums and differences of times that may be anywhere in int64: at the end of the range they stay
  * there instead of beginning at the other one. For what is only shown (totals, spans); times of
  * events are refused where they do not fit. */
-#ifndef SV_CORE_BASE_SAT_H
-#define SV_CORE_BASE_SAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ static inline int64_t sv_sat_sub(int64_t a, int64_t b)
     int64_t difference;
     return !__builtin_sub_overflow(a, b, &difference) ? difference : b < 0 ? INT64_MAX : INT64_MIN;
 }
-
-#endif

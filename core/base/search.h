@@ -3,8 +3,7 @@
  *     size_t at;
  *     SV_SEARCH(at, mid, 0, n, items[mid].ts_ns < ts_ns);      // the first item at or after ts_ns,
  *         n: none */
-#ifndef SV_CORE_BASE_SEARCH_H
-#define SV_CORE_BASE_SEARCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ static inline uint32_t sv_search_near(const int64_t *v, uint32_t from, uint32_t 
     SV_SEARCH(at, mid, from, step < to - from ? from + step : to, v[mid] < x);
     return at;
 }
-
-#endif

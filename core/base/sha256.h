@@ -3,8 +3,7 @@
  *
  *     struct sv_sha256 h;
  *     sv_sha256_init(&h); sv_sha256_add(&h, bytes, n); sv_sha256_end(&h, hex); */
-#ifndef SV_CORE_BASE_SHA256_H
-#define SV_CORE_BASE_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct sv_sha256 {
 void sv_sha256_init(struct sv_sha256 *h);
 void sv_sha256_add(struct sv_sha256 *h, const void *bytes, size_t n);
 void sv_sha256_end(struct sv_sha256 *h, char hex[static SV_SHA256_TEXT]); /* lower case */
-
-#endif

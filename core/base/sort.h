@@ -5,12 +5,25 @@
  *     b->ts; }
  *     SV_SORT_DEFINE(sort_x, struct x, earlier)
  *     sort_x(items, n, spare, ctx);       // spare: space for SV_SORT_SPARE(n) items */
-#ifndef SV_CORE_BASE_SORT_H
-#define SV_CORE_BASE_SORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+/* For qsort(): numbers in order. */
+static inline int sv_compare_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static inline int sv_compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
 
 #define SV_SORT_SPARE(n) ((n) / 2 + 1)
 #define SV_SORT_RUN      24u /* shorter runs are extended by insertion */
@@ -105,5 +118,3 @@
         }                                                                                         \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
-
-#endif

@@ -8,7 +8,6 @@
 #include "core/base/buf.h"
 
 #include <assert.h>
-#include <string.h>
 
 static bool is_tail(unsigned char c)
 {

@@ -1,6 +1,5 @@
 /* UTF-8: how long is the character at s, and is a text valid. */
-#ifndef SV_CORE_BASE_UTF8_H
-#define SV_CORE_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ uint32_t sv_utf8_code_point(const char *s, size_t n);
 
 /* Encodes one code point (≤ U+10FFFF) into at most 4 bytes; returns how many. */
 size_t sv_utf8_encode(char *at, uint32_t code_point);
-
-#endif

@@ -3,8 +3,7 @@
  * Hand-written on purpose: reading is the hot loop of every .pftrace command and writing that of
  * every capture; a generated reader would copy each message first. Cursors never read past `end`; a
  * malformed field ends the iteration with cur->bad set and `p` at the offending byte. */
-#ifndef SV_CORE_BASE_WIRE_H
-#define SV_CORE_BASE_WIRE_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/utf8.h"
@@ -168,5 +167,3 @@ static inline void sv_put_text(struct sv_buf *b, uint32_t id, const char *text, 
  * missing). */
 size_t sv_put_begin(struct sv_buf *b, uint32_t id);
 void sv_put_end(struct sv_buf *b, size_t mark);
-
-#endif

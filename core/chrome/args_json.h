@@ -1,7 +1,6 @@
 /* Arguments as JSON: the nested list of an event as objects and arrays, for every writer that needs
  * them. */
-#ifndef SV_CORE_CHROME_ARGS_JSON_H
-#define SV_CORE_CHROME_ARGS_JSON_H
+#pragma once
 
 #include "core/base/json.h"
 #include "core/stream/dict.h"
@@ -17,5 +16,3 @@ bool sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg
 /* The same with its key, as a member of an object that is open. */
 bool sv_arg_member_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
                         const struct sv_arg *end);
-
-#endif

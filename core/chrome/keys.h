@@ -42,8 +42,7 @@
  * the category SV_CHROME_FLOW_MIRROR say the same for viewers and are skipped by our reader. Those
  * of all other categories are SV_FLOW points; their id is the flow's own number, whatever category
  * and name. */
-#ifndef SV_CORE_CHROME_KEYS_H
-#define SV_CORE_CHROME_KEYS_H
+#pragma once
 
 #define SV_CHROME_STAVE       "stave"
 #define SV_CHROME_VERSION     "version"
@@ -96,5 +95,3 @@
 #define SV_CHROME_LOSS       "stave.loss"
 #define SV_CHROME_LOSS_COUNT "count"   /* args[0] of the event */
 #define SV_CHROME_LOSS_SPAN  "span_ns" /* dur_ns, absent when 0 */
-
-#endif

@@ -448,14 +448,10 @@ static struct point place(struct tracesmith *w, const struct sv_event *e,
         p.stream = number_of_track(w, sv_gpu_stream_of(w->dict, e->track));
     bool is_new;
     sv_map_add(&w->row_map, sv_mix64((uint64_t)p.device) ^ sv_mix64(~(uint64_t)p.stream), &is_new);
-    if (is_new) {
-        w->rows = sv_grow(w->rows, &w->cap_rows, w->n_rows + 1, sizeof *w->rows);
-        w->rows[w->n_rows++] = (struct row){p.device, p.stream};
-    }
-    if (p.correlation) {
-        w->points = sv_grow(w->points, &w->cap_points, w->n_points + 1, sizeof *w->points);
-        w->points[w->n_points++] = p;
-    }
+    if (is_new)
+        SV_APPEND(w->rows, w->n_rows, w->cap_rows) = (struct row){p.device, p.stream};
+    if (p.correlation)
+        SV_APPEND(w->points, w->n_points, w->cap_points) = p;
     return p;
 }
 
@@ -509,8 +505,7 @@ static void keep_counter(struct tracesmith *w, const struct sv_event *e)
         w->counters[w->n_counters] = (struct counter){e->track, 0};
         *number = w->n_counters++;
     }
-    w->values = sv_grow(w->values, &w->cap_values, w->n_values + 1, sizeof *w->values);
-    w->values[w->n_values++] =
+    SV_APPEND(w->values, w->n_values, w->cap_values) =
         (struct value){e->ts_ns, a->type == SV_ARG_DOUBLE ? a->d : (double)a->i, (uint32_t)*number};
 }
 
@@ -725,7 +720,7 @@ static int tracesmith_write(struct sv_sink *s, const struct sv_event *events, si
             keep_counter(w, e);
     }
     if (w->body.failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "too many events for a file of TraceSmith's");
+        return sv_error(err, SV_ELIMIT, "too many events for a file of TraceSmith's");
     return 0;
 }
 

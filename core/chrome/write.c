@@ -47,8 +47,7 @@ void chrome_time(struct chrome_writer *w, int64_t ts_ns)
     int64_t shown;
     if (__builtin_sub_overflow(ts_ns, w->base_ns, &shown))
         shown = ts_ns < 0 ? INT64_MIN : INT64_MAX;
-    sv_json_lit(&w->json, "ts");
-    sv_json_us3(&w->json, shown);
+    sv_json_put(&w->json, "ts", us3, shown);
 }
 
 static void put_ids(struct chrome_writer *w, const struct chrome_row *row)
@@ -101,8 +100,7 @@ static void put_flow(struct chrome_writer *w, char phase, uint64_t id, const str
     char ph[] = "\"ph\":\"s\"";
     ph[6] = phase;
     sv_json_members(&w->json, ph, 8);
-    sv_json_lit(&w->json, "id");
-    sv_json_hex(&w->json, id);
+    sv_json_put(&w->json, "id", hex, id);
     put_ids(w, row);
     chrome_time(w, ts_ns);
     if (!binds_next)
@@ -182,10 +180,8 @@ static void write_slice(struct chrome_writer *w, const struct sv_event *e)
         put_names(w, e->cat, e->name);
     put_ids(w, row);
     chrome_time(w, e->ts_ns);
-    if (is_whole) {
-        sv_json_lit(&w->json, "dur");
-        sv_json_us3(&w->json, e->dur_ns);
-    }
+    if (is_whole)
+        sv_json_put(&w->json, "dur", us3, e->dur_ns);
     chrome_finish(w, e, &x);
     if (e->kind != SV_END && x.n_flows > 0)
         chrome_flow_mirror(w, e);
@@ -212,8 +208,7 @@ static void write_instant(struct chrome_writer *w, const struct sv_event *e)
     sv_json_members(j, "\"ph\":\"i\"", 8);
     put_names(w, e->cat, e->name);
     if (by_scope) { /* the reader finds the process by the scope, and must not find a thread */
-        sv_json_lit(j, "pid");
-        sv_json_i64(j, pid);
+        sv_json_put(j, "pid", i64, pid);
     } else {
         put_ids(w, row);
     }
@@ -243,20 +238,15 @@ static void write_loss(struct chrome_writer *w, const struct sv_event *e)
     sv_buf_add(cat, own.bytes, own.len);
     chrome_line(w);
     sv_json_members(j, "\"ph\":\"i\"", 8);
-    sv_json_lit(j, "cat");
-    sv_json_text(j, (const char *)cat->data, cat->len);
+    sv_json_put(j, "cat", text, (const char *)cat->data, cat->len);
     chrome_key_text(w, "name", 4, e->name);
     put_ids(w, row);
     chrome_time(w, e->ts_ns);
     sv_json_members(j, "\"s\":\"t\"", 7);
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
-    sv_json_lit(j, SV_CHROME_LOSS_COUNT);
-    sv_json_i64(j, e->n_args > 0 ? e->args[0].i : 0);
-    if (e->dur_ns != 0) {
-        sv_json_lit(j, SV_CHROME_LOSS_SPAN);
-        sv_json_i64(j, e->dur_ns);
-    }
+    sv_json_put(j, "args", begin, '{');
+    sv_json_put(j, SV_CHROME_LOSS_COUNT, i64, e->n_args > 0 ? e->args[0].i : 0);
+    if (e->dur_ns != 0)
+        sv_json_put(j, SV_CHROME_LOSS_SPAN, i64, e->dur_ns);
     sv_json_end(j);
     sv_json_end(j);
 }
@@ -312,13 +302,10 @@ static void write_counter(struct chrome_writer *w, const struct sv_event *e)
     sv_json_members(j, "\"ph\":\"C\"", 8);
     put_names(w, e->cat, row->label != 0 ? row->label : info->name);
     put_ids(w, row);
-    if (row->needs_id) {
-        sv_json_lit(j, "id");
-        sv_json_hex(j, info->uuid);
-    }
+    if (row->needs_id)
+        sv_json_put(j, "id", hex, info->uuid);
     chrome_time(w, e->ts_ns);
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "args", begin, '{');
     put_series(w, key, e);
     w->counter = (struct chrome_open_counter){.ts_ns = e->ts_ns,
                                               .parent = is_series ? info->parent : 0,
@@ -338,14 +325,12 @@ static void put_snapshots(struct chrome_writer *w)
     const struct sv_clocks *c = &w->dict->clocks;
     if (c->n <= w->n_head_snapshots)
         return;
-    sv_json_lit(j, SV_CHROME_SNAPSHOTS);
-    sv_json_begin(j, '[');
+    sv_json_put(j, SV_CHROME_SNAPSHOTS, begin, '[');
     for (size_t i = w->n_head_snapshots; i < c->n; i++) {
         const struct sv_snapshot *s = &c->snapshots[i];
         sv_json_line(j);
         sv_json_begin(j, '{');
-        sv_json_lit(j, SV_CHROME_READINGS);
-        sv_json_begin(j, '[');
+        sv_json_put(j, SV_CHROME_READINGS, begin, '[');
         for (uint32_t k = 0; k < s->n; k++) {
             sv_json_begin(j, '[');
             sv_json_u64(j, s->readings[k].clock);
@@ -353,13 +338,10 @@ static void put_snapshots(struct chrome_writer *w)
             sv_json_end(j);
         }
         sv_json_end(j);
-        if (s->uncertainty_ns >= 0) {
-            sv_json_lit(j, SV_CHROME_UNCERTAINTY);
-            sv_json_i64(j, s->uncertainty_ns);
-        }
+        if (s->uncertainty_ns >= 0)
+            sv_json_put(j, SV_CHROME_UNCERTAINTY, i64, s->uncertainty_ns);
         if (s->wall_state) {
-            sv_json_lit(j, SV_CHROME_WALL);
-            sv_json_begin(j, '[');
+            sv_json_put(j, SV_CHROME_WALL, begin, '[');
             sv_json_u64(j, s->wall_state);
             sv_json_i64(j, s->wall_error_ns);
             sv_json_end(j);
@@ -450,12 +432,9 @@ static void put_old_other_data(struct chrome_writer *w)
 static void put_stave(struct chrome_writer *w)
 {
     struct sv_json *j = &w->json;
-    sv_json_lit(j, SV_CHROME_VERSION);
-    sv_json_i64(j, RULES_VERSION);
-    if (w->dict->clocks.trace_clock != SV_CLOCK_UNKNOWN) {
-        sv_json_lit(j, SV_CHROME_CLOCK);
-        sv_json_u64(j, w->dict->clocks.trace_clock);
-    }
+    sv_json_put(j, SV_CHROME_VERSION, i64, RULES_VERSION);
+    if (w->dict->clocks.trace_clock != SV_CLOCK_UNKNOWN)
+        sv_json_put(j, SV_CHROME_CLOCK, u64, w->dict->clocks.trace_clock);
 }
 
 /* Metadata that is in the file already, so that the tail repeats only what changed. */
@@ -497,8 +476,7 @@ static void put_late(struct chrome_writer *w)
     put_snapshots(w);
     if (!has_late_meta(w))
         return;
-    sv_json_lit(j, SV_CHROME_LATE_META);
-    sv_json_begin(j, '{');
+    sv_json_put(j, SV_CHROME_LATE_META, begin, '{');
     for (uint32_t i = 0; i < w->dict->n_meta; i++) {
         const struct sv_meta *m = &w->dict->meta[i];
         if (i < w->n_head_meta && m->value == w->head_meta[i])
@@ -515,8 +493,7 @@ static void put_base(struct chrome_writer *w)
     if (w->dict->clocks.trace_clock != SV_CLOCK_REALTIME)
         return;
     sv_json_line(&w->json);
-    sv_json_lit(&w->json, SV_CHROME_BASE);
-    sv_json_i64(&w->json, w->base_ns);
+    sv_json_put(&w->json, SV_CHROME_BASE, i64, w->base_ns);
 }
 
 static void write_array_head(struct chrome_writer *w)
@@ -534,17 +511,13 @@ static void write_object_head(struct chrome_writer *w)
 {
     struct sv_json *j = &w->json;
     sv_json_begin(j, '{');
-    if (sv_dict_find_meta(w->dict, SV_CHROME_META "displayTimeUnit") == NULL) {
-        sv_json_lit(j, "displayTimeUnit");
-        sv_json_text(j, "ns", 2);
-    }
+    if (sv_dict_find_meta(w->dict, SV_CHROME_META "displayTimeUnit") == NULL)
+        sv_json_put(j, "displayTimeUnit", text, "ns", 2);
     put_base(w);
     put_meta(w, true);
     sv_json_line(j);
-    sv_json_lit(j, "otherData");
-    sv_json_begin(j, '{');
-    sv_json_lit(j, SV_CHROME_STAVE);
-    sv_json_begin(j, '{');
+    sv_json_put(j, "otherData", begin, '{');
+    sv_json_put(j, SV_CHROME_STAVE, begin, '{');
     put_stave(w);
     put_snapshots(w);
     sv_json_end(j);
@@ -552,8 +525,7 @@ static void write_object_head(struct chrome_writer *w)
     put_meta(w, false);
     sv_json_end(j);
     sv_json_line(j);
-    sv_json_lit(j, "traceEvents");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "traceEvents", begin, '[');
 }
 
 static void write_head(struct chrome_writer *w, int64_t first_ns)
@@ -585,8 +557,7 @@ static void write_tail(struct chrome_writer *w)
     if (!w->is_array) {
         if (has_late) {
             sv_json_line(j);
-            sv_json_lit(j, SV_CHROME_STAVE);
-            sv_json_begin(j, '{');
+            sv_json_put(j, SV_CHROME_STAVE, begin, '{');
             put_late(w);
             sv_json_end(j);
         }
@@ -665,9 +636,8 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
 {
     const char *dialect = options != NULL ? options->dialect : NULL;
     if (dialect != NULL && strcmp(dialect, "array") != 0 && strcmp(dialect, "object") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the Chrome writer has no dialect '%s'; it has object and array",
-                          dialect);
+        return sv_error(err, SV_EUSAGE,
+                        "the Chrome writer has no dialect '%s'; it has object and array", dialect);
     struct chrome_writer *w = sv_alloc(sizeof *w);
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;

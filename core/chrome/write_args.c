@@ -54,8 +54,7 @@ _Static_assert(SV_ARG_FLOW == SV_ARG_FLOW_BEGIN + 1 && SV_ARG_FLOW_END == SV_ARG
 
 static void put_flows(struct chrome_writer *w, const struct sv_arg *a, const struct sv_arg *end)
 {
-    sv_json_lit(&w->json, SV_CHROME_FLOW);
-    sv_json_begin(&w->json, '[');
+    sv_json_put(&w->json, SV_CHROME_FLOW, begin, '[');
     for (; a < end; a = sv_arg_next(a)) {
         if (!is_flow(a))
             continue;
@@ -88,8 +87,7 @@ void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t 
     bool flows_done = false, correlations_done = false;
     if (!x->any_args)
         return;
-    sv_json_lit(&w->json, "args");
-    sv_json_begin(&w->json, '{');
+    sv_json_put(&w->json, "args", begin, '{');
     for (const struct sv_arg *a = args; a < end; a = sv_arg_next(a)) {
         if (a == x->thread_time || a == x->thread_dur || a == x->stack)
             continue;

@@ -20,8 +20,7 @@ static void put_async(struct chrome_writer *w, const char *phase, sv_track t, sv
     sv_json_text(j, text.bytes, text.len);
     chrome_key_text(w, "name", 4, name);
     sv_json_members(j, row->ids, row->ids_len);
-    sv_json_lit(j, "id");
-    sv_json_hex(j, chrome_uuid(w, t));
+    sv_json_put(j, "id", hex, chrome_uuid(w, t));
     chrome_time(w, ts_ns);
 }
 

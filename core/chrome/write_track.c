@@ -8,7 +8,6 @@
  * cycle: every walk upwards is bounded. */
 #include "core/chrome/writer.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -152,16 +151,11 @@ void chrome_begin_metadata(struct chrome_writer *w, const char *name, int64_t pi
 {
     struct sv_json *j = &w->json;
     chrome_line(w);
-    sv_json_lit(j, "ph");
-    sv_json_text(j, "M", 1);
-    sv_json_lit(j, "name");
-    sv_json_text(j, name, strlen(name));
-    sv_json_lit(j, "pid");
-    sv_json_i64(j, pid);
-    sv_json_lit(j, "tid");
-    sv_json_i64(j, tid);
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "ph", text, "M", 1);
+    sv_json_put(j, "name", cstr, name);
+    sv_json_put(j, "pid", i64, pid);
+    sv_json_put(j, "tid", i64, tid);
+    sv_json_put(j, "args", begin, '{');
 }
 
 void chrome_end_metadata(struct chrome_writer *w)
@@ -222,21 +216,16 @@ static void put_track(struct chrome_writer *w, sv_track t, struct sv_text shown,
     struct sv_json *j = &w->json;
     const struct sv_track_info *info = info_of(w, t);
     struct sv_text name = sv_dict_text(w->dict, info->name);
-    sv_json_lit(j, SV_CHROME_TRACK_UUID);
-    sv_json_hex(j, chrome_uuid(w, t));
+    sv_json_put(j, SV_CHROME_TRACK_UUID, hex, chrome_uuid(w, t));
     if (info->kind != at->default_kind) {
         const char *kind = sv_track_kind_name(info->kind);
-        sv_json_lit(j, SV_CHROME_TRACK_KIND);
-        sv_json_text(j, kind, strlen(kind));
+        sv_json_put(j, SV_CHROME_TRACK_KIND, cstr, kind);
     }
-    if (info->parent != at->default_parent) {
-        sv_json_lit(j, SV_CHROME_TRACK_PARENT);
-        sv_json_hex(j, info->parent != 0 ? chrome_uuid(w, info->parent) : 0);
-    }
-    if (name.len != shown.len || memcmp(name.bytes, shown.bytes, name.len) != 0) {
-        sv_json_lit(j, SV_CHROME_TRACK_NAME);
-        sv_json_text(j, name.bytes, name.len);
-    }
+    if (info->parent != at->default_parent)
+        sv_json_put(j, SV_CHROME_TRACK_PARENT, hex,
+                    info->parent != 0 ? chrome_uuid(w, info->parent) : 0);
+    if (name.len != shown.len || memcmp(name.bytes, shown.bytes, name.len) != 0)
+        sv_json_put(j, SV_CHROME_TRACK_NAME, text, name.bytes, name.len);
     put_true_numbers(w, info, at->pid, at->tid);
     if (info->space != 0)
         put_number(w, SV_CHROME_TRACK_SPACE, info->space);
@@ -248,10 +237,8 @@ static void put_track(struct chrome_writer *w, sv_track t, struct sv_text shown,
     put_text_if(w, SV_CHROME_TRACK_UNIT, info->unit);
     if (info->multiplier != 0)
         put_number(w, SV_CHROME_TRACK_MULTIPLIER, info->multiplier);
-    if (info->is_incremental) {
-        sv_json_lit(j, SV_CHROME_TRACK_INCREMENTAL);
-        sv_json_bool(j, true);
-    }
+    if (info->is_incremental)
+        sv_json_put(j, SV_CHROME_TRACK_INCREMENTAL, bool, true);
     if (info->start_ns != 0)
         put_number(w, SV_CHROME_TRACK_START, info->start_ns);
     put_text_if(w, SV_CHROME_TRACK_CATEGORY, info->cat);
@@ -313,8 +300,7 @@ static void describe_group(struct chrome_writer *w, sv_track t)
     if (!is_plain || info->name != 0) {
         struct sv_text shown = shown_process(w, t);
         chrome_begin_metadata(w, "process_name", pid, pid);
-        sv_json_lit(&w->json, "name");
-        sv_json_text(&w->json, shown.bytes, shown.len);
+        sv_json_put(&w->json, "name", text, shown.bytes, shown.len);
         if (!is_plain)
             put_track(w, t, shown, &(struct place){pid, pid, 0, SV_TRACK_PROCESS});
         chrome_end_metadata(w);
@@ -346,10 +332,8 @@ static int64_t group_pid(struct chrome_writer *w, sv_track group)
         w->has_global = true;
         w->global_pid = take_pid(w, 0, false, 0);
         chrome_begin_metadata(w, "process_name", w->global_pid, w->global_pid);
-        sv_json_lit(&w->json, "name");
-        sv_json_text(&w->json, "global", 6);
-        sv_json_lit(&w->json, SV_CHROME_TRACK_UUID);
-        sv_json_hex(&w->json, 0);
+        sv_json_put(&w->json, "name", text, "global", 6);
+        sv_json_put(&w->json, SV_CHROME_TRACK_UUID, hex, 0);
         chrome_end_metadata(w);
     }
     return w->global_pid;
@@ -374,8 +358,7 @@ static void describe_row(struct chrome_writer *w, sv_track t, sv_track group, bo
         struct sv_text shown = is_thread && info->name != 0 ? sv_dict_text(w->dict, info->name)
                                                             : shown_path(w, t, group);
         chrome_begin_metadata(w, "thread_name", row->pid, row->tid);
-        sv_json_lit(&w->json, "name");
-        sv_json_text(&w->json, shown.bytes, shown.len);
+        sv_json_put(&w->json, "name", text, shown.bytes, shown.len);
         if (with_uuid) /* inside itself a group cannot be its own default parent */
             put_track(w, t, shown,
                       &(struct place){row->pid, row->tid, t == group ? UINT32_MAX : group,

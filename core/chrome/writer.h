@@ -7,8 +7,7 @@
  *
  * Everything goes into `buf` through `json`, a line per event, and from there to the output at the
  * end of each batch. */
-#ifndef SV_CORE_CHROME_WRITER_H
-#define SV_CORE_CHROME_WRITER_H
+#pragma once
 
 #include "core/base/json.h"
 #include "core/base/map.h"
@@ -150,5 +149,3 @@ void chrome_put_async(struct chrome_writer *w, const struct sv_event *e);
 void chrome_finish(struct chrome_writer *w, const struct sv_event *e,
                    const struct chrome_extras *x);
 void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e);
-
-#endif

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -113,10 +112,10 @@ int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err 
     int before = c->fd;
     if (snprintf(c->session, sizeof c->session, "%s", session) >= (int)sizeof c->session) {
         c->session[0] = '\0';
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the session's name is too long");
+        return sv_error(err, SV_EUSAGE, "the session's name is too long");
     }
     if (!holds_marker(c))
-        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was removed", c->marker);
+        return sv_error(err, SV_EHELD, "%.300s was removed", c->marker);
     errno = make_marker(c, rename);
     if (errno != 0)
         return sv_err_sys(err, "cannot write %.300s", c->marker);
@@ -187,10 +186,9 @@ static int clear_part(struct sv_claim *c, struct sv_err *err)
     if (lstat(c->part, &st) != 0)
         return 0;
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
-        return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "%s exists and is not a file of yours: remove it, or choose "
-                          "another name",
-                          c->part);
+        return sv_error(err, SV_EHELD,
+                        "%s exists and is not a file of yours: remove it, or choose another name",
+                        c->part);
     bool ok = st.st_size == 0 ? unlink(c->part) == 0
                               : next_place(c->out, &to) && rename_new(c->part, to.part) == 0;
     c->has_left |= ok && st.st_size > 0;
@@ -206,9 +204,9 @@ static int check_out(const char *out, struct sv_claim_found *f, struct sv_err *e
     if (lstat(out, &st) != 0)
         return 0; /* what is wrong with its folder shows when the marker is made */
     if (S_ISDIR(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
+        return sv_error(err, SV_EIO, "is a directory");
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "is not a regular file");
+        return sv_error(err, SV_EIO, "is not a regular file");
     *f = sv_claim_see(&st);
     return 0;
 }
@@ -229,7 +227,7 @@ static int prepare(struct sv_claim *c, const char *out, const struct sv_claim_wi
     if (!sv_claim_names(c, out, 0) ||
         (wish->session &&
          snprintf(c->session, sizeof c->session, "%s", wish->session) >= (int)sizeof c->session))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the name is too long");
+        return sv_error(err, SV_EUSAGE, "the name is too long");
     c->kind = wish->kind;
     c->segment = wish->segment;
     c->holder = id_of(wish->pid);
@@ -244,25 +242,24 @@ static int prepare(struct sv_claim *c, const char *out, const struct sv_claim_wi
 static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv_err *err)
 {
     if (state == SV_CLAIM_FOREIGN)
-        return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "%.300s belongs to another user, or others can write to it: "
-                          "remove it, or choose another name",
-                          c->marker);
+        return sv_error(err, SV_EHELD,
+                        "%.300s belongs to another user, or others can write to it: remove it, or "
+                        "choose another name",
+                        c->marker);
     if (state == SV_CLAIM_UNREADABLE)
         return sv_err_sys(err, "cannot read %.300s", c->marker);
     if (state == SV_CLAIM_DAMAGED)
-        return sv_err_set(
-            err, SV_EHELD, SV_NO_POS,
-            "%.300s is not a claim that this version of Stave understands: remove it if "
-            "no process writes there",
-            c->marker);
+        return sv_error(err, SV_EHELD,
+                        "%.300s is not a claim that this version of Stave understands: remove it "
+                        "if no process writes there",
+                        c->marker);
     if (sv_process_id_state(&c->holder) == SV_PROCESS_UNKNOWN)
-        return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "process %u (%.100s) of another machine or container may be writing it: "
-                          "if that has ended, remove %.250s",
-                          c->holder.pid, c->command, c->marker);
-    return sv_err_set(
-        err, SV_EHELD, SV_NO_POS,
+        return sv_error(err, SV_EHELD,
+                        "process %u (%.100s) of another machine or container may be writing it: if "
+                        "that has ended, remove %.250s",
+                        c->holder.pid, c->command, c->marker);
+    return sv_error(
+        err, SV_EHELD,
         "process %u (%.200s) is writing it: wait until that has ended, or choose another name",
         c->holder.pid, c->command);
 }
@@ -313,7 +310,7 @@ static int take(struct sv_claim *c, const char *out, const struct sv_claim_wish 
         if (code != 0)
             return code < 0 ? code : 0;
     }
-    return sv_err_set(err, SV_EHELD, SV_NO_POS, "other processes keep claiming it");
+    return sv_error(err, SV_EHELD, "other processes keep claiming it");
 }
 
 int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
@@ -382,13 +379,13 @@ static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
     char to[SV_CLAIM_PATH_MAX];
     struct stat st;
     if (exists(c->marker) && !holds_marker(c)) /* then the growing file may be theirs, too */
-        return sv_err_set(err, SV_EHELD, SV_NO_POS, "another process has claimed it meanwhile");
+        return sv_error(err, SV_EHELD, "another process has claimed it meanwhile");
     if (lstat(from, &st) == 0 && !S_ISREG(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s has been replaced by another file", from);
+        return sv_error(err, SV_EIO, "%.300s has been replaced by another file", from);
     rename_found(c);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");
+            return sv_error(err, SV_EIO, "no free name is left for it");
         bool replaces = strcmp(to, c->out) == 0 && is_as_found(c);
         if ((replaces ? rename(from, to) : rename_new(from, to)) == 0) {
             c->has_replaced = replaces && c->found.size > 0 && !c->is_own;

@@ -29,8 +29,7 @@
  * The marker is text, `key value` lines after the version line "stave-claim 1", at most
  * SV_CLAIM_BYTES_MAX bytes: whole, kind, pid, start, pid-namespace, boot, machine, found, segment,
  * session, command. Unknown keys are ignored. */
-#ifndef SV_CORE_FILES_CLAIM_H
-#define SV_CORE_FILES_CLAIM_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/files/process_id.h"
@@ -147,5 +146,3 @@ void sv_claim_release(struct sv_claim *c); /* the marker only */
 void sv_claim_abandon(struct sv_claim *c); /* the growing file, too */
 /* Keeps everything for `stave recover`: only closes. */
 void sv_claim_keep(struct sv_claim *c);
-
-#endif

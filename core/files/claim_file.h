@@ -1,7 +1,6 @@
 /* Between claim.c and claim_file.c: the marker's names and text. Not for others; tests feed the
  * parser. */
-#ifndef SV_CORE_FILES_CLAIM_FILE_H
-#define SV_CORE_FILES_CLAIM_FILE_H
+#pragma once
 
 #include "core/files/claim.h"
 
@@ -23,5 +22,3 @@ bool sv_claim_parse(struct sv_claim *c, char *text, size_t len);
 /* What identifies a file: whether it is the same one, unchanged. */
 struct sv_claim_found sv_claim_see(const struct stat *st);
 void sv_claim_command_of(uint32_t pid, char *to, size_t size);
-
-#endif

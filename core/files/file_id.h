@@ -3,8 +3,7 @@
  * The library's descriptors are in a table that belongs to the program, which may close all of them
  * (closefrom) and open others under the same numbers. What is kept open for long is looked at
  * before it is used, and closed only when it is still the same file. */
-#ifndef SV_CORE_FILES_FILE_ID_H
-#define SV_CORE_FILES_FILE_ID_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,5 +20,3 @@ int sv_file_id_close(int fd, const struct sv_file_id *id);
 /* The same file under a high number, where it is in nobody's way: programs expect low ones for what
  * they open. The old number is closed. Where that cannot be, the descriptor itself. */
 int sv_file_id_move_up(int fd);
-
-#endif

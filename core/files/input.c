@@ -198,8 +198,8 @@ static void break_off(struct sv_input *in, const char *why)
     in->truncated = true;
     m->ended = true;
     struct sv_err text = {0};
-    sv_err_set(&text, SV_EFORMAT, SV_NO_POS, "the %s stream breaks off after %llu stored bytes: %s",
-               in->compression, (unsigned long long)(m->read_bytes - m->raw_len), why);
+    sv_error(&text, SV_EFORMAT, "the %s stream breaks off after %llu stored bytes: %s",
+             in->compression, (unsigned long long)(m->read_bytes - m->raw_len), why);
     size_t n = strnlen(text.msg, sizeof m->damage - 1);
     memcpy(m->damage, text.msg, n);
     m->damage[n] = '\0';
@@ -231,8 +231,7 @@ static int next_stream(struct sv_input *in)
 
 static int memory_failure(struct sv_input *in)
 {
-    return sv_err_set(&in->impl->failed, SV_ENOMEM, SV_NO_POS, "no memory for the %s decoder",
-                      in->compression);
+    return sv_error(&in->impl->failed, SV_ENOMEM, "no memory for the %s decoder", in->compression);
 }
 
 /* One turn of inflate: true when the member continues or ended well, false when the stream is done
@@ -342,9 +341,9 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     (void)dst;
     (void)cap;
-    return sv_err_set(&in->impl->failed, SV_EUSAGE, SV_NO_POS,
-                      "compressed with zstd, which this build of stave cannot read: decompress it "
-                      "first (zstd -d)");
+    return sv_error(&in->impl->failed, SV_EUSAGE,
+                    "compressed with zstd, which this build of stave cannot read: decompress it "
+                    "first (zstd -d)");
 }
 #endif
 
@@ -609,7 +608,7 @@ int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err)
     if (fstat(fd, &st) != 0)
         rc = sv_err_sys(err, "cannot open");
     else if (S_ISDIR(st.st_mode))
-        rc = sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory, not a file");
+        rc = sv_error(err, SV_EIO, "is a directory, not a file");
     if (rc < 0) {
         if (!is_stdin)
             close(fd);
@@ -695,5 +694,5 @@ uint64_t sv_input_read_bytes(const struct sv_input *in)
 int sv_input_need_all(struct sv_input *in, const char *too_large, struct sv_err *err)
 {
     int more = sv_input_need(in, in->window_limit, err);
-    return more > 0 ? sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s", too_large) : more;
+    return more > 0 ? sv_error(err, SV_ELIMIT, "%s", too_large) : more;
 }

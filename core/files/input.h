@@ -8,8 +8,7 @@
  *
  * SV_INPUT_PAD bytes past data[len] are always readable (zeros, or bytes that follow later), so
  * that vector code may load past the end without faulting. */
-#ifndef SV_CORE_FILES_INPUT_H
-#define SV_CORE_FILES_INPUT_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -119,5 +118,3 @@ void sv_input_report(const struct sv_input *in, struct sv_report *r);
 /* How much of the stored file has been read, for progress: 0..size_bytes. May be asked while
  * another thread reads. */
 uint64_t sv_input_read_bytes(const struct sv_input *in);
-
-#endif

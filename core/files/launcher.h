@@ -1,7 +1,6 @@
 /* The launcher: which of many equal processes this one is, where something like mpirun started
  * them. */
-#ifndef SV_CORE_FILES_LAUNCHER_H
-#define SV_CORE_FILES_LAUNCHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct sv_environment {
 struct sv_launcher sv_launcher_find_in(const struct sv_environment *e);
 /* Do several ranks run, so that one file's name is not enough? */
 bool sv_launcher_has_many(const struct sv_launcher *l);
-
-#endif

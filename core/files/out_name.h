@@ -1,7 +1,6 @@
 /* Names of outputs: patterns with %p and its like, and what is put before the suffix. For the SDK,
  * the recorder and the listener. */
-#ifndef SV_CORE_FILES_OUT_NAME_H
-#define SV_CORE_FILES_OUT_NAME_H
+#pragma once
 
 #include "core/files/launcher.h"
 #include "core/files/output.h"
@@ -34,5 +33,3 @@ bool sv_name_add_rank(const char *pattern, const struct sv_launcher *launcher, c
                       size_t size, bool *changed);
 
 void sv_name_host(char *to, size_t size); /* this machine's, fit for a file's name */
-
-#endif

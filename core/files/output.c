@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +115,7 @@ static bool is_ours(struct sv_output *o)
     if (o->fd >= 0)
         close(o->fd);
     o->fd = -1;
-    sv_err_set(&o->failed, SV_EIO, SV_NO_POS, "the program has closed the file");
+    sv_error(&o->failed, SV_EIO, "the program has closed the file");
     return false;
 }
 
@@ -161,8 +160,8 @@ static void put(struct sv_output *o, const uint8_t *bytes, size_t n)
     }
     sv_buf_add(o->memory, bytes, n);
     if (o->memory->failed)
-        sv_err_set(&o->failed, SV_ENOMEM, SV_NO_POS,
-                   "cannot write: the buffer's limit of %zu bytes is reached", o->memory->limit);
+        sv_error(&o->failed, SV_ENOMEM, "cannot write: the buffer's limit of %zu bytes is reached",
+                 o->memory->limit);
 }
 
 /* ---- compression ---- */
@@ -200,8 +199,7 @@ static void zstd_put(struct sv_output *o, const uint8_t *bytes, size_t n, enum f
         ZSTD_outBuffer out = {o->packed, PACKED_BYTES, 0};
         left = ZSTD_compressStream2(o->zstd, &out, &in, modes[flush]);
         if (ZSTD_isError(left)) {
-            sv_err_set(&o->failed, SV_EIO, SV_NO_POS, "cannot compress: %s",
-                       ZSTD_getErrorName(left));
+            sv_error(&o->failed, SV_EIO, "cannot compress: %s", ZSTD_getErrorName(left));
             return;
         }
         put(o, o->packed, out.pos);
@@ -246,16 +244,16 @@ static int start_compression(struct sv_output *o, enum sv_compression compressio
         return SV_OK;
     if (compression == SV_GZIP) {
         if (deflateInit2(&o->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for the gzip encoder");
+            return sv_error(err, SV_ENOMEM, "no memory for the gzip encoder");
     } else {
 #ifdef SV_HAVE_ZSTD
         if ((o->zstd = ZSTD_createCCtx()) == NULL)
-            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for the zstd encoder");
+            return sv_error(err, SV_ENOMEM, "no memory for the zstd encoder");
         ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
         ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_checksumFlag, 1);
 #else
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "this build of stave cannot write zstd: choose .gz or no compression");
+        return sv_error(err, SV_EUSAGE,
+                        "this build of stave cannot write zstd: choose .gz or no compression");
 #endif
     }
     o->packed = sv_alloc(PACKED_BYTES);
@@ -331,8 +329,7 @@ static int open_growing(struct sv_output *o, const char *path, struct sv_err *er
     o->fd = open(path, FLAGS, 0600);
     if (o->fd < 0 && errno == EEXIST) {
         if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is not a file of yours",
-                              path);
+            return sv_error(err, SV_EIO, "cannot create: %s is not a file of yours", path);
         unlink(path);
         o->fd = open(path, FLAGS, 0600);
     }
@@ -352,14 +349,13 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
     if (mode == SV_OUTPUT_GROW)
         return open_growing(o, path, err);
     if (!sv_trusted_target(path))
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.300s: another user made this link or pipe: name the file that you "
-                          "mean, or remove it",
-                          path);
+        return sv_error(err, SV_EIO,
+                        "%.300s: another user made this link or pipe: name the file that you mean, "
+                        "or remove it",
+                        path);
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: is a directory: name a file in it",
-                          path);
+        return sv_error(err, SV_EIO, "%.300s: is a directory: name a file in it", path);
     o->is_regular = !exists || S_ISREG(st.st_mode);
     /* Through a link to what it points to, so that the rename replaces the file and not the
      * link. */
@@ -423,9 +419,8 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
     if (fd < 0 || !is_ours || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
-        int code = fd >= 0 && !is_ours
-                       ? sv_err_set(err, SV_EIO, SV_NO_POS, "%s is not a file of yours", path)
-                       : sv_err_sys(err, "cannot write on");
+        int code = fd >= 0 && !is_ours ? sv_error(err, SV_EIO, "%s is not a file of yours", path)
+                                       : sv_err_sys(err, "cannot write on");
         if (fd >= 0)
             close(fd);
         return code;

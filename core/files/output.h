@@ -9,8 +9,7 @@
  * size are errors like any other as long as the program ignores SIGPIPE and SIGXFSZ; a closed
  * standard output is SV_EPIPE. There is no fsync: a file survives the end of the program, not
  * necessarily that of the machine. */
-#ifndef SV_CORE_FILES_OUTPUT_H
-#define SV_CORE_FILES_OUTPUT_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -72,5 +71,3 @@ void sv_output_discard(struct sv_output *o); /* remove what was written, free */
  * closes otherwise. */
 void sv_output_pass_on(struct sv_output *o, struct sv_buf *b);
 int sv_output_end(struct sv_output *o, bool failed, struct sv_err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * BASE/NAME.RANDOM, which nobody can know before, and who looks for it finds it by its beginning
  * and its owner. Called by the SDK for sessions and by the recorder for its list, and by those who
  * read them. No memory is allocated. */
-#ifndef SV_CORE_FILES_OWN_FOLDER_H
-#define SV_CORE_FILES_OWN_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ size_t sv_own_others(const char *base, const char *name,
 
 /* Such a folder, made if there is none; its name goes to `made`. A descriptor or -1 with errno. */
 int sv_own_other(const char *base, const char *name, char made[static SV_OWN_NAME_MAX]);
-
-#endif

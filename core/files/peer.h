@@ -4,8 +4,7 @@
  * Of a Unix socket the kernel keeps the user who connected or listened. Of TCP over loopback it
  * knows the owner of the other end's socket. Called by libstave before it sends a token or events,
  * by listeners and the viewer before they take anything. No memory is allocated. */
-#ifndef SV_CORE_FILES_PEER_H
-#define SV_CORE_FILES_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -30,5 +29,3 @@ bool sv_peer_is_loopback(const struct sockaddr *address);
  * numbers with commas, or "any". NULL: no list. */
 bool sv_peer_may(uid_t uid, const char *list);
 bool sv_peer_list_is_valid(const char *list);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Written into sessions and claims of output files by their holders, compared by processes that
  * find them later. No memory is allocated, so that a traced program can call it from anywhere. */
-#ifndef SV_CORE_FILES_PROCESS_ID_H
-#define SV_CORE_FILES_PROCESS_ID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ int64_t sv_process_job_start_ns(void);
 /* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited
  * for. */
 uint64_t sv_process_start_ticks(uint32_t pid);
-
-#endif

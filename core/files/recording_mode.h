@@ -2,8 +2,7 @@
  *
  * 0600 unless STAVE_MODE or --mode says otherwise: a trace has paths, command lines and host names.
  * Files that are made from a trace (convert, cut, plot …) follow the umask, as copies do. */
-#ifndef SV_CORE_FILES_RECORDING_MODE_H
-#define SV_CORE_FILES_RECORDING_MODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -17,5 +16,3 @@ bool sv_recording_mode_parse(const char *text, mode_t *mode);
 /* For programs that write nothing but recordings: the umask that gives every file this mode.
  * Returns the one before. */
 mode_t sv_recording_umask(void);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * All functions return a descriptor (O_CLOEXEC) or -1 with errno; EPERM means that the check
  * failed. No memory is allocated. */
-#ifndef SV_CORE_FILES_TRUSTED_H
-#define SV_CORE_FILES_TRUSTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ bool sv_trusted_remove(const char *path, dev_t device, ino_t inode);
 /* Environment variables that name paths: NULL in programs that run with more rights than their
  * caller (setuid, capabilities). */
 const char *sv_trusted_getenv(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* TracePacket: the payloads (messages, one per packet), with the names under which they are
  * reported. */
-#ifndef SV_CORE_PERFETTO_PAYLOADS_H
-#define SV_CORE_PERFETTO_PAYLOADS_H
+#pragma once
 
 /* clang-format off */
 #define SV_PF_PAYLOADS(X)                                        \
@@ -108,5 +107,3 @@
 
 #define SV_PF_I_PAYLOAD_ENUM(name, id, text) SV_PF_PACKET_##name = id,
 enum { SV_PF_PAYLOADS(SV_PF_I_PAYLOAD_ENUM) SV_PF_I_PAYLOAD_END };
-
-#endif

@@ -5,8 +5,7 @@
  * varint. The reader and the writer share them. Here are packets, clocks, interned data, process
  * lists, metadata and statistics; track events and descriptors of tracks are in
  * core/perfetto/proto_event.h, messages about GPUs in core/perfetto/proto_gpu.h. */
-#ifndef SV_CORE_PERFETTO_PROTO_H
-#define SV_CORE_PERFETTO_PROTO_H
+#pragma once
 
 #include "core/perfetto/payloads.h"
 #include "core/perfetto/proto_event.h"
@@ -155,5 +154,3 @@ enum {
     SV_PF_BUFFER_CHUNKS_DISCARDED = 18,
     SV_PF_BUFFER_PACKET_LOSS = 19
 };
-
-#endif

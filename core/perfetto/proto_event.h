@@ -1,7 +1,6 @@
 /* Field numbers of Perfetto's track events and descriptors of tracks. Included by
  * core/perfetto/proto.h. */
-#ifndef SV_CORE_PERFETTO_PROTO_EVENT_H
-#define SV_CORE_PERFETTO_PROTO_EVENT_H
+#pragma once
 
 /* TrackEvent; TrackEventDefaults uses the numbers 11, 31, 45 of it. */
 enum {
@@ -184,5 +183,3 @@ enum {
     SV_PF_UNIT_COUNT,
     SV_PF_UNIT_BYTES
 }; /* unit */
-
-#endif

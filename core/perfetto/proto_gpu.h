@@ -1,6 +1,5 @@
 /* Field numbers of Perfetto's messages about GPUs. See core/perfetto/proto.h. */
-#ifndef SV_CORE_PERFETTO_PROTO_GPU_H
-#define SV_CORE_PERFETTO_PROTO_GPU_H
+#pragma once
 
 /* GpuRenderStageEvent and its parts */
 enum {
@@ -73,5 +72,3 @@ enum {
     SV_PF_GPU_EXTRA,
     SV_PF_GPU_PCI
 };
-
-#endif

@@ -43,8 +43,7 @@
  *                              follow it), its name the
  *                              cause, annotations SV_PF_LOSS_COUNT and SV_PF_LOSS_SPAN; its packet
  *                              has previous_packet_dropped, which is therefore no other loss */
-#ifndef SV_CORE_PERFETTO_STAVE_H
-#define SV_CORE_PERFETTO_STAVE_H
+#pragma once
 
 enum {
     SV_PF_STAVE = 990
@@ -83,5 +82,3 @@ enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
  * it. */
 #define SV_PF_SYNC_MARKER "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79"
 enum { SV_PF_SYNC_MARKER_SIZE = 16 };
-
-#endif

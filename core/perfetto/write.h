@@ -16,8 +16,7 @@
  * have one each, with the track as a default; all others share the first. A *number* (Perfetto:
  * iid) represents a string. A string has the same number on all sequences, but each sequence must
  * intern it. */
-#ifndef SV_CORE_PERFETTO_WRITE_H
-#define SV_CORE_PERFETTO_WRITE_H
+#pragma once
 
 #include "core/base/map.h"
 #include "core/base/wire.h"
@@ -308,5 +307,3 @@ void pf_event_write(struct pf *w, const struct sv_event *e); /* the long way: an
 void pf_annotation(struct pf *w, struct pf_sequence *s, const struct sv_arg *a,
                    const struct sv_arg *end);
 void pf_annotation_i64(struct pf *w, struct pf_sequence *s, sv_str key, int64_t value);
-
-#endif

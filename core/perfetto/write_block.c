@@ -52,15 +52,14 @@ int pf_block_init(struct pf *w, struct sv_err *err)
     if (w->compression == SV_GZIP) {
         z_stream *z = w->zlib = sv_alloc(sizeof *z);
         if (deflateInit(z, ZLIB_LEVEL) != Z_OK)
-            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "cannot start zlib");
+            return sv_error(err, SV_ENOMEM, "cannot start zlib");
     } else if (w->compression == SV_ZSTD) {
 #ifdef SV_HAVE_ZSTD
         w->zstd = zstd_new();
         if (!w->zstd)
-            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "cannot start zstd");
+            return sv_error(err, SV_ENOMEM, "cannot start zstd");
 #else
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "zstd was not built in; compress with gzip instead");
+        return sv_error(err, SV_EUSAGE, "zstd was not built in; compress with gzip instead");
 #endif
     }
     return 0;
@@ -121,8 +120,7 @@ static uint32_t compress_block(struct pf *w)
 static uint32_t group_of(const struct pf *w, const struct sv_pb_field *packet)
 {
     struct sv_pb fields = sv_pb_sub(packet);
-    struct sv_pb_field f;
-    while (sv_pb_next(&fields, &f))
+    for (struct sv_pb_field f; sv_pb_next(&fields, &f);)
         if (f.id == SV_PF_PACKET_SEQUENCE_ID)
             return f.u == w->sequences[0]->id ? 0 : (uint32_t)f.u;
     return 0;

@@ -13,9 +13,6 @@
 #include "core/perfetto/write.h"
 #include "core/stream/frame_text.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 /* What an event carries beside its annotations, collected in one pass. */
 struct extras {
     bool has_correlation, has_source, has_stack, has_thread_time, has_thread_dur;

@@ -122,9 +122,8 @@ static void copy_field(struct sv_buf *b, const struct sv_pb_field *f)
 /* The value of a field of numbers, 0 when it is absent. */
 static uint64_t number_in(struct sv_pb w, uint32_t id)
 {
-    struct sv_pb_field f;
     uint64_t u = 0;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == id && f.type == SV_PB_VARINT)
             u = f.u;
     return u;
@@ -133,8 +132,7 @@ static uint64_t number_in(struct sv_pb w, uint32_t id)
 /* Copies a message and moves the times in its field `id`. */
 static void move_numbers(const struct move *m, struct sv_buf *to, struct sv_pb w, uint32_t id)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id == id && f.type == SV_PB_VARINT)
             f.u = moved(m, f.u);
         copy_field(to, &f);
@@ -143,11 +141,10 @@ static void move_numbers(const struct move *m, struct sv_buf *to, struct sv_pb w
 
 static void move_snapshot(struct move *m, struct sv_pb w)
 {
-    struct sv_pb_field f;
     uint64_t primary = number_in(w, SV_PF_SNAPSHOT_PRIMARY),
              alias = number_in(w, SV_PF_STAVE_CLOCK);
     sv_buf_clear(&m->message);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id == SV_PF_STAVE_ORIGIN)
             continue;
         uint64_t clock = number_in(sv_pb_sub(&f), SV_PF_CLOCK_ID);
@@ -165,9 +162,8 @@ static void move_snapshot(struct move *m, struct sv_pb w)
 
 static void move_descriptor(struct move *m, struct sv_pb w)
 {
-    struct sv_pb_field f;
     sv_buf_clear(&m->message);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id != SV_PF_TRACK_PROCESS || f.type != SV_PB_BYTES) {
             copy_field(&m->message, &f);
             continue;
@@ -181,10 +177,9 @@ static void move_descriptor(struct move *m, struct sv_pb w)
 /* Copies the packet into m->packet; false: it holds an origin, and the writer writes its own. */
 static bool move_packet(struct move *m, struct sv_pb w)
 {
-    struct sv_pb_field f;
     bool has_clock = number_in(w, SV_PF_PACKET_CLOCK_ID) != 0;
     sv_buf_clear(&m->packet);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id == SV_PF_PACKET_ATTRIBUTES && number_in(sv_pb_sub(&f), SV_PF_STAVE_ORIGIN)) {
             m->from_ns = (int64_t)number_in(sv_pb_sub(&f), SV_PF_STAVE_ORIGIN);
             return false;

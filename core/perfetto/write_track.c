@@ -314,8 +314,7 @@ static void put_off(struct pf *w, sv_track track)
     if (t->is_put_off)
         return;
     t->is_put_off = true;
-    w->put_off = sv_grow(w->put_off, &w->cap_put_off, w->n_put_off + 1, sizeof *w->put_off);
-    w->put_off[w->n_put_off++] = track;
+    SV_APPEND(w->put_off, w->n_put_off, w->cap_put_off) = track;
 }
 
 static bool is_prepared(struct pf *w, sv_track track)

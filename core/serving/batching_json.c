@@ -55,17 +55,12 @@ static void end_line(struct line *l)
     l->to->is_lossy |= l->to->out.failed;
 }
 
-static void put_text(struct sv_json *j, const char *text)
-{
-    sv_json_text(j, text, strlen(text));
-}
-
 /* A key of an argument, as it is and with the prefix: both are literals, made once. */
 #define KEY(l, key) \
     ((l)->is_warm ? sv_json_lit(&(l)->json, WARMING key) : sv_json_lit(&(l)->json, key))
 #define ARG_NUMBER(l, key, v) (KEY(l, key), sv_json_u64(&(l)->json, v))
 #define ARG_INT(l, key, v)    (KEY(l, key), sv_json_i64(&(l)->json, v))
-#define ARG_TEXT(l, key, v)   (KEY(l, key), put_text(&(l)->json, v))
+#define ARG_TEXT(l, key, v)   (KEY(l, key), sv_json_cstr(&(l)->json, v))
 
 /* The first members of an event whose name is a literal. */
 #define MEMBERS(name, cat, phase) "\"name\":\"" name "\",\"cat\":\"" cat "\",\"ph\":\"" phase "\""
@@ -77,8 +72,7 @@ static void put_text(struct sv_json *j, const char *text)
 
 static void begin_args(struct line *l)
 {
-    sv_json_lit(&l->json, "args");
-    sv_json_begin(&l->json, '{');
+    sv_json_put(&l->json, "args", begin, '{');
 }
 
 /* ts, pid, tid and dur (-1: none), in the order of the server's version. */
@@ -86,19 +80,13 @@ static void put_place(struct line *l, int64_t ts, int64_t dur, int64_t tid)
 {
     struct sv_json *j = &l->json;
     bool is_newer = l->to->is_newer;
-    sv_json_lit(j, "ts");
-    sv_json_i64(j, ts);
-    if (dur >= 0 && !is_newer) {
-        sv_json_lit(j, "dur");
-        sv_json_i64(j, dur);
-    }
+    sv_json_put(j, "ts", i64, ts);
+    if (dur >= 0 && !is_newer)
+        sv_json_put(j, "dur", i64, dur);
     sv_json_members(j, "\"pid\":1", 7);
-    sv_json_lit(j, "tid");
-    sv_json_i64(j, tid);
-    if (dur >= 0 && is_newer) {
-        sv_json_lit(j, "dur");
-        sv_json_i64(j, dur);
-    }
+    sv_json_put(j, "tid", i64, tid);
+    if (dur >= 0 && is_newer)
+        sv_json_put(j, "dur", i64, dur);
 }
 
 /* An event of a worker is named after its model. */
@@ -106,8 +94,7 @@ static void put_model_members(struct line *l, const char *model)
 {
     char name[256];
     snprintf(name, sizeof name, "%s%s", l->is_warm ? WARMING : "", model);
-    sv_json_lit(&l->json, "name");
-    put_text(&l->json, name);
+    sv_json_put(&l->json, "name", cstr, name);
     sv_json_members(&l->json, "\"cat\":\"batching\",\"ph\":\"X\"", 25);
 }
 
@@ -117,24 +104,16 @@ static void put_flow(struct line *l, const struct sv_life_batch *b, unsigned flo
     bool is_warm = b->flags & SV_LIFE_WARMUP;
     uint64_t space = is_warm ? UINT64_C(1) << 63 : 0;
     char id[32];
-    sv_json_lit(j, "id_scope");
-    put_text(j, is_warm ? "warming" : "serving");
-    sv_json_lit(j, "id2");
-    sv_json_begin(j, '{');
-    sv_json_lit(j, "local");
-    sv_json_u64(j, b->id);
+    sv_json_put(j, "id_scope", cstr, is_warm ? "warming" : "serving");
+    sv_json_put(j, "id2", begin, '{');
+    sv_json_put(j, "local", u64, b->id);
     sv_json_end(j);
     snprintf(id, sizeof id, "0x%016llX", (unsigned long long)(b->id | space));
-    sv_json_lit(j, "bind_id");
-    put_text(j, id);
-    if (flow & FLOW_OUT) {
-        sv_json_lit(j, "flow_out");
-        sv_json_bool(j, true);
-    }
-    if (flow & FLOW_IN) {
-        sv_json_lit(j, "flow_in");
-        sv_json_bool(j, true);
-    }
+    sv_json_put(j, "bind_id", cstr, id);
+    if (flow & FLOW_OUT)
+        sv_json_put(j, "flow_out", bool, true);
+    if (flow & FLOW_IN)
+        sv_json_put(j, "flow_in", bool, true);
 }
 
 static void args_of_batch(struct line *l, const struct sv_life_batch *b, uint32_t size,
@@ -160,18 +139,12 @@ static void put_meta(struct sv_batching_json *j, const char *what, int64_t tid, 
 {
     struct line l;
     begin_line(&l, j, false);
-    sv_json_lit(&l.json, "name");
-    put_text(&l.json, what);
-    sv_json_lit(&l.json, "ph");
-    put_text(&l.json, "M");
-    sv_json_lit(&l.json, "ts");
-    sv_json_i64(&l.json, 0);
-    sv_json_lit(&l.json, "pid");
-    sv_json_i64(&l.json, 1);
-    if (tid) {
-        sv_json_lit(&l.json, "tid");
-        sv_json_i64(&l.json, tid);
-    }
+    sv_json_put(&l.json, "name", cstr, what);
+    sv_json_put(&l.json, "ph", cstr, "M");
+    sv_json_put(&l.json, "ts", i64, 0);
+    sv_json_put(&l.json, "pid", i64, 1);
+    if (tid)
+        sv_json_put(&l.json, "tid", i64, tid);
     begin_args(&l);
     if (name)
         ARG_TEXT(&l, "name", name);
@@ -469,8 +442,7 @@ static void put_request(struct sv_batching_json *j, const struct sv_life_request
         else
             PUT_MEMBERS(&line, "request", "request", "b");
         put_place(&line, us(j, edges[is_end ? SV_N_PHASES : 0]), -1, TID_REQUEST);
-        sv_json_lit(&line.json, "id");
-        sv_json_hex(&line.json, j->n_requests);
+        sv_json_put(&line.json, "id", hex, j->n_requests);
         if (!is_end)
             args_of_request(&line, r, b, edges);
         end_line(&line);
@@ -485,8 +457,7 @@ static void put_congestion(struct sv_batching_json *j, int64_t end_ns)
     begin_line(&line, j, false);
     PUT_MEMBERS(&line, "congestion", "monitoring", "X");
     put_place(&line, ts, dur_us(ts, us(j, end_ns)), TID_CONGESTION);
-    sv_json_lit(&line.json, "cname");
-    put_text(&line.json, "bad");
+    sv_json_put(&line.json, "cname", cstr, "bad");
     begin_args(&line);
     ARG_TEXT(&line, "state", "congested");
     sv_json_end(&line.json);

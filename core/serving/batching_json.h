@@ -4,8 +4,7 @@
  * One process; the tracks request enqueued (1), batch (2), dynamic batching (3), batch submitted
  * (4), congestion (5); worker W has the tid 10 + 1000 W and a lane more for each batch that runs
  * beside another. docs/serving.md describes every event. */
-#ifndef SV_CORE_SERVING_BATCHING_JSON_H
-#define SV_CORE_SERVING_BATCHING_JSON_H
+#pragma once
 
 #include "core/base/json.h"
 #include "core/base/map.h"
@@ -40,5 +39,3 @@ void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
                              const struct sv_life_request *r, const struct sv_life_batch *b);
 /* A step of an engine: tids 6 to 9 for the first four engines. */
 void sv_batching_json_step(struct sv_batching_json *j, const struct sv_life_step *step);
-
-#endif

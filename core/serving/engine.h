@@ -1,8 +1,7 @@
 /* Engine steps: members as text, the share of each member in a step, and the phases of a request.
  * Shared by libstave-serving, which writes them, and by the reports, which read them; the words are
  * in core/serving/engine_words.h. */
-#ifndef SV_CORE_SERVING_ENGINE_H
-#define SV_CORE_SERVING_ENGINE_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -70,5 +69,3 @@ enum sv_engine_event {
 /* The phase after an event; the phase before it lasts until then. */
 enum sv_engine_phase sv_engine_next(enum sv_engine_phase phase, enum sv_engine_event event,
                                     bool has_token);
-
-#endif

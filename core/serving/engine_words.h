@@ -29,8 +29,7 @@
  * slice, category SV_LLM_CATEGORY, name SV_LLM_REQUEST,
  *    from arrival to end, with SV_REQUEST and the SV_LLM_ arguments that it has. Where the life of
  *    the same request is in the trace, that counts. */
-#ifndef SV_CORE_SERVING_ENGINE_WORDS_H
-#define SV_CORE_SERVING_ENGINE_WORDS_H
+#pragma once
 
 /* ---- steps ---- */
 
@@ -86,5 +85,3 @@
 
 /* Requests and engines on the time line of libstave-serving; an analysis does not need them. */
 #define SV_LLM_TOKEN "token"
-
-#endif

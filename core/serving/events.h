@@ -7,8 +7,7 @@
  *
  * The keys are those that libstave-serving writes: request, batch, model, flags, n, r0 … r7,
  * samples, took_ns, worker, type, device, name, congested. */
-#ifndef SV_CORE_SERVING_EVENTS_H
-#define SV_CORE_SERVING_EVENTS_H
+#pragma once
 
 #include "core/serving/life.h"
 #include "core/stream/dict.h"
@@ -32,5 +31,3 @@ void sv_life_words_init(struct sv_life_words *w, struct sv_dict *dict);
 void sv_life_words_find(struct sv_life_words *w, const struct sv_dict *dict);
 /* False: the event is not such a call. */
 bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struct sv_life_in *in);
-
-#endif

@@ -242,9 +242,7 @@ static void free_request(struct sv_life *l, uint32_t slot)
     sv_map_remove(&l->request_slots, r->id);
     l->counts.queued -= r->is_waiting;
     give_row(&l->request_rows, r->row);
-    l->free_requests = sv_grow(l->free_requests, &l->cap_free_requests, l->n_free_requests + 1,
-                               sizeof *l->free_requests);
-    l->free_requests[l->n_free_requests++] = slot;
+    SV_APPEND(l->free_requests, l->n_free_requests, l->cap_free_requests) = slot;
 }
 
 /* One request less; the batch goes with the last of them. */
@@ -379,9 +377,7 @@ static void drop_batch(struct sv_life *l, uint32_t slot)
         b->members = NULL;
         b->cap = 0;
     }
-    l->free_batches = sv_grow(l->free_batches, &l->cap_free_batches, l->n_free_batches + 1,
-                              sizeof *l->free_batches);
-    l->free_batches[l->n_free_batches++] = slot;
+    SV_APPEND(l->free_batches, l->n_free_batches, l->cap_free_batches) = slot;
 }
 
 /* ---- ends ---- */

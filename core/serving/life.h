@@ -10,8 +10,7 @@
  * thread, the converter and the report put calls in, and get moments through a callback. Calls of
  * different threads may come a little out of order (a worker that starts before the submission was
  * reported); memory is bounded by the limits, whatever the calls. */
-#ifndef SV_CORE_SERVING_LIFE_H
-#define SV_CORE_SERVING_LIFE_H
+#pragma once
 
 #include "core/serving/engine.h"
 
@@ -215,5 +214,3 @@ void sv_life_request_edges(const struct sv_life_request *r, const struct sv_life
                            int64_t edges[SV_N_PHASES + 1]);
 /* Of the batch as a whole, from its first arrival to the end of its callback; RESPOND is 0. */
 void sv_life_batch_edges(const struct sv_life_batch *b, int64_t edges[SV_N_PHASES + 1]);
-
-#endif

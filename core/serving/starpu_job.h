@@ -1,8 +1,7 @@
 /* Tasks of StarPU in two traces: stave-server knows which batch a task computes, StarPU's own FxT
  * file when which worker did what for it. Both draw an arrow with the number below, so that the two
  * meet when the files are merged (stave merge --same-host). */
-#ifndef SV_SERVING_STARPU_JOB_H
-#define SV_SERVING_STARPU_JOB_H
+#pragma once
 
 #include "core/base/map.h"
 
@@ -11,5 +10,3 @@ static inline uint64_t sv_starpu_job_flow(uint64_t job)
 {
     return sv_mix64(job ^ UINT64_C(0x73746172706a6f62));
 }
-
-#endif

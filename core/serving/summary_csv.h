@@ -6,8 +6,7 @@
  * overlap and add up to total_ms. The columns after them say to the nanosecond what became of each
  * request. A request without a batch has a row of its own, with the batch -1. Warm-up has no
  * row. */
-#ifndef SV_CORE_SERVING_SUMMARY_CSV_H
-#define SV_CORE_SERVING_SUMMARY_CSV_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/serving/life.h"
@@ -31,5 +30,3 @@ void sv_metrics_csv_init(struct sv_metrics_csv *m, int64_t origin_ns);
 void sv_metrics_csv_fini(struct sv_metrics_csv *m);
 void sv_metrics_csv_report(struct sv_metrics_csv *m, const struct sv_life *l,
                            enum sv_life_moment moment, int64_t time_ns);
-
-#endif

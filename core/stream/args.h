@@ -3,8 +3,7 @@
  * A copy is one block: the slots, then the bytes of their texts, padded to 8. It exists in two
  * forms: live (texts are pointers into the block) and packed (texts are offsets from its start),
  * which may be moved or written to a file. */
-#ifndef SV_CORE_STREAM_ARGS_H
-#define SV_CORE_STREAM_ARGS_H
+#pragma once
 
 #include "core/stream/event.h"
 
@@ -25,5 +24,3 @@ void sv_args_unpack(void *at, size_t n); /* in place, once */
  * copied. Returns the number of slots. */
 size_t sv_args_join(struct sv_arg *to, const struct sv_arg *begin, size_t n_begin,
                     const struct sv_arg *end, size_t n_end);
-
-#endif

@@ -5,8 +5,6 @@
  * moving the open list to a new block is rare. */
 #include "core/stream/batch.h"
 
-#include <assert.h>
-
 #define BLOCK_ARGS SV_TABLE(4096u, 128u)
 
 void sv_batch_init(struct sv_batch *b)

@@ -11,8 +11,7 @@
  * Slots returned by sv_batch_arg() may move when the next one is taken: fill one before taking
  * another, and remember a parent (DICT, ARRAY) by its number: sv_batch_open() / sv_batch_close().
  * Pointers of finished events stay valid until sv_batch_reset(). */
-#ifndef SV_CORE_STREAM_BATCH_H
-#define SV_CORE_STREAM_BATCH_H
+#pragma once
 
 #include "core/base/mem.h"
 #include "core/stream/event.h"
@@ -112,5 +111,3 @@ static inline const char *sv_batch_text(struct sv_batch *b, const void *bytes, s
 {
     return sv_arena_copy(&b->arena, bytes, len);
 }
-
-#endif

@@ -40,8 +40,7 @@ void sv_clocks_fini(struct sv_clocks *c)
 void sv_clocks_add(struct sv_clocks *c, const struct sv_snapshot *s)
 {
     assert(s->n <= SV_READINGS_MAX);
-    c->snapshots = sv_grow(c->snapshots, &c->cap, c->n + 1, sizeof *c->snapshots);
-    c->snapshots[c->n++] = *s;
+    SV_APPEND(c->snapshots, c->n, c->cap) = *s;
 }
 
 bool sv_snapshot_get(const struct sv_snapshot *s, uint32_t clock, int64_t *ns)

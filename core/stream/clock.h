@@ -4,8 +4,7 @@
  * here, so that sinks can store them and merge can relate two files. Clock numbers are Perfetto's
  * built-in ones (1..63); 0 means "unknown origin": a file whose timestamps count from nowhere in
  * particular (most Chrome JSON). */
-#ifndef SV_CORE_STREAM_CLOCK_H
-#define SV_CORE_STREAM_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ struct sv_clock_fit {
 bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct sv_clock_fit *fit);
 /* False: there is no such time. */
 bool sv_clock_fit_apply(const struct sv_clock_fit *fit, int64_t from_ns, int64_t *to_ns);
-
-#endif

@@ -220,9 +220,7 @@ static void drop_loose(struct sv_dict *d, sv_str id)
     impl->loose_bytes -= (size_t)t->len + 1;
     free((void *)(uintptr_t)t->bytes);
     *t = (struct sv_text){.bytes = ""};
-    impl->free_strings = sv_grow(impl->free_strings, &impl->cap_free_strings,
-                                 impl->n_free_strings + 1, sizeof *impl->free_strings);
-    impl->free_strings[impl->n_free_strings++] = id;
+    SV_APPEND(impl->free_strings, impl->n_free_strings, impl->cap_free_strings) = id;
 }
 
 void sv_dict_describe(struct sv_dict *d, sv_track t, const char *bytes, size_t len)
@@ -262,9 +260,7 @@ void sv_dict_forget(struct sv_dict *d, sv_track t)
     /* Nobody's: sinks that look at all tracks pass it over. */
     d->tracks[t] = (struct sv_track_info){
         .kind = SV_TRACK_CUSTOM, .pid = -1, .tid = -1, .revision = d->tracks[t].revision + 1};
-    impl->free_tracks = sv_grow(impl->free_tracks, &impl->cap_free_tracks, impl->n_free_tracks + 1,
-                                sizeof *impl->free_tracks);
-    impl->free_tracks[impl->n_free_tracks++] = t;
+    SV_APPEND(impl->free_tracks, impl->n_free_tracks, impl->cap_free_tracks) = t;
 }
 
 sv_track sv_dict_find_track(const struct sv_dict *d, uint64_t uuid)

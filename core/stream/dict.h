@@ -4,8 +4,7 @@
  * tracks that a live source forgets. A track may learn its name after its first events (Chrome
  * files do that): by `revision` a sink sees that a description it has written must be written
  * again. */
-#ifndef SV_CORE_STREAM_DICT_H
-#define SV_CORE_STREAM_DICT_H
+#pragma once
 
 #include "core/base/mem.h"
 #include "core/stream/clock.h"
@@ -162,5 +161,3 @@ uint64_t sv_uuid_thread(uint32_t space, int64_t pid, int64_t tid);
 uint64_t sv_uuid_child(uint64_t parent_uuid, unsigned kind, const char *name, size_t len);
 
 const char *sv_track_kind_name(unsigned kind);
-
-#endif

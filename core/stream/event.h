@@ -14,8 +14,7 @@
  *   source, sink, stage   who gives events, who takes them, who does both (a stage is a sink with a
  *                         next)
  *   trace     the store: all events in memory, by column (it is a sink, too) */
-#ifndef SV_CORE_STREAM_EVENT_H
-#define SV_CORE_STREAM_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -134,5 +133,3 @@ static inline const struct sv_arg *sv_arg_next(const struct sv_arg *a)
 
 const char *sv_kind_name(unsigned kind);     /* "begin", "end", … */
 const char *sv_arg_type_name(unsigned type); /* "int", "text", … */
-
-#endif

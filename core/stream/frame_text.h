@@ -1,7 +1,6 @@
 /* Texts of the frames of a stack (SV_ARG_STACK): "function", "function (file)" or "function
  * (file:line)". */
-#ifndef SV_CORE_STREAM_FRAME_TEXT_H
-#define SV_CORE_STREAM_FRAME_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct sv_frame_parts sv_frame_parts(const char *text, size_t len);
 /* "step (train.py:41)" is "step (train.py)": one function, whichever of its lines it was in. The
  * text is in `room`, unless there is nothing to leave out or it does not fit. */
 const char *sv_frame_without_line(const char *text, size_t *len, char *room, size_t size);
-
-#endif

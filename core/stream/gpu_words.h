@@ -3,8 +3,7 @@
  *
  * The one list of them: analysis, writers and stages ask here. Kineto's words, the older ones of
  * PyTorch's profiler and TraceSmith's are understood. */
-#ifndef SV_CORE_STREAM_GPU_WORDS_H
-#define SV_CORE_STREAM_GPU_WORDS_H
+#pragma once
 
 #include "core/stream/dict.h"
 
@@ -74,5 +73,3 @@ int64_t sv_gpu_number_in(struct sv_text name);
 /* The device or stream above a track (itself included), 0 when there is none. */
 sv_track sv_gpu_device_of(const struct sv_dict *d, sv_track t);
 sv_track sv_gpu_stream_of(const struct sv_dict *d, sv_track t);
-
-#endif

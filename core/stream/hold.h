@@ -5,8 +5,7 @@
  * flushes: the caller's batch (so write() must end in a flush), arguments made on the spot
  * (sv_outbox_args), and held events that are on their way out (sv_outbox_spend). Errors are sticky:
  * the first failed write is kept and nothing is written after it. */
-#ifndef SV_CORE_STREAM_HOLD_H
-#define SV_CORE_STREAM_HOLD_H
+#pragma once
 
 #include "core/base/pool.h"
 #include "core/stream/stream.h"
@@ -66,5 +65,3 @@ static inline void sv_outbox_spend(struct sv_outbox *o, struct sv_held *h)
     h->next = o->spent;
     o->spent = h;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The bytes must have SV_JSON_PAD readable bytes after them (the window of an input has). Texts are
  * given raw, between their quotes: sv_member_text() resolves escapes. */
-#ifndef SV_CORE_STREAM_JSON_MEMBERS_H
-#define SV_CORE_STREAM_JSON_MEMBERS_H
+#pragma once
 
 #include "core/stream/batch.h"
 #include "core/stream/dict.h"
@@ -31,5 +30,3 @@ bool sv_member_is_wide(const struct sv_member *m);           /* a number, but it
 bool sv_member_double(const struct sv_member *m, double *out);
 /* The text with its escapes resolved, copied into the batch. */
 struct sv_text sv_member_text(const struct sv_member *m, struct sv_batch *b);
-
-#endif

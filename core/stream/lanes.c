@@ -5,7 +5,6 @@
  * the top says what fits and what ends next. On the lanes of a loose row an end of NEVER is one
  * that is not known. */
 #include "core/stream/lanes.h"
-#include "core/base/map.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -428,11 +427,6 @@ void sv_lanes_free(struct sv_lanes *l)
         return;
     sv_lanes_fini(l);
     free(l);
-}
-
-size_t sv_lanes_bytes(const struct sv_lanes *l)
-{
-    return l->pool.chunks.used_bytes + l->past_bytes + l->cap_tracks * sizeof *l->by_track;
 }
 
 /* Its lanes are tracks of their own and are forgotten by themselves. */

@@ -8,8 +8,7 @@
  * A row follows one of the policies below, which say in which order slices come and what is known
  * of them: the stages split and lanes go in the order of begins, the recorder in the order of ends,
  * and the rings of threads are read in any order (loose rows). */
-#ifndef SV_CORE_STREAM_LANES_H
-#define SV_CORE_STREAM_LANES_H
+#pragma once
 
 #include "core/base/pool.h"
 #include "core/stream/dict.h"
@@ -106,7 +105,6 @@ struct sv_lane_row *sv_lanes_find(const struct sv_lanes *l, sv_track track); /* 
 struct sv_lane_row *sv_lanes_row(struct sv_lanes *l, sv_track track,
                                  const struct sv_lane_policy *policy);
 void sv_lanes_forget(struct sv_lanes *l, sv_track track); /* its number will be another track's */
-size_t sv_lanes_bytes(const struct sv_lanes *l);          /* memory held */
 
 static inline int64_t sv_lane_due(const struct sv_lane_row *r)
 {
@@ -195,5 +193,3 @@ struct sv_lane_loose *sv_lane_in_the_way(const struct sv_lane_loose *o, int64_t 
 int64_t sv_lane_earliest_end(const struct sv_lane_loose *o, int64_t end_ns);
 /* Ends it; the block is given back once nothing open lies on it. */
 void sv_lane_end(struct sv_lanes *l, struct sv_lane_loose *o, int64_t end_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* Metadata of a trace about its launcher: rank, world_size, local_rank, launcher, job. For the
  * recorders. */
-#ifndef SV_CORE_STREAM_LAUNCHED_H
-#define SV_CORE_STREAM_LAUNCHED_H
+#pragma once
 
 #include "core/files/launcher.h"
 #include "core/stream/dict.h"
@@ -16,5 +15,3 @@ void sv_dict_describe_launcher(struct sv_dict *dict); /* nothing where there is 
 /* That of one process among others: the metadata have its label before them, "rank 3/rank", which
  * is returned for sv_track_info.origin. */
 sv_str sv_dict_describe_rank(struct sv_dict *dict, const struct sv_launcher *launcher);
-
-#endif

@@ -6,8 +6,7 @@
  * after each start of the machine, so that files with the same one share clocks, and processes if
  * their pids are of the same namespace: in each container the first process is number 1. Merge
  * compares both (clocks/hosts.h). */
-#ifndef SV_CORE_STREAM_MACHINE_H
-#define SV_CORE_STREAM_MACHINE_H
+#pragma once
 
 #define SV_META_HOST    "hostname"
 #define SV_META_BOOT    "boot_id"
@@ -24,5 +23,3 @@ struct sv_dict;
 /* Of this machine, now. For those who record here; what was only converted here happened
  * elsewhere. */
 void sv_machine_describe(struct sv_dict *dict);
-
-#endif

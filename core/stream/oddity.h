@@ -1,8 +1,7 @@
 /* An oddity: something that happened any number of times in a stream; the first occurrence is
  * reported in full, at the end. Cheaper than a line in the report per event, for stages that may
  * meet millions. */
-#ifndef SV_CORE_STREAM_ODDITY_H
-#define SV_CORE_STREAM_ODDITY_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/base/report.h"
@@ -50,9 +49,8 @@ static inline int sv_oddity_refuse(const struct sv_oddity *o, const struct sv_di
     if (o->count == 0)
         return 0;
     char where[256];
-    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                      "%s: at %" PRId64 " ns on %s; correct it or leave it out", what, o->first_ns,
-                      sv_oddity_where(dict, o->first_track, where, sizeof where));
+    return sv_error(err, SV_ELIMIT, "%s: at %" PRId64 " ns on %s; correct it or leave it out", what,
+                    o->first_ns, sv_oddity_where(dict, o->first_track, where, sizeof where));
 }
 
 /* `report` may be NULL. */
@@ -65,5 +63,3 @@ static inline void sv_oddity_report(const struct sv_oddity *o, struct sv_report 
         sv_report_add(report, severity, what, o->count, SV_NO_POS, "at %" PRId64 " ns on %s",
                       o->first_ns, sv_oddity_where(dict, o->first_track, where, sizeof where));
 }
-
-#endif

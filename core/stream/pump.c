@@ -69,9 +69,8 @@ static int check_strict(const struct sv_source *source, const struct sv_pump_opt
 {
     bool is_strict = options && options->strict;
     uint64_t damage = is_strict ? sv_report_count(source->report, SV_DAMAGE) : 0;
-    return damage ? sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                               "damaged in %llu places, refused because of --strict",
-                               (unsigned long long)damage)
+    return damage ? sv_error(err, SV_EFOUND, "damaged in %llu places, refused because of --strict",
+                             (unsigned long long)damage)
                   : 0;
 }
 
@@ -93,9 +92,8 @@ int sv_pump_round(struct sv_source *source, struct sv_sink *sink, struct sv_batc
                   struct sv_err *err)
 {
     if (source->gives & ~sink->takes)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "a live source gives what its sink does not take (%#x)",
-                          source->gives & ~sink->takes);
+        return sv_error(err, SV_EFORMAT, "a live source gives what its sink does not take (%#x)",
+                        source->gives & ~sink->takes);
     return run(source, sink, NULL, batch, err);
 }
 

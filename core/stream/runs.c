@@ -8,13 +8,11 @@
 #include "core/stream/runs.h"
 #include "core/base/mem.h"
 #include "core/base/wire.h"
-#include "core/files/trusted.h"
 #include "core/files/unlinked.h"
 #include "core/stream/sorter.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -119,10 +117,10 @@ size_t sv_runs_count(const struct sv_runs *r)
 
 static int file_failed(struct sv_err *err, const char *what)
 {
-    return sv_err_set(err, SV_EIO, SV_NO_POS,
-                      "sorting needs a temporary file, and %s in %s failed: %s; set TMPDIR to a "
-                      "directory with more space",
-                      what, sv_temporary_dir(), strerror(errno));
+    return sv_error(err, SV_EIO,
+                    "sorting needs a temporary file, and %s in %s failed: %s; set TMPDIR to a "
+                    "directory with more space",
+                    what, sv_temporary_dir(), strerror(errno));
 }
 
 static int flush(struct sv_runs *r, struct sv_err *err)
@@ -266,10 +264,8 @@ int sv_runs_end(struct sv_runs *r, struct sv_err *err)
     int code = flush(r, err);
     if (code < 0)
         return code;
-    if (r->file->bytes > r->run_at) {
-        r->items = sv_grow(r->items, &r->cap, r->n + 1, sizeof *r->items);
-        r->items[r->n++] = (struct run){.at = r->run_at, .end = r->file->bytes};
-    }
+    if (r->file->bytes > r->run_at)
+        SV_APPEND(r->items, r->n, r->cap) = (struct run){.at = r->run_at, .end = r->file->bytes};
     sv_buf_fini(&r->out); /* who has written all may wait long to be read */
     sv_buf_init(&r->out, SIZE_MAX);
     r->file->writer = NULL;
@@ -314,9 +310,8 @@ static void read_arg(struct sv_pb *w, struct sv_arg *a)
 
 static int damaged(struct sv_err *err)
 {
-    return sv_err_set(err, SV_EIO, SV_NO_POS,
-                      "the temporary file in %s was changed while it was in use",
-                      sv_temporary_dir());
+    return sv_error(err, SV_EIO, "the temporary file in %s was changed while it was in use",
+                    sv_temporary_dir());
 }
 
 /* Decodes the next event but for its arguments. 1: there is one; 0: the buffer ends within it;

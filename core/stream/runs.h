@@ -6,8 +6,7 @@
  *
  * The disk half of the sorter. Events are written compactly (a begin or end is about ten bytes),
  * because moving bytes to the file and back costs more than packing them. */
-#ifndef SV_CORE_STREAM_RUNS_H
-#define SV_CORE_STREAM_RUNS_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/stream/event.h"
@@ -36,5 +35,3 @@ int sv_runs_open(struct sv_runs *r, size_t memory_bytes, struct sv_err *err);
 /* The next events of all runs, in order, ties by run: how many, 0 at the end, negative on an error.
  * What they point to is valid until the next call. */
 int sv_runs_next(struct sv_runs *r, struct sv_event *events, size_t max, struct sv_err *err);
-
-#endif

@@ -350,8 +350,7 @@ static bool next_chunk(struct sv_sorter *s, size_t size)
             s->now--;
             return false;
         }
-        s->chunks = sv_grow(s->chunks, &s->cap_chunks, s->n_chunks + 1, sizeof *s->chunks);
-        s->chunks[s->n_chunks++] = (struct chunk){0};
+        SV_APPEND(s->chunks, s->n_chunks, s->cap_chunks) = (struct chunk){0};
     }
     /* A record larger than any chunk so far gets one to its measure. */
     struct chunk *c = &s->chunks[s->now];

@@ -5,8 +5,7 @@
  * The order is that of stages.h: time; then begin, end, instant, counter, loss as they came; then
  * slices, longest first; then flow points, ends of arrows last. Behind the `sort` stage (one
  * sorter) and `merge` (one per input). */
-#ifndef SV_CORE_STREAM_SORTER_H
-#define SV_CORE_STREAM_SORTER_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/stream/event.h"
@@ -70,5 +69,3 @@ int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *er
 /* The next events in order: how many (at most max), 0 at the end, negative on an error. What they
  * point to is valid until the next call. */
 int sv_sorter_next(struct sv_sorter *s, struct sv_event *events, size_t max, struct sv_err *err);
-
-#endif

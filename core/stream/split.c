@@ -211,8 +211,7 @@ static void edge_begin(struct split *s, const struct sv_event *e)
         sv_lane_push(&s->lanes, r, 0, e->ts_ns, top ? top->due_ns : SV_LANE_NEVER, false);
     o->is_edge = true;
     o->edge = (uint32_t)r->n_edges;
-    r->edges = sv_grow(r->edges, &r->cap_edges, r->n_edges + 1, sizeof *r->edges);
-    r->edges[r->n_edges++] = 0;
+    SV_APPEND(r->edges, r->n_edges, r->cap_edges) = 0;
     sv_outbox_emit(&s->out, e)->track = r->track;
     begun(s, r, 0);
 }
@@ -244,9 +243,9 @@ static void edge_end(struct split *s, const struct sv_event *e)
 
 static int out_of_order(const struct split *s, const struct sv_event *e, struct sv_err *err)
 {
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                      "events are not in time order: %" PRId64 " ns after %" PRId64 " ns", e->ts_ns,
-                      s->now_ns);
+    return sv_error(err, SV_EFORMAT,
+                    "events are not in time order: %" PRId64 " ns after %" PRId64 " ns", e->ts_ns,
+                    s->now_ns);
 }
 
 static int split_write(struct sv_sink *sink, const struct sv_event *events, size_t n,

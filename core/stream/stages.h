@@ -1,6 +1,5 @@
 /* The stages: small sinks with a next. Each takes ownership of `next` and closes it. */
-#ifndef SV_CORE_STREAM_STAGES_H
-#define SV_CORE_STREAM_STAGES_H
+#pragma once
 
 #include "core/stream/stream.h"
 
@@ -48,5 +47,3 @@ struct sv_tally {
 };
 void sv_tally_count(struct sv_tally *tally, const struct sv_event *events, size_t n);
 struct sv_sink *sv_tally_new(struct sv_tally *tally, struct sv_sink *next);
-
-#endif

@@ -4,8 +4,7 @@
  * gives and a sink what it takes; the pump compares the two and puts `sort`, `pair`, `split`,
  * `lanes` or `spans` between them, so neither side knows of the other. Files are pumped to their
  * end (sv_pump). Live sources are pumped in rounds (sv_pump_round). */
-#ifndef SV_CORE_STREAM_STREAM_H
-#define SV_CORE_STREAM_STREAM_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/base/report.h"
@@ -129,5 +128,3 @@ static inline void sv_sink_takes_as(struct sv_sink *s, const struct sv_sink *nex
     s->takes = next->takes & ~(SV_ORDER_BITS & ~order);
     s->best = next->best & ~(SV_ORDER_BITS & ~order);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * Everything that knows the ids of a span gives its outgoing flow the same number, so that an arrow
  * leads from a span of OpenTelemetry to what libstave recorded in the process that was called, and
  * back. */
-#ifndef SV_CORE_STREAM_TRACE_CONTEXT_H
-#define SV_CORE_STREAM_TRACE_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ uint64_t sv_trace_flow(const uint8_t trace_id[SV_TRACE_ID_BYTES],
 
 /* Are there other bytes than 0? Ids of zeros are not valid. */
 bool sv_is_id(const uint8_t *id, size_t n);
-
-#endif

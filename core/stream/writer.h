@@ -1,7 +1,6 @@
 /* Writers: sinks that end in a file. One `const struct sv_writer` per output says how its files are
  * called and what it can do. */
-#ifndef SV_CORE_STREAM_WRITER_H
-#define SV_CORE_STREAM_WRITER_H
+#pragma once
 
 #include "core/files/output.h"
 #include "core/stream/stream.h"
@@ -48,5 +47,3 @@ extern const struct sv_writer sv_tracesmith_writer;
 #define SV_TRACESMITH_NO_TRACKS "tracesmith-no-tracks"
 #define SV_TRACESMITH_NO_FLOWS  "tracesmith-no-flows"
 #define SV_TRACESMITH_BASIC     "tracesmith-basic"
-
-#endif
