@@ -2,8 +2,7 @@
  * {"name":…,"cat":…,"ph":"X","ts":µs,"dur":µs,"pid":N,"tid":N,"args":{…}}, in this order. Its
  * readers are strict: times are whole and not negative, pid and tid fit 32 bits, and there is no
  * other member. For the writer in libstave and for `--dialect ferrum`. */
-#ifndef SV_COMPAT_FERRUM_H
-#define SV_COMPAT_FERRUM_H
+#pragma once
 
 #include "core/base/json.h"
 
@@ -16,5 +15,3 @@ struct sv_ferrum_event {
 
 /* The object up to its tid. It stays open: the caller adds `args` if there are any, and ends it. */
 void sv_ferrum_begin(struct sv_json *j, const struct sv_ferrum_event *e);
-
-#endif

@@ -498,10 +498,8 @@ static int print(struct sv_buf *b, const struct stave_trace_event *e, size_t arg
     sv_buf_byte(b, ',');
     sv_json_init(&j, b);
     sv_ferrum_begin(&j, &event);
-    if (args > 0) {
-        sv_json_lit(&j, "args");
-        sv_json_raw(&j, e->args, args_len);
-    }
+    if (args > 0)
+        sv_json_put(&j, "args", raw, e->args, args_len);
     sv_json_end(&j);
     sv_buf_byte(b, ']');
     return args < 0 ? STAVE_EFORMAT : 0;

@@ -2,8 +2,7 @@
  *
  * An event's shape is one list of fields, F(key, type, value): its keys, its types and its words
  * cannot disagree. */
-#ifndef SV_GPU_IMPL_H
-#define SV_GPU_IMPL_H
+#pragma once
 
 #include <stave/gpu.h>
 #include <stdatomic.h>
@@ -116,5 +115,3 @@ static inline bool sv_gpu_emit(struct stave_site *place, const uint64_t *words, 
         sv_gpu_describe(d, session);
     return session != 0;
 }
-
-#endif

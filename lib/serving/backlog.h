@@ -3,8 +3,7 @@
  *
  * The tracer's thread alone uses it. The calls are in the .pftrace already (serving.life), so that
  * what is here when the process is killed can be made again. */
-#ifndef SV_SERVING_BACKLOG_H
-#define SV_SERVING_BACKLOG_H
+#pragma once
 
 #include "serving/call_ring.h"
 
@@ -37,5 +36,3 @@ bool sv_backlog_put(struct sv_backlog *b, const struct sv_call_cell *call, const
  * in *lost. */
 bool sv_backlog_take(struct sv_backlog *b, struct sv_call_cell *call, const uint64_t **words,
                      uint64_t *lost);
-
-#endif

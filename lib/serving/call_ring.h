@@ -4,8 +4,7 @@
  * A producer takes consecutive cells with one compare-and-swap, fills them and marks each with its
  * ticket; nobody waits for anybody (a full ring is said at once). The order of tickets is the order
  * in which the calls were made. Safe in signal handlers. */
-#ifndef SV_SERVING_CALL_RING_H
-#define SV_SERVING_CALL_RING_H
+#pragma once
 
 #include "core/serving/life.h"
 
@@ -53,5 +52,3 @@ uint32_t sv_call_ring_words(const struct sv_call_ring *r);
 /* The next call if it is complete; words must hold sv_call_ring_words(). */
 bool sv_call_ring_take(struct sv_call_ring *r, struct sv_call_cell *call, uint64_t *words);
 uint64_t sv_call_ring_n(const struct sv_call_ring *r); /* cells taken and not read */
-
-#endif

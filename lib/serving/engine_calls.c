@@ -10,7 +10,6 @@
 #include "core/serving/engine_words.h"
 
 #include <stdio.h>
-#include <string.h>
 
 _Static_assert(sizeof(struct stave_serving_member) == sizeof(struct sv_engine_member) &&
                    offsetof(struct stave_serving_member, tokens_in) ==

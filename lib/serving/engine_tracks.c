@@ -10,8 +10,6 @@
 #include "core/serving/engine_words.h"
 #include "serving/tracer.h"
 
-#include <string.h>
-
 /* A text of the SDK ends at 32 kB. */
 enum { TEXT_MAX = 32000, TEXT_LIMIT = TEXT_MAX + SV_MEMBER_TEXT_MAX, TRACK_ORDER = 60 };
 

@@ -1,8 +1,7 @@
 /* Engines on the time line: a track of steps for each engine, with all that the words say
  * (core/serving/engine_words.h), counters, and requests with the phases that they had. Made by the
  * writing thread. */
-#ifndef SV_SERVING_ENGINE_TRACKS_H
-#define SV_SERVING_ENGINE_TRACKS_H
+#pragma once
 
 #include "serving/server_tracks.h"
 
@@ -16,5 +15,3 @@ void sv_engine_request_over(struct sv_timeline *t, struct sv_life *l,
                             const struct sv_life_request *r);
 /* Steps that were lost since the last call. */
 void sv_engine_lost(struct sv_timeline *t, uint64_t steps);
-
-#endif

@@ -1,8 +1,7 @@
 /* A file that grows and is whole after every flush: new bytes are written over the old closing
  * ones, together with new ones, in one write. A killed process leaves a file that any reader opens.
  * While it is open it is locked, so that another server sees that it is in use. */
-#ifndef SV_SERVING_GROWING_FILE_H
-#define SV_SERVING_GROWING_FILE_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -22,5 +21,3 @@ void sv_growing_flush(struct sv_growing_file *f, struct sv_buf *b);
 int sv_growing_close(struct sv_growing_file *f); /* 0 or errno of the first failure */
 /* Does a living process have it open this way? */
 bool sv_growing_is_busy(const char *path);
-
-#endif

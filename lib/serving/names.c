@@ -4,7 +4,6 @@
 #include "serving/tracer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* With the lock held. The number of the name, n_models when it is new. */

@@ -1,6 +1,5 @@
 /* Whether a processor is free for work that can wait. */
-#ifndef SV_SERVING_PROCESSORS_H
-#define SV_SERVING_PROCESSORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ void sv_processors_init(struct sv_processors *p);
 void sv_processors_fini(struct sv_processors *p);
 /* More threads want to run than there are processors, the caller among them. */
 bool sv_processors_are_busy(const struct sv_processors *p);
-
-#endif

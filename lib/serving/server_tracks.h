@@ -1,8 +1,7 @@
 /* The time line of a server in the SDK's tracks: request rows with their phases, batches with an
  * arrow from each of their requests, worker lanes, counters. Made by the writing thread from the
  * same moments as the files. */
-#ifndef SV_SERVING_SERVER_TRACKS_H
-#define SV_SERVING_SERVER_TRACKS_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/map.h"
@@ -57,5 +56,3 @@ stave_track_t sv_timeline_request_track(struct sv_timeline *t, uint32_t row);
 void sv_timeline_context(struct stave_args *a, const struct sv_life_context *c); /* NULL: none */
 void sv_timeline_count(struct sv_timeline *t, struct sv_server_counter *c, int64_t time_ns,
                        uint64_t value);
-
-#endif

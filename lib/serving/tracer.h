@@ -10,8 +10,7 @@
  *   open.c           configuration, start and end
  *   kept_files.c     file names; earlier files are kept
  *   names.c          models and workers */
-#ifndef SV_SERVING_TRACER_H
-#define SV_SERVING_TRACER_H
+#pragma once
 
 #include "serving/call_ring.h"
 
@@ -121,5 +120,3 @@ void sv_tracer_thread_count(const struct stave_serving *s, struct stave_serving_
 #define SV_COMPLETE_NAMED(track, start_ns, dur_ns, name, cat, ...)                          \
     STAVE_I_EVENT(STAVE_KIND_COMPLETE, NAMED, (track, start_ns, dur_ns, name), cat, 0, cat, \
                   __VA_ARGS__)
-
-#endif

@@ -16,7 +16,6 @@
 #include "serving/engine_tracks.h"
 #include "serving/growing_file.h"
 #include "serving/processors.h"
-#include "serving/server_tracks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -327,7 +326,9 @@ static void write_files(struct sv_tracer_thread *t)
     uint64_t flush;
     do {
         flush = wanted_flush(t); /* what was put before it was asked for is in the ring by now */
-        t->is_busy = t->may_defer && flush == t->flushed && sv_processors_are_busy(&t->processors);
+        t->is_busy = t->may_defer && flush == t->flushed &&
+                     (sv_call_ring_n(&t->server->ring) > 0 || t->backlog.n > 0) &&
+                     sv_processors_are_busy(&t->processors);
         empty_ring_wholly(t);
         work_off(t, flush > t->flushed || sv_backlog_is_long(&t->backlog));
         t->timeline.n_events = t->timeline.n_bytes = 0;

@@ -1,7 +1,6 @@
 /* libstave-cuda.so, inside. The driver calls cuda_entry.c, which loads CUPTI (cuda_cupti.c) and
  * gives it buffers; full ones come back and are read by cuda_decode.c, which calls libstave-gpu. */
-#ifndef SV_INJECT_CUDA_CUDA_H
-#define SV_INJECT_CUDA_CUDA_H
+#pragma once
 
 #include "inject/cuda/cuda_layout.h"
 
@@ -55,5 +54,3 @@ stave_gpu_device_t cuda_any_device(struct cuda_decoder *d);
 const char *cuda_kernel_name(const char *name);
 /* "cudaLaunchKernel" of "cudaLaunchKernel_v7000". */
 const char *cuda_call_name(const struct cuda_cupti *c, CUpti_CallbackDomain domain, uint32_t id);
-
-#endif

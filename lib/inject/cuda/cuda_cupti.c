@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* One line at once: other threads of the program write, too. */
 void cuda_say(const char *format, ...)

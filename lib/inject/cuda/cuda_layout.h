@@ -3,10 +3,9 @@
  *
  * A record does not say its version: that follows from the version of the libcupti that wrote it.
  * New versions only ever append, so that one table of offsets serves all of them, and a field is
- * there if it ends within the size of the version; cuda_layout.c holds all of this against the
- * toolkit's own structs when it is compiled. A field that is not there reads as 0. */
-#ifndef SV_INJECT_CUDA_CUDA_LAYOUT_H
-#define SV_INJECT_CUDA_CUDA_LAYOUT_H
+ * there if it ends within the size of the version. A test holds all of this against the toolkit's
+ * own structs. A field that is not there reads as 0. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -289,5 +288,3 @@ uint64_t cuda_field(struct cuda_view v, enum cuda_field field);
 const char *cuda_text(struct cuda_view v, enum cuda_field field); /* NULL: none */
 
 #define CUDA_GET(v, record, field) cuda_field(v, CUDA_##record##_##field)
-
-#endif

@@ -6,7 +6,6 @@
 #include "inject/cuda/cuda.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

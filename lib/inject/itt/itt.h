@@ -1,6 +1,5 @@
 /* What the parts of the ITT collector share. */
-#ifndef SV_INJECT_ITT_ITT_H
-#define SV_INJECT_ITT_ITT_H
+#pragma once
 
 #include <stave/stave.h>
 
@@ -39,5 +38,3 @@ static inline bool itt_is_null(struct itt_id id)
     return !(id.d1 | id.d2 | id.d3);
 }
 void itt_add_id(struct stave_args *a, const char *key, struct itt_id id);
-
-#endif

@@ -6,8 +6,7 @@
  * The program's part loads the library that INTEL_LIBITTNOTIFY64 names and calls its
  * __itt_api_init(), which puts functions into the list of the program's part. Each shared object
  * may have such a part of its own, with its own list. */
-#ifndef SV_INJECT_ITT_ITT_ABI_H
-#define SV_INJECT_ITT_ITT_ABI_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -134,5 +133,3 @@ enum itt_scope { ITT_ANY, ITT_GLOBAL, ITT_PROCESS, ITT_THREAD, ITT_TASK, ITT_MAR
     X(void, relation_add, (const struct itt_domain *d, struct itt_id head, int relation, struct itt_id tail)) \
     X(void, relation_add_to_current, (const struct itt_domain *d, int relation, struct itt_id tail))
 /* clang-format on */
-
-#endif

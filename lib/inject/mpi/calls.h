@@ -6,8 +6,7 @@
  * what is recorded: COLLECTIVE(name, nonblocking name, op, bytes, root or -1, parameters,
  * arguments). The words of `op` are those of src/subjects/comm/words.h. Neighbourhood collectives,
  * one-sided calls and files are not taken. */
-#ifndef STAVE_INJECT_MPI_CALLS_H
-#define STAVE_INJECT_MPI_CALLS_H
+#pragma once
 
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
@@ -268,5 +267,3 @@ struct mpi_itself {
 #define MPI_ENTRY      "stave_mpi_calls"
 #define MPI_ENTRY_FILE "libstave-mpi-calls.so"
 typedef const struct mpi_calls *mpi_entry_fn(const struct mpi_itself *itself);
-
-#endif

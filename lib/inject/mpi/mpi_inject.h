@@ -10,8 +10,7 @@
  * Nothing is sent, and no call is made that needs another rank: a rank that is not recorded must
  * not be waited for. All state is under one lock, which is held for tens of nanoseconds, never
  * around a call of the program. */
-#ifndef STAVE_INJECT_MPI_H
-#define STAVE_INJECT_MPI_H
+#pragma once
 
 #include <stave/stave.h>
 #include <stdbool.h>
@@ -176,5 +175,3 @@ MPI_COLLECTIVES(MPI_OURS_BOTH)
         else                                      \
             STAVE_END(cat, "error", (int)(code)); \
     } while (0)
-
-#endif

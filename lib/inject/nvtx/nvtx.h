@@ -4,8 +4,7 @@
  * nvtx_entry.c filled. Texts become names (nvtx_names.c), names become call places of the SDK, one
  * per kind of event and set of arguments, so that a range costs a lookup and a record of 16 bytes.
  * Everything here may be called from any thread; nothing here calls NVTX. */
-#ifndef SV_INJECT_NVTX_NVTX_H
-#define SV_INJECT_NVTX_NVTX_H
+#pragma once
 
 #include <stave/stave.h>
 #include <wchar.h>
@@ -175,5 +174,3 @@ struct nvtx_table {
 const struct nvtx_table *nvtx_table_of(NvtxCallbackModule module);
 extern bool nvtx_has_next;
 void nvtx_extension_fill(const nvtxExtModuleInfo_t *info);
-
-#endif

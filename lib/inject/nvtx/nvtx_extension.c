@@ -5,8 +5,6 @@
  * The tool behind us does not see extended calls. */
 #include "inject/nvtx/nvtx.h"
 
-#include <string.h>
-
 static void mark_payload(nvtxDomainHandle_t domain, const nvtxPayloadData_t *data, size_t n)
 {
     struct nvtx_event e;

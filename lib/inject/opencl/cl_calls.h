@@ -6,8 +6,7 @@
  *               where the description fills `w`, the command's struct cl_work
  *   CL_SPECIAL  written by hand: X(name)
  */
-#ifndef SV_INJECT_OPENCL_CL_CALLS_H
-#define SV_INJECT_OPENCL_CL_CALLS_H
+#pragma once
 
 #include "pending.h"
 
@@ -132,5 +131,3 @@ void cl_call_end_with(bool begun, cl_int status, struct stave_args *more);
         cl_call_end(begun, status);              \
         return status;                           \
     }
-
-#endif

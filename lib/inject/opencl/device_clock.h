@@ -1,8 +1,7 @@
 /* A device's clock tied to the host's by bracketing: each reading of the device's clock between two
  * readings of the host's bounds the distance of the two, and the bounds of many readings overlap in
  * a narrow one. Pure arithmetic; the caller locks. */
-#ifndef SV_INJECT_OPENCL_DEVICE_CLOCK_H
-#define SV_INJECT_OPENCL_DEVICE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ static inline int64_t cl_clock_uncertainty(const struct cl_clock *c)
 {
     return (c->high - c->low + 1) / 2;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Handle → record: what the layer knows of a queue, a kernel, a memory object. Any thread; one lock
  * per shard. */
-#ifndef SV_INJECT_OPENCL_HANDLES_H
-#define SV_INJECT_OPENCL_HANDLES_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ struct cl_node *cl_map_add(struct cl_map *m, struct cl_node *node);
 struct cl_node *cl_map_take(struct cl_map *m, const void *handle); /* out of the map; NULL: none */
 /* Calls f for each with its shard locked: f must not come back to the map. */
 void cl_map_each(struct cl_map *m, void (*f)(struct cl_node *, void *), void *arg);
-
-#endif

@@ -4,8 +4,7 @@
  * Rules of all wrappers: the program's call is made exactly once, with its arguments and its result
  * untouched; no lock of ours is held while a driver runs; whatever fails inside us leaves the call
  * as it would be without us. */
-#ifndef SV_INJECT_OPENCL_LAYER_H
-#define SV_INJECT_OPENCL_LAYER_H
+#pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
@@ -108,5 +107,3 @@ void cl_memory_report_live(void); /* at the end of the program */
 extern struct cl_queue *_Atomic cl_queues;
 
 const char *cl_keep_name(const char *text); /* a copy for ever, the same for the same text */
-
-#endif

@@ -3,8 +3,7 @@
  * Each command's event is kept, retained, in its queue's list until it is complete; then its times
  * are read, the work is recorded and the event released. This happens on the program's own threads:
  * now and then while it enqueues, and where it waits. */
-#ifndef SV_INJECT_OPENCL_PENDING_H
-#define SV_INJECT_OPENCL_PENDING_H
+#pragma once
 
 #include "layer.h"
 
@@ -56,5 +55,3 @@ void cl_read_timer(struct cl_device_info_of *d); /* where it has one; once a sec
 /* Record a command whose times are known, or one that has failed (record_work.c). */
 void cl_record_work(const struct cl_work *w, const struct cl_clock *clock);
 void cl_record_failed(const struct cl_work *w);
-
-#endif

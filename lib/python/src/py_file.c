@@ -175,6 +175,7 @@ static PyObject *emit_named(struct stave_file *f, struct stave_event *e, struct 
     e->name = name->text;
     e->category = category->text;
     PyObject *result = emit(f, e);
+    e->args = NULL; /* they end here */
     py_text_free(name);
     py_text_free(category);
     return result;

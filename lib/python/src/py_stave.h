@@ -16,8 +16,7 @@
  * It uses <stave/…> only. Python objects live in the module's state, one per interpreter; what
  * reaches a ring is bytes. Call places are ordinary C memory, shared by all interpreters and never
  * freed. */
-#ifndef SV_PYTHON_SRC_PY_STAVE_H
-#define SV_PYTHON_SRC_PY_STAVE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -255,5 +254,3 @@ void py_auto_clear(struct py_state *st);
 /* Casts of CPython's tables, in one place. */
 #define PY_FUNCTION(f) ((PyCFunction)(void (*)(void))(f))
 #define PY_SLOT(f)     ((void *)(f))
-
-#endif

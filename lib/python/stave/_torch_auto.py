@@ -1,7 +1,7 @@
 """PyTorch without editing the script: `python3 -m stave record --torch`.
 
 install() waits for the import of torch and then wraps what training goes through: modules, backward, optimizers, data loaders and their workers, torch.save and
-torch.load, record_function and NVTX ranges. Everything wrapped calls the original with the same arguments and returns what it returned; a name that this torch does
+torch.load, record_function and NVTX ranges. Threads that are started from then on have their names. Everything wrapped calls the original with the same arguments and returns what it returned; a name that this torch does
 not have is left out. Results of modules keep no reference from here: gradients are followed by hooks of the tensors themselves.
 """
 import functools
@@ -363,8 +363,23 @@ def _patch_ranges(torch):
         _wrap(nvtx, "range_pop", make_pop)
 
 
+# ---- threads ----
+
+def _patch_threads():
+    """An instant at the start of each thread: so the row has its name, also of one that makes no other event (a queue's feeder, the one that pins memory)."""
+    def make(original):
+        def bootstrap(self, *a, **k):
+            if _stave.enabled("thread"):
+                instant("thread start", category="thread")
+                _stave.set_thread_name(self.name)
+            return original(self, *a, **k)
+        return bootstrap
+    _wrap(threading.Thread, "_bootstrap_inner", make)
+
+
 def patch(torch, depth=DEPTH):
     """Wraps what there is of it."""
+    _patch_threads()
     _patch_modules(torch, depth)
     _patch_backward(torch)
     _patch_optimizers(torch)

@@ -1,7 +1,6 @@
 /* A client: a traced process whose rings another process reads. Holds its files (client_files.h),
  * the source of its events (drain.h), and the memory that it uses. */
-#ifndef SV_SDK_COLLECT_CLIENT_H
-#define SV_SDK_COLLECT_CLIENT_H
+#pragma once
 
 #include "core/stream/stream.h"
 #include "sdk/collect/client_files.h"
@@ -32,5 +31,3 @@ int sv_client_next(struct sv_client *c, struct sv_batch *b, struct sv_err *err);
 const char *sv_client_fault(const struct sv_client *c, size_t budget_bytes);
 /* True also when its state is unknown: its process cannot be seen from here. */
 bool sv_client_runs(const struct sv_client *c);
-
-#endif

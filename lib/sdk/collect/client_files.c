@@ -267,9 +267,7 @@ void sv_client_files_rings(struct sv_client_files *r, struct sv_drain *d, uint64
                               "ring.%u", r->n_met);
             continue;
         }
-        r->rings =
-            sv_grow(r->rings, &r->cap_rings, r->n_rings + 1, sizeof(struct sv_client_ring *));
-        r->rings[r->n_rings++] = m;
+        SV_APPEND(r->rings, r->n_rings, r->cap_rings) = m;
         if (d)
             add_to_drain(r, m, d, round);
     }

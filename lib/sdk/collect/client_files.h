@@ -8,8 +8,7 @@
  * instruction: everything is checked. Directory and files must belong to this user and be
  * accessible to nobody else. No file stays open: a collector may have hundreds of clients, and it
  * runs in a process whose descriptors belong to the program. */
-#ifndef SV_SDK_COLLECT_CLIENT_FILES_H
-#define SV_SDK_COLLECT_CLIENT_FILES_H
+#pragma once
 
 #include "sdk/ring/guard.h"
 #include "sdk/ring/session_layout.h"
@@ -76,5 +75,3 @@ bool sv_client_files_remove(int base_fd, const char *path);
 /* Calls visit() with the name of each directory in the directory `fd` until it returns other than
  * 0. */
 int sv_client_files_each(int fd, int (*visit)(void *ctx, const char *name), void *ctx);
-
-#endif

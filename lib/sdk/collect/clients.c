@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { CHECK_MS = 100, FRESH_MS = 50, CLIENTS_MAX = 1 << 16 };
 

@@ -11,8 +11,7 @@
  * covers the rings of its clients. A client is closed, with a finding in the report, when its files
  * are truncated or replaced, when it belongs to another user, or when it needs more memory than
  * SV_CLIENT_BYTES_MAX. The others are not affected. */
-#ifndef SV_SDK_COLLECT_CLIENTS_H
-#define SV_SDK_COLLECT_CLIENTS_H
+#pragma once
 
 #include "core/base/map.h"
 #include "core/stream/stream.h"
@@ -64,5 +63,3 @@ void sv_clients_part(struct sv_clients *g, bool (*leave)(void *ctx, struct sv_cl
 void sv_clients_refuse(struct sv_clients *g);
 /* Are there rings that could not be opened? Then only recovery can read them. */
 bool sv_clients_are_unread(const struct sv_clients *g);
-
-#endif

@@ -78,8 +78,8 @@ static int make_dir(struct sv_collect *c, const char *dir, struct sv_err *err)
     }
     if (c->dir_fd >= 0)
         return 0;
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot make %s: %s", dir ? dir : "a session folder",
-                      strerror(errno));
+    return sv_error(err, SV_EIO, "cannot make %s: %s", dir ? dir : "a session folder",
+                    strerror(errno));
 }
 
 /* "": it has no name that recovery could use. */

@@ -8,8 +8,7 @@
  * collector reads (clients.h). Only a commit frees ring space, so that nothing is lost when the
  * collector is killed: `stave recover DIR` joins its unfinished output and the rings. For commands;
  * the library does not contain it. */
-#ifndef SV_SDK_COLLECT_COLLECT_H
-#define SV_SDK_COLLECT_COLLECT_H
+#pragma once
 
 #include "core/stream/stream.h"
 
@@ -38,5 +37,3 @@ uint64_t sv_collect_n_ever(const struct sv_collect *c);
 /* Marks the session as no longer read, for processes that still run. Removes the directory unless
  * `keep` (the output is incomplete). */
 void sv_collect_close(struct sv_collect *c, bool keep);
-
-#endif

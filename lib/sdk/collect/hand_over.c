@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* DIR/COLLECTOR → DIR/NAME */
 static bool new_home(const struct sv_session_writer *w, const char *name, char *to, size_t size)

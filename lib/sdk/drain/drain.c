@@ -9,7 +9,6 @@
  * that cannot be right ends its ring with a finding. */
 #include "sdk/drain/drain.h"
 
-#include "core/base/map.h"
 #include "sdk/drain/drain_items.h"
 #include "sdk/drain/drain_names.h"
 #include "sdk/drain/drain_tracks.h"
@@ -18,7 +17,6 @@
 
 #include <stave/stave.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct sv_drain {
     struct sv_source source;

@@ -5,8 +5,7 @@
  *
  * Used by the writer thread on its own rings, and by collectors and recovery on those of others;
  * trusts nothing it reads. */
-#ifndef SV_SDK_DRAIN_DRAIN_H
-#define SV_SDK_DRAIN_DRAIN_H
+#pragma once
 
 #include "core/stream/stream.h"
 #include "sdk/drain/own_spans.h"
@@ -89,5 +88,3 @@ void sv_drain_with_source(struct sv_drain *d,
 void sv_drain_from(struct sv_drain *d, int64_t ns); /* what is older is left out */
 struct sv_drain_names;
 const struct sv_drain_names *sv_drain_all_names(const struct sv_drain *d);
-
-#endif

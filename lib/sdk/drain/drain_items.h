@@ -1,6 +1,5 @@
 /* Arguments as rings carry them, into batches. */
-#ifndef SV_SDK_DRAIN_DRAIN_ITEMS_H
-#define SV_SDK_DRAIN_DRAIN_ITEMS_H
+#pragma once
 
 #include "core/stream/batch.h"
 #include "core/stream/dict.h"
@@ -11,5 +10,3 @@ void sv_item_text(struct sv_arg *a, const uint8_t *bytes, size_t len, bool is_nu
  * itself). */
 void sv_items_put(struct sv_dict *dict, struct sv_batch *b, sv_str key, const uint8_t *bytes,
                   size_t n);
-
-#endif

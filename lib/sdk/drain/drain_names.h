@@ -1,7 +1,6 @@
 /* What the numbers in records mean: sites and tracks of one process, numbered in the dictionary at
  * first sight. */
-#ifndef SV_SDK_DRAIN_DRAIN_NAMES_H
-#define SV_SDK_DRAIN_DRAIN_NAMES_H
+#pragma once
 
 #include "core/stream/dict.h"
 
@@ -54,5 +53,3 @@ bool sv_record_is_edge(const struct sv_drain_site *s, const uint64_t *rec);
 /* Can the record be read: are its kind, words and texts those of its site (NULL: there is none)?
  * `bytes`: its size, which has a head. */
 bool sv_record_is_whole(const struct sv_drain_site *s, const uint64_t *rec, uint64_t bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * its begin (STAVE_I_SLICE) or closes the newest slice that its own thread has open on the track,
  * else the newest of any thread. Slices that cross, or of which it is not sure that they will not,
  * are put on different lanes (core/stream/lanes.h). */
-#ifndef SV_SDK_DRAIN_DRAIN_TRACKS_H
-#define SV_SDK_DRAIN_DRAIN_TRACKS_H
+#pragma once
 
 #include "core/base/map.h"
 #include "core/stream/lanes.h"
@@ -89,5 +88,3 @@ void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r);
  * recorded. */
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns);
-
-#endif

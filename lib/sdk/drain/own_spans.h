@@ -8,8 +8,7 @@
  *
  * Kept are the begins of what is open and, for each of them, the spans of what was closed in it.
  * That is bounded: past it the answer is "crosses", which costs a lane and is never wrong. */
-#ifndef SV_SDK_DRAIN_OWN_SPANS_H
-#define SV_SDK_DRAIN_OWN_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ static inline bool sv_own_crosses(const struct sv_own_spans *o, int64_t begin_ns
     }
     return o->known_from > 0 || o->depth > INT32_MAX / 2;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The counter counts at a constant rate and alike on all cores (sv_cpu_counter_usable() asks), but
  * its unit is unknown until it has been compared with a clock: see ticks.c. */
-#ifndef SV_SDK_EMIT_CPU_H
-#define SV_SDK_EMIT_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline void sv_cpu_relax(void)
     __asm__ volatile("yield");
 #endif
 }
-
-#endif

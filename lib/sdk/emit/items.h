@@ -1,6 +1,5 @@
 /* The types of items in the bytes of struct stave_args, shared by builder and reader. */
-#ifndef SV_SDK_EMIT_ITEMS_H
-#define SV_SDK_EMIT_ITEMS_H
+#pragma once
 
 enum sv_item {
     SV_ITEM_INT = 1,
@@ -14,5 +13,3 @@ enum sv_item {
     SV_ITEM_END,
     SV_ITEM_NULL
 };
-
-#endif

@@ -9,7 +9,6 @@
  * are reserved address space that is paid for as it is used. All of it under the process's lock. */
 #include "core/base/globs.h"
 #include "core/base/map.h"
-#include "core/stream/dict.h"
 #include "sdk/emit/track_rows.h"
 #include "sdk/session/sdk.h"
 

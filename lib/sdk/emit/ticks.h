@@ -3,8 +3,7 @@
  * The line is continuous and rising, so that times of one thread keep their order; its error is the
  * width of the bracket in which a pair was read, a few tens of nanoseconds, however long the
  * run. */
-#ifndef SV_SDK_EMIT_TICKS_H
-#define SV_SDK_EMIT_TICKS_H
+#pragma once
 
 #include "core/stream/clock.h"
 #include "sdk/ring/session_layout.h"
@@ -41,5 +40,3 @@ static inline int64_t sv_ticks_ns(struct sv_ticks *t, uint64_t raw)
         return sv_ticks_find(t, raw);
     return t->base_ns + (int64_t)(uint64_t)((sv_u128)d * t->mult >> 32);
 }
-
-#endif

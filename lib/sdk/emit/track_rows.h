@@ -1,6 +1,5 @@
 /* The kind of track that a public row is, for sessions and for files. */
-#ifndef SV_SDK_EMIT_TRACK_ROWS_H
-#define SV_SDK_EMIT_TRACK_ROWS_H
+#pragma once
 
 #include "core/stream/dict.h"
 
@@ -15,5 +14,3 @@ static inline unsigned sv_track_kind_of_row(enum stave_row row)
     }
     return SV_TRACK_CUSTOM;
 }
-
-#endif

@@ -31,10 +31,9 @@ static int open_folder(const char *dir, struct sv_err *err)
     if (fd < 0 && sv_trusted_failed(errno))
         return sv_err_sys(err, "%s: cannot be read", dir);
     if (fd < 0 && errno == EPERM)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s: another user could have written it; it is not read", dir);
-    return fd >= 0 ? fd
-                   : sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is not a session directory", dir);
+        return sv_error(err, SV_EINPUT, "%s: another user could have written it; it is not read",
+                        dir);
+    return fd >= 0 ? fd : sv_error(err, SV_EINPUT, "%s is not a session directory", dir);
 }
 
 static int64_t changed_ns(int fd)
@@ -50,7 +49,7 @@ static int read_session(int folder, struct sv_abandoned *d, struct sv_err *err)
     if (fd < 0 && sv_trusted_failed(errno))
         return sv_err_sys(err, "%s/session: cannot be read", d->dir);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is not a session directory", d->dir);
+        return sv_error(err, SV_EINPUT, "%s is not a session directory", d->dir);
     struct stat st;
     bool is_size = fstat(fd, &st) == 0 && st.st_size >= SV_SESSION_BYTES;
     ssize_t n = is_size ? read(fd, s, sizeof *s) : 0;
@@ -63,11 +62,10 @@ static int read_session(int folder, struct sv_abandoned *d, struct sv_err *err)
     d->changed_ns = changed > folder_changed ? changed : folder_changed;
     close(fd);
     if (n != (ssize_t)sizeof *s || s->magic != SV_SESSION_MAGIC)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the session file is damaged", d->dir);
+        return sv_error(err, SV_EFORMAT, "%s: the session file is damaged", d->dir);
     d->is_other_version = s->version != SV_LAYOUT_VERSION;
     if (d->is_other_version)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: made by another version of libstave",
-                          d->dir);
+        return sv_error(err, SV_EFORMAT, "%s: made by another version of libstave", d->dir);
     s->out[sizeof s->out - 1] = s->part[sizeof s->part - 1] = '\0';
     s->command[sizeof s->command - 1] = s->name[sizeof s->name - 1] = '\0';
     return 0;
@@ -123,7 +121,7 @@ int sv_abandoned_look(const char *dir, struct sv_abandoned *d, struct sv_err *er
 {
     memset(d, 0, sizeof *d);
     if (snprintf(d->dir, sizeof d->dir, "%s", dir) >= (int)sizeof d->dir)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: the name is too long", dir);
+        return sv_error(err, SV_EINPUT, "%s: the name is too long", dir);
     int folder = open_folder(dir, err);
     if (folder < 0)
         return folder;
@@ -236,8 +234,8 @@ static void read_ticks(const struct sv_session_file *session, struct sv_drain *d
  * read. */
 static int cannot_read(const struct dead_source *s, int error, struct sv_err *err)
 {
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s/%s: cannot be read: %s", s->dead->dir,
-                      s->names[s->at], strerror(error));
+    return sv_error(err, SV_EIO, "%s/%s: cannot be read: %s", s->dead->dir, s->names[s->at],
+                    strerror(error));
 }
 
 /* 1, 0 if there is nothing to read, or an error. */
@@ -302,8 +300,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
 static int add_name(void *ctx, const char *name)
 {
     struct dead_source *s = ctx;
-    s->names = sv_grow(s->names, &s->cap, s->n + 1, sizeof *s->names);
-    s->names[s->n++] = sv_strndup(name, strlen(name));
+    SV_APPEND(s->names, s->n, s->cap) = sv_strndup(name, strlen(name));
     return 0;
 }
 

@@ -1,7 +1,6 @@
 /* Abandoned sessions: finding the session directories of processes that have exited without
  * finishing them, and reading what their rings hold. */
-#ifndef SV_SDK_RECOVER_ABANDONED_H
-#define SV_SDK_RECOVER_ABANDONED_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/stream/stream.h"
@@ -44,5 +43,3 @@ int sv_abandoned_source(const struct sv_abandoned *d, struct sv_dict *dict,
 void sv_abandoned_note_kept(const struct sv_abandoned *d);
 /* Removes the directory and its files, nothing else. False: something is left. */
 bool sv_abandoned_remove(const struct sv_abandoned *d);
-
-#endif

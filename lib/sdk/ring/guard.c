@@ -9,7 +9,6 @@
 #include "sdk/ring/session_layout.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -10,8 +10,7 @@
  * handler of the signal.
  *
  * All mappings of a process are guarded by one thread, the one that reads them. */
-#ifndef SV_SDK_RING_GUARD_H
-#define SV_SDK_RING_GUARD_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ struct sv_guarded {
 void sv_guard_add(struct sv_guarded *g, void *at, size_t bytes, volatile sig_atomic_t *is_gone);
 void sv_guard_remove(struct sv_guarded *g);
 void sv_guard_check(void); /* the program may have installed a handler of its own meanwhile */
-
-#endif

@@ -3,8 +3,7 @@
  *
  * One window serves all rings of a reader, one after the other. What a batch refers to is in the
  * window, so that it moves only between batches. */
-#ifndef SV_SDK_RING_RING_VIEW_H
-#define SV_SDK_RING_RING_VIEW_H
+#pragma once
 
 #include "sdk/drain/drain.h"
 
@@ -19,5 +18,3 @@ void sv_ring_view_fini(struct sv_ring_view *w);
 bool sv_ring_view_has(const struct sv_ring_view *w, const struct sv_drain_ring *r);
 void sv_ring_view_move(struct sv_ring_view *w,
                        const struct sv_drain_ring *r); /* to r->pos, which is before r->end */
-
-#endif

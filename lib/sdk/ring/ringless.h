@@ -7,8 +7,7 @@
  *                    sv_ringless_mark()
  *
  * The page is shared memory: a reader takes from it numbers, and no number can do harm. */
-#ifndef SV_SDK_RING_RINGLESS_H
-#define SV_SDK_RING_RINGLESS_H
+#pragma once
 
 #include "core/stream/stream.h"
 #include "sdk/ring/session_layout.h"
@@ -48,5 +47,3 @@ uint64_t sv_ringless_pending(const struct sv_ringless *page,
 
 /* An event with a count and a cause. */
 void sv_report_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n);
-
-#endif

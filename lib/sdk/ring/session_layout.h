@@ -10,8 +10,7 @@
  *
  * Readers must trust nothing in them: another process wrote them, and may have died at any
  * instruction. */
-#ifndef SV_SDK_RING_SESSION_LAYOUT_H
-#define SV_SDK_RING_SESSION_LAYOUT_H
+#pragma once
 
 #include "core/files/process_id.h"
 
@@ -256,5 +255,3 @@ struct sv_name_head {
     int64_t value;   /* SITE: line; TRACK: id of an async row; ORDER */
 };
 _Static_assert(sizeof(struct sv_name_head) == 24, "a whole number of words");
-
-#endif

@@ -1,12 +1,9 @@
 /* Copies of the library: libstave.a is in each program and plugin that links it, and a plugin may
  * be unloaded (docs/decisions/0016). */
-#ifndef SV_SDK_SESSION_COPY_H
-#define SV_SDK_SESSION_COPY_H
+#pragma once
 
 #include <stdbool.h>
 
 /* Is this a copy in a shared object, which may go and come again? libstave.so itself is never
  * unloaded. */
 bool sv_is_in_plugin(void);
-
-#endif

@@ -5,21 +5,16 @@
  * (core/files/claim.h) leads `stave recover` to the rings. */
 #include "sdk/session/destination.h"
 
-#include "core/files/claim.h"
 #include "core/files/out_name.h"
-#include "core/stream/launched.h"
 #include "core/stream/machine.h"
 #include "core/stream/writer.h"
 #include "sdk/session/copy.h"
 #include "sdk/write/writer.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const struct sv_writer *const writers[] = {&sv_perfetto_writer, &sv_chrome_writer};
 enum { N_WRITERS = sizeof writers / sizeof *writers };
@@ -227,7 +222,7 @@ int sv_destination_rest_sink(const char *out, bool is_rest, struct sv_dict *dict
     struct sv_write_options options = {.dialect = is_rest && !w->is_binary ? "array" : NULL};
     struct sv_output *o;
     if (!sv_destination_can_go_on(out))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the file is compressed");
+        return sv_error(err, SV_EUSAGE, "the file is compressed");
     int status = sv_output_open_buf(to, SV_PLAIN, &o, err);
     return status < 0 ? status : open_sink(w, o, &options, dict, report, sink, err);
 }

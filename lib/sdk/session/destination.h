@@ -1,6 +1,5 @@
 /* Where a session's events go: names, formats, and the growing file beside the final one. */
-#ifndef SV_SDK_SESSION_DESTINATION_H
-#define SV_SDK_SESSION_DESTINATION_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/files/claim.h"
@@ -48,5 +47,3 @@ int sv_destination_rest_sink(const char *out, bool is_rest, struct sv_dict *dict
                              struct sv_report *report, struct sv_buf *to, struct sv_sink **sink,
                              struct sv_err *err);
 void sv_destination_rest_join(const char *out, struct sv_buf *rest);
-
-#endif

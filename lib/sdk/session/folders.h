@@ -1,7 +1,6 @@
 /* Where sessions are: the folders in which traced programs and recorders make theirs, and where
  * recovery looks for them. */
-#ifndef SV_SDK_SESSION_FOLDERS_H
-#define SV_SDK_SESSION_FOLDERS_H
+#pragma once
 
 #include "core/files/own_folder.h"
 #include "sdk/ring/session_layout.h"
@@ -32,5 +31,3 @@ int sv_folder_open(const struct sv_folder *f, bool makes);
 int sv_folder_for_session(const char *name, const char *not_in, char *path, size_t size);
 /* The same in the folder `base`, whose path is `base_path`. */
 int sv_folder_in(int base, const char *base_path, const char *name, char *path, size_t size);
-
-#endif

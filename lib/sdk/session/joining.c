@@ -11,7 +11,6 @@
 #include "sdk/session/joining.h"
 
 #include "core/files/trusted.h"
-#include "sdk/collect/client_files.h"
 #include "sdk/ring/ringless.h"
 
 #include <errno.h>

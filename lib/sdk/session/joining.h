@@ -1,6 +1,5 @@
 /* A process as a client of another one's session. */
-#ifndef SV_SDK_SESSION_JOINING_H
-#define SV_SDK_SESSION_JOINING_H
+#pragma once
 
 #include "sdk/emit/ticks.h"
 #include "sdk/session/sdk.h"
@@ -26,5 +25,3 @@ bool sv_collector_is_seen(struct sv_process *p); /* it runs, as memory alone sho
 bool sv_leave_collector(struct sv_process *p);
 bool sv_joined_flush(const struct sv_process *p); /* false: the collector has left meanwhile */
 bool sv_joined_end(const struct sv_process *p); /* reports the exit; false: there is no collector */
-
-#endif

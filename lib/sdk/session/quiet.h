@@ -5,8 +5,7 @@
  *
  * Around whatever the library writes in a thread of the program. Its own threads have all signals
  * blocked. Async-signal-safe; errno stays. */
-#ifndef SV_SDK_SESSION_QUIET_H
-#define SV_SDK_SESSION_QUIET_H
+#pragma once
 
 #include <signal.h>
 
@@ -17,5 +16,3 @@ struct sv_quiet {
 
 void sv_quiet_begin(struct sv_quiet *q);
 void sv_quiet_end(struct sv_quiet *q);
-
-#endif

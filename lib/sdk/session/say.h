@@ -1,7 +1,6 @@
 /* One line on stderr, from any library that links say.c: what went wrong, and what that means for
  * the trace. */
-#ifndef SV_SDK_SESSION_SAY_H
-#define SV_SDK_SESSION_SAY_H
+#pragma once
 
 #include <stave/error.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ void sv_said(const char *text, size_t len);
 /* The line with its begin and end, for a thread without standard error; true: it is printed, or
  * will be. Weak, too. */
 bool sv_say_elsewhere(const char *line, size_t len);
-
-#endif

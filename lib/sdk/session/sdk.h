@@ -20,8 +20,7 @@
  * ordinary memory. What it must not (rings, files, threads, locks) lies in pages that the kernel
  * wipes at fork, so that a child of any kind of fork finds "nothing started yet" and starts by
  * itself at its first event. */
-#ifndef SV_SDK_SESSION_SDK_H
-#define SV_SDK_SESSION_SDK_H
+#pragma once
 
 #include "core/files/file_id.h"
 #include "core/files/process_id.h"
@@ -262,5 +261,3 @@ bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, c
 void sv_session_writer_stop(struct sv_process *p);
 void sv_session_writer_free(void); /* what a stopped one has left; not in a signal handler */
 void sv_session_writer_flush(struct sv_process *p);
-
-#endif

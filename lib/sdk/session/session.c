@@ -7,19 +7,13 @@
  *
  * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the
  * program. */
-#include "sdk/session/sdk.h"
 
-#include "core/base/err.h"
-#include "core/files/claim.h"
 #include "core/files/trusted.h"
 #include "sdk/collect/client_files.h"
-#include "sdk/emit/ticks.h"
 #include "sdk/ring/ringless.h"
 #include "sdk/session/copy.h"
 #include "sdk/session/destination.h"
-#include "sdk/session/folders.h"
 #include "sdk/session/joining.h"
-#include "sdk/session/quiet.h"
 #include "sdk/session/signals.h"
 #include "sdk/write/writer.h"
 

@@ -3,7 +3,6 @@
  * Space is reserved before a file is mapped, so that a full file system is an error here and never
  * a SIGBUS there. Called with the process's lock held, except by readers (start ticks). No malloc:
  * a signal handler may be below us. */
-#include "core/files/file_id.h"
 #include "core/files/trusted.h"
 #include "sdk/session/folders.h"
 #include "sdk/session/sdk.h"
@@ -12,7 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

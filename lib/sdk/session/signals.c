@@ -6,9 +6,7 @@
 #include "sdk/session/sdk.h"
 #include "sdk/write/own_table.h"
 
-#include <errno.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>

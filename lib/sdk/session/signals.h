@@ -6,8 +6,7 @@
  * is left to `stave recover`. The handler asks the writer for its end, waits for it at most half a
  * second, and lets the signal do what it does by default. A handler that the program installs later
  * takes its place. STAVE_SIGNALS=0 switches it off. */
-#ifndef SV_SDK_SESSION_SIGNALS_H
-#define SV_SDK_SESSION_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 
@@ -17,5 +16,3 @@ void sv_signals_end(void);
 /* Around what must not be left half done, in the calling thread: they come afterwards. */
 void sv_signals_hold(sigset_t *mask);
 void sv_signals_release(const sigset_t *mask);
-
-#endif

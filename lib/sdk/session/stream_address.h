@@ -1,6 +1,5 @@
 /* An output that is a listener: unix:PATH or tcp:ADDRESS:PORT. */
-#ifndef SV_SDK_SESSION_STREAM_ADDRESS_H
-#define SV_SDK_SESSION_STREAM_ADDRESS_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ bool sv_stream_is(const char *out);
 socklen_t sv_stream_parse(const char *out, union sv_stream_address *a); /* 0: not an address */
 /* NULL: fine; else what is wrong with it. */
 const char *sv_stream_check(const char *out);
-
-#endif

@@ -13,7 +13,6 @@
 #include "sdk/session/say.h"
 #include "sdk/write/writer.h"
 
-#include <errno.h>
 #include <stave/file.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +58,7 @@ static int guarded(struct stave_file *file, int (*f)(struct stave_file *, const 
         status = f(file, arg);
     } else {
         file->failed = true;
-        sv_err_set(&file->err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        sv_error(&file->err, SV_ENOMEM, "out of memory");
     }
     sv_no_memory = outer;
     if (writes)

@@ -9,9 +9,7 @@
 #include "sdk/session/destination.h"
 #include "sdk/write/writer.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #define TAIL_BYTES_MAX ((size_t)1 << 20)

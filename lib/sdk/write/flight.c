@@ -9,11 +9,9 @@
 #include "sdk/session/destination.h"
 #include "sdk/write/writer.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TICK_MS = 1000, SCAN_DEPTH = 64, WAIT_MS = 10 };

@@ -8,8 +8,7 @@
  *
  * Where the kernel or a filter refuses that, the writer shares the program's table and looks at
  * each descriptor before it uses it (core/files/file_id.h). */
-#ifndef SV_SDK_WRITE_OWN_TABLE_H
-#define SV_SDK_WRITE_OWN_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool sv_own_table_is(void); /* of the calling thread: does it have one? */
 /* In a thread of the program: prints the line that the writer could not print, if there is one.
  * Async-signal-safe. */
 void sv_own_table_say(struct sv_process *p);
-
-#endif

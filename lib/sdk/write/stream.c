@@ -15,7 +15,6 @@
 #include "core/files/trusted.h"
 #include "core/stream/writer.h"
 #include "sdk/session/destination.h"
-#include "sdk/session/stream_address.h"
 #include "sdk/write/stream_wire.h"
 
 #include <arpa/inet.h>
@@ -26,7 +25,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -53,7 +51,7 @@ static bool wait_for(int fd, short events, int64_t limit, struct sv_err *err)
         if (n > 0)
             return true;
         if (n == 0) {
-            sv_err_set(err, SV_EIO, SV_NO_POS, "the listener does not answer");
+            sv_error(err, SV_EIO, "the listener does not answer");
             return false;
         }
         if (errno != EINTR) {
@@ -65,7 +63,7 @@ static bool wait_for(int fd, short events, int64_t limit, struct sv_err *err)
 
 static bool gone(struct sv_err *err)
 {
-    sv_err_set(err, SV_EIO, SV_NO_POS, "the listener has closed the connection");
+    sv_error(err, SV_EIO, "the listener has closed the connection");
     return false;
 }
 
@@ -123,8 +121,8 @@ static bool read_reply(int fd, int64_t limit, struct sv_err *err)
     for (char *c = reply; *c; c++) /* untrusted bytes on the user's terminal */
         if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
             *c = '?';
-    sv_err_set(err, SV_EIO, SV_NO_POS, "the listener refused: %s",
-               says_why ? reply + 3 : "its protocol is unknown");
+    sv_error(err, SV_EIO, "the listener refused: %s",
+             says_why ? reply + 3 : "its protocol is unknown");
     return false;
 }
 
@@ -135,8 +133,7 @@ static const char *token_of_user(struct sv_err *err)
     token = token ? token : "";
     if (strlen(token) <= SV_TOKEN_MAX && !strchr(token, '\n'))
         return token;
-    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "STAVE_TOKEN is one line of at most %d bytes",
-               SV_TOKEN_MAX);
+    sv_error(err, SV_EUSAGE, "STAVE_TOKEN is one line of at most %d bytes", SV_TOKEN_MAX);
     return NULL;
 }
 
@@ -187,12 +184,12 @@ static bool is_for(int fd, const union sv_stream_address *a, struct sv_err *err)
     if (sv_peer_may(uid, list))
         return true;
     if (uid == SV_PEER_UNKNOWN)
-        sv_err_set(err, SV_EIO, SV_NO_POS,
-                   "whose listener it is cannot be found out (STAVE_STREAM_USER=any allows it)");
+        sv_error(err, SV_EIO,
+                 "whose listener it is cannot be found out (STAVE_STREAM_USER=any allows it)");
     else
-        sv_err_set(err, SV_EIO, SV_NO_POS,
-                   "the listener belongs to another user (STAVE_STREAM_USER=%u allows it)",
-                   (unsigned)uid);
+        sv_error(err, SV_EIO,
+                 "the listener belongs to another user (STAVE_STREAM_USER=%u allows it)",
+                 (unsigned)uid);
     return false;
 }
 
@@ -346,7 +343,7 @@ static bool has_unsent(struct sv_session_writer *w)
 static bool write_unsent(struct sv_session_writer *w, struct sv_err *err)
 {
     if (!has_unsent(w)) {
-        sv_err_set(err, SV_EIO, SV_NO_POS, "%s: the program has closed the file", w->unsent);
+        sv_error(err, SV_EIO, "%s: the program has closed the file", w->unsent);
         return false;
     }
     off_t begin = lseek(w->fd, 0, SEEK_END);

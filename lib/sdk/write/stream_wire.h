@@ -16,8 +16,7 @@
  * frames so far with this one (slices, instants, counters, and what earlier losses count); `flags`
  * has SV_FRAME_LAST in the frame with which the program ends. A connection that ends without it was
  * cut. All numbers are little endian. */
-#ifndef SV_SDK_WRITE_STREAM_WIRE_H
-#define SV_SDK_WRITE_STREAM_WIRE_H
+#pragma once
 
 #include <endian.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ static inline struct sv_frame sv_frame_get(const uint8_t from[SV_FRAME_HEAD])
                              .events = sv_number_get(from + 8),
                              .flags = sv_number_get(from + 16)};
 }
-
-#endif

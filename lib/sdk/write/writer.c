@@ -12,7 +12,6 @@
  * longjmp (sv_out_of_memory); the program continues. */
 #include "sdk/write/writer.h"
 
-#include "core/base/mem.h"
 #include "core/files/output.h"
 #include "sdk/drain/drain.h"
 #include "sdk/ring/ringless.h"
@@ -24,7 +23,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -419,13 +417,16 @@ static void wait_for_work(struct sv_session_writer *w, uint32_t seen, unsigned u
 {
     while (us > 0) {
         uint64_t heads;
-        unsigned step = w->peek_us < PEEK_MIN_US ? PEEK_MIN_US : w->peek_us;
-        step = step < us ? step : us;
+        unsigned peek = w->peek_us < PEEK_MIN_US ? PEEK_MIN_US : w->peek_us;
+        unsigned step = peek < us ? peek : us;
         struct timespec limit = {.tv_nsec = step * 1000l};
         syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
         if (atomic_load(&w->process->wake) != seen || is_filling(w, &heads))
             return;
-        w->peek_us = heads != w->heads ? PEEK_MIN_US : step + step / 4;
+        /* The last step may be short: that says nothing about the next one. */
+        w->peek_us = heads != w->heads      ? PEEK_MIN_US
+                     : peek < PERIOD_MAX_US ? peek + peek / 4
+                                            : peek;
         w->heads = heads;
         us -= step;
     }
@@ -546,7 +547,7 @@ static bool has_place(struct sv_session_writer *w, struct sv_err *err)
 {
     if (w->fd >= 0 || w->plan.full == STAVE_FULL_OVERWRITE || sv_part_settle(w))
         return true;
-    sv_err_set(err, SV_EIO, SV_NO_POS, "the folder was moved or removed");
+    sv_error(err, SV_EIO, "the folder was moved or removed");
     return false;
 }
 
@@ -804,7 +805,7 @@ static void *run(void *arg)
     if (setjmp(jump) == 0)
         ok = prepare(w, w->start_err);
     else
-        sv_err_set(w->start_err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        sv_error(w->start_err, SV_ENOMEM, "out of memory");
     sv_no_memory = NULL;
     if (!ok)
         give_up(w);
@@ -869,7 +870,7 @@ bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, c
     sv_session_writer_free();
     struct sv_session_writer *w = calloc(1, sizeof *w);
     if (!w) {
-        sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        sv_error(err, SV_ENOMEM, "out of memory");
         return false;
     }
     w->process = p;

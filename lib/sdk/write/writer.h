@@ -1,7 +1,6 @@
 /* The writer thread's state, shared by its three lives: file (writer.c, cut_file.c), stream
  * (stream.c), flight recorder (flight.c). */
-#ifndef SV_SDK_WRITE_WRITER_H
-#define SV_SDK_WRITE_WRITER_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/mem.h"
@@ -138,5 +137,3 @@ uint64_t sv_stream_count(const struct sv_event *events, size_t n);
 void sv_flight_begin(struct sv_session_writer *w);
 void sv_flight_end(struct sv_session_writer *w);
 void sv_flight_round(struct sv_session_writer *w);
-
-#endif
