@@ -4,8 +4,7 @@
  * Pressure: arrivals exceed completions (ρ), or the queue is full and growing, or latency nears its
  * goal; it must last. A rejection is congestion at once. Pure arithmetic, no clock and no lock of
  * its own. */
-#ifndef SV_SERVER_CONGESTION_H
-#define SV_SERVER_CONGESTION_H
+#pragma once
 
 #include "server/server_config.h"
 
@@ -31,5 +30,3 @@ void sv_congestion_tick(struct sv_congestion *g, const struct sv_congestion_samp
 /* The adaptive strategy: from one target to the next, once per tick. */
 int64_t sv_congestion_target(const struct sv_congestion *g, int64_t target, int64_t min,
                              int64_t max);
-
-#endif

@@ -6,13 +6,8 @@
 #include "server/infer_message.h"
 #include "server/infer_values.h"
 
-#include "core/base/json.h"
 #include "core/base/json_scan.h"
-#include "core/base/mem.h"
 #include "core/stream/json_members.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 struct parsing {
     const struct sv_infer_model *model;
@@ -24,7 +19,7 @@ struct parsing {
 
 static int refuse(struct parsing *p, const char *what)
 {
-    return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "%s", what);
+    return sv_error(p->err, SV_EUSAGE, "%s", what);
 }
 
 /* A member of `parameters`: a whole number or a truth value. */
@@ -32,8 +27,7 @@ static bool find_parameter(const struct sv_member *parameters, const char *key, 
                            bool *truth)
 {
     struct sv_members members = sv_members_of(parameters->value.bytes, parameters->value.len);
-    struct sv_member m;
-    while (sv_member_next(&members, &m)) {
+    for (struct sv_member m; sv_member_next(&members, &m);) {
         if (!sv_member_is(&m, key))
             continue;
         if (truth)
@@ -64,7 +58,6 @@ struct input_parts {
 static int find_parts(struct parsing *p, const struct sv_member *input, struct input_parts *parts)
 {
     struct sv_members members = sv_members_of(input->value.bytes, input->value.len);
-    struct sv_member m;
     if (input->type != '{')
         return refuse(p, "inputs must be objects");
     const struct {
@@ -77,7 +70,7 @@ static int find_parts(struct parsing *p, const struct sv_member *input, struct i
                  {"shape", &parts->shape, &parts->has_shape, 0},
                  {"data", &parts->data, &parts->has_data, 0},
                  {"parameters", &parts->parameters, &parts->has_parameters, '{'}};
-    while (sv_member_next(&members, &m))
+    for (struct sv_member m; sv_member_next(&members, &m);)
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (sv_member_is(&m, known[i].key) && (!known[i].type || m.type == known[i].type)) {
                 *known[i].to = m;
@@ -98,8 +91,8 @@ static int read_head(struct parsing *p, const struct input_parts *parts, uint32_
     if (code == 0 && (!parts->has_name || !parts->has_type || !parts->has_shape))
         code = refuse(p, "an input needs name, datatype and shape");
     if (code == 0 && p->out->in[*input].bytes)
-        code = sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "the input '%s' is given twice",
-                          p->model->inputs[*input].name);
+        code = sv_error(p->err, SV_EUSAGE, "the input '%s' is given twice",
+                        p->model->inputs[*input].name);
     return code == 0 ? read_shape(p, *input, &parts->shape) : code;
 }
 
@@ -132,9 +125,9 @@ static int read_input(struct parsing *p, const struct sv_member *member)
     if (is_binary)
         return take_binary(p, input, size);
     if (!sv_values_have_json(spec->type))
-        return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                          "%s has no form in JSON: send input '%s' with binary_data_size",
-                          sv_datatype_name(spec->type), spec->name);
+        return sv_error(p->err, SV_EUSAGE,
+                        "%s has no form in JSON: send input '%s' with binary_data_size",
+                        sv_datatype_name(spec->type), spec->name);
     return sv_values_read(spec->type, parts.data.value.bytes, parts.data.value.len,
                           sv_tensor_values(v->dims, spec->n_dims) * p->out->rows, v, p->err);
 }
@@ -203,9 +196,9 @@ static int check_forms(struct parsing *p)
     for (uint32_t i = 0; i < p->model->n_outputs; i++) {
         enum sv_datatype type = p->model->outputs[i].type;
         if (!sv_values_have_json(type) && sv_infer_is_asked(p->out, i) && !is_binary(p->out, i))
-            return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                              "%s has no form in JSON: ask for output '%s' with binary_data",
-                              sv_datatype_name(type), p->model->outputs[i].name);
+            return sv_error(p->err, SV_EUSAGE,
+                            "%s has no form in JSON: ask for output '%s' with binary_data",
+                            sv_datatype_name(type), p->model->outputs[i].name);
     }
     return 0;
 }
@@ -251,34 +244,23 @@ int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size
 
 /* ---- answers ---- */
 
-static void text(struct sv_json *j, const char *s)
-{
-    sv_json_text(j, s, strlen(s));
-}
-
 static void write_output(struct sv_json *j, const struct sv_tensor_spec *spec,
                          const struct sv_tensor_value *v, uint32_t rows, bool in_binary)
 {
     sv_json_begin(j, '{');
-    sv_json_lit(j, "name");
-    text(j, spec->name);
-    sv_json_lit(j, "datatype");
-    text(j, sv_datatype_name(spec->type));
-    sv_json_lit(j, "shape");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "name", cstr, spec->name);
+    sv_json_put(j, "datatype", cstr, sv_datatype_name(spec->type));
+    sv_json_put(j, "shape", begin, '[');
     sv_json_u64(j, rows);
     for (uint32_t i = 0; i < spec->n_dims; i++)
         sv_json_i64(j, v->dims[i]);
     sv_json_end(j);
     if (in_binary) {
-        sv_json_lit(j, "parameters");
-        sv_json_begin(j, '{');
-        sv_json_lit(j, "binary_data_size");
-        sv_json_u64(j, v->len);
+        sv_json_put(j, "parameters", begin, '{');
+        sv_json_put(j, "binary_data_size", u64, v->len);
         sv_json_end(j);
     } else {
-        sv_json_lit(j, "data");
-        sv_json_begin(j, '[');
+        sv_json_put(j, "data", begin, '[');
         sv_values_write(j, spec->type, v->bytes, v->len);
         sv_json_end(j);
     }
@@ -292,27 +274,17 @@ void sv_infer_write(const struct sv_infer_model *model, const struct sv_infer_an
     const struct sv_infer_request *asked = a->request_asks;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "model_name");
-    text(&j, model->name);
-    sv_json_lit(&j, "model_version");
-    text(&j, model->version);
-    if (a->id[0]) {
-        sv_json_lit(&j, "id");
-        text(&j, a->id);
-    }
-    sv_json_lit(&j, "parameters");
-    sv_json_begin(&j, '{');
-    sv_json_lit(&j, "request_id");
-    sv_json_u64(&j, a->request);
-    sv_json_lit(&j, "batch_id");
-    sv_json_u64(&j, a->batch);
-    sv_json_lit(&j, "batch_size");
-    sv_json_u64(&j, a->batch_rows);
-    sv_json_lit(&j, "worker_id");
-    sv_json_i64(&j, a->worker);
+    sv_json_put(&j, "model_name", cstr, model->name);
+    sv_json_put(&j, "model_version", cstr, model->version);
+    if (a->id[0])
+        sv_json_put(&j, "id", cstr, a->id);
+    sv_json_put(&j, "parameters", begin, '{');
+    sv_json_put(&j, "request_id", u64, a->request);
+    sv_json_put(&j, "batch_id", u64, a->batch);
+    sv_json_put(&j, "batch_size", u64, a->batch_rows);
+    sv_json_put(&j, "worker_id", i64, a->worker);
     sv_json_end(&j);
-    sv_json_lit(&j, "outputs");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "outputs", begin, '[');
     for (uint32_t i = 0; i < model->n_outputs; i++)
         if (sv_infer_is_asked(asked, i))
             write_output(&j, &model->outputs[i], &a->out[i], a->rows, is_binary(asked, i));
@@ -329,8 +301,7 @@ void sv_infer_error(const char *message, struct sv_buf *out)
     struct sv_json j;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "error");
-    text(&j, message);
+    sv_json_put(&j, "error", cstr, message);
     sv_json_end(&j);
 }
 
@@ -339,12 +310,9 @@ static void describe_tensors(struct sv_json *j, const struct sv_tensor_spec *spe
     sv_json_begin(j, '[');
     for (uint32_t i = 0; i < n; i++) {
         sv_json_begin(j, '{');
-        sv_json_lit(j, "name");
-        text(j, specs[i].name);
-        sv_json_lit(j, "datatype");
-        text(j, sv_datatype_name(specs[i].type));
-        sv_json_lit(j, "shape");
-        sv_json_begin(j, '[');
+        sv_json_put(j, "name", cstr, specs[i].name);
+        sv_json_put(j, "datatype", cstr, sv_datatype_name(specs[i].type));
+        sv_json_put(j, "shape", begin, '[');
         sv_json_i64(j, SV_DIM_DYNAMIC);
         for (uint32_t k = 0; k < specs[i].n_dims; k++)
             sv_json_i64(j, specs[i].dims[k]);
@@ -359,14 +327,11 @@ void sv_infer_describe(const struct sv_infer_model *model, struct sv_buf *out)
     struct sv_json j;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "name");
-    text(&j, model->name);
-    sv_json_lit(&j, "versions");
-    sv_json_begin(&j, '[');
-    text(&j, model->version);
+    sv_json_put(&j, "name", cstr, model->name);
+    sv_json_put(&j, "versions", begin, '[');
+    sv_json_cstr(&j, model->version);
     sv_json_end(&j);
-    sv_json_lit(&j, "platform");
-    text(&j, model->platform);
+    sv_json_put(&j, "platform", cstr, model->platform);
     sv_json_lit(&j, "inputs");
     describe_tensors(&j, model->inputs, model->n_inputs);
     sv_json_lit(&j, "outputs");

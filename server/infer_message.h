@@ -3,8 +3,7 @@
  *
  * A tensor's values are in the JSON (flat or nested) or, with binary_data_size, little-endian bytes
  * after it. Pure functions over bytes, without HTTP. */
-#ifndef SV_SERVER_INFER_MESSAGE_H
-#define SV_SERVER_INFER_MESSAGE_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "server/infer_tensors.h"
@@ -20,5 +19,3 @@ void sv_infer_write(const struct sv_infer_model *model, const struct sv_infer_an
                     struct sv_buf *out, size_t *json_len);
 void sv_infer_error(const char *message, struct sv_buf *out);
 void sv_infer_describe(const struct sv_infer_model *model, struct sv_buf *out);
-
-#endif

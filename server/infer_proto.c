@@ -4,10 +4,10 @@
  * is taken. */
 #include "server/infer_proto.h"
 
-#include "core/base/mem.h"
 #include "core/base/wire.h"
 #include "server/infer_values.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct field_bytes {
@@ -33,7 +33,7 @@ struct parsing {
 
 static int refuse(struct sv_err *err, const char *what)
 {
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s", what);
+    return sv_error(err, SV_EUSAGE, "%s", what);
 }
 
 static int check_end(const struct sv_pb *w, struct sv_err *err)
@@ -55,9 +55,8 @@ int sv_proto_target(const uint8_t *bytes, size_t len, struct sv_proto_target *ou
                     struct sv_err *err)
 {
     struct sv_pb w = sv_pb_at(bytes, len);
-    struct sv_pb_field f;
     *out = (struct sv_proto_target){.name = "", .version = ""};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (is_bytes(&f, 1)) {
             out->name = (const char *)f.bytes;
             out->name_len = (size_t)f.u;
@@ -81,12 +80,11 @@ static void add_dim(struct input_message *m, uint64_t v)
 
 static int read_input_message(struct parsing *p, struct sv_pb w)
 {
-    struct sv_pb_field f;
     uint64_t v;
     if (p->n_inputs == SV_IO_MAX)
         return refuse(p->err, "the request has more inputs than the model");
     struct input_message *m = &p->inputs[p->n_inputs++];
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (is_bytes(&f, 1)) {
             m->name = bytes_of(&f);
         } else if (is_bytes(&f, 2)) {
@@ -191,8 +189,8 @@ static bool put_element(struct filling *t, const struct sv_pb_field *f)
 
 static int refuse_contents(struct parsing *p, const struct sv_tensor_spec *s)
 {
-    return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                      "the contents of input '%s' do not match its datatype and shape", s->name);
+    return sv_error(p->err, SV_EUSAGE,
+                    "the contents of input '%s' do not match its datatype and shape", s->name);
 }
 
 static int take_contents(struct parsing *p, uint32_t input, const struct field_bytes *contents)
@@ -200,21 +198,21 @@ static int take_contents(struct parsing *p, uint32_t input, const struct field_b
     const struct sv_tensor_spec *s = &p->model->inputs[input];
     struct sv_tensor_value *v = &p->out->in[input];
     struct sv_pb w = sv_pb_at(contents->bytes, contents->len);
-    struct sv_pb_field f;
     struct filling t = {.type = s->type, .n = sv_tensor_values(v->dims, s->n_dims) * p->out->rows};
     uint32_t id = contents_field(s->type);
     if (!id)
-        return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                          "%s has no typed contents: send input '%s' as raw_input_contents",
-                          sv_datatype_name(s->type), s->name);
+        return sv_error(p->err, SV_EUSAGE,
+                        "%s has no typed contents: send input '%s' as raw_input_contents",
+                        sv_datatype_name(s->type), s->name);
     /* Each value is at least a byte of the message: a shape that it cannot fill costs nothing. */
     if (t.n > contents->len)
         return refuse_contents(p, s);
     t.cap = s->type == SV_TYPE_BYTES ? contents->len + 4 * t.n : t.n * sv_datatype_size(s->type);
+    assert(t.cap > 0); /* of a shape that was checked each dimension is at least 1 */
     t.to = v->bytes = malloc(t.cap);
     if (!t.to)
-        return sv_err_set(p->err, SV_ENOMEM, SV_NO_POS, "out of memory");
-    while (sv_pb_next(&w, &f)) {
+        return sv_error(p->err, SV_ENOMEM, "out of memory");
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id > 8)
             p->out->unknown++;
         else if (f.id != id ||
@@ -237,8 +235,8 @@ static int take_input(struct parsing *p, const struct input_message *m,
         code = sv_infer_check_type(&model->inputs[input], (const char *)m->type.bytes, m->type.len,
                                    p->err);
     if (code == 0 && p->out->in[input].bytes)
-        code = sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "the input '%s' is given twice",
-                          model->inputs[input].name);
+        code =
+            sv_error(p->err, SV_EUSAGE, "the input '%s' is given twice", model->inputs[input].name);
     if (code == 0)
         code = sv_infer_check_shape(model, input, m->shape, m->n_shape, p->out, p->err);
     if (code < 0)
@@ -253,10 +251,9 @@ static int take_input(struct parsing *p, const struct input_message *m,
 
 static int read_output_message(struct parsing *p, struct sv_pb w)
 {
-    struct sv_pb_field f;
     struct field_bytes name = {(const uint8_t *)"", 0};
     uint32_t output;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (is_bytes(&f, 1))
             name = bytes_of(&f);
         else

@@ -3,8 +3,7 @@
  *
  * Pure functions over bytes. Fields that are not known are ignored and counted.
  * tests/system/server_grpc.proto has the messages that are used. */
-#ifndef SV_SERVER_INFER_PROTO_H
-#define SV_SERVER_INFER_PROTO_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "server/infer_tensors.h"
@@ -36,5 +35,3 @@ void sv_proto_flag(bool is_so,
 void sv_proto_server(const char *name, const char *version, const char *const *extensions, size_t n,
                      struct sv_buf *out);
 void sv_proto_describe(const struct sv_infer_model *model, struct sv_buf *out);
-
-#endif

@@ -1,8 +1,6 @@
 /* Checks of tensors that JSON, binary and gRPC requests have in common: see infer_tensors.h. */
 #include "server/infer_tensors.h"
 
-#include "core/base/mem.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +78,8 @@ static int find(const struct sv_tensor_spec *specs, uint32_t n, const char *side
     for (uint32_t i = 0, at = 0; i < n && at < sizeof list - 80; i++)
         at +=
             (uint32_t)snprintf(list + at, sizeof list - at, "%s'%s'", i ? ", " : "", specs[i].name);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no such %s: the %s%s of the model %s %s", side,
-                      side, n > 1 ? "s" : "", n > 1 ? "are" : "is", list);
+    return sv_error(err, SV_EUSAGE, "no such %s: the %s%s of the model %s %s", side, side,
+                    n > 1 ? "s" : "", n > 1 ? "are" : "is", list);
 }
 
 int sv_infer_find_input(const struct sv_infer_model *m, const char *name, size_t len, uint32_t *out,
@@ -101,8 +99,8 @@ int sv_infer_check_type(const struct sv_tensor_spec *s, const char *name, size_t
 {
     if (is_text(name, len, types[s->type].name))
         return 0;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the datatype of input '%s' must be %s", s->name,
-                      types[s->type].name);
+    return sv_error(err, SV_EUSAGE, "the datatype of input '%s' must be %s", s->name,
+                    types[s->type].name);
 }
 
 bool sv_infer_is_asked(const struct sv_infer_request *r, uint32_t output)
@@ -120,8 +118,7 @@ static int refuse_shape(const struct sv_tensor_spec *s, struct sv_err *err)
     char text[200] = "";
     for (uint32_t i = 0, at = 0; i < s->n_dims; i++)
         at += (uint32_t)snprintf(text + at, sizeof text - at, ", %lld", (long long)s->dims[i]);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the shape of input '%s' must be [rows%s]",
-                      s->name, text);
+    return sv_error(err, SV_EUSAGE, "the shape of input '%s' must be [rows%s]", s->name, text);
 }
 
 int sv_infer_check_shape(const struct sv_infer_model *m, uint32_t input, const int64_t *shape,
@@ -135,22 +132,21 @@ int sv_infer_check_shape(const struct sv_infer_model *m, uint32_t input, const i
         int64_t d = shape[i + 1];
         fits = d >= 1 && (s->dims[i] == d || s->dims[i] == SV_DIM_DYNAMIC);
         if (fits && ((uint64_t)d > SV_VALUES_MAX || values * (size_t)d > SV_VALUES_MAX))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "a row of input '%s' has more than %d values", s->name,
-                              SV_VALUES_MAX);
+            return sv_error(err, SV_EUSAGE, "a row of input '%s' has more than %d values", s->name,
+                            SV_VALUES_MAX);
         values *= fits ? (size_t)d : 1;
         v->dims[i] = d;
     }
     if (!fits)
         return refuse_shape(s, err);
     if (shape[0] > m->rows_max)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%lld rows are too many: a batch of this model has at most %u",
-                          (long long)shape[0], m->rows_max);
+        return sv_error(err, SV_EUSAGE,
+                        "%lld rows are too many: a batch of this model has at most %u",
+                        (long long)shape[0], m->rows_max);
     if (r->rows && r->rows != (uint32_t)shape[0])
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the inputs have %u and %lld rows: they must have the same number",
-                          r->rows, (long long)shape[0]);
+        return sv_error(err, SV_EUSAGE,
+                        "the inputs have %u and %lld rows: they must have the same number", r->rows,
+                        (long long)shape[0]);
     r->rows = (uint32_t)shape[0];
     return 0;
 }
@@ -182,12 +178,12 @@ int sv_infer_take_raw(const struct sv_infer_model *m, uint32_t input, const uint
     size_t wanted = s->type == SV_TYPE_BYTES ? sv_bytes_span(bytes, len, values)
                                              : values * sv_datatype_size(s->type);
     if (wanted != len)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the size of the binary data of input '%s' does not match its shape",
-                          s->name);
+        return sv_error(err, SV_EUSAGE,
+                        "the size of the binary data of input '%s' does not match its shape",
+                        s->name);
     v->bytes = malloc(len ? len : 1);
     if (!v->bytes)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        return sv_error(err, SV_ENOMEM, "out of memory");
     memcpy(v->bytes, bytes, len);
     v->len = len;
     return 0;
@@ -197,10 +193,9 @@ int sv_infer_check_whole(const struct sv_infer_model *m, const struct sv_infer_r
                          struct sv_err *err)
 {
     if (!r->rows)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the request has no inputs");
+        return sv_error(err, SV_EUSAGE, "the request has no inputs");
     for (uint32_t i = 0; i < m->n_inputs; i++)
         if (!r->in[i].bytes)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the input '%s' is missing",
-                              m->inputs[i].name);
+            return sv_error(err, SV_EUSAGE, "the input '%s' is missing", m->inputs[i].name);
     return 0;
 }

@@ -4,8 +4,7 @@
  * The first dimension of every tensor is the rows; it is kept apart. Values are bytes as the
  * protocol's binary form has them: little-endian, row by row; an element of BYTES is its length (4
  * bytes) and its bytes. Pure functions over bytes. */
-#ifndef SV_SERVER_INFER_TENSORS_H
-#define SV_SERVER_INFER_TENSORS_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -105,5 +104,3 @@ bool sv_infer_is_asked(const struct sv_infer_request *r, uint32_t output);
 
 /* The length of so many elements of BYTES, or SIZE_MAX when they do not fit. */
 size_t sv_bytes_span(const uint8_t *bytes, size_t len, size_t n_elements);
-
-#endif

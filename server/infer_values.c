@@ -2,7 +2,6 @@
 #include "server/infer_values.h"
 
 #include "core/base/json_scan.h"
-#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +45,8 @@ static int refuse(enum sv_datatype type, struct sv_err *err)
                        : type == SV_TYPE_BOOL ? "truth values"
                        : is_whole(type)       ? "whole numbers within its range"
                                               : "numbers";
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "data of %s must be an array of %s",
-                      sv_datatype_name(type), what);
+    return sv_error(err, SV_EUSAGE, "data of %s must be an array of %s", sv_datatype_name(type),
+                    what);
 }
 
 /* 12.0 and 1.2e1 are whole, too: some clients write every number so. */
@@ -133,18 +132,17 @@ int sv_values_read(enum sv_datatype type, const char *json, size_t len, size_t n
     /* Each value is at least one byte and one between: nothing is allocated for a shape that the
      * text cannot fill. */
     if (n > len)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "data has fewer numbers than its shape says");
+        return sv_error(err, SV_EUSAGE, "data has fewer numbers than its shape says");
     uint8_t *to = out->bytes = malloc(room_for(type, len, n));
     if (!to)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        return sv_error(err, SV_ENOMEM, "out of memory");
     for (out->len = 0; at < end; found++) {
         while (at < end && is_between(*at))
             at++;
         if (at == end)
             break;
         if (found == n && (*at == '"') == (type == SV_TYPE_BYTES))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "data has more numbers than its shape says");
+            return sv_error(err, SV_EUSAGE, "data has more numbers than its shape says");
         if (found == n || (*at == '"') != (type == SV_TYPE_BYTES))
             return refuse(type, err);
         if (type == SV_TYPE_BYTES)
@@ -155,7 +153,7 @@ int sv_values_read(enum sv_datatype type, const char *json, size_t len, size_t n
             return refuse(type, err);
     }
     if (found != n)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "data has fewer numbers than its shape says");
+        return sv_error(err, SV_EUSAGE, "data has fewer numbers than its shape says");
     out->len = type == SV_TYPE_BYTES ? out->len : n * size;
     return 0;
 }

@@ -1,6 +1,5 @@
 /* The values of tensors as JSON: numbers, truth values and texts between brackets and commas. */
-#ifndef SV_SERVER_INFER_VALUES_H
-#define SV_SERVER_INFER_VALUES_H
+#pragma once
 
 #include "core/base/json.h"
 #include "server/infer_tensors.h"
@@ -16,5 +15,3 @@ bool sv_values_have_json(enum sv_datatype type);
 
 /* A whole number as a value of this type, at `to`; false: it is out of range. */
 bool sv_value_put_whole(enum sv_datatype type, bool is_negative, uint64_t magnitude, uint8_t *to);
-
-#endif

@@ -56,23 +56,19 @@ static void json_duration(struct sv_json *j, const char *key, const struct sv_du
 {
     sv_json_key(j, key, strlen(key));
     sv_json_begin(j, '{');
-    sv_json_lit(j, "count");
-    sv_json_u64(j, d->count);
-    sv_json_lit(j, "ns");
-    sv_json_u64(j, d->ns);
+    sv_json_put(j, "count", u64, d->count);
+    sv_json_put(j, "ns", u64, d->ns);
     sv_json_end(j);
 }
 
 static void json_sizes(struct sv_json *j, const struct sv_model_stats *s)
 {
-    sv_json_lit(j, "batch_stats");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "batch_stats", begin, '[');
     for (uint32_t i = 0; i < s->rows_max; i++) {
         if (!s->sizes[i].infer.count)
             continue;
         sv_json_begin(j, '{');
-        sv_json_lit(j, "batch_size");
-        sv_json_u64(j, i + 1);
+        sv_json_put(j, "batch_size", u64, i + 1);
         json_duration(j, "compute_input", &s->sizes[i].input);
         json_duration(j, "compute_infer", &s->sizes[i].infer);
         json_duration(j, "compute_output", &s->sizes[i].output);
@@ -87,18 +83,12 @@ void sv_model_stats_json(struct sv_model_stats *s, const char *name, const char 
     static const struct sv_duration none;
     pthread_mutex_lock(&s->lock);
     sv_json_begin(j, '{');
-    sv_json_lit(j, "name");
-    sv_json_text(j, name, strlen(name));
-    sv_json_lit(j, "version");
-    sv_json_text(j, version, strlen(version));
-    sv_json_lit(j, "last_inference");
-    sv_json_u64(j, s->last_ms);
-    sv_json_lit(j, "inference_count");
-    sv_json_u64(j, s->inferences);
-    sv_json_lit(j, "execution_count");
-    sv_json_u64(j, s->executions);
-    sv_json_lit(j, "inference_stats");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "name", cstr, name);
+    sv_json_put(j, "version", cstr, version);
+    sv_json_put(j, "last_inference", u64, s->last_ms);
+    sv_json_put(j, "inference_count", u64, s->inferences);
+    sv_json_put(j, "execution_count", u64, s->executions);
+    sv_json_put(j, "inference_stats", begin, '{');
     json_duration(j, "success", &s->success);
     json_duration(j, "fail", &s->fail);
     json_duration(j, "queue", &s->queue);

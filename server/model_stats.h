@@ -3,8 +3,7 @@
  *
  * Added to once per batch, under a lock of its own; written as JSON and as protobuf
  * (ModelStatistics). */
-#ifndef SV_SERVER_MODEL_STATS_H
-#define SV_SERVER_MODEL_STATS_H
+#pragma once
 
 #include "core/base/json.h"
 
@@ -44,5 +43,3 @@ void sv_model_stats_json(struct sv_model_stats *s, const char *name, const char 
 /* One message ModelStatistics. */
 void sv_model_stats_proto(struct sv_model_stats *s, const char *name, const char *version,
                           struct sv_buf *out);
-
-#endif

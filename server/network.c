@@ -21,7 +21,7 @@ struct building {
 
 static int refuse(struct building *b, const char *what, const char *name)
 {
-    return sv_err_set(b->err, SV_EFORMAT, SV_NO_POS, "%s: %s '%s'", b->path, what, name);
+    return sv_error(b->err, SV_EFORMAT, "%s: %s '%s'", b->path, what, name);
 }
 
 static const float *tensor_of(struct building *b, const char *layer, const char *part,
@@ -253,15 +253,14 @@ int sv_network_check(const struct sv_network *net, const struct sv_infer_request
     if (net->kind != SV_NETWORK_TOKENS)
         return 0;
     if (r->in[0].dims[0] != r->in[1].dims[0])
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' and '%s' must have the same shape",
-                          net->inputs[0].name, net->inputs[1].name);
+        return sv_error(err, SV_EUSAGE, "'%s' and '%s' must have the same shape",
+                        net->inputs[0].name, net->inputs[1].name);
     for (size_t at = 0; at < r->in[0].len; at += sizeof(int64_t)) {
         int64_t id;
         memcpy(&id, r->in[0].bytes + at, sizeof id);
         if (id < 0 || id >= net->embedding.vocabulary)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%s: %lld is not in the vocabulary: 0 to %u", net->inputs[0].name,
-                              (long long)id, net->embedding.vocabulary - 1);
+            return sv_error(err, SV_EUSAGE, "%s: %lld is not in the vocabulary: 0 to %u",
+                            net->inputs[0].name, (long long)id, net->embedding.vocabulary - 1);
     }
     return 0;
 }
@@ -291,10 +290,10 @@ static int build(struct building *b)
     if (code < 0)
         return code;
     if (!net->file->input[0] || !net->file->layers[0])
-        return sv_err_set(b->err, SV_EFORMAT, SV_NO_POS,
-                          "%s: stave.input or stave.layers is missing in its metadata; they "
-                          "describe how the tensors are connected (docs/server.md)",
-                          b->path);
+        return sv_error(b->err, SV_EFORMAT,
+                        "%s: stave.input or stave.layers is missing in its metadata; they describe "
+                        "how the tensors are connected (docs/server.md)",
+                        b->path);
     if (strcmp(net->file->layers, "identity") == 0)
         return build_identity(b);
     bool is_tokens = strcmp(net->file->input, "tokens") == 0;

@@ -11,8 +11,7 @@
  * dense NAME takes NAME.weight [out,in] and NAME.bias [out]; conv NAME takes NAME.weight
  * [out,in,k,k] (k odd, stride 1, padded to the same size) and NAME.bias. Shapes are checked when
  * the file is opened: what is here can be computed. How it is computed is up to the workers. */
-#ifndef SV_SERVER_NETWORK_H
-#define SV_SERVER_NETWORK_H
+#pragma once
 
 #include "server/infer_tensors.h"
 #include "server/tensors.h"
@@ -74,5 +73,3 @@ static inline size_t sv_volume_size(struct sv_volume v)
 {
     return (size_t)v.c * v.h * v.w;
 }
-
-#endif

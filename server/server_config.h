@@ -3,8 +3,7 @@
  * Keys are at the root, as in the first versions of such servers, or grouped under `batching:`;
  * given in both places is an error. One file describes one model; the first file given also
  * describes the server. */
-#ifndef SV_SERVER_CONFIG_H
-#define SV_SERVER_CONFIG_H
+#pragma once
 
 #include "cli/yaml.h"
 #include "core/base/err.h"
@@ -71,5 +70,3 @@ void sv_config_free(struct sv_config *c);
 int64_t sv_config_batch_limit(const struct sv_config *c);
 /* `name = value  # help` for each key, for --help-config. */
 void sv_config_keys(void (*line)(const char *text));
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Counted by any thread with relaxed atomics: a reader may see a histogram's sum one request ahead
  * of its count, never less than what was. */
-#ifndef SV_SERVER_METRICS_H
-#define SV_SERVER_METRICS_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -36,5 +35,3 @@ void sv_metrics_family(struct sv_buf *out, const char *name, const char *type, c
 void sv_metrics_value(struct sv_buf *out, const char *name, const char *labels, double value);
 void sv_metrics_histogram(struct sv_buf *out, const char *name, const char *labels,
                           const struct sv_histogram *h);
-
-#endif

@@ -22,8 +22,8 @@ struct reading {
 
 static int refuse(struct reading *r, const char *what, const char *name)
 {
-    return sv_err_set(r->err, SV_EFORMAT, SV_NO_POS, "%s: %s%s%s", r->path, what, name ? " " : "",
-                      name ? name : "");
+    return sv_error(r->err, SV_EFORMAT, "%s: %s%s%s", r->path, what, name ? " " : "",
+                    name ? name : "");
 }
 
 static bool copy_text(const struct sv_member *m, char *out, size_t size)
@@ -39,9 +39,8 @@ static bool copy_text(const struct sv_member *m, char *out, size_t size)
 static bool read_shape(const struct sv_member *m, struct sv_tensor *out)
 {
     struct sv_members dims = sv_members_of(m->value.bytes, m->value.len);
-    struct sv_member dim;
     out->n = 1;
-    while (sv_member_next(&dims, &dim)) {
+    for (struct sv_member dim; sv_member_next(&dims, &dim);) {
         int64_t v;
         if (out->n_dims == SV_TENSOR_DIMS || !sv_member_i64(&dim, &v) || v < 1 || v > 1 << 24)
             return false;
@@ -76,10 +75,9 @@ static int read_tensor(struct reading *r, const struct sv_member *m)
     if (sv_tensors_find(t, out->name))
         return refuse(r, "duplicate tensor", out->name);
     struct sv_members members = sv_members_of(m->value.bytes, m->value.len);
-    struct sv_member item;
     int64_t from = -1, to = -1;
     bool has_shape = false, is_f32 = false;
-    while (sv_member_next(&members, &item)) {
+    for (struct sv_member item; sv_member_next(&members, &item);) {
         if (sv_member_is(&item, "dtype"))
             is_f32 = item.type == '"' && item.value.len == 3 &&
                      memcmp(item.value.bytes, "F32", 3) == 0;
@@ -147,7 +145,7 @@ static int read_parts(struct reading *r, FILE *f, size_t size)
     r->t->data = sv_alloc_aligned(r->data_size + 64, 64);
     if (fread(r->t->bytes, 1, len, f) != len ||
         fread(r->t->data, 1, r->data_size, f) != r->data_size)
-        return sv_err_set(r->err, SV_EINPUT, SV_NO_POS, "%s: cannot read to the end", r->path);
+        return sv_error(r->err, SV_EINPUT, "%s: cannot read to the end", r->path);
     return read_header(r, r->t->bytes, len);
 }
 
@@ -162,9 +160,9 @@ int sv_tensors_open(const char *path, struct sv_tensors **out, struct sv_err *er
     long size = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
     int code;
     if (size < 0 || fseek(f, 0, SEEK_SET) != 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: not a regular file", path);
+        code = sv_error(err, SV_EINPUT, "%s: not a regular file", path);
     else if ((uint64_t)size > SV_TENSORS_FILE)
-        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: larger than 1 GiB", path);
+        code = sv_error(err, SV_ELIMIT, "%s: larger than 1 GiB", path);
     else
         code = read_parts(&r, f, (size_t)size);
     fclose(f);

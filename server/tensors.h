@@ -3,8 +3,7 @@
  * The format: 8 bytes length of the header (little endian), the header as JSON, the data. The file
  * is hostile: sizes, offsets and shapes are checked against each other and against the file before
  * anything is believed. Only F32 is taken. */
-#ifndef SV_SERVER_TENSORS_H
-#define SV_SERVER_TENSORS_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -36,5 +35,3 @@ struct sv_tensors {
 int sv_tensors_open(const char *path, struct sv_tensors **out, struct sv_err *err);
 void sv_tensors_close(struct sv_tensors *t);
 const struct sv_tensor *sv_tensors_find(const struct sv_tensors *t, const char *name);
-
-#endif

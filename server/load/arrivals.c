@@ -81,11 +81,10 @@ int sv_arrivals_schedule(struct sv_arrivals *a, const char *path, struct sv_err 
         bool is_blank = line[strspn(line, " \r\n")] == 0 || line[0] == '#';
         bool is_header = n == 1 && strncmp(line, "delta_us", 8) == 0;
         if (!is_blank && !is_header && read_line(a, &cap, line, &at_ns) < 0)
-            code =
-                sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s:%u: expected delta_us,repeat", path, n);
+            code = sv_error(err, SV_EFORMAT, "%s:%u: expected delta_us,repeat", path, n);
     }
     fclose(f);
     if (code == 0 && a->n == 0)
-        code = sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: no requests found", path);
+        code = sv_error(err, SV_EFORMAT, "%s: no requests found", path);
     return code;
 }

@@ -185,8 +185,7 @@ static bool read_head(struct conn *c)
 
 static void keep_latency(struct sv_load_tally *t, int64_t ns)
 {
-    t->latencies_ns = sv_grow(t->latencies_ns, &t->cap, t->n + 1, sizeof *t->latencies_ns);
-    t->latencies_ns[t->n++] = ns;
+    SV_APPEND(t->latencies_ns, t->n, t->cap) = ns;
 }
 
 static void judge(struct driving *g, struct conn *c)
@@ -294,8 +293,8 @@ static int loop(struct driving *g, struct sv_err *err)
         if (g->open == 0 && is_over)
             return 0;
         if (g->broken_in_row > 1000)
-            return sv_err_set(err, SV_EIO, SV_NO_POS,
-                              "%s: 1000 connections in a row failed: stopped", g->d->target->host);
+            return sv_error(err, SV_EIO, "%s: 1000 connections in a row failed: stopped",
+                            g->d->target->host);
         int n = epoll_wait(g->epoll, events, EVENTS, 50);
         for (int i = 0; i < n; i++)
             handle(g, &events[i]);

@@ -1,7 +1,6 @@
 /* stave-load: arrivals (when), drive (the connections), summary (what came of it). One thread, one
  * epoll. */
-#ifndef SV_SERVER_LOAD_PLAN_H
-#define SV_SERVER_LOAD_PLAN_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
@@ -81,5 +80,3 @@ double sv_load_tally_mean_ms(const struct sv_load_tally *t);
 double sv_load_tally_rate(const struct sv_load_tally *t);
 void sv_load_tally_json(const struct sv_load_tally *t, struct sv_buf *out);
 void sv_load_tally_text(const struct sv_load_tally *t, struct sv_buf *out);
-
-#endif

@@ -73,8 +73,7 @@ void sv_load_tally_json(const struct sv_load_tally *t, struct sv_buf *out)
     struct sv_json j;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "requests");
-    sv_json_begin(&j, '{');
+    sv_json_put(&j, "requests", begin, '{');
     count(&j, "sent", t->sent);
     count(&j, "handled", handled(t));
     count(&j, "ok", t->counts[SV_LOAD_OK]);
@@ -86,8 +85,7 @@ void sv_load_tally_json(const struct sv_load_tally *t, struct sv_buf *out)
     number(&j, "elapsed_seconds", (double)t->elapsed_ns / 1e9);
     number(&j, "throughput_rps", sv_load_tally_rate(t));
     number(&j, "mean_batch_size", mean_batch(t));
-    sv_json_lit(&j, "latency_ms");
-    sv_json_begin(&j, '{');
+    sv_json_put(&j, "latency_ms", begin, '{');
     sv_json_lit(&j, "roundtrip");
     if (t->n) {
         sv_json_begin(&j, '{');

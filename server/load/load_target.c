@@ -8,7 +8,6 @@
 #include "core/stream/json_members.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -62,8 +61,7 @@ static int parse_url(const char *url, struct sv_target *t, struct sv_err *err)
     size_t n = strcspn(host, "/");
     char name[64], *colon;
     if (n == 0 || n >= sizeof name || (host[n] == '/' && host[n + 1]))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "'%s' is not an address: give http://HOST:PORT", url);
+        return sv_error(err, SV_EUSAGE, "'%s' is not an address: give http://HOST:PORT", url);
     memcpy(name, host, n);
     name[n] = 0;
     snprintf(t->host, sizeof t->host, "%s", name);
@@ -73,13 +71,13 @@ static int parse_url(const char *url, struct sv_target *t, struct sv_err *err)
         char *end;
         port = strtoul(colon + 1, &end, 10);
         if (*end || port < 1 || port > 65535)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': no port", url);
+            return sv_error(err, SV_EUSAGE, "'%s': no port", url);
         *colon = 0;
     }
     t->address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     const char *number = strcmp(name, "localhost") == 0 ? "127.0.0.1" : name;
     if (inet_pton(AF_INET, number, &t->address.sin_addr) != 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' is not an IPv4 address", name);
+        return sv_error(err, SV_EUSAGE, "'%s' is not an IPv4 address", name);
     return 0;
 }
 
@@ -96,8 +94,8 @@ static int wait_ready(const struct sv_target *t, double seconds, char *answer, s
         clock_gettime(CLOCK_MONOTONIC, &now);
         if ((double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec) >=
             seconds)
-            return sv_err_set(
-                err, SV_EIO, SV_NO_POS,
+            return sv_error(
+                err, SV_EIO,
                 status < 0 ? "no server answers at %s; start one: stave-server --config FILE.yml"
                            : "the server at %s is not ready",
                 t->host);
@@ -135,8 +133,7 @@ static int first_model(struct sv_target *t, char *answer, struct sv_err *err)
         if (sv_member_next(&names, &name) && copy(&name, t->model, sizeof t->model))
             return 0;
     }
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s does not list its models: give --model NAME",
-                      t->host);
+    return sv_error(err, SV_EFORMAT, "%s does not list its models: give --model NAME", t->host);
 }
 
 /* inputs[0]: its name, and its shape after the rows. It must be the only one, FP32 and of a known
@@ -183,13 +180,13 @@ static int find_model(struct sv_target *t, const char *model, char *answer, stru
     snprintf(path, sizeof path, "/v2/models/%s", t->model);
     int status = get(t, path, answer, &body, &len);
     if (status != 200)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no model '%s' (status %d)", t->host,
-                          t->model, status);
+        return sv_error(err, SV_EUSAGE, "%s has no model '%s' (status %d)", t->host, t->model,
+                        status);
     if (!read_input(t, body, len))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s: stave-load sends one FP32 tensor with up to three known dimensions "
-                          "after the rows; '%s' takes something else",
-                          t->host, t->model);
+        return sv_error(err, SV_EFORMAT,
+                        "%s: stave-load sends one FP32 tensor with up to three known dimensions "
+                        "after the rows; '%s' takes something else",
+                        t->host, t->model);
     return 0;
 }
 
@@ -198,7 +195,7 @@ int sv_target_open(const char *url, const char *model, double wait_seconds, stru
 {
     char *answer = malloc(ANSWER_MAX + SV_JSON_PAD);
     if (!answer)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        return sv_error(err, SV_ENOMEM, "out of memory");
     int code = parse_url(url, t, err);
     if (code == 0)
         code = wait_ready(t, wait_seconds, answer, err);

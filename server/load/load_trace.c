@@ -18,12 +18,12 @@ int sv_load_trace_start(const char *path, struct sv_err *err)
         stave_set_process_name("stave-load");
         return 0;
     }
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "--trace: %.400s", error.text);
+    return sv_error(err, SV_EIO, "--trace: %.400s", error.text);
 }
 
 int sv_load_trace_stop(struct sv_err *err)
 {
-    return stave_stop() == 0 ? 0 : sv_err_set(err, SV_EIO, SV_NO_POS, "the trace is not complete");
+    return stave_stop() == 0 ? 0 : sv_error(err, SV_EIO, "the trace is not complete");
 }
 
 void sv_load_trace_begin(struct sv_load_span *s, const struct sv_buf *body, uint32_t connection)

@@ -6,7 +6,6 @@
 #include "server/program/program.h"
 #include "server/server_config.h"
 
-#include "core/base/mem.h"
 #include <stave/stave.h>
 
 #include <stdio.h>
@@ -142,7 +141,7 @@ static int read_number(const char *name, const char *text, double fallback, doub
         return 0;
     *out = strtod(text, &end);
     if (end == text || *end || !(*out >= 0) || *out > 1e12)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", name, text);
+        return sv_error(err, SV_EUSAGE, "--%s: '%s' is not a number", name, text);
     return 0;
 }
 
@@ -153,11 +152,11 @@ static int make_arrivals(struct load_options *o, struct sv_arrivals *a, struct s
     if (code < 0)
         return code;
     if (o->schedule && o->rate)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rate or --schedule-csv, not both");
+        return sv_error(err, SV_EUSAGE, "--rate or --schedule-csv, not both");
     if (o->poisson && !o->rate)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--poisson needs --rate");
+        return sv_error(err, SV_EUSAGE, "--poisson needs --rate");
     if (o->rate && rate <= 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rate must be above 0");
+        return sv_error(err, SV_EUSAGE, "--rate must be above 0");
     if (o->schedule)
         return sv_arrivals_schedule(a, o->schedule, err);
     if (o->poisson)
@@ -192,16 +191,16 @@ static int verdict(const struct load_options *o, const struct sv_load_tally *t, 
     if (code < 0)
         return code;
     if (sv_load_tally_ms(t, 95) > p95)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "p95 is %.3f ms, more than %s",
-                          sv_load_tally_ms(t, 95), o->max_p95);
+        return sv_error(err, SV_EFOUND, "p95 is %.3f ms, more than %s", sv_load_tally_ms(t, 95),
+                        o->max_p95);
     if (sv_load_tally_rate(t) < rate)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%.1f requests/s, less than %s",
-                          sv_load_tally_rate(t), o->min_rate);
+        return sv_error(err, SV_EFOUND, "%.1f requests/s, less than %s", sv_load_tally_rate(t),
+                        o->min_rate);
     if ((double)t->counts[SV_LOAD_REJECTED] > rejected)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%llu requests were rejected, more than %s",
-                          (unsigned long long)t->counts[SV_LOAD_REJECTED], o->max_rejected);
+        return sv_error(err, SV_EFOUND, "%llu requests were rejected, more than %s",
+                        (unsigned long long)t->counts[SV_LOAD_REJECTED], o->max_rejected);
     if (t->counts[SV_LOAD_FAILED] || t->counts[SV_LOAD_BROKEN])
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "some requests failed or were not answered");
+        return sv_error(err, SV_EFOUND, "some requests failed or were not answered");
     return 0;
 }
 
@@ -279,14 +278,13 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     struct sv_buf bodies[SV_LOAD_BODIES];
     struct sv_drive d = {.target = &target, .bodies = bodies};
     if (operands->n)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "unexpected argument '%s'; give the server with --url",
-                          operands->items[0]);
+        return sv_error(err, SV_EUSAGE, "unexpected argument '%s'; give the server with --url",
+                        operands->items[0]);
     set_defaults(o);
     if (o->concurrency > 10000 || o->requests > 100000000 || o->rows > 4096 || o->timeout_s > 86400)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "out of range: at most 10,000 connections, 100,000,000 requests, 4096 "
-                          "rows, a time limit of one day");
+        return sv_error(err, SV_EUSAGE,
+                        "out of range: at most 10,000 connections, 100,000,000 requests, 4096 "
+                        "rows, a time limit of one day");
     int code = drive(o, &d, &target, err);
     for (uint32_t i = 0; i < d.n_bodies; i++)
         sv_buf_fini(&bodies[i]);

@@ -1,6 +1,5 @@
 /* Who calls: the W3C trace context of a request, and the span that the server makes below it. */
-#ifndef SV_SERVER_CALLER_H
-#define SV_SERVER_CALLER_H
+#pragma once
 
 #include <stave/trace_context.h>
 
@@ -16,5 +15,3 @@ struct sv_caller {
  * with free(). */
 struct sv_caller *sv_caller_new(struct sv_engine *e, const char *parent, size_t parent_len,
                                 const char *state, size_t state_len);
-
-#endif

@@ -433,9 +433,9 @@ static int open_starpu(struct sv_engine *e, struct sv_err *err)
     if (!getenv("STARPU_SCHED"))
         conf.sched_policy_name = "lws";
     if (starpu_init(&conf) != 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "StarPU cannot start: no worker for %s%s%s",
-                          c->use_cpu ? "CPUs" : "", c->use_cpu && c->use_opencl ? " and " : "",
-                          c->use_opencl ? "OpenCL devices (is pocl-opencl-icd installed?)" : "");
+        return sv_error(err, SV_EIO, "StarPU cannot start: no worker for %s%s%s",
+                        c->use_cpu ? "CPUs" : "", c->use_cpu && c->use_opencl ? " and " : "",
+                        c->use_opencl ? "OpenCL devices (is pocl-opencl-icd installed?)" : "");
     openblas_set_num_threads(1); /* the workers are the threads */
     return 0;
 }
@@ -444,8 +444,8 @@ static int find_workers(struct sv_engine *e, struct sv_err *err)
 {
     e->n_workers = starpu_worker_get_count();
     if (e->n_workers > SV_WORKERS_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%u StarPU workers: at most %d", e->n_workers,
-                          SV_WORKERS_MAX);
+        return sv_error(err, SV_ELIMIT, "%u StarPU workers: at most %d", e->n_workers,
+                        SV_WORKERS_MAX);
     for (uint32_t i = 0; i < e->n_workers; i++) {
         struct sv_worker *w = &e->workers[i];
         bool is_cl = starpu_worker_get_type((int)i) == STARPU_OPENCL_WORKER;

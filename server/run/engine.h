@@ -6,8 +6,7 @@
  *
  * A request belongs to the part that holds it on this way; done() gives it back to the front, on
  * any thread. */
-#ifndef SV_SERVER_ENGINE_H
-#define SV_SERVER_ENGINE_H
+#pragma once
 
 #include "server/congestion.h"
 #include "server/infer_message.h"
@@ -212,5 +211,3 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
                   struct sv_err *err);
 void sv_front_stop(struct sv_front *f); /* no new connections; the open ones are answered */
 void sv_front_close(struct sv_front *f);
-
-#endif

@@ -13,7 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SERVICE "/inference.GRPCInferenceService/"
 

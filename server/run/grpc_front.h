@@ -1,6 +1,5 @@
 /* KServe v2 over gRPC. The functions take NULL where a server has no gRPC. */
-#ifndef SV_SERVER_GRPC_FRONT_H
-#define SV_SERVER_GRPC_FRONT_H
+#pragma once
 
 #include "server/run/engine.h"
 
@@ -14,5 +13,3 @@ uint16_t sv_grpc_front_port(const struct sv_grpc_front *f);
 void sv_grpc_front_stop(struct sv_grpc_front *f); /* no new calls; the open ones are answered */
 void sv_grpc_front_close(struct sv_grpc_front *f);
 void sv_grpc_front_metrics(struct sv_grpc_front *f, struct sv_buf *out);
-
-#endif

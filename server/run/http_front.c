@@ -5,7 +5,6 @@
  * until the batch is done; done() resumes it from a worker's thread. Bodies are bounded before they
  * are taken, in size, in number and in time (net/http_request.h); every refusal is a JSON error
  * with its status. */
-#include "server/run/engine.h"
 #include "server/run/grpc_front.h"
 #include "server/run/model_pages.h"
 

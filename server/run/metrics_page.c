@@ -5,7 +5,6 @@
 #include "server/run/engine.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef double reading(struct sv_model *m);
 

@@ -16,20 +16,20 @@ int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
                    struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err)
 {
     if (ends_in(c->model_path, ".pt") || ends_in(c->model_path, ".pth"))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s: PyTorch's files cannot be served: export it as ONNX "
-                          "(torch.onnx.export) and give the .onnx file",
-                          c->model_path);
+        return sv_error(err, SV_EFORMAT,
+                        "%s: PyTorch's files cannot be served: export it as ONNX "
+                        "(torch.onnx.export) and give the .onnx file",
+                        c->model_path);
     bool is_onnx = sv_onnx_is_model(c->model_path);
     int code = is_onnx ? 0 : sv_network_open(c->model_path, net, err);
     if (code < 0 || (!is_onnx && (*net)->kind == SV_NETWORK_FLOATS))
         return code;
     if (server->use_cpu)
         return is_onnx ? sv_onnx_open(c->model_path, server->onnxruntime, onnx, net, err) : 0;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "%s: %s are computed by CPU workers, not by OpenCL workers: remove use_cpu: "
-                      "false",
-                      c->model_path, is_onnx ? "ONNX models" : "models with typed inputs");
+    return sv_error(
+        err, SV_EUSAGE,
+        "%s: %s are computed by CPU workers, not by OpenCL workers: remove use_cpu: false",
+        c->model_path, is_onnx ? "ONNX models" : "models with typed inputs");
 }
 
 /* ---- what the configuration says about tensors ---- */
@@ -125,9 +125,9 @@ static int set_rows(struct sv_model *m, struct sv_err *err)
     if (fixed && fixed < m->rows_max)
         m->rows_max = fixed;
     if (m->net->in_size * m->rows_max > UINT32_MAX || m->net->out_size * m->rows_max > UINT32_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "%s: a batch of %u rows is too large: set a smaller max_batch_size",
-                          m->config->model_path, m->rows_max);
+        return sv_error(err, SV_ELIMIT,
+                        "%s: a batch of %u rows is too large: set a smaller max_batch_size",
+                        m->config->model_path, m->rows_max);
     return 0;
 }
 

@@ -22,11 +22,6 @@ const char *sv_model_reason(const struct sv_model *m)
     return atomic_load(&m->engine->is_ready) ? "" : "the server is not ready";
 }
 
-static void text(struct sv_json *j, const char *s)
-{
-    sv_json_text(j, s, strlen(s));
-}
-
 void sv_page_server(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
 {
     struct sv_json j;
@@ -34,14 +29,11 @@ void sv_page_server(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     (void)m;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "name");
-    text(&j, "stave-server");
-    sv_json_lit(&j, "version");
-    text(&j, stave_version());
-    sv_json_lit(&j, "extensions");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "name", cstr, "stave-server");
+    sv_json_put(&j, "version", cstr, stave_version());
+    sv_json_put(&j, "extensions", begin, '[');
     for (size_t i = 0; i < sv_server_n_extensions; i++)
-        text(&j, sv_server_extensions[i]);
+        sv_json_cstr(&j, sv_server_extensions[i]);
     sv_json_end(&j);
     sv_json_end(&j);
 }
@@ -52,10 +44,9 @@ void sv_page_models(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     (void)m;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "models");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "models", begin, '[');
     for (uint32_t i = 0; i < e->n_models; i++)
-        text(&j, e->models[i].config->name);
+        sv_json_cstr(&j, e->models[i].config->name);
     sv_json_end(&j);
     sv_json_end(&j);
 }
@@ -71,8 +62,7 @@ void sv_page_stats(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     struct sv_json j;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "model_stats");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "model_stats", begin, '[');
     for (uint32_t i = 0; i < e->n_models; i++) {
         struct sv_model *one = &e->models[i];
         if (!m || m == one)
@@ -108,14 +98,10 @@ static void index_page(struct sv_engine *e, bool ready_only, struct sv_buf *out)
         if (ready_only && !atomic_load(&e->is_ready))
             continue;
         sv_json_begin(&j, '{');
-        sv_json_lit(&j, "name");
-        text(&j, m->config->name);
-        sv_json_lit(&j, "version");
-        text(&j, m->config->version);
-        sv_json_lit(&j, "state");
-        text(&j, sv_model_state(m));
-        sv_json_lit(&j, "reason");
-        text(&j, sv_model_reason(m));
+        sv_json_put(&j, "name", cstr, m->config->name);
+        sv_json_put(&j, "version", cstr, m->config->version);
+        sv_json_put(&j, "state", cstr, sv_model_state(m));
+        sv_json_put(&j, "reason", cstr, sv_model_reason(m));
         sv_json_end(&j);
     }
     sv_json_end(&j);
@@ -147,10 +133,8 @@ static void config_tensors(struct sv_json *j, const struct sv_tensor_spec *specs
     sv_json_begin(j, '[');
     for (uint32_t i = 0; i < n; i++) {
         sv_json_begin(j, '{');
-        sv_json_lit(j, "name");
-        text(j, specs[i].name);
-        sv_json_lit(j, "data_type");
-        text(j, type_word(specs[i].type, word));
+        sv_json_put(j, "name", cstr, specs[i].name);
+        sv_json_put(j, "data_type", cstr, type_word(specs[i].type, word));
         sv_json_lit(j, "dims"); /* without the rows, as Triton has it */
         sv_json_begin(j, '[');
         for (uint32_t k = 0; k < specs[i].n_dims; k++)
@@ -178,13 +162,11 @@ static void config_parameters(struct sv_json *j, const struct sv_config *c)
     } all[] = {
         {"batching_strategy", c->strategy == SV_STRATEGY_DISABLED ? "disabled" : c->strategy_word},
         {"padding", c->padding}};
-    sv_json_lit(j, "parameters");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "parameters", begin, '{');
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         sv_json_key(j, all[i].key, strlen(all[i].key));
         sv_json_begin(j, '{');
-        sv_json_lit(j, "string_value");
-        text(j, all[i].value);
+        sv_json_put(j, "string_value", cstr, all[i].value);
         sv_json_end(j);
     }
     sv_json_end(j);
@@ -197,26 +179,18 @@ void sv_page_config(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     (void)e;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "name");
-    text(&j, d->name);
-    sv_json_lit(&j, "platform");
-    text(&j, d->platform);
-    sv_json_lit(&j, "backend");
-    text(&j, backend(m));
-    sv_json_lit(&j, "max_batch_size");
-    sv_json_u64(&j, m->rows_max);
+    sv_json_put(&j, "name", cstr, d->name);
+    sv_json_put(&j, "platform", cstr, d->platform);
+    sv_json_put(&j, "backend", cstr, backend(m));
+    sv_json_put(&j, "max_batch_size", u64, m->rows_max);
     sv_json_lit(&j, "input");
     config_tensors(&j, d->inputs, d->n_inputs);
     sv_json_lit(&j, "output");
     config_tensors(&j, d->outputs, d->n_outputs);
-    sv_json_lit(&j, "dynamic_batching");
-    sv_json_begin(&j, '{');
-    sv_json_lit(&j, "max_queue_delay_microseconds");
-    sv_json_i64(&j, delay_us(m->config));
-    sv_json_lit(&j, "default_queue_policy");
-    sv_json_begin(&j, '{');
-    sv_json_lit(&j, "max_queue_size");
-    sv_json_i64(&j, m->config->max_queue_size);
+    sv_json_put(&j, "dynamic_batching", begin, '{');
+    sv_json_put(&j, "max_queue_delay_microseconds", i64, delay_us(m->config));
+    sv_json_put(&j, "default_queue_policy", begin, '{');
+    sv_json_put(&j, "max_queue_size", i64, m->config->max_queue_size);
     sv_json_end(&j);
     sv_json_end(&j);
     config_parameters(&j, m->config);

@@ -1,7 +1,6 @@
 /* Answers about the server and its models as JSON: lists, descriptions, configurations,
  * statistics. */
-#ifndef SV_SERVER_MODEL_PAGES_H
-#define SV_SERVER_MODEL_PAGES_H
+#pragma once
 
 #include "server/run/engine.h"
 
@@ -22,5 +21,3 @@ const char *sv_model_reason(const struct sv_model *m); /* "" when it is ready */
 
 /* A ModelConfig message, with Triton's field numbers. */
 void sv_config_proto(const struct sv_model *m, struct sv_buf *out);
-
-#endif

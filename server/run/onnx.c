@@ -158,7 +158,7 @@ static int check(const struct sv_onnx *o, struct ort_status *s, const char *path
     if (!s)
         return 0;
     take_message(&o->f, s, message, sizeof message);
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: %s", path, message);
+    return sv_error(err, SV_EFORMAT, "%s: %s", path, message);
 }
 
 /* ---- the library ---- */
@@ -179,19 +179,18 @@ static int load(struct sv_onnx *o, const char *path, const char *given, struct s
     given = own && *own ? own : given;
     void *library = open_library(given);
     if (!library)
-        return sv_err_set(
-            err, SV_EIO, SV_NO_POS,
-            "%s needs ONNX Runtime (%s): install libonnxruntime.so.1 (a Linux archive "
-            "of github.com/microsoft/onnxruntime/releases has it) or set "
-            "STAVE_ONNXRUNTIME=/path/to/libonnxruntime.so.1",
-            path, dlerror());
+        return sv_error(err, SV_EIO,
+                        "%s needs ONNX Runtime (%s): install libonnxruntime.so.1 (a Linux archive "
+                        "of github.com/microsoft/onnxruntime/releases has it) or set "
+                        "STAVE_ONNXRUNTIME=/path/to/libonnxruntime.so.1",
+                        path, dlerror());
     void *symbol = dlsym(library, "OrtGetApiBase");
     memcpy(&get_base, &symbol, sizeof get_base);
     const struct ort_base *base = get_base ? get_base() : NULL;
     const any_function *api = base ? base->get_api(API_VERSION) : NULL;
     if (!api)
-        return sv_err_set(
-            err, SV_EIO, SV_NO_POS,
+        return sv_error(
+            err, SV_EIO,
             "%s is not an ONNX Runtime that %s can use: version 1.%d or newer is needed",
             given ? given : "libonnxruntime.so", path, API_VERSION);
     o->version = base->version();
@@ -229,9 +228,9 @@ static int read_counts(struct sv_onnx *o, const char *path, struct sv_err *err)
     if (code == 0)
         code = check(o, o->f.count_outputs(o->session, &n[1]), path, err);
     if (code == 0 && (n[0] < 1 || n[1] < 1 || n[0] > SV_IO_MAX || n[1] > SV_IO_MAX))
-        code = sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s has %zu inputs and %zu outputs: one to %d of each can be served",
-                          path, n[0], n[1], SV_IO_MAX);
+        code = sv_error(err, SV_EFORMAT,
+                        "%s has %zu inputs and %zu outputs: one to %d of each can be served", path,
+                        n[0], n[1], SV_IO_MAX);
     o->sides[0].n = (uint32_t)n[0];
     o->sides[1].n = (uint32_t)n[1];
     return code;
@@ -252,9 +251,8 @@ static int read_name(struct sv_onnx *o, unsigned side, uint32_t i, const char *p
     if (code < 0)
         return code;
     if (!name || !name[0] || strlen(name) >= sizeof s->name)
-        code = sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s: an %s has no name, or one of more than %zu bytes", path,
-                          side_names[side], sizeof s->name - 1);
+        code = sv_error(err, SV_EFORMAT, "%s: an %s has no name, or one of more than %zu bytes",
+                        path, side_names[side], sizeof s->name - 1);
     else
         memcpy(s->name, name, strlen(name) + 1);
     if (!name)
@@ -276,9 +274,9 @@ static int take_shape(struct side *s, uint32_t i, const int64_t *dims, size_t n,
         if (dims[d] < 0)
             continue;
         if (dims[d] == 0 || dims[d] > SV_VALUES_MAX || row * (size_t)dims[d] > SV_VALUES_MAX)
-            return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                              "%s: a row of the %s '%s' has no numbers or more than %d", path, what,
-                              spec->name, SV_VALUES_MAX);
+            return sv_error(err, SV_ELIMIT,
+                            "%s: a row of the %s '%s' has no numbers or more than %d", path, what,
+                            spec->name, SV_VALUES_MAX);
         row *= (size_t)dims[d];
     }
     return 0;
@@ -306,16 +304,15 @@ static int read_tensor_type(struct sv_onnx *o, unsigned side, uint32_t i,
     if (code == 0 && tensor)
         code = check(o, o->f.element_type(tensor, &element), path, err);
     if (code == 0 && !type_of_element(element, &s->type))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s: the %s '%s' is not a tensor of numbers or truth values", path,
-                          side_names[side], s->name);
+        return sv_error(err, SV_EFORMAT,
+                        "%s: the %s '%s' is not a tensor of numbers or truth values", path,
+                        side_names[side], s->name);
     if (code == 0)
         code = check(o, o->f.count_dims(tensor, &n), path, err);
     if (code == 0 && (n < 1 || n > RANK_MAX))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s: the %s '%s' has %zu dimensions: rows and up to %d more can be "
-                          "served",
-                          path, side_names[side], s->name, n, SV_DIMS_MAX);
+        return sv_error(err, SV_EFORMAT,
+                        "%s: the %s '%s' has %zu dimensions: rows and up to %d more can be served",
+                        path, side_names[side], s->name, n, SV_DIMS_MAX);
     if (code == 0)
         code = check(o, o->f.get_dims(tensor, dims, n), path, err);
     return code == 0 ? take_shape(&o->sides[side], i, dims, n, side_names[side], path, err) : code;
@@ -347,12 +344,11 @@ static int check_rows(struct sv_onnx *o, const char *path, struct sv_err *err)
             int64_t rows = o->sides[side].rows[i];
             bool fits = side == 0 ? rows == in : rows < 0 || rows == in;
             if (in == 0 || in > ROWS_LIMIT || !fits)
-                return sv_err_set(
-                    err, SV_EFORMAT, SV_NO_POS,
-                    "%s: %lld rows in and %lld of the %s '%s' (-1: any number): they must "
-                    "be the same, at most %d",
-                    path, (long long)in, (long long)rows, side_names[side],
-                    o->sides[side].specs[i].name, ROWS_LIMIT);
+                return sv_error(err, SV_EFORMAT,
+                                "%s: %lld rows in and %lld of the %s '%s' (-1: any number): they "
+                                "must be the same, at most %d",
+                                path, (long long)in, (long long)rows, side_names[side],
+                                o->sides[side].specs[i].name, ROWS_LIMIT);
         }
     o->fixed_rows = in > 0 ? (uint32_t)in : 0;
     return 0;

@@ -3,8 +3,7 @@
  *
  * The library is looked for when such a model is opened, never linked: a server without it serves
  * everything else. One session is shared by all CPU workers. */
-#ifndef SV_SERVER_ONNX_H
-#define SV_SERVER_ONNX_H
+#pragma once
 
 #include "server/network.h"
 #include "server/run/typed_batch.h"
@@ -27,5 +26,3 @@ uint32_t sv_onnx_fixed_rows(const struct sv_onnx *o);
  * Runtime said, or what of the outputs is not as the model says. */
 bool sv_onnx_run(const struct sv_onnx *o, struct sv_batch_tensor *in, struct sv_batch_tensor *out,
                  char *why, size_t why_size);
-
-#endif

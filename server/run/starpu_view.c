@@ -10,7 +10,6 @@
 #include "core/serving/starpu_job.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define SAMPLE_MS 100

@@ -6,7 +6,6 @@
  * StarPU, the trace's files, the plots. */
 #include "cli/console.h"
 #include "server/program/program.h"
-#include "server/run/engine.h"
 #include "server/run/grpc_front.h"
 
 #include "core/base/mem.h"
@@ -15,7 +14,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +193,7 @@ static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_
     };
     e->trace = stave_serving_open(&config, &error);
     if (error.code < 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "trace: %.400s", error.text);
+        return sv_error(err, SV_EIO, "trace: %.400s", error.text);
     return 0;
 }
 
@@ -428,8 +426,7 @@ static int check_names(struct sv_config *const *configs, uint32_t n, struct sv_e
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(configs[i]->name, configs[j]->name) == 0)
-                return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "two models are called '%s'",
-                                  configs[i]->name);
+                return sv_error(err, SV_EUSAGE, "two models are called '%s'", configs[i]->name);
     return 0;
 }
 
@@ -461,10 +458,10 @@ static int open_configs(const struct server_options *o, struct sv_config **confi
 {
     int code = 0;
     if (o->configs.n == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no model given: use --config FILE.yml; examples are in examples/server");
+        return sv_error(err, SV_EUSAGE,
+                        "no model given: use --config FILE.yml; examples are in examples/server");
     if (o->configs.n > SV_MODELS_MAX)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "at most %d models", SV_MODELS_MAX);
+        return sv_error(err, SV_EUSAGE, "at most %d models", SV_MODELS_MAX);
     for (; code == 0 && *n < o->configs.n; *n += code == 0)
         code = sv_config_open(o->configs.items[*n], *n == 0, &configs[*n], err);
     return code == 0 ? check_names(configs, *n, err) : code;
@@ -476,9 +473,9 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     struct sv_config *configs[SV_MODELS_MAX] = {0};
     uint32_t n = 0;
     if (operands->n)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "unexpected argument '%s': give a configuration with --config",
-                          operands->items[0]);
+        return sv_error(err, SV_EUSAGE,
+                        "unexpected argument '%s': give a configuration with --config",
+                        operands->items[0]);
     if (o->keys) {
         sv_config_keys(print_key);
         return 0;

@@ -5,8 +5,7 @@
  * differ: shorter ones are filled up with zeros at their end, and an output's dynamic dimension
  * that has the padded size of the first input's at the same place is cut back to the request's
  * own. */
-#ifndef SV_SERVER_TYPED_BATCH_H
-#define SV_SERVER_TYPED_BATCH_H
+#pragma once
 
 #include "server/infer_tensors.h"
 
@@ -28,5 +27,3 @@ bool sv_typed_compute(struct sv_task *t, float *scratch);
  * are not what the model says. */
 bool sv_typed_divide(const struct sv_task *t, struct sv_served *r, uint32_t row);
 void sv_typed_free(struct sv_task *t);
-
-#endif

@@ -5,7 +5,6 @@
  * it. */
 #include "server/run/engine.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
