@@ -75,6 +75,16 @@ static __always_inline struct pids pids_of(struct task_struct *task)
     return n;
 }
 
+static __always_inline struct sv_wire_sched counted_of(struct task_struct *task)
+{
+    struct sv_wire_sched c = {.run_ns = BPF_CORE_READ(task, se.sum_exec_runtime)};
+    if (bpf_core_field_exists(task->sched_info)) {
+        c.delay_ns = BPF_CORE_READ(task, sched_info.run_delay);
+        c.switches = BPF_CORE_READ(task, sched_info.pcount);
+    }
+    return c;
+}
+
 /* NULL: it is the recorder itself, or not visible, or there is no memory for it. */
 static __always_inline struct sv_wire_task *follow(struct task_struct *task)
 {
@@ -88,6 +98,8 @@ static __always_inline struct sv_wire_task *follow(struct task_struct *task)
     if (!s)
         return 0;
     s->tid = n.tid;
+    if (config.has_rivals)
+        s->counted = counted_of(task);
     s->tgid = is_visible && n.tgid != config.own_tgid ? n.tgid : 0; /* is not asked again */
     return is_followed(s) ? s : 0;
 }

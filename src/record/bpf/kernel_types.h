@@ -31,6 +31,7 @@ enum pageflags { PG_head = 6 };
 struct file {
     long long f_pos;
     struct inode *f_inode;
+    void *private_data;
 };
 struct timespec64 {
     long long tv_sec;
@@ -72,12 +73,22 @@ struct thread_struct {
     unsigned long fsbase;
 };
 #endif
+struct sched_entity {
+    __u64 sum_exec_runtime;
+};
+struct sched_info {
+    unsigned long pcount;
+    unsigned long long run_delay;
+};
 struct task_struct {
+    struct sched_entity se;
+    struct sched_info sched_info;
     int pid, tgid;
     struct pid *thread_pid;
     int exit_code;
     __u64 start_time;
     unsigned long min_flt, maj_flt;
+    unsigned long nvcsw;
     unsigned int flags;
     unsigned int __state;
     unsigned in_iowait : 1;
@@ -112,14 +123,36 @@ struct request {
 struct in6_addr {
     __u32 words[4];
 };
-struct sock_common {
-    __u32 skc_daddr;
-    __u16 skc_dport, skc_num, skc_family;
-    struct in6_addr skc_v6_daddr;
+struct net {
+    struct ns_common ns;
 };
+typedef struct {
+    struct net *net;
+} possible_net_t;
+struct sock_common {
+    __u32 skc_daddr, skc_rcv_saddr;
+    __u16 skc_dport, skc_num, skc_family;
+    possible_net_t skc_net;
+    struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+};
+struct socket;
 struct sock {
     struct sock_common __sk_common;
     __u16 sk_type;
+    struct socket *sk_socket;
+    struct pid *sk_peer_pid;
+};
+struct socket {
+    struct file *file;
+    struct sock *sk;
+};
+struct unix_address {
+    int len; /* of the sockaddr_un that follows */
+};
+struct unix_sock {
+    struct sock sk; /* first, so a pointer to it is one to the struct */
+    struct unix_address *addr;
+    struct sock *peer;
 };
 
 struct cgroup_subsys_state {
@@ -149,6 +182,17 @@ struct kiocb {
 struct io_rw {
     struct kiocb kiocb;
     __u32 len;
+};
+struct filename {
+    const char *name;
+};
+struct io_open {
+    int dfd;
+    __u32 file_slot;
+    struct filename *filename;
+};
+struct io_close {
+    int fd;
 };
 
 #if defined(__TARGET_ARCH_x86)

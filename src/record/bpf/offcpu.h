@@ -156,9 +156,8 @@ static __always_inline void note_limit(struct sv_wire_task *s, __u64 now)
     }
 }
 
-static __always_inline void comes_back(struct sv_wire_task *s)
+static __always_inline void comes_back(struct sv_wire_task *s, __u64 now)
 {
-    __u64 now = now_ns();
     if (!s->away.begin_ns)
         return;
     if (!lasts(s, now)) {
@@ -179,7 +178,7 @@ int BPF_PROG(on_offcpu_switch, bool is_preempted, struct task_struct *prev,
     if (leaves)
         goes_away(ctx, leaves, prev, state_at_switch(ctx, is_preempted, prev));
     if (comes)
-        comes_back(comes);
+        comes_back(comes, now_ns());
     return 0;
 }
 
@@ -189,7 +188,7 @@ static __noinline int put_release(void *ctx, const struct sv_wire_task *woken)
     const struct interrupts *i = my_interrupts();
     struct sv_wire_task *self = i && !i->hard && !i->soft ? followed_self() : 0;
     struct stack_room *r = self ? stack_room(STACK_OF_SWITCH) : 0;
-    if (!self || !r || !woken)
+    if (!self || !r || !woken || is_crowded())
         return 0;
     __u64 size = take_stack(ctx, r, self, STACK_OF_SWITCH, false);
     fill_head(&r->head, SV_WIRE_RELEASE, bpf_get_smp_processor_id(), pids_in(self));
@@ -213,12 +212,20 @@ int BPF_PROG(on_offcpu_waking, struct task_struct *task)
 }
 
 /* The switch to this thread may not have been seen, which happened on Linux 6.18 now and then: the
- * call in which the thread waited has just ended, so it runs. */
+ * call in which the thread waited has just ended, so it runs. One that was not in a call has made
+ * this one since. */
+static __always_inline void come_back_unseen(struct sv_wire_task *s)
+{
+    bool is_since = s->away.nr == SV_WIRE_NO_CALL && s->start_ns > s->away.begin_ns;
+    s->away.state |= SV_STATE_INFERRED;
+    comes_back(s, is_since ? s->start_ns : now_ns());
+}
+
 static __noinline int leave_wait(void *ctx)
 {
     struct sv_wire_task *s = followed_self();
-    if (s && s->away.begin_ns && !s->away.end_ns && s->away.nr != SV_WIRE_NO_CALL)
-        comes_back(s);
+    if (s && s->away.begin_ns && !s->away.end_ns)
+        come_back_unseen(s);
     return s && s->away.end_ns ? settle(ctx, s) : 0;
 }
 

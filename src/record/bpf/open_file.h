@@ -102,6 +102,14 @@ __noinline __u64 inode_of(__s32 fd)
     return file ? inode_in(file) : 0;
 }
 
+/* Pages are known by device and inode: whose they are is learnt when their file is mapped. */
+static __always_inline __u64 mapped_inode(__s32 fd, __u64 *device)
+{
+    struct file *file = file_of(fd);
+    *device = file ? BPF_CORE_READ(file, f_inode, i_sb, s_dev) : 0;
+    return file ? inode_in(file) : 0;
+}
+
 #else
 
 static __always_inline void *file_of(__s32 fd)
@@ -119,6 +127,13 @@ static __always_inline __s64 position(__s32 fd)
 static __always_inline __u64 inode_of(__s32 fd)
 {
     (void)fd;
+    return 0;
+}
+
+static __always_inline __u64 mapped_inode(__s32 fd, __u64 *device)
+{
+    (void)fd;
+    *device = 0;
     return 0;
 }
 

@@ -9,8 +9,15 @@ struct sv_wire_cache { /* a page entered the page cache: it had to be read or ma
     struct sv_wire_head head;
     __u64 inode, offset;
     __u32 device, bytes;
-    __s32 fd; /* of the call that caused it, when it is on this very file; -1 */
-    __u32 pad;
+    __s32 fd;  /* of the call that caused it, when it is on this very file; -1 */
+    __u32 pad; /* enum sv_wire_page; of a fault: its flags */
+};
+
+/* Why a page enters the cache. */
+enum sv_wire_page {
+    SV_WIRE_PAGE_READ,    /* it is read because it is needed */
+    SV_WIRE_PAGE_CREATED, /* it is written to, and nothing of it has to be read */
+    SV_WIRE_PAGE_AHEAD    /* it is read, and nobody has asked for it yet */
 };
 
 #if defined(__bpf__) && KNOWS_KERNEL
@@ -45,7 +52,52 @@ static __always_inline __s32 descriptor_of(const struct sv_wire_task *s, struct 
         return -1;
     __s32 fd = (__s32)s->args[p->fd & 7];
     struct file *file = file_of(fd);
+    if (file && BPF_CORE_READ(file, f_inode) == inode)
+        return fd;
+    if (!p->places)
+        return -1;
+    fd = (__s32)s->args[p->aux & 7]; /* what a copy writes to */
+    file = file_of(fd);
     return file && BPF_CORE_READ(file, f_inode) == inode ? fd : -1;
+}
+
+/* The page against what the call under way transfers: where that begins, which its file knows until
+ * the call is over, and how much it is. The length of a vector is not known. */
+static __noinline __u32 page_of_call(const struct sv_wire_task *s, __s32 fd, __u64 offset,
+                                     __u64 bytes)
+{
+    if (!s)
+        return SV_WIRE_PAGE_READ;
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    bool writes = p->wants & SV_WIRE_WRITES;
+    if (p->places)
+        return fd == (__s32)s->args[p->aux & 7] ? SV_WIRE_PAGE_CREATED : SV_WIRE_PAGE_READ;
+    if (p->size == SV_WIRE_NONE || (p->offset == SV_WIRE_NONE && !(p->wants & SV_WIRE_POSITION)))
+        return SV_WIRE_PAGE_READ;
+    __s64 from = p->offset == SV_WIRE_NONE ? position(fd) : (__s64)s->args[p->offset & 7];
+    __u64 size = p->wants & SV_WIRE_VECTOR ? 1ull << 62 : s->args[p->size & 7];
+    if (from < 0)
+        return SV_WIRE_PAGE_READ;
+    if (writes)
+        return offset >= (__u64)from && offset + bytes <= from + size ? SV_WIRE_PAGE_CREATED
+                                                                      : SV_WIRE_PAGE_READ;
+    return offset + bytes > (__u64)from && offset < from + size ? SV_WIRE_PAGE_READ
+                                                                : SV_WIRE_PAGE_AHEAD;
+}
+
+/* Behind the end of its file a page has nothing that could be read. */
+static __always_inline __u32 page_is(const struct sv_wire_task *s, const struct sv_wire_cache *c,
+                                     __s64 file_size)
+{
+    if ((__s64)c->offset >= file_size)
+        return SV_WIRE_PAGE_CREATED;
+    if (c->fd >= 0)
+        return page_of_call(s, c->fd, c->offset, c->bytes);
+    bool is_fault = s->fault_is == FAULT_BEGUN || s->fault_is == FAULT_READS;
+    if (is_fault && s->fault_inode == c->inode &&
+        (s->fault_offset < c->offset || s->fault_offset >= c->offset + c->bytes))
+        return SV_WIRE_PAGE_AHEAD;
+    return SV_WIRE_PAGE_READ;
 }
 
 static __always_inline void fill_page(struct sv_wire_cache *c, const struct sv_wire_task *s,
@@ -87,9 +139,11 @@ int BPF_PROG(on_page_cache_add, struct folio *folio)
     if (!c)
         return 0;
     fill_head(&c->head, SV_WIRE_CACHE, 0, pids_in(s));
-    fill_page(c, s, GET(WALK(struct folio, folio), mapping));
+    struct address_space *mapping = GET(WALK(struct folio, folio), mapping);
+    fill_page(c, s, mapping);
     c->offset = (__u64)GET(folio, index) << 12;
     c->bytes = folio_bytes(folio);
+    c->pad = page_is(s, c, mapping ? BPF_CORE_READ(mapping, host, i_size) : 0);
     note_read(s, c);
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
     return 0;

@@ -74,10 +74,11 @@ static __always_inline bool leaves_out_path(const char *text, long len,
 }
 
 /* At the entry of a call on a descriptor. Calls that change descriptors are recorded all the same,
- * except close. */
+ * except close and mmap. */
 static __always_inline bool is_outside_fd(__s32 fd, const volatile struct sv_wire_plan *p)
 {
-    if (!config.path_prefix_len || (p->wants & SV_WIRE_CHANGES_FDS && !(p->wants & SV_WIRE_CLOSES)))
+    if (!config.path_prefix_len ||
+        (p->wants & SV_WIRE_CHANGES_FDS && !(p->wants & SV_WIRE_CLOSES) && !p->maps))
         return false;
     __u64 file = (__u64)file_of(fd);
     return file && bpf_map_lookup_elem(&outside, &file);

@@ -28,6 +28,7 @@ struct sv_wire_name {
 
 #include "join.h"
 #include "page_fault.h"
+#include "rivals.h"
 #include "sched.h"
 
 /* Where tasks are known by their tid, the tid may be used again from here on. */
@@ -108,6 +109,7 @@ int BPF_PROG(on_task_exit, struct task_struct *task)
     }
     struct pids n = pids_in(s);
     finish_fault(s);
+    put_totals(s, task);
     leave(s);
     struct sv_wire_exit *e = bpf_ringbuf_reserve(&process_ring, sizeof *e, 0);
     count(SV_WIRE_EXIT, e != 0);

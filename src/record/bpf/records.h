@@ -42,18 +42,35 @@ enum { SV_WIRE_NONE = 7 };
 
 enum sv_wire_wants {
     SV_WIRE_WANTED = 1,
-    SV_WIRE_CHANGES_FDS = 2, /* opens, closes, duplicates: sent in spite of filters */
+    SV_WIRE_CHANGES_FDS = 2, /* opens, closes, duplicates, maps: sent in spite of filters */
     SV_WIRE_POSITION = 4,    /* ask the open file where the transfer began */
     SV_WIRE_OPENS = 16,      /* what it returns is a new descriptor of its path */
     SV_WIRE_CLOSES = 32,
     SV_WIRE_RETURNS_FD = 64, /* what it returns is a new descriptor */
     SV_WIRE_PAIR = 128,      /* `size` points to two new descriptors: they are given instead */
-    SV_WIRE_VECTOR = 8       /* argument 1 is a vector of buffers, `size` says how many */
+    SV_WIRE_WRITES = 256,    /* a transfer into `fd` */
+    SV_WIRE_SUBMITS = 512,   /* requests of asynchronous I/O: see aio.h */
+    SV_WIRE_REAPS = 1024,
+    SV_WIRE_VECTOR = 8 /* argument 1 is a vector of buffers, `size` says how many */
 };
 
 struct sv_wire_plan {
-    __u8 wants;
-    __u8 fd, path, path2, size, offset, aux, pad;
+    __u16 wants;
+    __u8 fd, path, path2, size, offset, aux;
+    /* Of a call that copies from `fd` to `aux`: the arguments that point to the offsets of the two,
+     * the second one times 16. 0: it copies nothing. */
+    __u8 places;
+    __u8 waits; /* enum sv_wire_waits */
+    __u8 maps;  /* 1: it maps its file, so its inode is always given, and the device as `aux` */
+    __u8 pad;
+};
+
+/* Of calls that may wait for a peer (peer.h). */
+enum sv_wire_waits {
+    SV_WIRE_IF_WAITED = 1, /* left out where the thread did not wait */
+    SV_WIRE_HAS_PEER = 2,  /* on a socket: give its other end */
+    SV_WIRE_IS_FILE = 4,   /* mostly not on a socket: look only where it took long */
+    SV_WIRE_POLLS = 8      /* arguments 0 and 1: the descriptors of poll, and how many */
 };
 
 /* Set by the loader before the programs are loaded: constants to the kernel, which removes the code
@@ -82,7 +99,8 @@ struct sv_wire_config {
         /* the kernel lets memory of its own be read by an address without a helper (since 6.2) */
         has_casts;
     __u8 knows_calls; /* the registers of a task can be read: which call it is in */
-    __u8 pad[3];
+    __u8 has_rivals;
+    __u8 pad[2];
     __u64 offcpu_min_ns; /* --offcpu: shorter waits are left out */
     __u64 call_ring_bytes;
 };
@@ -105,6 +123,7 @@ struct sv_wire_shared {
         /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
         [SV_WIRE_STACKS];
     __u32 n_enrolled;
+    __u32 is_ending; /* states only end from now on */
 };
 
 /* A time in which a thread did not run. */
@@ -121,6 +140,11 @@ struct sv_wire_away {
 };
 
 #define SV_WIRE_NO_CALL 0xffffffffu
+
+/* What the kernel counts of a thread, as /proc/PID/task/TID/schedstat has it. */
+struct sv_wire_sched {
+    __u64 run_ns, delay_ns, switches;
+};
 
 /* What the programs keep of a task. The loader writes one only where tasks are known by their
  * numbers. */
@@ -141,14 +165,20 @@ struct sv_wire_task {
     __u32 fault_device;
     __s32 fault_fd;
     __u64 socket_ns;          /* the end of its last transfer on a socket */
+    __u64 switches;           /* how often it had waited when the call under way began */
     struct sv_wire_away away; /* of the probe offcpu */
     __u64 limited_lock;       /* the last one for which it has waited until a time limit; 0: none */
     __u64 limited_ns; /* the end of that wait; 0: it has been woken from another one since */
+    __u64
+        can_run_ns; /* of the probe rivals: since when it could run and does not; 0: it runs or waits */
+    struct sv_wire_sched counted; /* when it was followed */
+    __u32 is_summed, pad;         /* its sums were sent */
 };
 
 /* What could not be kept, per CPU, by kind of record. */
 struct sv_wire_counts {
     __u64 lost[SV_WIRE_KINDS];
+    __u64 no_stack;     /* stacks that were left out because the ring was half full */
     __u64 not_followed; /* children whose storage could not be made */
     __u64 filtered;     /* calls left out by the filters, as asked */
     __u64 foreign;      /* calls of 32-bit programs, whose numbers differ */

@@ -21,6 +21,7 @@ enum sv_wire_state {
     SV_STATE_DEAD,
     SV_STATES
 };
+#define SV_STATE_INFERRED 0x100u /* of a wait: the switch that ended it was not seen */
 
 /* A thread is woken. The head is that of the woken thread. */
 struct sv_wire_wake {
@@ -47,9 +48,14 @@ enum {
     TASK_DIES = 0x10 | 0x20 | 0x80
 };
 
+static __always_inline void *ring_of_states(unsigned state)
+{
+    return shared.is_ending && state != SV_STATE_DEAD ? 0 : my_ring();
+}
+
 static __always_inline void put_state(const struct sv_wire_task *s, unsigned state)
 {
-    void *ring = my_ring();
+    void *ring = ring_of_states(state);
     if (!ring)
         return;
     struct sv_wire_head *h = bpf_ringbuf_reserve(ring, sizeof *h, 0);
@@ -66,7 +72,7 @@ static __always_inline void put_wait(const struct sv_wire_task *s, unsigned stat
                                      struct task_struct *task)
 {
     struct call_under_way c = call_under_way(task);
-    void *ring = my_ring();
+    void *ring = ring_of_states(state);
     if (state == SV_STATE_PREEMPTED || c.nr == SV_WIRE_NO_CALL || !ring) {
         put_state(s, state);
         return;
@@ -85,7 +91,7 @@ static __always_inline void put_wait(const struct sv_wire_task *s, unsigned stat
 
 static __always_inline void put_wake(const struct sv_wire_task *s)
 {
-    void *ring = s ? my_ring() : 0;
+    void *ring = s ? ring_of_states(SV_STATE_RUNNABLE) : 0;
     if (!ring)
         return;
     struct sv_wire_wake *w = bpf_ringbuf_reserve(ring, sizeof *w, 0);

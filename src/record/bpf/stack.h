@@ -184,6 +184,18 @@ __noinline __u64 copy_stack(__u32 room, __u64 offset)
 
 #include "stack_python.h"
 
+/* Stacks are large. They have half of the ring: what is short always finds its place. */
+static __always_inline bool is_crowded(void)
+{
+    void *ring = my_ring();
+    if (!ring || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) < 2 * config.wake_bytes)
+        return false;
+    struct sv_wire_counts *c = my_counts();
+    if (c)
+        c->no_stack++;
+    return true;
+}
+
 /* Fills all but the head. Returns the size of the record, 0: it does not fit. */
 static __always_inline __u64 take_stack(void *ctx, struct stack_room *r, struct sv_wire_task *task,
                                         __u32 room, bool has_kernel)
@@ -192,7 +204,8 @@ static __always_inline __u64 take_stack(void *ctx, struct stack_room *r, struct 
     struct sv_wire_stack *s = &r->stack;
     s->n_user = s->n_python = s->has_more_python = 0;
     s->copy_bytes = s->pad = 0;
-    if (has_kernel) {
+    const bool has_room = !is_crowded(); /* otherwise only the innermost frame */
+    if (has_kernel && has_room) {
         long kernel = bpf_get_stack(ctx, r->bytes, STACK_BYTES_MASK, 0);
         n = kernel > 0 ? (__u64)kernel & STACK_BYTES_MASK : 0;
     }
@@ -211,11 +224,11 @@ static __always_inline __u64 take_stack(void *ctx, struct stack_room *r, struct 
         n += more;
     }
 #if STACK_HAS_PYTHON
-    if (config.has_python)
+    if (config.has_python && has_room)
         n += take_python(room, n, python_process(task), task->tgid, task->tid);
 #endif
 #if STACK_CAN_COPY
-    if (config.stack_way == SV_STACK_COPY && has_registers) {
+    if (config.stack_way == SV_STACK_COPY && has_registers && has_room) {
         __u64 copied = copy_stack(room, n);
         s->copy_bytes = (__u32)copied;
         n += copied;

@@ -13,15 +13,18 @@ enum sv_wire_call_flag {
     SV_WIRE_STATE_ONLY = 1, /* only for the table of descriptors, not an event */
     SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
     SV_WIRE_UNFINISHED = 4, /* has begun and not ended: ts_ns is when that was found */
-    SV_WIRE_SHORT = 8       /* the record is a struct sv_wire_short_call */
+    SV_WIRE_SHORT = 8,      /* the record is a struct sv_wire_short_call */
+    SV_WIRE_PEER = 16,      /* a struct sv_wire_peer (peer.h) follows */
+    SV_WIRE_MAPS_CODE = 32  /* what it maps can be executed */
 };
 
+/* A call that copies is followed by the offset in what it writes to (__s64, -1: not known). */
 struct sv_wire_call {
     struct sv_wire_head head;
     __u64 start_ns;
     __s64 ret;
     __s32 fd;
-    __u32 aux;    /* flags, mode, a second descriptor: see the plan */
+    __u32 aux;    /* flags, mode, a second descriptor, a device: see the plan */
     __u64 size;   /* ~0: not known */
     __s64 offset; /* -1: not known */
     __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
@@ -47,6 +50,7 @@ struct sv_wire_short_call {
 #include "call_room.h"
 #include "open_file.h"
 #include "path_filter.h"
+#include "peer.h"
 #include "process_start.h"
 #include "syscall_context.h"
 
@@ -60,7 +64,7 @@ static __always_inline void note_descriptor(struct sv_wire_task *s,
     if (p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
         return;
     __s32 fd = (__s32)s->args[p->fd & 7];
-    s->inode = inode_of(fd);
+    s->inode = p->maps ? mapped_inode(fd, &s->args[p->aux & 7]) : inode_of(fd);
     s->is_outside = is_outside_fd(fd, p);
 }
 
@@ -82,6 +86,7 @@ static __noinline int enter(struct enter_context *ctx)
     save_args(s, ctx);
     s->nr = (__u32)id;
     s->is_open = 1;
+    note_waits(s, &config.plans[id]);
     s->start_ns = now_ns();
     note_descriptor(s,
                     &config.plans[id]); /* last: as close as can be to what the call itself sees */
@@ -94,122 +99,9 @@ int on_enter(struct enter_context *ctx)
     return is_not_followed(REGISTERS()) ? 0 : enter(ctx);
 }
 
-struct buffer {
-    __u64 at, size;
-};
+#include "call_record.h"
 
-/* What the buffers of a vector hold together. Vectors longer than any in use are not added up. */
-static __noinline __u64 vector_bytes(__u64 at, __u64 n)
-{
-    enum { VECTOR_MAX = 256 };
-    __u32 zero = 0;
-    __u64 sum = 0;
-    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    if (!c || n > VECTOR_MAX)
-        return ~0ull;
-    struct buffer *all = (struct buffer *)c->text;
-    if (bpf_probe_read_user(all, (__u32)n * sizeof *all, (void *)at) != 0)
-        return ~0ull;
-    for (__u32 i = 0; i < VECTOR_MAX && i < n; i++)
-        sum += all[i].size;
-    return sum;
-}
-
-static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wire_task *s,
-                                      const volatile struct sv_wire_plan *p, long ret, __u64 now,
-                                      bool is_state_only)
-{
-    c->head.kind = SV_WIRE_CALL;
-    c->head.flags = is_state_only ? SV_WIRE_STATE_ONLY : 0;
-    c->head.tgid = s->tgid;
-    c->head.tid = s->tid;
-    c->head.what = s->nr;
-    c->head.ts_ns = now;
-    c->start_ns = s->start_ns;
-    c->ret = ret;
-    c->fd = p->fd == SV_WIRE_NONE ? -1 : (__s32)s->args[p->fd & 7];
-    c->aux = p->aux == SV_WIRE_NONE ? 0 : (__u32)s->args[p->aux & 7];
-    c->size = p->size == SV_WIRE_NONE ? 0 : s->args[p->size & 7];
-    c->offset = p->offset == SV_WIRE_NONE ? -1 : (__s64)s->args[p->offset & 7];
-    if (p->wants & SV_WIRE_POSITION && ret >= 0) {
-        __s64 after = position(c->fd);
-        c->offset = after >= ret ? after - ret : -1;
-    }
-    c->inode = s->inode;
-    if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0)
-        c->inode = inode_of((__s32)ret);
-}
-
-enum { MAY_CREATE = 020000100 }; /* O_TMPFILE's own bit, O_CREAT */
-
-/* The mode of open says something only where a file may be made. */
-static __always_inline void drop_mode(struct sv_wire_call *c, const volatile struct sv_wire_plan *p)
-{
-    if (p->wants & SV_WIRE_OPENS && !(c->aux & MAY_CREATE))
-        c->size = 0;
-}
-
-/* The paths of a call; their bytes. 0: the call is left out. A path is read at the exit: the kernel
- * itself has read it by then, so its page is there. */
-static __always_inline __u64 put_paths(struct sv_wire_head *head, char *text,
-                                       const struct sv_wire_task *s,
-                                       const volatile struct sv_wire_plan *p, long ret, __u32 aux)
-{
-    long len = bpf_probe_read_user_str(text, SV_WIRE_PATH_MAX, (void *)s->args[p->path & 7]);
-    if (len <= 0 || len > SV_WIRE_PATH_MAX) {
-        head->flags |= SV_WIRE_NO_PATH;
-        text[0] = 0;
-        len = 1;
-    }
-    if (p->path2 == SV_WIRE_NONE)
-        return leaves_out_path(text, len, p, ret, aux) ? 0 : (__u64)len;
-    long more =
-        bpf_probe_read_user_str(text + len, SV_WIRE_PATH_MAX, (void *)s->args[p->path2 & 7]);
-    return (__u64)(more > 0 && more <= SV_WIRE_PATH_MAX ? len + more : len);
-}
-
-static __always_inline void call_with_path(const struct sv_wire_task *s,
-                                           const volatile struct sv_wire_plan *p, long ret,
-                                           __u64 now, bool is_state_only)
-{
-    struct call_room room;
-    struct sv_wire_call c;
-    char *at = take_room(&room, sizeof(struct long_call));
-    if (!at)
-        return;
-    fill_call(&c, s, p, ret, now, is_state_only);
-    drop_mode(&c, p);
-    __u64 size = write_call(at, &c);
-    __u64 len = put_paths((struct sv_wire_head *)at, at + size, s, p, ret, c.aux);
-    if (len > 0 && len <= 2 * SV_WIRE_PATH_MAX)
-        put_room(&room, size + len);
-    else
-        leave_room(&room);
-}
-
-static __always_inline void call_without_path(const struct sv_wire_task *s,
-                                              const volatile struct sv_wire_plan *p, long ret,
-                                              __u64 now, bool is_state_only)
-{
-    struct call_room room;
-    struct sv_wire_call c;
-    if (leaves_out_fd(s))
-        return;
-    fill_call(&c, s, p, ret, now, is_state_only);
-    if (p->wants & SV_WIRE_VECTOR)
-        c.size = vector_bytes(s->args[1], c.size);
-    if (p->wants & SV_WIRE_PAIR) {
-        __u64 both;
-        c.size = bpf_probe_read_user(&both, sizeof both, (void *)c.size) == 0
-                     ? both
-                     : ~0ull; /* twice -1 */
-    }
-    if (p->size == SV_WIRE_NONE)
-        c.size = (__u64)ret;
-    void *at = take_room(&room, sizeof c);
-    if (at)
-        put_room(&room, bytes_needed(&c, write_call(at, &c)));
-}
+static int send_requests(const struct sv_wire_task *s, __u32 wants, long n);
 
 static __noinline int leave_call(struct exit_context *ctx)
 {
@@ -220,17 +112,26 @@ static __noinline int leave_call(struct exit_context *ctx)
     s->is_open = 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = now_ns();
-    bool is_wanted = p->wants & SV_WIRE_WANTED && now - s->start_ns >= config.min_latency_ns;
-    if (!is_wanted && !(p->wants & SV_WIRE_CHANGES_FDS && ret >= 0)) {
+    bool is_short = now - s->start_ns < config.min_latency_ns,
+         is_wanted = p->wants & SV_WIRE_WANTED && !is_short && !is_without_wait(s, p);
+    bool is_done = ret >= 0 || (p->waits & SV_WIRE_HAS_PEER && ret == -IN_PROGRESS);
+    bool is_needed = p->wants & SV_WIRE_CHANGES_FDS && is_done && (!p->maps || s->inode);
+    if (!is_wanted && !is_needed) {
         struct sv_wire_counts *c = my_counts();
-        if (c && p->wants & SV_WIRE_WANTED)
+        if (c && p->wants & SV_WIRE_WANTED && is_short)
             c->filtered++;
         return 0;
     }
+    if (gives_peer(s, p, now))
+        return call_with_peer(s, ret, now, !is_wanted);
     if (p->path != SV_WIRE_NONE)
         call_with_path(s, p, ret, now, !is_wanted);
+    else if (p->places)
+        call_that_copies(s, p, ret, now, !is_wanted);
     else
         call_without_path(s, p, ret, now, !is_wanted);
+    if (p->wants & (SV_WIRE_SUBMITS | SV_WIRE_REAPS) && ret > 0)
+        send_requests(s, p->wants, ret);
     return 0;
 }
 
@@ -242,31 +143,7 @@ int on_exit(struct exit_context *ctx)
 
 #if KNOWS_KERNEL
 
-/* Run when exits are no longer recorded: calls that have begun and not ended. Their paths cannot be
- * read from here. */
-SEC("iter/task")
-int in_flight(struct bpf_iter__task *ctx)
-{
-    struct task_struct *task = ctx->task;
-    struct sv_wire_task *s = task ? followed(task) : 0;
-    void *ring = my_ring();
-    if (!s || !s->is_open || !ring)
-        return 0;
-    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
-    __u64 now = now_ns();
-    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < config.min_latency_ns)
-        return 0;
-    struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
-    count(SV_WIRE_CALL, c != 0);
-    if (!c)
-        return 0;
-    fill_call(c, s, p, -1, now, false);
-    c->head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
-    if (p->wants & SV_WIRE_VECTOR)
-        c->size = ~0ull;
-    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
-    return 0;
-}
+#include "in_flight.h"
 
 #endif
 

@@ -21,6 +21,11 @@
     {.name = #n, .nr = SYS_##n, .fd = fd_, .path = path_, .path2 = path2_, .size = size_, .offset = offset_, .aux = aux_, \
      .group = SV_CALLS_##group_, .effect = SV_EFFECT_##effect_, .sense = SV_SENSE_##sense_, .has_position = position_}
 
+/* name, from, size, to, pointers to the offsets in both: copies from one descriptor to another. */
+#define COPY(n, from_, size_, to_, from_at_, to_at_) \
+    {.name = #n, .nr = SYS_##n, .fd = from_, .path = N, .path2 = N, .size = size_, .offset = N, .aux = to_, \
+     .group = SV_CALLS_FILES, .sense = SV_SENSE_TRANSFER, .places = (from_at_) | (to_at_) << 4}
+
 const struct sv_call sv_calls[] = {
     CALL(openat,          0, 1, N, 3, N, 2, FILES, OPEN,   FLAGS,    false),
     CALL(openat2,         0, 1, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
@@ -38,13 +43,13 @@ const struct sv_call sv_calls[] = {
     CALL(lseek,           0, N, N, N, N, N, FILES, NONE,   SEEK,     false),
     CALL(ftruncate,       0, N, N, 1, N, N, FILES, NONE,   RANGE,    false),
     CALL(fallocate,       0, N, N, 3, 2, 1, FILES, NONE,   RANGE,    false),
-    CALL(sendfile,        1, N, N, 3, N, 0, FILES, NONE,   TRANSFER, false),
-    CALL(copy_file_range, 0, N, N, 4, N, 2, FILES, NONE,   TRANSFER, false),
-    CALL(splice,          0, N, N, 4, N, 2, FILES, NONE,   TRANSFER, false),
+    COPY(sendfile,        1, 3, 0, 2, N),
+    COPY(copy_file_range, 0, 4, 2, 1, 3),
+    COPY(splice,          0, 4, 2, 1, 3),
     CALL(readahead,       0, N, N, 2, 1, N, FILES, NONE,   RANGE,    false),
     CALL(fadvise64,       0, N, N, 2, 1, 3, FILES, NONE,   RANGE,    false),
     CALL(truncate,        N, 0, N, 1, N, N, FILES, NONE,   RANGE,    false),
-    CALL(mmap,            4, N, N, 1, 5, 3, MAPS,  NONE,   MAP,      false),
+    CALL(mmap,            4, N, N, 1, 5, 3, MAPS,  MAP,    MAP,      false),
     CALL(munmap,          N, N, N, 1, N, N, MAPS,  NONE,   RANGE,    false),
     CALL(msync,           N, N, N, 1, N, 2, MAPS,  NONE,   RANGE,    false),
     CALL(madvise,         N, N, N, 1, N, 2, MAPS,  NONE,   RANGE,    false),
@@ -68,8 +73,9 @@ const struct sv_call sv_calls[] = {
     CALL(io_uring_setup,  N, N, N, N, N, N, URING, SOCKET, PLAIN,    false),
     CALL(io_uring_enter,  0, N, N, 1, N, 2, URING, NONE,   RET,      false),
     CALL(io_uring_register, 0, N, N, N, N, 1, URING, NONE, PLAIN,    false),
-    CALL(io_submit,       N, N, N, 1, N, N, URING, NONE,   RET,      false),
-    CALL(io_getevents,    N, N, N, 2, N, N, URING, NONE,   RET,      false),
+    CALL(io_submit,       N, N, N, 1, N, N, URING, SUBMIT, RET,      false),
+    CALL(io_getevents,    N, N, N, 2, N, N, URING, REAP,   RET,      false),
+    CALL(io_pgetevents,   N, N, N, 2, N, N, URING, REAP,   RET,      false),
     CALL(connect,         0, N, N, N, N, N, SOCKETS, NONE, PLAIN,    false),
     CALL(accept,          0, N, N, N, N, N, SOCKETS, SOCKET, PLAIN,  false),
     CALL(accept4,         0, N, N, N, N, N, SOCKETS, SOCKET, PLAIN,  false),
@@ -77,6 +83,14 @@ const struct sv_call sv_calls[] = {
     CALL(recvfrom,        0, N, N, 2, N, N, SOCKETS, NONE, TRANSFER, false),
     CALL(sendmsg,         0, N, N, N, N, N, SOCKETS, NONE, VECTOR,   false),
     CALL(recvmsg,         0, N, N, N, N, N, SOCKETS, NONE, VECTOR,   false),
+    CALL(sendmmsg,        0, N, N, N, N, N, SOCKETS, NONE, RET,      false),
+    CALL(recvmmsg,        0, N, N, N, N, N, SOCKETS, NONE, RET,      false),
+    CALL(ppoll,           N, N, N, N, N, N, POLL,  NONE,   RET,      false),
+    CALL(pselect6,        N, N, N, N, N, N, POLL,  NONE,   RET,      false),
+    CALL(epoll_pwait,     0, N, N, N, N, N, POLL,  NONE,   RET,      false),
+#if defined(SYS_epoll_pwait2)
+    CALL(epoll_pwait2,    0, N, N, N, N, N, POLL,  NONE,   RET,      false),
+#endif
     CALL(dup,             0, N, N, N, N, N, FDS,   DUP,    PLAIN,    false),
     CALL(dup3,            0, N, N, N, N, 2, FDS,   DUP2,   PLAIN,    false),
     CALL(fcntl,           0, N, N, 2, N, 1, FDS,   FCNTL,  PLAIN,    false),
@@ -108,6 +122,9 @@ const struct sv_call sv_calls[] = {
     CALL(lstat,           N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
     CALL(access,          N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
     CALL(readlink,        N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(poll,            N, N, N, N, N, N, POLL,  NONE,   RET,      false),
+    CALL(select,          N, N, N, N, N, N, POLL,  NONE,   RET,      false),
+    CALL(epoll_wait,      0, N, N, N, N, N, POLL,  NONE,   RET,      false),
     CALL(dup2,            0, N, N, N, N, N, FDS,   DUP2,   PLAIN,    false),
     CALL(pipe,            N, N, N, 0, N, N, FDS,   PAIR,   PLAIN,    false),
     CALL(epoll_create,    N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
@@ -128,31 +145,63 @@ void sv_calls_index(const struct sv_call *index[SV_WIRE_CALLS_MAX])
         index[sv_calls[i].nr] = &sv_calls[i];
 }
 
+bool sv_call_writes(const struct sv_call *c)
+{
+    return (c->sense == SV_SENSE_TRANSFER || c->sense == SV_SENSE_VECTOR) && !c->places &&
+           (strstr(c->name, "write") || strncmp(c->name, "send", 4) == 0);
+}
+
+/* What a call on a socket gives: it waits for somebody. */
+static unsigned waits_of(const struct sv_call *c, unsigned groups)
+{
+    bool is_transfer = c->sense == SV_SENSE_TRANSFER || c->sense == SV_SENSE_VECTOR;
+    if (!(groups & SV_CALLS_WAITING))
+        return 0;
+    if (c->group == SV_CALLS_POLL) /* epoll and select do not say of which descriptor */
+        return SV_WIRE_IF_WAITED | (strstr(c->name, "ppoll") || strcmp(c->name, "poll") == 0
+                                        ? SV_WIRE_POLLS | SV_WIRE_HAS_PEER
+                                        : 0);
+    if (c->group == SV_CALLS_SOCKETS)
+        return SV_WIRE_HAS_PEER | (groups & SV_CALLS_SOCKETS ? 0 : SV_WIRE_IF_WAITED);
+    return c->group == SV_CALLS_FILES && is_transfer && c->aux == N
+               ? SV_WIRE_HAS_PEER | SV_WIRE_IS_FILE
+               : 0;
+}
+
 void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
 {
     memset(plans, 0, SV_WIRE_CALLS_MAX * sizeof *plans);
     for (size_t i = 0; i < sv_n_calls; i++) {
         const struct sv_call *c = &sv_calls[i];
         struct sv_wire_plan *p = &plans[c->nr];
-        bool changes_fds = c->effect != SV_EFFECT_NONE && c->effect != SV_EFFECT_SYMLINK;
-        bool is_wanted = c->group & groups && c->group != SV_CALLS_FDS;
+        unsigned waits = waits_of(c, groups);
+        bool changes_fds = (c->effect != SV_EFFECT_NONE && c->effect < SV_EFFECT_SYMLINK) ||
+                           (waits && c->nr == SYS_connect); /* whose end of a connection it is */
+        bool is_wanted = (c->group & groups && c->group != SV_CALLS_FDS) ||
+                         waits & SV_WIRE_IF_WAITED;
         *p = (struct sv_wire_plan){.fd = c->fd,
                                    .path = c->path,
                                    .path2 = c->path2,
                                    .size = c->size,
                                    .offset = c->offset,
-                                   .aux = c->aux};
-        p->wants = (uint8_t)((is_wanted ? SV_WIRE_WANTED : 0) |
-                             (changes_fds && groups ? SV_WIRE_CHANGES_FDS : 0) |
-                             (c->has_position ? SV_WIRE_POSITION : 0) |
-                             (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0) |
-                             (c->effect == SV_EFFECT_OPEN ? SV_WIRE_OPENS : 0) |
-                             (c->effect == SV_EFFECT_OPEN || c->effect == SV_EFFECT_OPEN2 ||
-                                      c->effect == SV_EFFECT_SOCKET
-                                  ? SV_WIRE_RETURNS_FD
-                                  : 0) |
-                             (c->effect == SV_EFFECT_CLOSE ? SV_WIRE_CLOSES : 0) |
-                             (c->effect == SV_EFFECT_PAIR ? SV_WIRE_PAIR : 0));
+                                   .aux = c->aux,
+                                   .places = c->places,
+                                   .waits = (uint8_t)waits,
+                                   .maps = c->effect == SV_EFFECT_MAP};
+        p->wants = (uint16_t)((is_wanted ? SV_WIRE_WANTED : 0) |
+                              (changes_fds && groups ? SV_WIRE_CHANGES_FDS : 0) |
+                              (c->has_position ? SV_WIRE_POSITION : 0) |
+                              (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0) |
+                              (c->effect == SV_EFFECT_OPEN ? SV_WIRE_OPENS : 0) |
+                              (c->effect == SV_EFFECT_OPEN || c->effect == SV_EFFECT_OPEN2 ||
+                                       c->effect == SV_EFFECT_SOCKET
+                                   ? SV_WIRE_RETURNS_FD
+                                   : 0) |
+                              (sv_call_writes(c) ? SV_WIRE_WRITES : 0) |
+                              (c->effect == SV_EFFECT_SUBMIT ? SV_WIRE_SUBMITS : 0) |
+                              (c->effect == SV_EFFECT_REAP ? SV_WIRE_REAPS : 0) |
+                              (c->effect == SV_EFFECT_CLOSE ? SV_WIRE_CLOSES : 0) |
+                              (c->effect == SV_EFFECT_PAIR ? SV_WIRE_PAIR : 0));
         if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_CHANGES_FDS)))
             p->wants = 0;
     }

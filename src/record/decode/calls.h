@@ -21,7 +21,9 @@ enum sv_call_group {
     SV_CALLS_STAT = 1 << 4,  /* stat and similar, access, readlink, getdents64 */
     SV_CALLS_SOCKETS = 1 << 5,
     SV_CALLS_URING = 1 << 6,
-    SV_CALLS_FDS = 1 << 7, /* only for the table of descriptors: never an event */
+    SV_CALLS_FDS = 1 << 7,     /* only for the table of descriptors: never an event */
+    SV_CALLS_POLL = 1 << 8,    /* poll and similar: with WAITING, where the thread waited */
+    SV_CALLS_WAITING = 1 << 9, /* asks for sockets and poll where the thread waited */
     SV_CALLS_DEFAULT = SV_CALLS_FILES | SV_CALLS_MAPS | SV_CALLS_SYNC | SV_CALLS_NAMES |
                        SV_CALLS_STAT | SV_CALLS_URING
 };
@@ -40,7 +42,11 @@ enum sv_call_effect {
     SV_EFFECT_FCHDIR,
     SV_EFFECT_SOCKET, /* ret is a new descriptor without a path */
     SV_EFFECT_PAIR,   /* two of them, in the memory that `size` points to */
-    SV_EFFECT_SYMLINK /* path2 is the text of the link, not a path from here */
+    SV_EFFECT_MAP,    /* pages of fd's file, whose device is aux, will be the process's */
+    /* From here on none. */
+    SV_EFFECT_SYMLINK, /* path2 is the text of the link, not a path from here */
+    SV_EFFECT_SUBMIT,  /* requests of asynchronous I/O */
+    SV_EFFECT_REAP     /* their ends */
 };
 
 /* What the number in `size` and the return value mean as arguments of the event. */
@@ -63,7 +69,8 @@ struct sv_call {
     /* Numbers of arguments, SV_WIRE_NONE. With a path, `fd` is the directory it starts from; with
      * two, `aux` is the second one's. */
     uint8_t fd, path, path2, size, offset, aux;
-    uint8_t group;
+    uint8_t places; /* not 0: it copies from `fd` to `aux` (struct sv_wire_plan) */
+    uint16_t group;
     uint8_t effect; /* enum sv_call_effect */
     uint8_t sense;  /* enum sv_call_sense */
     bool has_position;
@@ -82,6 +89,9 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans);
 /* "files,stat" → groups; false at the first unknown word, which is left in *bad. */
 bool sv_calls_groups(const char *text, unsigned *groups, char bad[32]);
 extern const char *const sv_call_group_names[]; /* by bit, NULL-terminated */
+
+/* A transfer into its descriptor. A call that copies is none. */
+bool sv_call_writes(const struct sv_call *c);
 
 /* The record of a call, whichever form it has. Sets *text to what follows it, up to `size`. False:
  * the record is too short. */

@@ -77,6 +77,14 @@ static void flush(struct sv_decode *d, struct sv_batch *b)
     d->has_waiting = false;
 }
 
+/* Calls and processes are followed all the same: they change tables of descriptors. */
+static bool is_of_own_thread(struct sv_decode *d, const struct sv_wire_head *h)
+{
+    return d->tree.has_own_threads && !d->options.shows_own && h->kind != SV_WIRE_CALL &&
+           h->kind != SV_WIRE_FORK && h->kind != SV_WIRE_EXEC && h->kind != SV_WIRE_EXIT &&
+           h->kind != SV_WIRE_NAME && sv_tree_is_own_thread(&d->tree, h->tgid, h->tid);
+}
+
 static void decode(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h,
                    uint32_t size)
 {
@@ -89,6 +97,8 @@ static void decode(struct sv_decode *d, struct sv_batch *b, const struct sv_wire
         flush(d, b);
     if (h->kind != SV_WIRE_CALL)
         d->recent.process = NULL;
+    if (is_of_own_thread(d, h))
+        return;
     if (!k->decode(d, k->state, b, h, size))
         d->malformed++;
 }
@@ -143,6 +153,13 @@ static void open_probe(struct sv_decode *d, unsigned i)
     }
 }
 
+static void learn_maps(void *ctx, uint32_t pid, const char *text)
+{
+    struct sv_decode *d = ctx;
+    const struct sv_proc_image who = sv_tree_image(&d->tree, pid);
+    sv_inodes_maps_of(&d->inodes, &d->tree, &who, text);
+}
+
 struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
                                 const struct sv_decode_options *options)
 {
@@ -156,10 +173,13 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
         d->options = *options;
     d->from = &d->rings;
     d->can_ask_procfs = d->options.asks_procfs;
+    d->inodes.follows_maps = d->options.follows_maps;
     d->prefix_len = d->options.prefix ? strlen(d->options.prefix) : 0;
     sv_tree_init(&d->tree, dict);
     sv_kernel_words_init(&d->words, dict);
     d->symbols = sv_symbols_new(NULL);
+    sv_symbols_follow(d->symbols, d->options.follows_maps);
+    sv_symbols_on_read(d->symbols, learn_maps, d);
     d->stacks = sv_stacks_new(d->symbols,
                               &(struct sv_stacks_options){.asks_procfs = d->options.asks_procfs,
                                                           .hides_files = d->options.redact != NULL,
@@ -199,6 +219,11 @@ struct sv_source *sv_decode_source(struct sv_decode *d)
 struct sv_krings *sv_decode_rings(struct sv_decode *d)
 {
     return &d->rings;
+}
+
+struct sv_symbols *sv_decode_symbols(struct sv_decode *d)
+{
+    return d->symbols;
 }
 
 struct sv_stacks *sv_decode_stacks(struct sv_decode *d)
@@ -257,6 +282,7 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
         d->tree.processes[i]->has_snapshot = false;
         sv_fds_lost(d->tree.processes[i]);
     }
+    sv_inodes_lost(&d->inodes);
     if (d->n_losses == SV_DECODE_LOSSES)
         d->n_losses--; /* cannot happen: next() empties the list every round */
     d->losses[d->n_losses++] = (struct sv_decode_loss){

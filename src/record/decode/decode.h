@@ -21,7 +21,9 @@ struct sv_notes;
 
 struct sv_decode_options {
     const char *prefix; /* only files below it; NULL: all */
+    bool shows_own;     /* what threads and files of libstave's do, too */
     bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
+    bool follows_maps;  /* every file that is mapped comes as a call */
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
     void *redact_ctx;
@@ -60,6 +62,7 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);
 
 struct sv_stacks *sv_decode_stacks(struct sv_decode *d);
+struct sv_symbols *sv_decode_symbols(struct sv_decode *d);
 
 /* Records that made no sense, and were left out. */
 uint64_t sv_decode_malformed(const struct sv_decode *d);

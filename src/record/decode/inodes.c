@@ -1,6 +1,9 @@
 /* The table of inodes. Called by the decoder for each miss and each fault; holds a reference to
  * every path that it knows.
  *
+ * The maps of a large process are thousands of lines, so they are read once for each program that
+ * runs, however often it forks.
+ *
  * A file that is deleted and whose number is used again keeps the old path until a call on a
  * descriptor says otherwise. */
 #include "record/decode/inodes.h"
@@ -14,14 +17,9 @@
 
 enum { MAPS_BYTES = 4 << 20 };
 
-static uint64_t key_of(uint32_t device, uint64_t inode)
-{
-    return sv_mix64(inode * 31 + device);
-}
-
 bool sv_inodes_has(const struct sv_inodes *x, uint32_t device, uint64_t inode)
 {
-    return sv_map_find(&x->numbers, key_of(device, inode)) != NULL;
+    return sv_map_find(&x->numbers, sv_inodes_key(device, inode)) != NULL;
 }
 
 void sv_inodes_fini(struct sv_inodes *x, struct sv_tree *t)
@@ -30,13 +28,14 @@ void sv_inodes_fini(struct sv_inodes *x, struct sv_tree *t)
         sv_file_put(t, x->files[i]);
     free(x->files);
     sv_map_fini(&x->numbers);
+    sv_map_fini(&x->asked);
 }
 
 void sv_inodes_learn(struct sv_inodes *x, struct sv_tree *t, uint32_t device, uint64_t inode,
                      struct sv_file *f)
 {
     if (inode != 0)
-        sv_inodes_learn_key(x, t, key_of(device, inode), f);
+        sv_inodes_learn_key(x, t, sv_inodes_key(device, inode), f);
 }
 
 void sv_inodes_learn_key(struct sv_inodes *x, struct sv_tree *t, uint64_t key, struct sv_file *f)
@@ -85,7 +84,7 @@ static void learn_line(struct sv_inodes *x, struct sv_tree *t, const char *line,
         inode == 0 || path_at == 0 || text[path_at] != '/')
         return;
     uint32_t device = device_major << 20 | (device_minor & 0xfffff);
-    const uint64_t *at = sv_map_find(&x->numbers, key_of(device, inode));
+    const uint64_t *at = sv_map_find(&x->numbers, sv_inodes_key(device, inode));
     if (at && x->files[*at - 1])
         return;
     struct sv_file *f = sv_tree_file(t, NULL, text + path_at, strlen(text + path_at));
@@ -102,24 +101,47 @@ void sv_inodes_maps(struct sv_inodes *x, struct sv_tree *t, const char *text)
     }
 }
 
+void sv_inodes_maps_of(struct sv_inodes *x, struct sv_tree *t, const struct sv_proc_image *who,
+                       const char *text)
+{
+    bool is_new;
+    sv_map_add(&x->asked, who->number, &is_new);
+    sv_inodes_maps(x, t, text);
+}
+
 void sv_inodes_ask(struct sv_inodes *x, struct sv_tree *t, uint32_t pid)
 {
     char path[64], *text = sv_alloc(MAPS_BYTES);
     snprintf(path, sizeof path, "%s/%u/maps", sv_procfs_root(), pid);
+    x->readings++;
     if (sv_procfs_text(path, text, MAPS_BYTES) > 0)
         sv_inodes_maps(x, t, text);
     free(text);
 }
 
-const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
-                                     uint32_t device, uint64_t inode, bool asks_procfs)
+static bool may_ask(struct sv_inodes *x, const struct sv_proc_image *who)
 {
-    const uint64_t *at = sv_map_find(&x->numbers, key_of(device, inode));
-    if (at || !asks_procfs)
+    bool is_new;
+    if (!who)
+        return false;
+    sv_map_add(&x->asked, who->number, &is_new);
+    return is_new || !x->follows_maps;
+}
+
+const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t device,
+                                     uint64_t inode, const struct sv_proc_image *asked)
+{
+    const uint64_t *at = sv_map_find(&x->numbers, sv_inodes_key(device, inode));
+    if (at || !may_ask(x, asked))
         return at ? x->files[*at - 1] : NULL;
-    sv_inodes_ask(x, t, pid);
-    at = sv_map_find(&x->numbers, key_of(device, inode));
+    sv_inodes_ask(x, t, asked->pid);
+    at = sv_map_find(&x->numbers, sv_inodes_key(device, inode));
     if (!at)
         sv_inodes_learn(x, t, device, inode, NULL);
     return at ? x->files[*at - 1] : NULL;
+}
+
+void sv_inodes_lost(struct sv_inodes *x)
+{
+    sv_map_clear(&x->asked);
 }

@@ -96,6 +96,12 @@ sv_track sv_decode_row(struct sv_decode *d, const struct sv_wire_head *h,
 struct sv_file *sv_decode_descriptor(struct sv_decode *d, struct sv_proc *p, int64_t fd,
                                      struct sv_fd_when when, struct sv_fd **now);
 
+/* A file of libstave's, which is not shown. */
+static inline bool sv_decode_hides(const struct sv_decode *d, const struct sv_file *f)
+{
+    return f && f->is_own && !d->options.shows_own;
+}
+
 /* --path: is it recorded? */
 static inline bool sv_decode_is_below(const struct sv_decode *d, const struct sv_file *f)
 {

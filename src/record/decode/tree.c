@@ -80,6 +80,27 @@ static struct sv_file *find(const struct sv_tree *t, uint64_t hash, const char *
     return f;
 }
 
+/* Where libstave keeps its rings (lib/sdk/session/folders.c): /dev/shm/stave-UID, /tmp/stave-UID,
+ * /run/user/UID/stave. */
+static bool is_own(const char *path)
+{
+    static const char *const bases[] = {"/dev/shm/stave-", "/tmp/stave-", "/run/user/"};
+    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+        size_t n = strlen(bases[i]), digits = 0;
+        if (strncmp(path, bases[i], n) != 0)
+            continue;
+        digits = strspn(path + n, "0123456789");
+        const char *end = path + n + digits;
+        if (i == 2 && strncmp(end, "/stave", 6) == 0)
+            end += 6;
+        else if (i == 2)
+            continue;
+        if (digits && (*end == '/' || !*end))
+            return true;
+    }
+    return false;
+}
+
 static struct sv_file *add(struct sv_tree *t, uint64_t hash, const char *path, size_t len)
 {
     if (t->n_files >= t->n_buckets * 2)
@@ -87,8 +108,9 @@ static struct sv_file *add(struct sv_tree *t, uint64_t hash, const char *path, s
     struct sv_file *f = sv_alloc(sizeof *f + len + 1);
     f->hash = hash;
     f->refs = 1;
-    f->len = (uint32_t)len & INT32_MAX;
+    f->len = (uint32_t)len & (INT32_MAX >> 1);
     memcpy(f->path, path, len);
+    f->is_own = is_own(f->path);
     f->next = t->buckets[hash & (t->n_buckets - 1)];
     t->buckets[hash & (t->n_buckets - 1)] = f;
     t->n_files++;
@@ -224,10 +246,18 @@ static void name_track(struct sv_dict *d, sv_track track, const char *name, size
     sv_dict_touch(d, track);
 }
 
+bool sv_tree_is_own_thread(const struct sv_tree *t, uint32_t pid, uint32_t tid)
+{
+    const uint64_t *at = sv_map_find(&t->by_tid, (uint64_t)pid << 32 | tid);
+    return at && t->threads[*at - 1].is_own;
+}
+
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name)
 {
     struct sv_traced_thread *x = sv_tree_thread(t, pid, tid);
     x->ended_ns = 0; /* the number may have been another's */
+    x->is_own = strncmp(name, "stave-writer", 16) == 0 || strncmp(name, "stave-serving", 16) == 0;
+    t->has_own_threads |= x->is_own;
     name_track(t->dict, x->track, name, strnlen(name, 16));
 }
 
@@ -313,6 +343,12 @@ static void begin_again(struct sv_tree *t, struct sv_proc *p)
     *p = (struct sv_proc){.pid = p->pid, .track = p->track};
 }
 
+struct sv_proc_image sv_tree_image(const struct sv_tree *t, uint32_t pid)
+{
+    const struct sv_proc *p = sv_tree_find(t, pid);
+    return (struct sv_proc_image){pid, p && p->image ? p->image : sv_image_number(pid, 0)};
+}
+
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
 {
     bool is_new;
@@ -324,6 +360,7 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
     if (!p || p == c)
         return;
     c->has_snapshot = p->has_snapshot;
+    c->image = sv_tree_image(t, parent).number;
     c->cwd = p->cwd;
     if (c->cwd)
         c->cwd->refs++;

@@ -20,15 +20,19 @@ struct sv_file {
     struct sv_file *next; /* in its bucket; in the list of those to be freed */
     uint64_t hash;
     uint32_t refs;
-    uint32_t len : 31;
+    uint32_t len : 30;
+    uint32_t is_own : 1;        /* of a session of Stave's: rings, names */
     uint32_t is_identified : 1; /* inodes.h has asked for its number */
     char path[];
 };
+
+enum { SV_MEMORY_PARTS = 3 }; /* anonymous, of files, shared */
 
 struct sv_proc {
     uint32_t pid, parent;
     /* What it calls itself, when it is in a pid namespace of its own (a container); 0: `pid`. */
     uint32_t inner_pid, inner_namespace;
+    uint64_t image;       /* its program since the last exec, see sv_tree_image(); 0: since ever */
     uint16_t command_len; /* of its description, which begins with its command */
     sv_track track;
     struct sv_descriptors open;
@@ -41,6 +45,7 @@ struct sv_proc {
     char name[16];
     struct { /* record/sample/usage.c's */
         sv_track cpu, memory;
+        sv_track parts[SV_MEMORY_PARTS]; /* of the memory; 0: the kernel does not say it */
         uint64_t ticks, turn;
         int64_t gone_ns; /* /proc has not had it since; 0: it has */
     } usage;
@@ -56,6 +61,7 @@ struct sv_gone {
 
 struct sv_traced_thread {
     uint32_t pid, tid;
+    bool is_own;                /* a thread of libstave's */
     int64_t ended_ns;           /* 0: it runs */
     sv_track track, calls;      /* the thread, and its row of system calls */
     sv_track rows[SV_N_PROBES]; /* rows of its probes, 0: none yet */
@@ -78,6 +84,7 @@ struct sv_tree {
     struct sv_traced_thread *threads;
     size_t n_threads, cap_threads;
     struct sv_map by_tid; /* tgid << 32 | tid → index + 1 */
+    bool has_own_threads; /* or had */
     struct sv_file **buckets;
     size_t n_buckets, n_files;
     /* freed by sv_tree_sweep(): events in flight may still point to their paths */
@@ -100,12 +107,24 @@ void sv_tree_sweep(struct sv_tree *t);
 struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new);
 struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid);
 struct sv_traced_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
+bool sv_tree_is_own_thread(const struct sv_tree *t, uint32_t pid, uint32_t tid);
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
                           const char *command, size_t command_len);
 
 /* Its number in its own pid namespace: part of its description from now on. */
 void sv_tree_set_inner(struct sv_tree *t, struct sv_proc *p, uint32_t pid, uint32_t pid_namespace);
+
+/* What a process has in its memory, from an exec on. Forks share it: they map the same files. */
+struct sv_proc_image {
+    uint32_t pid; /* one of its processes */
+    uint64_t number;
+};
+struct sv_proc_image sv_tree_image(const struct sv_tree *t, uint32_t pid);
+static inline uint64_t sv_image_number(uint32_t pid, uint64_t exec_ns)
+{
+    return sv_mix64(exec_ns * 31 + pid);
+}
 
 /* The child starts with its parent's files and directory. */
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child);

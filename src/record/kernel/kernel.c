@@ -44,6 +44,8 @@ const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL}
 
 enum {
     RING_BYTES_DEFAULT = 16 << 20,
+    RING_BYTES_ALL = 512 << 20, /* of all CPUs, where they are many */
+    RING_BYTES_MANY = 2 << 20,  /* at least, of each of many */
     RING_BYTES_SMALLEST = 64 << 10,
     CALL_RING_MOST = 256 << 20,
     CPUS_MAX = 1024,
@@ -232,7 +234,8 @@ static void fill_namespace(struct sv_wire_config *c)
 static void fill_config(const struct sv_kernel *k, const struct sv_kernel_options *o,
                         struct sv_wire_config *c)
 {
-    sv_calls_plan(o->groups, c->plans);
+    sv_calls_plan(k->hooks == SV_HOOKS_PLAIN ? o->groups & ~(unsigned)SV_CALLS_WAITING : o->groups,
+                  c->plans);
     c->min_latency_ns = o->min_latency_ns;
     c->own_tgid = (uint32_t)getpid();
     fill_namespace(c);
@@ -242,6 +245,7 @@ static void fill_config(const struct sv_kernel *k, const struct sv_kernel_option
     c->follow_all = o->follows_all;
     c->join_cgroup = o->cgroup;
     c->has_states = o->probes[SV_PROBE_sched] != 0;
+    c->has_rivals = o->probes[SV_PROBE_rivals] != 0;
     c->exit_has_last = k->hooks == SV_HOOKS_PLAIN &&
                        has_field("sched/sched_process_exit", "group_dead");
     if (o->comm)
@@ -302,9 +306,15 @@ static void leave_out_maps(const struct sv_kernel *k, const struct sv_kernel_opt
     }
 }
 
-static uint64_t ring_bytes(const struct sv_kernel_options *o)
+/* 16 MiB for each of up to 32 CPUs: a quarter of a second of the worst case, system calls and
+ * nothing else. The recorder is one thread, so that more rings fill more slowly. */
+static uint64_t ring_bytes(const struct sv_kernel *k, const struct sv_kernel_options *o)
 {
-    uint64_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
+    uint64_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_ALL / k->n_cpus;
+    if (!o->ring_bytes && size > RING_BYTES_DEFAULT)
+        size = RING_BYTES_DEFAULT;
+    if (!o->ring_bytes && size < RING_BYTES_MANY)
+        size = RING_BYTES_MANY;
     uint64_t power = RING_BYTES_SMALLEST;
     while (power < size)
         power *= 2;
@@ -312,9 +322,9 @@ static uint64_t ring_bytes(const struct sv_kernel_options *o)
 }
 
 /* The kernel lets programs compute offsets of half a GiB at most. */
-static uint64_t call_bytes(const struct sv_kernel_options *o)
+static uint64_t call_bytes(const struct sv_kernel *k, const struct sv_kernel_options *o)
 {
-    uint64_t size = o->groups ? ring_bytes(o) : SV_WIRE_CALL_RING_LEAST;
+    uint64_t size = o->groups ? ring_bytes(k, o) : SV_WIRE_CALL_RING_LEAST;
     return size < CALL_RING_MOST ? size : CALL_RING_MOST;
 }
 
@@ -322,7 +332,7 @@ static uint64_t call_bytes(const struct sv_kernel_options *o)
  * scheduler is recorded. */
 static uint64_t common_bytes(const struct sv_kernel *k, const struct sv_kernel_options *o)
 {
-    uint64_t size = ring_bytes(o);
+    uint64_t size = ring_bytes(k, o);
     bool is_much = !k->call_rings || !o->groups || o->probes[SV_PROBE_sched] || wants_stacks(o);
     return is_much || size / 4 < RING_BYTES_SMALLEST ? size : size / 4;
 }
@@ -369,21 +379,23 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "raw tracepoints find no processes in a container without "
                           "/sys/kernel/btf/vmlinux (mount /sys)");
-    k->call_rings = map_named(k, "call_rings");
-    config.wake_bytes = common_bytes(k, o) / 4;
-    config.call_ring_bytes = call_bytes(o);
-    if (!k->tasks || !k->outer || !k->process_ring || !k->counts || !constants ||
-        bpf_map__set_initial_value(constants, &config, sizeof config) != 0)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
     int cpus = libbpf_num_possible_cpus();
     if (cpus < 1 || cpus > CPUS_MAX)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%d CPUs are more than %d", cpus, CPUS_MAX);
     k->n_cpus = (unsigned)cpus;
+    k->call_rings = map_named(k, "call_rings");
+    config.wake_bytes = common_bytes(k, o) / 4;
+    config.call_ring_bytes = call_bytes(k, o);
+    if (!k->tasks || !k->outer || !k->process_ring || !k->counts || !constants ||
+        bpf_map__set_initial_value(constants, &config, sizeof config) != 0)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
     bpf_map__set_max_entries(k->outer, k->n_cpus);
     if (config.path_prefix_len == 0)
         shrink(k, "outside");
     if (o->probes[SV_PROBE_block] == 0)
         shrink(k, "requests");
+    if (!o->probes[SV_PROBE_rivals])
+        shrink(k, "rivals_of");
     struct bpf_map *rooms = map_named(k, "stack_rooms");
     if (rooms)
         bpf_map__set_max_entries(rooms, k->n_cpus * STACK_ROOMS);
@@ -730,6 +742,11 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
     return k->n_cpus;
 }
 
+uint64_t sv_kernel_ring_bytes(const struct sv_kernel *k)
+{
+    return k->rings[0].size;
+}
+
 /* ---- processes to follow ---- */
 
 /* Where tasks cannot be walked over. In a pid namespace of its own their numbers are not the
@@ -827,7 +844,9 @@ int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
     detach(k, "on_exit");
     if (!k->has_iterators)
         return 0; /* tasks cannot be walked over */
-    return walk_tasks(*link_of(k, "in_flight"), err);
+    *(volatile uint32_t *)&k->shared->is_ending = 1;
+    int code = walk_tasks(*link_of(k, "in_flight"), err);
+    return code < 0 ? code : walk_tasks(*link_of(k, "sum_up"), err);
 }
 
 /* ---- losses ---- */
@@ -884,6 +903,7 @@ struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
         for (unsigned kind = 1; kind < SV_WIRE_KINDS; kind++)
             s.lost += c->lost[kind];
         s.not_followed += c->not_followed;
+        s.no_stack += c->no_stack;
         s.lost += c->not_followed;
         s.filtered += c->filtered;
         s.foreign += c->foreign;

@@ -83,9 +83,11 @@ int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err);
 
 struct sv_kernel_sums {
     uint64_t lost, not_followed, filtered, foreign;
+    uint64_t no_stack;  /* stacks that were left out, all but their innermost frame */
     uint64_t invisible; /* threads that this pid namespace does not show: they were not followed */
 };
 struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k);
 unsigned sv_kernel_cpus(const struct sv_kernel *k);
+uint64_t sv_kernel_ring_bytes(const struct sv_kernel *k); /* of a CPU, for all but system calls */
 
 #endif

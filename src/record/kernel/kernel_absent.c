@@ -106,6 +106,12 @@ struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
     return (struct sv_kernel_sums){0};
 }
 
+uint64_t sv_kernel_ring_bytes(const struct sv_kernel *k)
+{
+    (void)k;
+    return 0;
+}
+
 unsigned sv_kernel_cpus(const struct sv_kernel *k)
 {
     (void)k;

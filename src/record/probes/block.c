@@ -134,6 +134,7 @@ const struct sv_probe sv_probe_block = {
                .topic = "Kernel events",
                .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "block requests", false}},
+    .less = "--no-block",
     .docs = {"block requests of the whole machine", "the device under `Disks`, with lanes",
              "device, sector, bytes, time in the queue, who caused it where the kernel knows"},
     .tracepoint = "block_rq_issue",

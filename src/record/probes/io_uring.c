@@ -5,7 +5,9 @@
 #include "record/bpf/io_uring.h"
 #include "record/decode/state.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { URING_OPS = 64 };
 
@@ -18,8 +20,19 @@ enum {
     OP_SEND = 26,
     OP_RECV = 27,
     OP_READ = 22,
-    OP_WRITE = 23
+    OP_WRITE = 23,
+    OP_OPENAT = 18,
+    OP_CLOSE = 19,
+    OP_OPENAT2 = 28
 };
+
+/* Operations on a file that is open: of the others the kernel keeps no descriptor. */
+#define BIT(op) (UINT64_C(1) << (op))
+#define OPS_ON_FILES                                                                             \
+    (BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6) | BIT(8) | BIT(9) | BIT(10) | BIT(13) | \
+     BIT(16) | BIT(17) | BIT(OP_CLOSE) | BIT(22) | BIT(23) | BIT(24) | BIT(26) | BIT(27) |       \
+     BIT(30) | BIT(33) | BIT(34) | BIT(40) | BIT(41) | BIT(43) | BIT(46) | BIT(47) | BIT(48) |   \
+     BIT(49) | BIT(55) | BIT(56) | BIT(57) | BIT(58) | BIT(60) | BIT(61))
 
 /* clang-format off */
 static const char *const op_names[URING_OPS] = {
@@ -35,9 +48,27 @@ static const char *const op_names[URING_OPS] = {
 };
 /* clang-format on */
 
+enum { OPENS_MAX = 1 << 16 };
+
 struct uring {
     sv_str names[URING_OPS];
+    struct sv_map opens; /* requests under way → their files, held */
 };
+
+static bool is_on_file(unsigned opcode)
+{
+    return opcode >= URING_OPS || OPS_ON_FILES >> opcode & 1;
+}
+
+static bool opens(unsigned opcode)
+{
+    return opcode == OP_OPENAT || opcode == OP_OPENAT2;
+}
+
+static uint64_t open_key(const struct sv_wire_uring *r)
+{
+    return sv_mix64((uint64_t)r->offset) ^ ((uint64_t)r->head.tid << 32 | r->head.tgid);
+}
 
 static bool is_read(unsigned opcode)
 {
@@ -88,7 +119,7 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
         sv_batch_int(b, d->words.error, -(int64_t)r->res);
     else if (is_transfer)
         sv_batch_int(b, d->words.bytes, r->res);
-    else if (r->res > 0)
+    else if (r->res > 0 && !opens(op))
         sv_batch_int(b, d->words.ret, r->res);
 }
 
@@ -103,7 +134,9 @@ static void put_request(struct sv_decode *d, struct uring *u, struct sv_batch *b
                                       d->words.cat_io_uring);
     if (opcode >= URING_OPS || !op_names[opcode])
         sv_batch_int(b, d->words.opcode, opcode);
-    if (r->fd >= 0 && opcode != 0)
+    if (opens(opcode) && r->res >= 0 && !r->len)
+        sv_batch_int(b, d->words.fd, r->res);
+    else if (r->fd >= 0 && is_on_file(opcode))
         sv_batch_int(b, r->head.flags & SV_WIRE_FIXED_FILE ? d->words.fixed_file : d->words.fd,
                      r->fd);
     if (f)
@@ -121,6 +154,7 @@ static void add_sums(struct sv_proc *p, const struct sv_wire_uring *r, struct sv
     p->bytes_written += writes ? bytes : 0;
     if (!f)
         return;
+    f->opens += opens(r->head.what);
     f->reads += reads;
     f->writes += writes;
     f->read_bytes += reads ? bytes : 0;
@@ -138,7 +172,55 @@ static const struct sv_file *fixed_file(struct sv_decode *d, struct sv_proc *p,
          i++)
         if (at->file)
             sv_inodes_identify(&d->inodes, &d->tree, at->file);
-    return sv_inodes_find(&d->inodes, &d->tree, p->pid, r->device, r->inode, false);
+    return sv_inodes_find(&d->inodes, &d->tree, r->device, r->inode, NULL);
+}
+
+/* The path of an open that is under way. */
+static bool decode_path(struct sv_decode *d, struct uring *u, struct sv_proc *p,
+                        const struct sv_wire_uring *r, uint32_t size)
+{
+    const char *text = (const char *)(r + 1);
+    size_t left = size - sizeof *r, len = strnlen(text, left);
+    struct sv_fd *now;
+    bool is_new;
+    if (len == left || !opens(r->head.what))
+        return false;
+    if (u->opens.n >= OPENS_MAX)
+        return true;
+    const struct sv_file *from =
+        r->fd == AT_FDCWD
+            ? p->cwd
+            : sv_fd_find(p, r->fd, (struct sv_fd_when){.start_ns = r->start_ns}, &now);
+    uint64_t *at = sv_map_add(&u->opens, open_key(r), &is_new);
+    if (!is_new)
+        sv_file_put(&d->tree, (struct sv_file *)(uintptr_t)*at);
+    *at = (uint64_t)(uintptr_t)sv_tree_file(&d->tree, from, text, len);
+    return true;
+}
+
+/* The file of an open that is complete, held: its descriptor is known from now on. */
+static struct sv_file *opened(struct sv_decode *d, struct uring *u, struct sv_proc *p,
+                              const struct sv_wire_uring *r)
+{
+    const uint64_t *at = sv_map_find(&u->opens, open_key(r));
+    struct sv_file *f = at ? (struct sv_file *)(uintptr_t)*at : NULL;
+    if (at)
+        sv_map_remove(&u->opens, open_key(r));
+    if (f && r->res >= 0 && !r->len) {
+        f->refs++;
+        sv_fd_open(&d->tree, p, r->res, (struct sv_fd){.file = f, .since_ns = r->head.ts_ns},
+                   false);
+    }
+    return f;
+}
+
+static void close_uring(struct sv_decode *d, void *state)
+{
+    struct uring *u = state;
+    for (size_t i = 0; i < u->opens.cap; i++)
+        if (u->opens.used[i])
+            sv_file_put(&d->tree, (struct sv_file *)(uintptr_t)u->opens.slots[i].value);
+    sv_map_fini(&u->opens);
 }
 
 static bool decode_uring(struct sv_decode *d, void *state, struct sv_batch *b,
@@ -146,13 +228,19 @@ static bool decode_uring(struct sv_decode *d, void *state, struct sv_batch *b,
 {
     const struct sv_wire_uring *r = (const void *)record;
     struct sv_proc *p = sv_decode_process(d, r->head.tgid);
-    bool has_fd = r->fd >= 0 && !(r->head.flags & SV_WIRE_FIXED_FILE);
+    unsigned op = record->what;
+    if (r->head.flags & SV_WIRE_URING_OPENS)
+        return decode_path(d, state, p, r, size);
+    bool has_fd = r->fd >= 0 && !(r->head.flags & SV_WIRE_FIXED_FILE) && is_on_file(op);
     const struct sv_fd_when when = {.start_ns = r->start_ns, .inode = r->inode};
     struct sv_fd *now;
-    struct sv_file *held = has_fd ? sv_decode_descriptor(d, p, r->fd, when, &now) : NULL;
+    struct sv_file *held = opens(op) ? opened(d, state, p, r)
+                           : has_fd  ? sv_decode_descriptor(d, p, r->fd, when, &now)
+                                     : NULL;
     const struct sv_file *f = held;
-    (void)size;
-    if (f && f->path[0] == '/')
+    if (op == OP_CLOSE && has_fd && r->res == 0)
+        sv_fd_close(&d->tree, p, r->fd, when, now, r->head.ts_ns);
+    if (f && r->inode && f->path[0] == '/')
         sv_inodes_learn(&d->inodes, &d->tree, r->device, r->inode, held);
     else if (!f && r->inode)
         f = fixed_file(d, p, r);
@@ -169,6 +257,7 @@ const struct sv_probe sv_probe_io_uring = {
     .cat = SV_CAT_IO_URING,
     .records = {{SV_WIRE_URING, sizeof(struct sv_wire_uring), "io_uring requests", decode_uring}},
     .sums = {{SV_SUM_EVENTS, "io_uring requests", false}},
+    .less = "no uring among --calls",
     .docs =
         {"requests of io_uring", "`io_uring` below the thread that submitted them, with lanes",
          "operation, descriptor or number in the ring's table, path, bytes, offset, errno; from "
@@ -176,4 +265,5 @@ const struct sv_probe sv_probe_io_uring = {
     .groups = SV_CALLS_URING,
     .tracepoint = "io_uring_complete",
     .state_size = sizeof(struct uring),
+    .close = close_uring,
 };

@@ -2,29 +2,12 @@
  * address. */
 #include "record/bpf/network.h"
 #include "record/decode/calls.h"
-#include "record/decode/state.h"
+#include "record/decode/peers.h"
 #include "record/spool/scout.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LONGEST_NS ((uint64_t)1 << 56) /* two years: sums stay sums */
-
-/* 10.0.0.7:443, [fe80::1]:443. An IPv4 address in one of IPv6 is shown as such. */
-static size_t peer_text(const struct sv_wire_transfer *t, char *text, size_t size)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    char address[INET6_ADDRSTRLEN] = "";
-    uint8_t bytes[16];
-    memcpy(bytes, t->peer, sizeof bytes);
-    bool is_mapped = t->family == AF_INET6 && memcmp(bytes, mapped, sizeof mapped) == 0,
-         is_v6 = t->family == AF_INET6 && !is_mapped;
-    if (!inet_ntop(is_v6 ? AF_INET6 : AF_INET, bytes + (is_mapped ? 12 : 0), address,
-                   sizeof address))
-        return 0;
-    return (size_t)snprintf(text, size, is_v6 ? "[%s]:%u" : "%s:%u", address, t->peer_port);
-}
 
 static bool decode_transfer(struct sv_decode *d, void *state, struct sv_batch *b,
                             const struct sv_wire_head *record, uint32_t size)
@@ -43,7 +26,7 @@ static bool decode_transfer(struct sv_decode *d, void *state, struct sv_batch *b
                                       record->what ? d->words.tcp_send : d->words.tcp_recv,
                                       d->words.cat_network);
     e->dur_ns = (int64_t)(record->ts_ns - t->start_ns);
-    size_t len = peer_text(t, peer, sizeof peer);
+    size_t len = sv_peer_text(t->family, t->peer, t->peer_port, peer, sizeof peer);
     sv_decode_text(b, d->words.peer, peer, len);
     sv_batch_int(b, d->words.port, t->port);
     if (t->ret < 0)
@@ -60,6 +43,7 @@ const struct sv_probe sv_probe_network = {
     .records = {{SV_WIRE_TRANSFER, sizeof(struct sv_wire_transfer), "transfers over TCP",
                  decode_transfer}},
     .sums = {{SV_SUM_EVENTS, "transfers over TCP", false}},
+    .less = "no sockets among --calls",
     .docs = {"transfers over TCP", "`network` below the thread",
              "peer, own port, bytes, errno; with `--calls sockets`"},
     .groups = SV_CALLS_SOCKETS,

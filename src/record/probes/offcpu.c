@@ -1,9 +1,10 @@
-/* Probe `offcpu`: times in which threads did not run, as instants on a row `off CPU` below each
+/* Probe `offcpu`: times in which threads did not run, as slices on a row `off CPU` below each
  * thread, named by what the thread waited for, with its stack. */
 #include "record/bpf/offcpu.h"
 
 #include "core/base/buf.h"
 #include "record/probes/waits.h"
+#include "record/spool/scout.h"
 
 #include <string.h>
 
@@ -113,15 +114,17 @@ static bool decode_offcpu(struct sv_decode *d, void *state, struct sv_batch *b,
     if (n < 0 || a.end_ns < a.begin_ns || a.end_ns > INT64_MAX)
         return false;
     n = n ? n : 1;
-    enum sv_wait_reason reason = sv_waits_reason(a.state, a.nr, a.file_mode);
+    enum sv_wait_reason reason = sv_waits_reason(a.state & ~SV_STATE_INFERRED, a.nr, a.file_mode);
     reason = reason ? reason : SV_WAIT_FOR_OTHER;
     sv_track row = sv_decode_row(d, record, SV_PROBE_offcpu, SV_ROW_OFFCPU);
-    struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)a.begin_ns, row, w->reasons[reason],
+    struct sv_event *e = sv_batch_put(b, SV_SLICE, (int64_t)a.begin_ns, row, w->reasons[reason],
                                       sv_dict_cstr(d->source.dict, SV_CAT_OFFCPU_SAMPLE));
-    sv_batch_int(b, w->dur, (int64_t)(a.end_ns - a.begin_ns));
+    e->dur_ns = (int64_t)(a.end_ns - a.begin_ns);
     if (a.woken_ns >= a.begin_ns && a.woken_ns <= a.end_ns)
         sv_batch_int(b, w->queued, (int64_t)(a.end_ns - a.woken_ns));
     e->name = w->reasons[sv_waits_put(w, d, b, record->tgid, reason, a.lock)];
+    if (a.state & SV_STATE_INFERRED)
+        sv_batch_int(b, w->inferred, 1);
     if (a.woken_ns)
         sv_waits_waker(d, b, a.waker_tid, a.waker_comm);
     if (a.lock)
@@ -139,9 +142,12 @@ const struct sv_probe sv_probe_offcpu = {
                 {SV_WIRE_RELEASE, sizeof(struct sv_wire_release), "stacks of wakers",
                  decode_release}},
     .option = {.name = "offcpu",
-               .help = "record where threads wait, for what and who woke them, with the stack, for "
-                       "waits of 1 ms or more (--offcpu-min); draw them with 'stave plot flame "
-                       "--offcpu'"},
+               .help = "record waits with their stacks in spite of --light or a configuration's "
+                       "no-offcpu",
+               .topic = "Threads",
+               .off_name = "no-offcpu",
+               .off_help = "do not record waits with their stacks"},
+    .less = "a longer --offcpu-min or --no-offcpu",
     .docs =
         {"waits with their stacks", "`off CPU` below the thread",
          "what the thread waited for (the name), how long, the lock, the waker, the whole stack"},
@@ -149,4 +155,5 @@ const struct sv_probe sv_probe_offcpu = {
     .state_size = sizeof(struct offcpu),
     .open = open_offcpu,
     .close = close_offcpu,
+    .can_wait = sv_scout_stack,
 };

@@ -5,11 +5,19 @@
 void sv_pages_put_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid, uint32_t device,
                        uint64_t inode)
 {
+    const struct sv_proc_image who = sv_tree_image(&d->tree, pid);
     const struct sv_file *f =
-        sv_inodes_find(&d->inodes, &d->tree, pid, device, inode, d->options.asks_procfs);
+        sv_inodes_find(&d->inodes, &d->tree, device, inode, d->options.asks_procfs ? &who : NULL);
     sv_batch_int(b, d->words.inode, (int64_t)inode);
     if (f)
         sv_decode_path(d, b, d->words.path, f->path, f->len);
+}
+
+bool sv_pages_are_hidden(struct sv_decode *d, uint32_t pid, uint32_t device, uint64_t inode)
+{
+    const struct sv_proc_image who = sv_tree_image(&d->tree, pid);
+    return sv_decode_hides(d, sv_inodes_find(&d->inodes, &d->tree, device, inode,
+                                             d->options.asks_procfs ? &who : NULL));
 }
 
 /* The call under way says which file this is. */
@@ -30,8 +38,9 @@ void sv_page_run_add(struct sv_decode *d, struct sv_page_run *run, struct sv_bat
                      const struct sv_wire_cache *c, uint64_t ts_ns, uint64_t bytes,
                      void (*flush)(struct sv_decode *d, void *run, struct sv_batch *b))
 {
+    uint32_t is = c->head.kind == SV_WIRE_CACHE ? c->pad : 0;
     bool continues = run->n > 0 && run->tid == c->head.tid && run->inode == c->inode &&
-                     run->device == c->device && run->end == c->offset;
+                     run->device == c->device && run->end == c->offset && run->is == is;
     if (!continues) {
         flush(d, run, b);
         sv_pages_learn_file(d, c);
@@ -40,7 +49,8 @@ void sv_page_run_add(struct sv_decode *d, struct sv_page_run *run, struct sv_bat
                                     .tid = c->head.tid,
                                     .device = c->device,
                                     .inode = c->inode,
-                                    .offset = c->offset};
+                                    .offset = c->offset,
+                                    .is = is};
     }
     run->n++;
     run->end = c->offset + c->bytes;
@@ -55,6 +65,10 @@ struct sv_event *sv_page_run_put(struct sv_decode *d, struct sv_page_run *run, s
     const struct sv_wire_head who = {.tgid = run->tgid, .tid = run->tid};
     if (run->n == 0)
         return NULL;
+    if (sv_pages_are_hidden(d, run->tgid, run->device, run->inode)) {
+        run->n = 0;
+        return NULL;
+    }
     sv_track track = sv_decode_row(d, &who, probe, row);
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, run->ts_ns, track, name, cat);
     sv_pages_put_file(d, b, run->tgid, run->device, run->inode);
@@ -66,10 +80,16 @@ struct sv_event *sv_page_run_put(struct sv_decode *d, struct sv_page_run *run, s
 
 static void flush_misses(struct sv_decode *d, void *state, struct sv_batch *b)
 {
-    struct sv_event *e = sv_page_run_put(d, state, b, SV_PROBE_page_cache, SV_ROW_PAGE_CACHE,
-                                         d->words.add, d->words.cat_page_cache);
-    if (e)
-        sv_batch_finish(b, e);
+    struct sv_page_run *run = state;
+    bool is_new = run->is == SV_WIRE_PAGE_CREATED, is_ahead = run->is == SV_WIRE_PAGE_AHEAD;
+    struct sv_event *e = sv_page_run_put(
+        d, run, b, SV_PROBE_page_cache, SV_ROW_PAGE_CACHE, is_new ? d->words.create : d->words.add,
+        is_new ? d->words.cat_page_created : d->words.cat_page_cache);
+    if (!e)
+        return;
+    if (is_ahead)
+        sv_batch_int(b, d->words.readahead, 1);
+    sv_batch_finish(b, e);
 }
 
 static bool decode_cache(struct sv_decode *d, void *state, struct sv_batch *b,
@@ -91,8 +111,12 @@ const struct sv_probe sv_probe_page_cache = {
                .topic = "Kernel events",
                .turns_off = true},
     .sums = {{SV_SUM_BYTES, "not in the page cache", false}},
-    .docs = {"page-cache misses", "`page cache misses` below the thread",
-             "inode, path, offset, bytes; neighbouring pages are one event"},
+    .less = "--no-page-cache",
+    .docs =
+        {"page-cache misses", "`page cache misses` below the thread",
+         "inode, path, offset, bytes; `readahead` is 1 where nobody had asked for the pages yet; "
+         "pages that a write makes are apart (`create`, category `page_created`); neighbouring "
+         "pages are one event"},
     .tracepoint = "mm_filemap_fault",
     .state_size = sizeof(struct sv_page_run),
     .flush = flush_misses,

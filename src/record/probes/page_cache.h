@@ -9,6 +9,7 @@
 /* Arguments `inode` and, where known, `path`. */
 void sv_pages_put_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid, uint32_t device,
                        uint64_t inode);
+bool sv_pages_are_hidden(struct sv_decode *d, uint32_t pid, uint32_t device, uint64_t inode);
 /* The record of a page has the descriptor of the call that caused it: so the path of the page's
  * file is known from now on. */
 void sv_pages_learn_file(struct sv_decode *d, const struct sv_wire_cache *c);
@@ -19,6 +20,7 @@ struct sv_page_run {
     int64_t ts_ns;
     uint32_t tgid, tid, device;
     uint64_t inode, offset, end, bytes, n;
+    uint32_t is; /* enum sv_wire_page */
 };
 /* One more, of which `bytes` count. Where it does not continue the others, flush(d, run, b) is
  * called first, which writes them. */

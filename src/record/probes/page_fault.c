@@ -5,6 +5,7 @@
  * was in the cache are gathered: they come every 64 KiB. */
 #include "record/bpf/page_fault.h"
 #include "record/probes/page_cache.h"
+#include "record/probes/sched.h"
 #include "record/spool/scout.h"
 
 enum { WINDOW_SHIFT = 16, PAGE_SHIFT = 12, WINDOWS = 256 };
@@ -76,14 +77,18 @@ static bool decode_fault(struct sv_decode *d, void *state, struct sv_batch *b,
     if (d->hidden && record->tgid == d->hidden)
         return true; /* not the command yet */
     uint64_t bytes = new_bytes(state, f);
+    sv_states_ran(d, b, sv_tree_thread(&d->tree, record->tgid, record->tid), f->start_ns,
+                  record->ts_ns);
     if (c->pad & SV_WIRE_FAULT_CACHED) {
         sv_page_run_add(d, state, b, c, f->start_ns, bytes, flush_faults);
         return true;
     }
     bool waits = c->pad & SV_WIRE_FAULT_WAITED;
     flush_faults(d, state, b);
-    sv_track row = sv_decode_row(d, record, SV_PROBE_page_fault, SV_ROW_PAGE_FAULTS);
     sv_pages_learn_file(d, c);
+    if (sv_pages_are_hidden(d, record->tgid, c->device, c->inode))
+        return true;
+    sv_track row = sv_decode_row(d, record, SV_PROBE_page_fault, SV_ROW_PAGE_FAULTS);
     struct sv_event *e = sv_batch_put(b, waits ? SV_SLICE : SV_INSTANT, (int64_t)f->start_ns, row,
                                       d->words.file, d->words.cat_fault);
     e->dur_ns = waits ? (int64_t)(record->ts_ns - f->start_ns) : 0;
@@ -100,6 +105,7 @@ const struct sv_probe sv_probe_page_fault = {
     .name = "page_fault",
     .cat = SV_CAT_FAULT,
     .records = {{SV_WIRE_FAULT, sizeof(struct sv_wire_fault), "page faults", decode_fault}},
+    .less = "--no-page-cache",
     .docs =
         {"page faults on files", "`page faults` below the thread",
          "inode, path, offset, bytes; a slice if the thread waited for its page (`major` is 1 "

@@ -26,7 +26,7 @@ enum sv_probe_number {
 };
 
 enum { SV_PROBE_RECORDS = 4, SV_PROBE_SUMS = 2 }; /* per probe, at most */
-enum { SV_PROBE_EVENTS = 4 }; /* that a record makes at most, with those that wait before it */
+enum { SV_PROBE_EVENTS = 6 }; /* that a record makes at most, with those that wait before it */
 
 struct sv_probe_record {
     uint16_t kind; /* enum sv_wire_kind */
@@ -47,6 +47,8 @@ struct sv_probe_option {
     char help[256];
     char topic[24]; /* as in struct sv_option; "": among the first */
     bool turns_off; /* recorded unless given */
+    /* Of a PAIR: the option that turns it off; `name` undoes that. Recorded unless turned off. */
+    char off_name[24], off_help[64];
 };
 
 /* A sum that the summary shows, over the events of a category (record/session/totals.h). */
@@ -77,6 +79,7 @@ struct sv_probe {
     struct sv_probe_option option;
     struct sv_probe_sum sums[SV_PROBE_SUMS];
     struct sv_probe_docs docs;
+    const char *less; /* how to record less of it, where a ring was full: "a longer --offcpu-min" */
     /* Without an option of its own: recorded with this probe, or with one of these groups of calls
      * (calls.h). Neither: always. */
     const struct sv_probe *with[2]; /* any of them */
@@ -104,7 +107,8 @@ extern const struct sv_probe *const sv_probes[SV_N_PROBES];
 
 /* What the command line gave for each. */
 struct sv_probe_setting {
-    bool is_given;   /* a FLAG */
+    bool is_given;   /* a FLAG, or the first of a PAIR */
+    bool is_off;     /* the second of a PAIR */
     uint64_t number; /* a COUNT */
 };
 
@@ -116,5 +120,7 @@ void sv_probes_choose(const struct sv_probe_setting settings[SV_N_PROBES], unsig
 int sv_probe_of_program(const char *program);
 /* What a record of this kind is called when it is lost. */
 const char *sv_probe_lost_name(unsigned kind);
+/* The probe whose records have this name; NULL: it is not one of a ring that was full. */
+const struct sv_probe *sv_probe_that_lost(const char *name);
 
 #endif

@@ -14,6 +14,8 @@ static uint64_t chosen_by_option(const struct sv_probe *p, const struct sv_probe
 {
     if (p->option.turns_off)
         return !s->is_given;
+    if (p->option.off_name[0])
+        return s->is_given || !s->is_off;
     return p->option.arg[0] ? s->number : s->is_given;
 }
 
@@ -53,4 +55,13 @@ const char *sv_probe_lost_name(unsigned kind)
             if (sv_probes[i]->records[k].size && sv_probes[i]->records[k].kind == kind)
                 return sv_probes[i]->records[k].name;
     return "records";
+}
+
+const struct sv_probe *sv_probe_that_lost(const char *name)
+{
+    for (unsigned i = 0; i < SV_N_PROBES; i++)
+        for (unsigned k = 0; k < SV_PROBE_RECORDS && sv_probes[i]->records[k].size; k++)
+            if (strcmp(sv_probes[i]->records[k].name, name) == 0)
+                return sv_probes[i];
+    return NULL;
 }

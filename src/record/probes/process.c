@@ -101,6 +101,7 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     base = base ? base + 1 : file;
     d->hidden = d->hidden == h->tgid ? 0 : d->hidden;
     sv_fds_exec(&d->tree, p);
+    p->image = sv_image_number(h->tgid, h->ts_ns);
     sv_symbols_exec(d->symbols, h->tgid);
     sv_stacks_exec(d->stacks, h->tgid, file);
     char command[1024];

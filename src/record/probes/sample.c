@@ -4,9 +4,12 @@
  * The event has names, outermost first; record/stacks/ makes them of what the kernel program
  * took. */
 #include "record/bpf/sample.h"
-#include "record/decode/state.h"
+#include "record/probes/sched.h"
 
 #include <string.h>
+
+/* One that is taken in the middle of a switch says nothing. */
+#define SWITCH_NS 100000
 
 static bool decode_sample(struct sv_decode *d, void *state, struct sv_batch *b,
                           const struct sv_wire_head *record, uint32_t size)
@@ -18,6 +21,9 @@ static bool decode_sample(struct sv_decode *d, void *state, struct sv_batch *b,
     if (n < 0)
         return false;
     n = n ? n : 1;
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, record->tgid, record->tid);
+    if ((int64_t)record->ts_ns - SWITCH_NS > x->state_ns)
+        sv_states_ran(d, b, x, 0, record->ts_ns);
     sv_track row = sv_decode_row(d, record, SV_PROBE_sample, SV_ROW_SAMPLES);
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)record->ts_ns, row,
                                       sv_dict_cstr(d->source.dict, name), d->words.cat_sample);
@@ -43,6 +49,7 @@ const struct sv_probe sv_probe_sample = {
                .help = "sample the stacks of running threads HZ times per second on each CPU (99 "
                        "is usual): frames of the kernel, of programs and of Python; draw them "
                        "with 'stave plot flame --samples'"},
+    .less = "a lower --sample",
     .docs = {"stack samples", "`samples` below the thread",
              "the innermost function (the name), the whole stack, the CPU"},
 };

@@ -3,8 +3,9 @@
  *
  * A thread has one state at a time, so each change ends the one before it. Records of a thread come
  * from several CPUs: the record of a wake-up may come after that of the switch that followed it,
- * and must then change nothing. */
-#include "record/bpf/sched.h"
+ * and must then change nothing. The kernel does not show each switch: a thread that has made a call
+ * since its last state runs, and that is marked as inferred. */
+#include "record/probes/sched.h"
 #include "record/probes/waits.h"
 #include "record/spool/scout.h"
 
@@ -77,13 +78,31 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
     return true;
 }
 
+void sv_states_end_unseen(struct sv_decode *d, struct sv_batch *b, struct sv_traced_thread *x,
+                          int64_t ran_ns)
+{
+    const struct states *s = d->states[SV_PROBE_sched];
+    sv_track row = x->rows[SV_PROBE_sched];
+    struct sv_event *e = sv_batch_put(b, SV_END, ran_ns, row, 0, 0);
+    sv_batch_int(b, s->waits.inferred, 1);
+    sv_batch_finish(b, e);
+    e = sv_batch_put(b, SV_BEGIN, ran_ns, row, s->names[SV_STATE_RUNNING], d->words.cat_state);
+    sv_batch_int(b, s->waits.inferred, 1);
+    sv_batch_finish(b, e);
+    x->state = SV_STATE_RUNNING;
+    x->state_ns = ran_ns;
+}
+
 const struct sv_probe sv_probe_sched = {
     .name = "sched",
     .cat = SV_CAT_THREAD_STATE,
     .records = {{SV_WIRE_STATE, sizeof(struct sv_wire_head), "thread states", decode_state}},
     .option = {.name = "sched",
-               .help = "record thread states: running (and on which CPU), runnable, sleeping, "
-                       "blocked on I/O"},
+               .help = "record thread states in spite of --light or a configuration's no-sched",
+               .topic = "Threads",
+               .off_name = "no-sched",
+               .off_help = "do not record thread states"},
+    .less = "--no-sched",
     .docs =
         {"thread states", "`state` below the thread",
          "Running, with its CPU; Runnable, with its waker; Preempted, Sleeping, Blocked on I/O, "

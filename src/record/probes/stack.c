@@ -2,6 +2,7 @@
  * record/stacks/ keeps them. */
 #include "record/bpf/stack.h"
 #include "record/decode/state.h"
+#include "record/spool/scout.h"
 
 static bool decode_code(struct sv_decode *d, void *state, struct sv_batch *b,
                         const struct sv_wire_head *record, uint32_t size)
@@ -17,5 +18,7 @@ const struct sv_probe sv_probe_stack = {
     .with = {&sv_probe_sample, &sv_probe_offcpu},
     .records = {{SV_WIRE_CODE, sizeof(struct sv_wire_code), "names of Python functions",
                  decode_code}},
+    .less = "a lower --sample or --no-offcpu",
+    .can_wait = sv_scout_always,
     .docs = {"names of Python functions", "none", "names for the frames of stacks"},
 };

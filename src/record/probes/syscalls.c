@@ -6,7 +6,9 @@
  * their NUL, descriptors out of range have no path. */
 #include "record/bpf/syscalls.h"
 #include "record/decode/calls.h"
+#include "record/decode/peers.h"
 #include "record/decode/state.h"
+#include "record/probes/sched.h"
 #include "record/spool/scout.h"
 
 #include <errno.h>
@@ -20,6 +22,7 @@ struct calls {
     const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
     sv_str names[SV_WIRE_CALLS_MAX];
     bool writes[SV_WIRE_CALLS_MAX]; /* transfers that go out */
+    struct sv_peers peers;
 };
 
 static const struct calls *calls_of(const struct sv_decode *d)
@@ -51,6 +54,7 @@ static struct sv_traced_thread *thread_of(struct sv_decode *d, const struct sv_w
 struct paths {
     struct sv_file *file, *second; /* held until the record is done */
     struct sv_fd *now;             /* the descriptor, if it still is that file; NULL */
+    int64_t offset2;               /* in the second one; -1: not known */
 };
 
 static struct sv_fd_when when_of(const struct sv_wire_call *c)
@@ -178,10 +182,16 @@ static void call_file(struct sv_decode *d, struct sv_proc *p, const struct sv_wi
 static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
                              const struct sv_wire_call *c, const char *text, size_t left)
 {
-    struct paths x = {0};
+    struct paths x = {.offset2 = -1};
     if (call->path == SV_WIRE_NONE) {
+        struct sv_fd *ignored;
         if (call->fd != SV_WIRE_NONE)
             call_file(d, p, c, &x);
+        if (call->places)
+            x.second = sv_decode_descriptor(d, p, (int32_t)c->aux,
+                                            (struct sv_fd_when){.start_ns = c->start_ns}, &ignored);
+        if (call->places && left >= sizeof x.offset2)
+            memcpy(&x.offset2, text, sizeof x.offset2);
         return x;
     }
     size_t len = strnlen(text, left);
@@ -228,7 +238,7 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
         sv_batch_int(b, s->flags, c->aux);
     if (has_mode(call, c))
         sv_batch_int(b, s->mode, (int64_t)(c->size & 07777));
-    if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
+    if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position || call->places))
         sv_batch_int(b, s->offset, c->offset);
     if (c->head.flags & SV_WIRE_UNFINISHED) {
         return;
@@ -253,13 +263,17 @@ static bool opens(const struct sv_call *call)
     return call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
 }
 
+/* `text`, `len`: what follows the record. */
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
-                     const struct sv_wire_call *c, const struct paths *x)
+                     const struct sv_wire_call *c, const struct paths *x, const char *text,
+                     size_t len)
 {
     struct sv_traced_thread *thread = thread_of(d, &c->head);
     int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
     sv_str name = calls_of(d)->names[call->nr];
     bool is_whole = !(c->head.flags & SV_WIRE_UNFINISHED);
+    if (is_whole)
+        sv_states_ran(d, b, thread, c->start_ns, c->head.ts_ns);
     struct sv_event *e = sv_batch_put(b, is_whole ? SV_SLICE : SV_BEGIN, start, thread->calls, name,
                                       d->words.cat_syscall);
     e->dur_ns = is_whole ? end - start : 0;
@@ -268,29 +282,34 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
         sv_batch_int(b, d->words.fd, is_open ? c->ret : c->fd);
     if (x->file)
         sv_decode_path(d, b, d->words.path, x->file->path, x->file->len);
+    if (call->places)
+        sv_batch_int(b, d->words.fd2, (int32_t)c->aux);
     if (x->second)
         sv_decode_path(d, b, d->words.path2, x->second->path, x->second->len);
     put_result(d, b, call, c);
+    if (x->offset2 >= 0)
+        sv_batch_int(b, d->words.offset2, x->offset2);
+    if (c->head.flags & SV_WIRE_PEER)
+        sv_peers_put(&calls_of(d)->peers, d, b, &c->head, text, len, call->fd != SV_WIRE_NONE);
     sv_batch_finish(b, e);
     thread->end_ns = end;
 }
 
-static bool is_write(const struct sv_call *call)
-{
-    return is_transfer(call) &&
-           (strstr(call->name, "write") || strncmp(call->name, "send", 4) == 0);
-}
-
 static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
-                     const struct sv_wire_call *c, struct sv_file *f)
+                     const struct sv_wire_call *c, const struct paths *x)
 {
+    struct sv_file *f = x->file;
     int64_t dur = (int64_t)(c->head.ts_ns - c->start_ns);
     uint64_t bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret : 0;
     bool writes = calls_of(d)->writes[call->nr];
     p->calls++;
     p->time_ns += dur;
     p->bytes_read += writes ? 0 : bytes;
-    p->bytes_written += writes ? bytes : 0;
+    p->bytes_written += writes || call->places ? bytes : 0;
+    if (call->places && x->second) {
+        x->second->writes++;
+        x->second->written_bytes += bytes;
+    }
     if (!f)
         return;
     f->opens += opens(call);
@@ -303,10 +322,34 @@ static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_cal
     f->longest_ns = dur > f->longest_ns ? dur : f->longest_ns;
 }
 
+/* Faults on its pages will ask for its path, and stacks for its functions. */
+static void learn_mapped(struct sv_decode *d, const struct sv_wire_call *c, struct sv_file *f)
+{
+    const struct sv_mapped_code code = {.ts_ns = (int64_t)c->head.ts_ns,
+                                        .start = (uint64_t)c->ret,
+                                        .bytes = c->size,
+                                        .offset = c->offset > 0 ? (uint64_t)c->offset : 0,
+                                        .inode = c->inode,
+                                        .device = c->aux};
+    if (c->head.flags & SV_WIRE_MAPS_CODE && c->ret > 0 && c->inode)
+        sv_symbols_map(d->symbols, c->head.tgid, &code, f->path);
+    if (c->inode && c->aux && f->path[0] == '/')
+        sv_inodes_learn(&d->inodes, &d->tree, c->aux, c->inode, f);
+    else if (d->can_ask_procfs)
+        sv_inodes_identify(&d->inodes, &d->tree, f);
+}
+
+/* A call of a thread of libstave's, or on one of its files. */
+static bool is_own(struct sv_decode *d, const struct sv_wire_head *h, const struct paths *x)
+{
+    return sv_decode_hides(d, x->file) ||
+           (d->tree.has_own_threads && !d->options.shows_own && thread_of(d, h)->is_own);
+}
+
 static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
                         const struct sv_wire_head *record, uint32_t size)
 {
-    const struct calls *s = state;
+    struct calls *s = state;
     const struct sv_call *call = record->what < SV_WIRE_CALLS_MAX ? s->by_number[record->what]
                                                                   : NULL;
     struct sv_wire_call whole;
@@ -316,17 +359,21 @@ static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
         c->head.ts_ns - c->start_ns > CALL_MAX_NS)
         return false;
     struct sv_proc *p = process_of(d, &c->head);
-    struct paths x = paths_of(d, p, call, c, text, size - (size_t)(text - (const char *)record));
+    size_t left = size - (size_t)(text - (const char *)record);
+    struct paths x = paths_of(d, p, call, c, text, left);
+    struct sv_wire_peer peer;
+    if (c->head.flags & SV_WIRE_PEER && sv_peer_read(&peer, text, left))
+        sv_peers_note(&s->peers, &peer, c->head.tgid);
     bool is_shown =
         call->group != SV_CALLS_FDS && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
-        (!d->hidden || c->head.tgid != d->hidden) &&
+        (!d->hidden || c->head.tgid != d->hidden) && !is_own(d, &c->head, &x) &&
         (!d->prefix_len || sv_decode_is_below(d, x.file) || sv_decode_is_below(d, x.second));
     if (is_shown) {
-        put_call(d, b, call, c, &x);
-        add_sums(d, p, call, c, x.file);
+        put_call(d, b, call, c, &x, text, left);
+        add_sums(d, p, call, c, &x);
     }
-    if (call->sense == SV_SENSE_MAP && x.file && d->can_ask_procfs)
-        sv_inodes_identify(&d->inodes, &d->tree, x.file); /* faults will ask */
+    if (call->effect == SV_EFFECT_MAP && x.file)
+        learn_mapped(d, c, x.file);
     /* A close that fails has closed all the same, unless there was nothing to close. */
     if (!(c->head.flags & SV_WIRE_UNFINISHED) &&
         (c->ret >= 0 || (call->effect == SV_EFFECT_CLOSE && c->ret != -EBADF)))
@@ -342,8 +389,15 @@ static void open_calls(struct sv_decode *d, void *state)
     sv_calls_index(s->by_number);
     for (size_t i = 0; i < sv_n_calls; i++) {
         s->names[sv_calls[i].nr] = sv_dict_cstr(d->source.dict, sv_calls[i].name);
-        s->writes[sv_calls[i].nr] = is_write(&sv_calls[i]);
+        s->writes[sv_calls[i].nr] = sv_call_writes(&sv_calls[i]);
     }
+}
+
+static void close_calls(struct sv_decode *d, void *state)
+{
+    struct calls *s = state;
+    (void)d;
+    sv_peers_fini(&s->peers);
 }
 
 const struct sv_probe sv_probe_syscalls = {
@@ -357,10 +411,13 @@ const struct sv_probe sv_probe_syscalls = {
                .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "system calls", true},
              {SV_SUM_UNFINISHED, "calls had not ended", false}},
+    .less = "fewer --calls or a --min-latency",
     .docs = {"system calls", "`system calls` below the thread",
-             "descriptor, full path, bytes, offset, errno; `--calls` chooses groups"},
+             "descriptor, full path, bytes, offset, errno; of sockets the peer; `--calls` chooses "
+             "groups"},
     .state_size = sizeof(struct calls),
     .open = open_calls,
+    .close = close_calls,
     .ends_gathering = true,
     .can_wait = sv_scout_call,
 };

@@ -16,8 +16,8 @@ void sv_waits_init(struct sv_waits *w, struct sv_dict *dict)
     *w = (struct sv_waits){.reason = sv_dict_cstr(dict, SV_WAIT_REASON),
                            .lock = sv_dict_cstr(dict, SV_WAIT_LOCK),
                            .lock_name = sv_dict_cstr(dict, SV_WAIT_LOCK_NAME),
-                           .dur = sv_dict_cstr(dict, SV_WAIT_DUR),
-                           .queued = sv_dict_cstr(dict, SV_WAIT_QUEUED)};
+                           .queued = sv_dict_cstr(dict, SV_WAIT_QUEUED),
+                           .inferred = sv_dict_cstr(dict, SV_WAIT_INFERRED)};
     for (unsigned i = 1; i < SV_N_WAIT_REASONS; i++)
         w->reasons[i] = sv_dict_cstr(dict, texts[i]);
 }

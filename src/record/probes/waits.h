@@ -9,7 +9,7 @@
 /* The words of a wait as strings of the decoder's dictionary. */
 struct sv_waits {
     sv_str reason, reasons[SV_N_WAIT_REASONS];
-    sv_str lock, lock_name, dur, queued;
+    sv_str lock, lock_name, queued, inferred;
 };
 void sv_waits_init(struct sv_waits *w, struct sv_dict *dict);
 

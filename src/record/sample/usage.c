@@ -339,6 +339,30 @@ static void miss_process(struct sv_usage *u, struct sv_proc *p)
         sv_tree_end(u->tree, p, u->now_ns);
 }
 
+/* What of it is the program's own, and what are pages of files, which the kernel takes back when it
+ * needs them. */
+static void memory_parts(struct sv_usage *u, struct sv_proc *p)
+{
+    static const struct {
+        const char *line, *name;
+    } parts[SV_MEMORY_PARTS] = {{"\nRssAnon:", "memory_anon"},
+                                {"\nRssFile:", "memory_file"},
+                                {"\nRssShmem:", "memory_shared"}};
+    char path[32];
+    snprintf(path, sizeof path, "%u/status", p->pid);
+    if (!read_text(u, path))
+        return;
+    for (unsigned i = 0; i < SV_MEMORY_PARTS; i++) {
+        const char *at = strstr(u->text, parts[i].line);
+        uint64_t kib;
+        if (!at || numbers(at + strlen(parts[i].line), &kib, 1) != 1)
+            continue;
+        if (!p->usage.parts[i])
+            p->usage.parts[i] = counter(u, p->track, parts[i].name, "bytes");
+        put_value(u, p->usage.parts[i], (double)kib * 1024);
+    }
+}
+
 static void one_process(struct sv_usage *u, struct sv_proc *p)
 {
     char path[32];
@@ -357,6 +381,7 @@ static void one_process(struct sv_usage *u, struct sv_proc *p)
                   100 * difference(ticks, p->usage.ticks) / u->ticks_per_s / seconds(u));
     }
     put_value(u, p->usage.memory, (double)pages * u->page_bytes);
+    memory_parts(u, p);
     p->usage.ticks = ticks;
     p->usage.turn = u->turn;
 }

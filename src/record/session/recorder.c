@@ -116,18 +116,15 @@ static void found_python(void *ctx, uint32_t pid, const struct sv_wire_python *o
         sv_kernel_python(r->system.kernel, pid, offsets);
 }
 
-static bool has_stacks(const struct sv_record_options *o)
-{
-    return o->probes[SV_PROBE_sample].number || o->probes[SV_PROBE_offcpu].is_given;
-}
-
 static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
-    struct sv_decode_options d = {.prefix = o->prefix,
-                                  .asks_procfs = true,
-                                  .found_python = has_stacks(o) ? found_python : NULL,
-                                  .python_ctx = r};
+    struct sv_decode_options d = {
+        .prefix = o->prefix,
+        .asks_procfs = true,
+        .follows_maps = r->system.plan.probes[SV_PROBE_syscalls] && !o->prefix,
+        .found_python = r->system.plan.probes[SV_PROBE_stack] ? found_python : NULL,
+        .python_ctx = r};
     if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
     if (o->redact) {
@@ -138,6 +135,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         d.redact = redact;
         d.redact_ctx = r;
     }
+    d.shows_own = o->self;
     const char *records = getenv("STAVE_RECORDS");
     if (records && *records) {
         r->system.records_file = fopen(records, "wbe");
@@ -200,9 +198,15 @@ static int parse_stacks(const char *text, enum sv_stack_way *way, struct sv_err 
     return 0;
 }
 
-static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *o,
-                         struct sv_err *err)
+/* Whether somebody asked for stacks: what is wrong with them is said then. */
+static bool asks_for_stacks(const struct sv_record_options *o)
 {
+    return o->probes[SV_PROBE_sample].number || o->probes[SV_PROBE_offcpu].is_given || o->stacks;
+}
+
+static int report_stacks(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_kernel_options *o = &r->system.plan;
     enum sv_stack_way way = sv_kernel_stacks(r->system.kernel);
     bool is_asked = r->options->stacks && strcmp(r->options->stacks, "dwarf") == 0;
     if (!o->probes[SV_PROBE_stack] || way != SV_STACK_FP || o->stacks == SV_STACK_NONE)
@@ -210,6 +214,8 @@ static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *
     if (is_asked && r->options->strict)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "--stacks dwarf needs x86-64, Linux 5.15 and typed tracepoints");
+    if (!asks_for_stacks(r->options))
+        return 0;
     if (o->stacks == SV_STACK_COPY)
         sv_console_note("stacks by frame pointers: unwinding needs x86-64, Linux 5.15 and typed "
                         "tracepoints ('stave doctor' shows which work)");
@@ -218,6 +224,7 @@ static int report_stacks(struct sv_recorder *r, const struct sv_kernel_options *
     return 0;
 }
 
+/* Where nobody asked for waits the line about the hooks is enough. */
 static int report_offcpu(struct sv_recorder *r, struct sv_err *err)
 {
     if (!r->options->probes[SV_PROBE_offcpu].is_given || sv_kernel_knows_calls(r->system.kernel))
@@ -234,46 +241,57 @@ static int report_offcpu(struct sv_recorder *r, struct sv_err *err)
 static int parse_offcpu(const struct sv_record_options *o, uint64_t *shortest, struct sv_err *err)
 {
     int64_t ns = 0;
-    if (o->offcpu_min && !o->probes[SV_PROBE_offcpu].is_given)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--offcpu-min needs --offcpu");
+    const struct sv_probe_setting *s = &o->probes[SV_PROBE_offcpu];
+    if (o->offcpu_min && s->is_off && !s->is_given)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--offcpu-min: no waits are recorded; add --offcpu");
     int code = parse_ns(o->offcpu_min ? o->offcpu_min : "1ms", "offcpu-min", &ns, err);
     *shortest = (uint64_t)ns;
+    return code;
+}
+
+/* What the options ask of the kernel. */
+static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    struct sv_kernel_options *k = &r->system.plan;
+    bool has_calls = !o->probes[SV_PROBE_syscalls].is_given; /* --no-io */
+    int64_t shortest = 0;
+    *k = (struct sv_kernel_options){
+        .groups = has_calls ? SV_CALLS_DEFAULT | (o->no_sockets ? 0 : SV_CALLS_WAITING) : 0,
+        .follows_all = o->all,
+        .prefix = o->prefix,
+        .comm = o->comm,
+        .cgroup = o->cgroup ? sv_procfs_cgroup_number(o->cgroup) : 0,
+        .ring_bytes = o->ring_bytes};
+    char bad[32];
+    if (o->probes[SV_PROBE_sample].number > SAMPLE_HZ_MAX)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sample: at most %d times a second",
+                          SAMPLE_HZ_MAX);
+    if (o->calls && !sv_calls_groups(o->calls, &k->groups, bad))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--calls: unknown group '%s'; available: files, maps, sync, names, stat, "
+                          "sockets, uring, all",
+                          bad);
+    if (k->groups & SV_CALLS_SOCKETS) /* more than those that waited; poll only then */
+        k->groups |= SV_CALLS_WAITING;
+    int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
+    if (code >= 0)
+        code = parse_hooks(o->hooks, &k->hooks, err);
+    if (code >= 0)
+        code = parse_stacks(o->stacks, &k->stacks, err);
+    if (code >= 0)
+        code = parse_offcpu(o, &k->offcpu_min_ns, err);
+    k->min_latency_ns = (uint64_t)shortest;
+    sv_probes_choose(o->probes, k->groups, k->probes);
     return code;
 }
 
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
-    bool has_calls = !o->probes[SV_PROBE_syscalls].is_given; /* --no-io */
-    struct sv_kernel_options k = {.groups = has_calls ? SV_CALLS_DEFAULT : 0,
-                                  .follows_all = o->all,
-                                  .prefix = o->prefix,
-                                  .comm = o->comm,
-                                  .cgroup = o->cgroup ? sv_procfs_cgroup_number(o->cgroup) : 0,
-                                  .ring_bytes = o->ring_bytes};
-    int64_t shortest = 0;
-    char bad[32];
-    if (o->probes[SV_PROBE_sample].number > SAMPLE_HZ_MAX)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sample: at most %d times a second",
-                          SAMPLE_HZ_MAX);
-    if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--calls: unknown group '%s'; available: files, maps, sync, names, stat, "
-                          "sockets, uring, all",
-                          bad);
-    int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
-    if (code >= 0)
-        code = parse_hooks(o->hooks, &k.hooks, err);
-    if (code >= 0)
-        code = parse_stacks(o->stacks, &k.stacks, err);
-    if (code >= 0)
-        code = parse_offcpu(o, &k.offcpu_min_ns, err);
-    if (code < 0)
-        return code;
-    k.min_latency_ns = (uint64_t)shortest;
-    sv_probes_choose(o->probes, k.groups, k.probes);
     struct sv_err why = {0};
-    if (sv_kernel_open(&k, &r->system.kernel, &why) < 0) {
+    if (sv_kernel_open(&r->system.plan, &r->system.kernel, &why) < 0) {
         r->is_partial = true;
         if (o->strict)
             return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)",
@@ -283,9 +301,9 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
         return 0;
     }
     sv_kernel_rings(r->system.kernel, sv_decode_rings(r->system.decode));
-    code = report_hooks(r, err);
+    int code = report_hooks(r, err);
     if (code >= 0)
-        code = report_stacks(r, &k, err);
+        code = report_stacks(r, err);
     return code < 0 ? code : report_offcpu(r, err);
 }
 
@@ -619,6 +637,16 @@ static void describe_tsc_rate(struct sv_recorder *r)
     set_text(r->dict, "tsc_hz", text);
 }
 
+/* Of how many stacks only the innermost frame was kept. */
+static void describe_stacks(struct sv_recorder *r)
+{
+    char text[32];
+    uint64_t n = r->system.kernel ? sv_kernel_count(r->system.kernel).no_stack : 0;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    if (n)
+        set_text(r->dict, "stacks_left_out", text);
+}
+
 /* What waits to be decoded, with a line on a terminal when it takes long. */
 static int decode_rest(struct sv_recorder *r, struct sv_err *err)
 {
@@ -663,10 +691,12 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     }
     if (r->system.kernel && sv_kernel_count(r->system.kernel).invisible > 0)
         r->is_partial = true;
-    sv_stacks_explain(sv_decode_stacks(r->system.decode), say_of_stacks, NULL);
+    if (asks_for_stacks(r->options))
+        sv_stacks_explain(sv_decode_stacks(r->system.decode), say_of_stacks, NULL);
     sv_record_sync_close(r);
     sv_recorder_snapshot(r);
     describe_tsc_rate(r);
+    describe_stacks(r);
     if (code >= 0)
         sv_record_logs(r);
     return code;
@@ -708,6 +738,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = sv_procfs_open(err);
     if (code >= 0)
+        code = plan_kernel(r, err);
+    if (code >= 0)
         code = open_decoder(r, err);
     if (code >= 0)
         code = sv_record_gpus_open(r, err);
@@ -729,6 +761,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (r->samplers.usage_interval_ns > 0)
         r->samplers.usage =
             sv_usage_new(r->dict, sv_decode_tree(r->system.decode), sv_procfs_root());
+    sv_record_describe_parts(r);
     r->times.started_ns = r->times.round_ns = r->output.whole_ns = sv_recorder_now_ns();
     code = attach(r, err);
     if (code >= 0) {

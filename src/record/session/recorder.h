@@ -33,7 +33,7 @@ struct sv_record_options {
     uint64_t ring_bytes, max_bytes;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool all, strict, drop_caches, no_summary, detach;
+    bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
 };
 
@@ -45,6 +45,7 @@ struct sv_record_system {
     struct sv_totals totals; /* of its events, for the summary */
     struct sv_redact redact;
     FILE *records_file; /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
+    struct sv_kernel_options plan; /* what is asked of the kernel */
 };
 
 /* What is looked at from time to time (recorder.c; gpus.c). */
@@ -147,6 +148,9 @@ int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_
 void sv_record_forget(struct sv_recorder *r, int64_t now);
 /* The same while records of the spool are decoded: `decoded_ns` is the time of the last one. */
 void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns);
+
+/* What is recorded, into the metadata of the trace (record/session/recorded.c). */
+void sv_record_describe_parts(struct sv_recorder *r);
 
 /* Programs that trace with libstave (record/session/sdk.c). */
 /* before the command starts: sets its environment */

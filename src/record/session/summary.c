@@ -192,6 +192,44 @@ static void show_sums(const struct sv_recorder *r)
     sv_print(stderr, "\n");
 }
 
+/* By what was lost: which ring was full, and what would fill it less. */
+static void advise(const struct sv_recorder *r)
+{
+    const char *said[SV_N_PROBES] = {0};
+    char size[32];
+    unsigned n = 0;
+    for (size_t i = 0; i < r->losses.n; i++) {
+        const struct sv_probe *p = sv_probe_that_lost(r->losses.rows[i].what);
+        bool is_said = !p;
+        for (unsigned k = 0; k < n && !is_said; k++)
+            is_said = said[k] == p->less || (p->less && said[k] && !strcmp(said[k], p->less));
+        if (!is_said)
+            said[n++] = p->less;
+    }
+    if (n == 0) /* an interrupt came while a record was written, or the kernel had no memory */
+        return;
+    sv_print(stderr, "    stave did not empty the rings in time; a larger --ring");
+    if (r->system.kernel)
+        sv_print(stderr, " (%s each now)",
+                 sv_human_bytes(size, sv_kernel_ring_bytes(r->system.kernel)));
+    for (unsigned k = 0; k < n; k++)
+        if (said[k])
+            sv_print(stderr, ", %s", said[k]);
+    sv_print(stderr, " would help\n");
+}
+
+static void show_losses(const struct sv_recorder *r)
+{
+    char a[32];
+    if (!r->losses.sum)
+        return;
+    sv_print_styled(stderr, SV_RED, "  %s events were lost\n", sv_human_count(a, r->losses.sum));
+    for (size_t i = 0; i < r->losses.n; i++)
+        sv_print(stderr, "    CPU %u: %llu %s\n", r->losses.rows[i].cpu,
+                 (unsigned long long)r->losses.rows[i].n, r->losses.rows[i].what);
+    advise(r);
+}
+
 void sv_recorder_summary(const struct sv_recorder *r)
 {
     char a[32], b[32], c[32];
@@ -206,18 +244,17 @@ void sv_recorder_summary(const struct sv_recorder *r)
              sv_human_ns(a, (r->times.stopped_ns ? r->times.stopped_ns : r->times.round_ns) -
                                 r->times.started_ns));
     show_sums(r);
-    if (r->losses.sum)
-        sv_print_styled(stderr, SV_RED,
-                        "  %s events were lost: a larger --ring or fewer --calls helps\n",
-                        sv_human_count(a, r->losses.sum));
-    for (size_t i = 0; i < r->losses.n; i++)
-        sv_print(stderr, "    CPU %u: %llu %s\n", r->losses.rows[i].cpu,
-                 (unsigned long long)r->losses.rows[i].n, r->losses.rows[i].what);
+    show_losses(r);
     if (r->system.kernel) {
         struct sv_kernel_sums k = sv_kernel_count(r->system.kernel);
         if (k.filtered)
             sv_print(stderr, "  %s %s calls left out\n", sv_human_count(a, k.filtered),
                      r->options->prefix ? "filtered" : "shorter");
+        if (k.no_stack)
+            sv_print(stderr,
+                     "  %s stacks have only their innermost function: there were too many; a "
+                     "larger --ring or a longer --offcpu-min would help\n",
+                     sv_human_count(a, k.no_stack));
         if (k.foreign)
             sv_print(stderr, "  %s calls of 32-bit programs left out\n",
                      sv_human_count(a, k.foreign));

@@ -83,6 +83,7 @@ void sv_defer_open(struct sv_recorder *r)
     sv_storm_init(&d->storm, test && strcmp(test, "always") == 0);
     sv_buf_init(&d->processes, SV_KSPOOL_ENTRY_MAX);
     sv_scout_init(&d->scout, sv_decode_tree(r->system.decode), sv_decode_inodes(r->system.decode));
+    d->scout.symbols = sv_decode_symbols(r->system.decode);
     d->opened_ns = sv_recorder_now_ns();
 }
 

@@ -4,6 +4,7 @@
 
 #include "record/bpf/page_cache.h"
 #include "record/bpf/process.h"
+#include "record/bpf/stack.h"
 #include "record/bpf/syscalls.h"
 #include "record/decode/calls.h"
 #include "record/probes/probe.h"
@@ -12,6 +13,7 @@
 #include "record/spool/kspool.h"
 #include "record/spool/notes.h"
 #include "record/spool/processes.h"
+#include "record/symbols/symbols.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +29,8 @@ struct sv_scouted {
     uint64_t *since;    /* by descriptor: since when its file is known; 0: it is not */
     size_t n;           /* of an entry that is not used: the next one's index + 1 */
     uint64_t forked_ns; /* it is not in the tree yet; 0: it is */
+    uint64_t image;     /* as in the tree */
+    bool is_other;      /* it was made, or runs another program, since the scout began */
 };
 
 /* ---- processes ---- */
@@ -73,6 +77,7 @@ static void fill(struct sv_scout *s, struct sv_scouted *p)
         known = sv_tree_find(s->tree, p->pid);
     }
     const struct sv_fd *at;
+    p->image = sv_tree_image(s->tree, p->pid).number;
     for (size_t fd = 0; known && !known->is_ended && (at = sv_fds_next(known, &fd)); fd++)
         if (at->file)
             note_open(p, (int64_t)fd, at->since_ns);
@@ -195,6 +200,7 @@ bool sv_scout_call(struct sv_scout *s, const struct sv_wire_head *record, uint32
     struct sv_wire_call whole;
     const struct sv_wire_call *c = &whole;
     const char *text;
+    bool is_new;
     if (!call || !sv_call_whole(record, size, &whole, &text))
         return true; /* malformed */
     struct sv_scouted *p = process_of(s, record->tgid);
@@ -202,18 +208,22 @@ bool sv_scout_call(struct sv_scout *s, const struct sv_wire_head *record, uint32
     /* What was closed is not there to be asked for. */
     if (asks && !knows(p, c->fd) && call->effect != SV_EFFECT_CLOSE && c->ret != -EBADF)
         look_up(s, p, c->fd, c->start_ns, c->inode);
+    if (call->places && !knows(p, (int32_t)c->aux) && c->ret != -EBADF)
+        look_up(s, p, (int32_t)c->aux, c->start_ns, 0);
     if (!(record->flags & SV_WIRE_UNFINISHED))
         follow(p, call, c);
+    if (call->effect == SV_EFFECT_MAP && c->inode && knows(p, c->fd))
+        sv_map_add(&s->mapped, sv_inodes_key(c->aux, c->inode), &is_new);
     return true;
 }
 
-/* A child starts with its parent's descriptors. */
+/* A child starts with its parent's descriptors and memory. */
 static void fork_process(struct sv_scout *s, const struct sv_wire_fork *f)
 {
     bool is_new;
     const struct sv_scouted *parent = process_of(s, f->head.tgid);
     size_t n = parent->n;
-    uint64_t *since = n ? sv_alloc(n * sizeof *since) : NULL;
+    uint64_t image = parent->image, *since = n ? sv_alloc(n * sizeof *since) : NULL;
     if (n)
         memcpy(since, parent->since, n * sizeof *since);
     struct sv_scouted *child = entry_of(s, f->tgid, &is_new);
@@ -221,6 +231,8 @@ static void fork_process(struct sv_scout *s, const struct sv_wire_fork *f)
     free(child->since);
     child->since = since;
     child->n = n;
+    child->image = image;
+    child->is_other = true;
     child->forked_ns = f->head.ts_ns ? f->head.ts_ns : 1;
     s->n_unknown++;
     s->recent = NULL;
@@ -242,8 +254,11 @@ bool sv_scout_process(struct sv_scout *s, const struct sv_wire_head *record, uin
     struct sv_scouted *p = process_of(s, record->tgid);
     if (record->kind == SV_WIRE_FORK && f->tgid != record->tgid)
         fork_process(s, f);
-    if (record->kind == SV_WIRE_EXEC)
+    if (record->kind == SV_WIRE_EXEC) {
+        p->image = sv_image_number(record->tgid, record->ts_ns);
         note_program(s, record);
+        p->is_other = true;
+    }
     if (record->kind == SV_WIRE_EXIT &&
         ((const struct sv_wire_exit *)(const void *)record)->is_last)
         end_process(s, p);
@@ -251,12 +266,14 @@ bool sv_scout_process(struct sv_scout *s, const struct sv_wire_head *record, uin
 }
 
 /* A file that nothing is known of is mapped: what the process maps now is learnt. */
-static void find_mapped(struct sv_scout *s, const struct sv_wire_cache *c)
+static void find_mapped(struct sv_scout *s, const struct sv_scouted *p,
+                        const struct sv_wire_cache *c)
 {
-    if (sv_inodes_has(s->inodes, c->device, c->inode))
+    const struct sv_proc_image who = {p->pid, p->image};
+    if (sv_inodes_has(s->inodes, c->device, c->inode) ||
+        sv_map_find(&s->mapped, sv_inodes_key(c->device, c->inode)))
         return;
-    const struct sv_file *f =
-        sv_inodes_find(s->inodes, s->tree, c->head.tgid, c->device, c->inode, true);
+    const struct sv_file *f = sv_inodes_find(s->inodes, s->tree, c->device, c->inode, &who);
     if (f)
         sv_note_put(&s->notes, (struct sv_note){SV_NOTE_FILE, c->head.tgid, c->device, c->inode},
                     f->path, f->len);
@@ -268,9 +285,21 @@ bool sv_scout_page(struct sv_scout *s, const struct sv_wire_head *record, uint32
     struct sv_scouted *p = process_of(s, record->tgid);
     (void)size;
     if (c->fd < 0)
-        find_mapped(s, c);
+        find_mapped(s, p, c);
     else if (!knows(p, c->fd))
         look_up(s, p, c->fd, record->ts_ns, c->inode);
+    return true;
+}
+
+bool sv_scout_stack(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size)
+{
+    const struct sv_wire_stack *stack = (const void *)(record + 1);
+    struct sv_code_at at;
+    (void)size;
+    if (!s->symbols || process_of(s, record->tgid)->is_other)
+        return false;
+    sv_symbols_find(s->symbols, record->tgid, stack->regs[SV_STACK_IP], (int64_t)record->ts_ns,
+                    &at);
     return true;
 }
 
@@ -310,6 +339,7 @@ void sv_scout_begin(struct sv_scout *s)
     s->n = s->free_at = s->n_unknown = 0;
     s->recent = NULL;
     sv_map_clear(&s->by_pid);
+    sv_map_clear(&s->mapped);
     sv_buf_clear(&s->notes);
 }
 
@@ -318,5 +348,6 @@ void sv_scout_fini(struct sv_scout *s)
     sv_scout_begin(s);
     free(s->all);
     sv_map_fini(&s->by_pid);
+    sv_map_fini(&s->mapped);
     sv_buf_fini(&s->notes);
 }

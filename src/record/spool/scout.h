@@ -17,18 +17,21 @@
 
 struct sv_call;
 struct sv_scouted;
+struct sv_symbols;
 
 typedef bool sv_can_wait_fn(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size);
 
 struct sv_scout {
     struct sv_tree *tree;
     struct sv_inodes *inodes;
-    struct sv_buf notes;  /* on the records since it was emptied */
-    struct sv_map by_pid; /* → index + 1 */
+    struct sv_symbols *symbols; /* NULL: no stacks can wait */
+    struct sv_buf notes;        /* on the records since it was emptied */
+    struct sv_map by_pid;       /* → index + 1 */
     struct sv_scouted *all, *recent;
     size_t n, cap;
-    size_t free_at;   /* index + 1 of an entry that is not used; 0: none */
-    size_t n_unknown; /* processes that the tree does not have yet */
+    size_t free_at;       /* index + 1 of an entry that is not used; 0: none */
+    size_t n_unknown;     /* processes that the tree does not have yet */
+    struct sv_map mapped; /* files by sv_inodes_key() whose path the decoder will have learnt */
     const struct sv_call *calls[SV_WIRE_CALLS_MAX];
     sv_can_wait_fn *by_kind[SV_WIRE_KINDS]; /* NULL: cannot */
     uint32_t sizes[SV_WIRE_KINDS];
@@ -45,6 +48,9 @@ bool sv_scout_can_wait(struct sv_scout *s, const struct sv_wire_head *record, ui
 
 /* For the probes. */
 sv_can_wait_fn sv_scout_call, sv_scout_process, sv_scout_page;
+/* With a stack: its head and a struct sv_wire_stack. The maps of the process are read now. Not
+ * where it runs another program than the decoder knows. */
+sv_can_wait_fn sv_scout_stack;
 sv_can_wait_fn sv_scout_always; /* its decoder asks for nothing */
 
 #endif

@@ -34,7 +34,10 @@ struct space {
     int64_t read_ns;
     uint64_t readings;
     unsigned n_vain; /* of the last readings, that did not have what was looked for */
-    bool is_known;   /* own maps were read since the last exec */
+    bool is_known;   /* its maps, or those of who forked it, were read since the last exec */
+    unsigned execs;
+    uint32_t origin; /* who forked it when nothing was known of its maps; 0: nobody */
+    unsigned origin_execs;
 };
 
 struct kernel_symbol {
@@ -54,7 +57,9 @@ struct sv_symbols {
     struct sv_arena names;
     size_t bytes;
     char *kallsyms;
-    bool has_kernel;
+    bool has_kernel, follows;
+    void (*reads)(void *ctx, uint32_t pid, const char *text);
+    void *reads_ctx;
     void (*frees)(struct sv_code_file *f);
 };
 
@@ -165,8 +170,13 @@ static struct space *space_of(struct sv_symbols *s, uint32_t pid)
 void sv_symbols_exec(struct sv_symbols *s, uint32_t pid)
 {
     const uint64_t *at = sv_map_find(&s->by_pid, pid);
-    if (at)
-        s->spaces[*at - 1].n = 0, s->spaces[*at - 1].read_ns = 0, s->spaces[*at - 1].n_vain = 0;
+    if (!at)
+        return;
+    struct space *x = &s->spaces[*at - 1];
+    x->n = x->n_vain = x->origin = 0;
+    x->read_ns = 0;
+    x->is_known = false;
+    x->execs++;
 }
 
 void sv_symbols_end(struct sv_symbols *s, uint32_t pid)
@@ -176,23 +186,33 @@ void sv_symbols_end(struct sv_symbols *s, uint32_t pid)
         return;
     struct space *x = &s->spaces[*at - 1];
     free(x->ranges);
-    *x =
-        (struct space){.readings = x->readings}; /* stays in its place: the number may come again */
+    /* Stays in its place: the number may come again. There is nothing to read any more. */
+    *x = (struct space){.readings = x->readings, .execs = x->execs + 1, .is_known = true};
 }
 
+static void copy_ranges(struct space *to, const struct space *from)
+{
+    to->ranges = sv_grow(to->ranges, &to->cap, from->n, sizeof *to->ranges);
+    if (from->n)
+        memcpy(to->ranges, from->ranges, from->n * sizeof *to->ranges);
+    to->n = from->n;
+    to->is_known = from->is_known;
+    to->read_ns = from->read_ns;
+    to->n_vain = from->n_vain;
+    to->readings++;
+}
+
+/* It maps the same: a fork needs no reading. */
 void sv_symbols_fork(struct sv_symbols *s, uint32_t parent, uint32_t child)
 {
-    const uint64_t *at = sv_map_find(&s->by_pid, parent);
-    if (!at || s->spaces[*at - 1].n == 0)
-        return;
-    size_t from = *at - 1;
+    space_of(s, parent);
     struct space *x = space_of(s, child);
-    size_t n = s->spaces[from].n;
-    x->ranges = sv_grow(x->ranges, &x->cap, n, sizeof *x->ranges);
-    memcpy(x->ranges, s->spaces[from].ranges, n * sizeof *x->ranges);
-    x->n = n;
-    x->is_known = false;
-    x->read_ns = 0;
+    const struct space *from = space_of(s, parent);
+    if (x == from)
+        return;
+    copy_ranges(x, from);
+    x->origin = from->is_known ? 0 : parent;
+    x->origin_execs = from->execs;
 }
 
 static const char *nameless(struct sv_symbols *s, const char *path)
@@ -250,6 +270,60 @@ static void add_range(struct sv_symbols *s, struct space *x, const char *line, s
     x->ranges[x->n++] = (struct range){start, end, offset, file};
 }
 
+/* What lies in its place is gone. */
+static void put_range(struct space *x, struct range new_one)
+{
+    size_t from, to;
+    SV_SEARCH(from, middle, 0, x->n, x->ranges[middle].end <= new_one.start);
+    for (to = from; to < x->n && x->ranges[to].start < new_one.end; to++)
+        continue;
+    struct range first = from < to ? x->ranges[from] : new_one;
+    struct range last = from < to ? x->ranges[to - 1] : new_one, kept[3];
+    size_t n = 0;
+    if (first.start < new_one.start) {
+        first.end = new_one.start;
+        kept[n++] = first;
+    }
+    kept[n++] = new_one;
+    if (last.end > new_one.end) {
+        last.offset += new_one.end - last.start;
+        last.start = new_one.end;
+        kept[n++] = last;
+    }
+    x->ranges = sv_grow(x->ranges, &x->cap, x->n + 2, sizeof *x->ranges);
+    memmove(x->ranges + from + n, x->ranges + to, (x->n - to) * sizeof *x->ranges);
+    memcpy(x->ranges + from, kept, n * sizeof *kept);
+    x->n = x->n - (to - from) + n;
+}
+
+void sv_symbols_map(struct sv_symbols *s, uint32_t pid, const struct sv_mapped_code *m,
+                    const char *path)
+{
+    const uint64_t *at = sv_map_find(&s->by_pid, pid);
+    struct space *x = at ? &s->spaces[*at - 1] : NULL;
+    if (!x || !x->is_known || m->ts_ns <= x->read_ns || m->bytes == 0 ||
+        m->bytes > UINT64_MAX - m->start)
+        return;
+    uint64_t end = (m->start + m->bytes + 4095) & ~UINT64_C(4095);
+    uint64_t identity = m->inode ^ (uint64_t)(m->device >> 20) << 52 ^
+                        (uint64_t)(m->device & 0xfffff) << 40;
+    struct sv_code_file *file = file_of(s, path, identity, m->inode);
+    if (end > m->start)
+        put_range(x, (struct range){m->start, end, m->offset, file});
+}
+
+void sv_symbols_follow(struct sv_symbols *s, bool follows)
+{
+    s->follows = follows;
+}
+
+void sv_symbols_on_read(struct sv_symbols *s,
+                        void (*reads)(void *ctx, uint32_t pid, const char *text), void *ctx)
+{
+    s->reads = reads;
+    s->reads_ctx = ctx;
+}
+
 void sv_symbols_maps(struct sv_symbols *s, uint32_t pid, const char *text, int64_t now_ns)
 {
     struct space *x = space_of(s, pid);
@@ -272,10 +346,13 @@ static void read_maps(struct sv_symbols *s, uint32_t pid)
     int64_t now_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
     snprintf(path, sizeof path, "%s/%u/maps", sv_procfs_root(), pid);
     char *text = sv_alloc(MAPS_BYTES);
-    if (sv_procfs_text(path, text, MAPS_BYTES) > 0)
+    bool is_read = sv_procfs_text(path, text, MAPS_BYTES) > 0;
+    if (is_read)
         sv_symbols_maps(s, pid, text, now_ns);
     else
         space_of(s, pid)->read_ns = now_ns;
+    if (is_read && s->reads)
+        s->reads(s->reads_ctx, pid, text);
     free(text);
 }
 
@@ -342,12 +419,30 @@ static int64_t patience_ns(const struct space *x)
     return ns < most ? ns : most;
 }
 
+/* Who forked it has mapped the same, and lives longer. */
+static void ask_origin(struct sv_symbols *s, uint32_t pid, uint32_t origin)
+{
+    const struct space *from = space_of(s, origin);
+    if (from->execs == space_of(s, pid)->origin_execs && !from->is_known)
+        read_maps(s, origin);
+    from = space_of(s, origin);
+    struct space *x = space_of(s, pid);
+    if (from->execs == x->origin_execs && from->is_known)
+        copy_ranges(x, from);
+    x->origin = 0;
+}
+
 static const struct range *find_range(struct sv_symbols *s, uint32_t pid, uint64_t address,
                                       int64_t ts_ns)
 {
     struct space *x = space_of(s, pid);
+    if (!x->is_known && x->origin) {
+        ask_origin(s, pid, x->origin);
+        x = space_of(s, pid);
+    }
     const struct range *r = range_of(x, address);
-    if ((!x->is_known || !r) && ts_ns > x->read_ns + patience_ns(x)) {
+    bool may_read = !x->is_known || (!r && !s->follows);
+    if (may_read && ts_ns > x->read_ns + patience_ns(x)) {
         read_maps(s, pid);
         x = space_of(s, pid);
         r = range_of(x, address);

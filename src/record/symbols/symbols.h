@@ -71,6 +71,20 @@ void sv_symbols_exec(struct sv_symbols *s, uint32_t pid);
 void sv_symbols_fork(struct sv_symbols *s, uint32_t parent, uint32_t child);
 void sv_symbols_end(struct sv_symbols *s, uint32_t pid);
 
+/* A file whose code is mapped: learnt where the maps of the process are known. */
+struct sv_mapped_code {
+    int64_t ts_ns;
+    uint64_t start, bytes, offset, inode;
+    uint32_t device; /* major << 20 | minor */
+};
+void sv_symbols_map(struct sv_symbols *s, uint32_t pid, const struct sv_mapped_code *m,
+                    const char *path);
+/* Every file that is mapped comes this way: maps are read once for each program. */
+void sv_symbols_follow(struct sv_symbols *s, bool follows);
+/* Called with the maps of each process that are read, for others who would read them. */
+void sv_symbols_on_read(struct sv_symbols *s,
+                        void (*reads)(void *ctx, uint32_t pid, const char *text), void *ctx);
+
 /* Adds the lines of a maps file for a process; for tests and for sv_symbols_user(). */
 void sv_symbols_maps(struct sv_symbols *s, uint32_t pid, const char *text, int64_t now_ns);
 

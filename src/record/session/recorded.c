@@ -1,0 +1,98 @@
+/* What is recorded, and with which limits, as metadata of the trace: who reads it later knows what
+ * it could show (why/words.h has the words, why/coverage.c reads them). Called by the recorder when
+ * everything is open. */
+#include "record/decode/calls.h"
+#include "record/sample/gpus.h"
+#include "record/session/recorder.h"
+#include "why/words.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PART_KEY(member, name, cat) SV_COVERAGE_KEY name,
+static const char *const keys[SV_N_COVERAGE_PARTS] = {SV_COVERAGE_PARTS(PART_KEY)};
+#undef PART_KEY
+
+/* `fmt` NULL: it is not recorded. */
+__attribute__((format(printf, 3, 4))) static void put(struct sv_recorder *r,
+                                                      enum sv_coverage_part part, const char *fmt,
+                                                      ...)
+{
+    char text[512] = SV_COVERAGE_NO;
+    va_list args;
+    if (fmt) {
+        va_start(args, fmt);
+        vsnprintf(text, sizeof text, fmt, args);
+        va_end(args);
+    }
+    sv_dict_set_meta(r->dict, keys[part], text, strlen(text), false);
+}
+
+/* Was it asked for, and does this kernel have it? */
+static bool has(const struct sv_recorder *r, enum sv_probe_number i)
+{
+    const struct sv_kernel *k = r->system.kernel;
+    const char *tracepoint = sv_probes[i]->tracepoint;
+    return k && r->system.plan.probes[i] &&
+           (!tracepoint ||
+            (sv_kernel_hooks(k) != SV_HOOKS_PLAIN && !strstr(sv_kernel_missing(k), tracepoint)));
+}
+
+static void put_probe(struct sv_recorder *r, enum sv_coverage_part part, enum sv_probe_number i)
+{
+    put(r, part, has(r, i) ? "kernel" : NULL);
+}
+
+static void put_calls(struct sv_recorder *r)
+{
+    const struct sv_kernel_options *o = &r->system.plan;
+    const char *path = r->options->prefix;
+    char groups[128] = "", shortest[48] = "";
+    unsigned of_files = o->groups & SV_CALLS_DEFAULT;
+    for (unsigned i = 0; sv_call_group_names[i]; i++)
+        if (of_files >> i & 1)
+            snprintf(groups + strlen(groups), sizeof groups - strlen(groups), "%s%s",
+                     groups[0] ? "," : " groups=", sv_call_group_names[i]);
+    if (of_files == SV_CALLS_DEFAULT)
+        groups[0] = 0;
+    if (o->min_latency_ns)
+        snprintf(shortest, sizeof shortest, " min_ns=%llu", (unsigned long long)o->min_latency_ns);
+    if (path && r->options->redact)
+        path = "redacted";
+    put(r, SV_COVERAGE_CALLS, has(r, SV_PROBE_syscalls) && of_files ? "kernel%s%s%s%s" : NULL,
+        groups, shortest, path ? " path=" : "", path ? path : "");
+    bool has_all = o->groups & SV_CALLS_SOCKETS,
+         has_waiting = r->system.kernel && sv_kernel_hooks(r->system.kernel) != SV_HOOKS_PLAIN &&
+                       o->groups & SV_CALLS_WAITING;
+    put(r, SV_COVERAGE_SOCKETS,
+        has(r, SV_PROBE_syscalls) && (has_all || has_waiting) ? "kernel%s%s" : NULL,
+        has_all ? "" : " groups=waiting", shortest);
+}
+
+void sv_record_describe_parts(struct sv_recorder *r)
+{
+    const struct sv_kernel_options *o = &r->system.plan;
+    put_probe(r, SV_COVERAGE_STATES, SV_PROBE_sched);
+    put(r, SV_COVERAGE_WAITS,
+        has(r, SV_PROBE_offcpu) && sv_kernel_knows_calls(r->system.kernel) ? "kernel min_ns=%llu"
+                                                                           : NULL,
+        (unsigned long long)o->offcpu_min_ns);
+    put_calls(r);
+    put_probe(r, SV_COVERAGE_BLOCK, SV_PROBE_block);
+    put_probe(r, SV_COVERAGE_PAGE_CACHE, SV_PROBE_page_cache);
+    put_probe(r, SV_COVERAGE_FAULTS, SV_PROBE_page_fault);
+    put_probe(r, SV_COVERAGE_PROCESSES, SV_PROBE_process);
+    uint64_t hz = has(r, SV_PROBE_sample) ? o->probes[SV_PROBE_sample] : 0;
+    put(r, SV_COVERAGE_SAMPLES, hz ? "kernel every_ns=%llu" : NULL,
+        (unsigned long long)(hz ? 1000000000 / hz : 0));
+    put(r, SV_COVERAGE_COUNTERS, r->samplers.usage ? "proc every_ns=%lld" : NULL,
+        (long long)r->samplers.usage_interval_ns);
+    put(r, SV_COVERAGE_GPU,
+        r->samplers.gpus && sv_gpus_count(r->samplers.gpus) ? "driver every_ns=%lld" : NULL,
+        (long long)r->samplers.gpu_interval_ns);
+    put(r, SV_COVERAGE_SDK, r->collect ? "program" : NULL);
+    const char *hooks = r->system.kernel ? sv_hooks_names[sv_kernel_hooks(r->system.kernel)] : "";
+    if (hooks[0])
+        sv_dict_set_meta(r->dict, "hooks", hooks, strlen(hooks), false);
+}
