@@ -1,48 +1,86 @@
-/* What matters most in a trace: a few findings in plain sentences, each with its figures, the
- * command that shows it and how sure it is.
+/* What slows a run down: a few findings in plain sentences, each with its culprit, its share, the
+ * chain that leads to it and how sure it is.
  *
  *     struct sv_explanation e;
- *     sv_explain(&e, trace, "run.pftrace");
+ *     sv_explain(&e, trace, "run.pftrace", NULL);
  *     for (size_t i = 0; i < e.n; i++) … e.findings[i].sentence …
  *
- * A finding needs a share of the time below which nobody would look (SV_EXPLAIN_LEAST); no finding
- * is an answer, too. docs/why.md lists the causes and their rules. */
+ * All of them are sums over one ledger (why/ledger.h), and over what devices, ranks and requests
+ * say of themselves. A finding needs a share of the time below which nobody would look
+ * (SV_EXPLAIN_LEAST). docs/why.md lists the causes and their rules. */
 #ifndef SV_EXPLAIN_EXPLAIN_H
 #define SV_EXPLAIN_EXPLAIN_H
 
-#include "store/trace.h"
+#include "why/ledger.h"
 
 #define SV_EXPLAIN_MAX   5
 #define SV_EXPLAIN_LEAST 0.05
+#define SV_EXPLAIN_FORM  1 /* of the JSON: grows when a member changes its meaning */
 
 /* clang-format off */
-/* CAUSE(member, word): the words of `cause` in JSON. */
-#define SV_EXPLAIN_CAUSES(CAUSE)              \
-    CAUSE(SLOW_FILE, "slow_file")             \
-    CAUSE(COLD_CACHE, "cold_cache")           \
-    CAUSE(STRAGGLER_LOADER, "straggler_loader") \
-    CAUSE(SMALL_READS, "small_reads")         \
-    CAUSE(SMALL_FILES, "small_files")         \
-    CAUSE(SLOW_LOADERS, "slow_loaders")       \
-    CAUSE(DATA, "data")                       \
-    CAUSE(LOCK, "lock")                       \
-    CAUSE(GIL, "gil")                         \
-    CAUSE(CPU, "cpu")                         \
-    CAUSE(CHECKPOINT, "checkpoint")           \
-    CAUSE(DISK, "disk")                       \
-    CAUSE(GPU_LAUNCH, "gpu_launch")           \
-    CAUSE(GPU_COPY, "gpu_copy")               \
-    CAUSE(STRAGGLER_RANK, "straggler_rank")   \
-    CAUSE(PEER, "peer")                       \
-    CAUSE(MEMORY, "memory")
+/* CAUSE(member, word, what to try): the words of `cause` in JSON. */
+#define SV_EXPLAIN_CAUSES(CAUSE)                                                                   \
+    CAUSE(SLOW_FILE, "slow_file", "Look at that file: its size, its format, the disk it is on.")   \
+    CAUSE(COLD_CACHE, "cold_cache", "Read the files before, or copy them to a faster disk.")       \
+    CAUSE(SLOW_WORKER, "slow_worker", "Look at what that loader does and the others do not.")      \
+    CAUSE(SMALL_READS, "small_reads", "Read through a larger buffer, or use larger files.")        \
+    CAUSE(SMALL_FILES, "small_files", "Pack the samples into fewer, larger files.")                \
+    CAUSE(FEW_LOADERS, "too_few_loaders", "Use more loaders, or do less work per sample.")         \
+    CAUSE(DATA, "data", "Make it earlier or elsewhere, or do less work for it.")                   \
+    CAUSE(LOCK, "lock", "Hold the lock for a shorter time; do the slow part without it.")          \
+    CAUSE(GIL, "gil", "Use processes instead of threads, or code that releases the lock.")         \
+    CAUSE(CPU, "cpu", "Use fewer threads, or give the program CPUs of its own.")                   \
+    CAUSE(CHECKPOINT, "checkpoint", "Write checkpoints in another thread, or less often.")         \
+    CAUSE(DISK, "disk", "Use a faster disk, fewer syncs, or another thread for it.")               \
+    CAUSE(PAGE_FAULT, "page_fault", "Read the mapped file before it is needed (MADV_WILLNEED).")   \
+    CAUSE(PIPE, "pipe", "Look at what the process at the other end does.")                         \
+    CAUSE(PEER, "peer", "Look at the server: record it, too. Ask for more at once.")               \
+    CAUSE(CHILD, "child", "Do it once, in the background, or without a new process.")              \
+    CAUSE(SLEEP, "sleep", "The program chose this time itself: wait for what it needs instead.")   \
+    CAUSE(GPU_DATA, "gpu_data", "Load data ahead of time, with more loaders.")                     \
+    CAUSE(GPU_GAP, "gpu_gap", "Look at what the host did in that gap.")                            \
+    CAUSE(GPU_LAUNCH, "gpu_launch", "Use larger batches, fused kernels or CUDA graphs.")           \
+    CAUSE(GPU_COPY, "gpu_copy", "Use pinned memory, and copy ahead of time.")                      \
+    CAUSE(GPU_SYNC, "gpu_sync", "Read results less often: each such call empties the queue.")      \
+    CAUSE(EXPOSED_COMM, "exposed_comm", "Overlap communication with computing.")                   \
+    CAUSE(STRAGGLER_RANK, "straggler_rank", "Look at that rank alone: its data, its CPUs, its GPU.") \
+    CAUSE(STRAGGLER_HOST, "straggler_host", "Look at that host: clocks, other jobs, its network.") \
+    CAUSE(STRAGGLER_STAGE, "straggler_stage", "Move layers from that stage to the others.")        \
+    CAUSE(COMM, "comm", "Overlap communication with computing, or send less.")                     \
+    CAUSE(QUEUE, "queue", "Use more workers or larger batches, or refuse earlier.")                \
+    CAUSE(REJECTED, "rejected", "The queue is full: use more workers, or a longer queue.")         \
+    CAUSE(COMPUTE, "compute", "Sample it (record --sample 99), and compare the functions.")         \
+    CAUSE(MEMORY, "memory", "Find what keeps the memory: it would run out in the end.")
 /* clang-format on */
 enum sv_explain_cause {
-#define SV_EXPLAIN_MEMBER(member, word) SV_CAUSE_##member,
+#define SV_EXPLAIN_MEMBER(member, word, advice) SV_CAUSE_##member,
     SV_EXPLAIN_CAUSES(SV_EXPLAIN_MEMBER)
 #undef SV_EXPLAIN_MEMBER
         SV_N_CAUSES
 };
 extern const char *const sv_explain_words[SV_N_CAUSES];
+extern const char *const sv_explain_advice[SV_N_CAUSES];
+
+/* Who or what it is. Empty texts, -1 and 0 mean that nothing is known. */
+struct sv_culprit {
+    const char *kind; /* "thread", "process", "file", "function", "rank", "host", "device" … */
+    char name[96], function[96], file[64], path[200], lock[64], host[64], device[64];
+    int64_t pid, tid, rank; /* -1 */
+    uint32_t line;
+};
+#define SV_NOBODY                                      \
+    (struct sv_culprit)                                \
+    {                                                  \
+        .kind = NULL, .pid = -1, .tid = -1, .rank = -1 \
+    }
+
+struct sv_worst {
+    int64_t number; /* of the unit; -1: it has none */
+    int64_t ts_ns, dur_ns;
+};
+
+#define SV_EXPLAIN_LINKS 4
+#define SV_EXPLAIN_WORST 3
 
 struct sv_answer {
     enum sv_explain_cause cause;
@@ -50,28 +88,79 @@ struct sv_answer {
     char command[192];
     const char *sure; /* "high", "medium", "low" */
     double share;     /* of the time that is looked at; findings are in its order */
+    double gain;      /* what the units would save if it were gone */
+    struct sv_culprit culprit;
+    char chain[SV_EXPLAIN_LINKS][160];
+    size_t n_chain;
+    struct sv_worst worst[SV_EXPLAIN_WORST];
+    size_t n_worst, n_units;
+    int64_t in_rank; /* the rank, and the host, that nearly all of it is of; -1: of several */
+    char in_host[64];
+};
+
+/* What was observed, as shares of the time that is looked at. */
+struct sv_observed {
+    double states, calls, slices; /* of the units' own threads */
+    bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
 };
 
 struct sv_explanation {
     struct sv_answer findings[SV_EXPLAIN_MAX]; /* the most important first */
     size_t n;
-    int64_t dur_ns;     /* the time that is looked at */
-    const char *of;     /* what that is */
-    bool has_states;    /* states of threads are recorded */
+    int64_t dur_ns;        /* the time that is looked at */
+    const char *of;        /* what that is, for people */
+    const char *unit_kind; /* "step" … */
+    size_t n_units;
+    double median_ns;
+    bool is_against; /* another trace: findings are what is more */
+    double change;   /* of the time of a unit, over that of the other trace, less 1 */
+    bool is_found;   /* nobody marked the units: they were found by what repeats */
+    double shares[SV_N_WHY_CLASSES]; /* where the time went */
+    struct sv_observed observed;
+    bool can_say;       /* there is evidence for an answer */
     size_t n_suspended; /* findings that were left off */
 };
 
+struct sv_explain_options {
+    const char *unit;   /* the marker of units; NULL: the usual ones */
+    const char *ignore; /* "CAUSE" or "CAUSE:CULPRIT", line ends between them; NULL: none */
+};
+
 /* path: how the commands call the trace. */
-void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *path);
+void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *path,
+                const struct sv_explain_options *o);
+
+/* Keeps of `e` what a unit has more of than in `before`: shares and gains are then of the time of
+ * a unit of `e`. */
+void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *before);
 
 /* ---- the parts, for each other ---- */
 
-struct sv_wait_report;
-/* Files and loaders behind waits for data. */
-void sv_explain_data(struct sv_explanation *e, const struct sv_wait_report *w, const char *path);
-/* Keeps a finding in its place; `fmt` makes the sentence, command is followed by the trace. */
-void sv_explain_add(struct sv_explanation *e, enum sv_explain_cause cause, double share,
-                    const char *sure, const char *command, const char *fmt, ...)
-    __attribute__((format(printf, 6, 7)));
+struct sv_explaining {
+    struct sv_explanation *e;
+    const struct sv_trace *trace;
+    const struct sv_ledger *ledger;
+    const char *path;
+    const struct sv_explain_options *options;
+};
+
+/* A finding that waits for its sentence. */
+struct sv_answer sv_answer_of(enum sv_explain_cause cause, double share, const char *sure);
+void sv_answer_command(struct sv_answer *a, const char *verb, const char *path,
+                       const char *options);
+__attribute__((format(printf, 2, 3))) void sv_answer_say(struct sv_answer *a, const char *fmt, ...);
+/* Keeps it in its place, unless it is to be ignored. */
+void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
+
+void sv_explain_waits(struct sv_explaining *x);
+void sv_explain_gpu(struct sv_explaining *x);
+void sv_explain_ranks(struct sv_explaining *x);
+void sv_explain_serving(struct sv_explaining *x);
+void sv_explain_memory(struct sv_explaining *x);
+
+/* A thread or process, for people: "locker", "python3 (pid 12)". */
+void sv_explain_name(const struct sv_trace *t, sv_track thread, char *to, size_t size);
+/* Function, file and line of a frame's text. */
+void sv_culprit_frame(struct sv_culprit *c, struct sv_text frame);
 
 #endif

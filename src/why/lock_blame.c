@@ -77,6 +77,7 @@ static void find_release(struct releases *r, const struct sv_lock_wait *x)
         found.ns = x->begin_ns;
         found.by = thread_as_releaser(r->dict, x->thread, x->process);
         found.by.function = x->function;
+        found.by.frame = x->frame;
         found.taker_tid = x->by.tid;
     } else if (x->by.tid || gil) {
         found.ns = x->by.tid ? x->woken_ns : x->end_ns;
@@ -153,18 +154,17 @@ static void blame_turns(struct sv_lock_waits *w, struct releases *r, const struc
         if (r->list[i].by.tid == r->dict->tracks[x->thread].tid)
             continue;
         if (last)
-            sv_lock_waits_add(w, x, &last->by, sv_sat_sub(last->ns, from), 0);
+            sv_lock_waits_add(w, x, &last->by, from, last->ns, 0);
         from = last ? last->ns : from;
         last = &r->list[i];
     }
     if (last && last->ns >= x->woken_ns) {
-        sv_lock_waits_add(w, x, &last->by, sv_sat_sub(last->ns, from),
-                          sv_sat_sub(x->end_ns, last->ns));
+        sv_lock_waits_add(w, x, &last->by, from, last->ns, sv_sat_sub(x->end_ns, last->ns));
         return;
     }
     if (last)
-        sv_lock_waits_add(w, x, &last->by, sv_sat_sub(last->ns, from), 0);
-    sv_lock_waits_add(w, x, &x->by, sv_sat_sub(x->woken_ns, last ? last->ns : from),
+        sv_lock_waits_add(w, x, &last->by, from, last->ns, 0);
+    sv_lock_waits_add(w, x, &x->by, last ? last->ns : from, x->woken_ns,
                       sv_sat_sub(x->end_ns, x->woken_ns));
 }
 
@@ -180,12 +180,12 @@ static void blame_chain(struct sv_lock_waits *w, struct releases *r, const struc
         const struct release *y = &r->list[i];
         if (y->taker == x->thread || y->taker_tid != by.tid)
             continue;
-        sv_lock_waits_add(w, x, &by, sv_sat_sub(to, y->ns), queued);
+        sv_lock_waits_add(w, x, &by, y->ns, to, queued);
         by = y->by;
         to = y->ns;
         queued = 0;
     }
-    sv_lock_waits_add(w, x, &by, sv_sat_sub(to, x->begin_ns), queued);
+    sv_lock_waits_add(w, x, &by, x->begin_ns, to, queued);
 }
 
 void sv_lock_blame(struct sv_lock_waits *w, const struct sv_dict *d,

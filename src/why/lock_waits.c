@@ -2,6 +2,7 @@
 #include "why/lock_waits.h"
 
 #include "core/base/sat.h"
+#include "core/base/search.h"
 #include "core/stream/frame_text.h"
 #include "why/words.h"
 
@@ -9,24 +10,28 @@
 #include <string.h>
 
 struct words {
-    sv_str cat, gil, lock, cpu, dur, queued, address, name, waker, waker_tid, waker_stack;
+    sv_str cat, reasons[SV_N_WAIT_REASONS], gil, lock, cpu, queued, address, name, waker, waker_tid,
+        waker_stack;
 };
 
 static struct words find_words(const struct sv_dict *d)
 {
 #define WORD(text) sv_dict_find_str(d, text, sizeof(text) - 1)
-    return (struct words){.cat = WORD(SV_CAT_OFFCPU_SAMPLE),
-                          .gil = WORD("gil"),
-                          .lock = WORD("lock"),
-                          .cpu = WORD("cpu"),
-                          .dur = WORD(SV_WAIT_DUR),
-                          .queued = WORD(SV_WAIT_QUEUED),
-                          .address = WORD(SV_WAIT_LOCK),
-                          .name = WORD(SV_WAIT_LOCK_NAME),
-                          .waker = WORD(SV_WAIT_WAKER),
-                          .waker_tid = WORD(SV_WAIT_WAKER_TID),
-                          .waker_stack = WORD(SV_WAIT_WAKER_STACK)};
+    struct words k = {.cat = WORD(SV_CAT_OFFCPU_SAMPLE),
+                      .gil = WORD("gil"),
+                      .lock = WORD("lock"),
+                      .cpu = WORD("cpu"),
+                      .queued = WORD(SV_WAIT_QUEUED),
+                      .address = WORD(SV_WAIT_LOCK),
+                      .name = WORD(SV_WAIT_LOCK_NAME),
+                      .waker = WORD(SV_WAIT_WAKER),
+                      .waker_tid = WORD(SV_WAIT_WAKER_TID),
+                      .waker_stack = WORD(SV_WAIT_WAKER_STACK)};
+#define REASON(member, text, what) k.reasons[SV_WAIT_FOR_##member] = WORD(text);
+    SV_WAIT_REASONS(REASON)
+#undef REASON
 #undef WORD
+    return k;
 }
 
 static bool begins(struct sv_text t, const char *word)
@@ -42,22 +47,104 @@ static bool is_of_libraries(struct sv_text f)
            begins(f, "lll_") || begins(f, "syscall") || begins(f, "PyThread_");
 }
 
-/* The innermost function of Python, else the innermost that is none of the libraries' own. */
-static struct sv_text function_of(const struct sv_arg *stack)
+static bool is_any(const char *const *words, const char *text, size_t len)
 {
-    struct sv_text native = {"", 0};
+    for (; *words; words++)
+        if (strlen(*words) == len && memcmp(*words, text, len) == 0)
+            return true;
+    return false;
+}
+
+/* Files of Python's library whose functions wait, or wake others, on behalf of their caller. */
+static bool is_of_python(const char *file, size_t len)
+{
+    static const char *const files[] = {"threading.py",
+                                        "queue.py",
+                                        "_base.py",
+                                        "thread.py",
+                                        "process.py",
+                                        "connection.py",
+                                        "queues.py",
+                                        "pool.py",
+                                        "synchronize.py",
+                                        "popen_fork.py",
+                                        "popen_spawn_posix.py",
+                                        "context.py",
+                                        "managers.py",
+                                        "subprocess.py",
+                                        "socket.py",
+                                        "ssl.py",
+                                        "selectors.py",
+                                        "contextlib.py",
+                                        "socketserver.py",
+                                        "client.py",
+                                        "server.py",
+                                        "base_events.py",
+                                        "events.py",
+                                        "runners.py",
+                                        "request.py",
+                                        NULL};
+    return is_any(files, file, len);
+}
+
+/* What a stack says. The function is the innermost one of Python, else the innermost that is none
+ * of the libraries' own; the frame is that of the program's own code. */
+struct told {
+    struct sv_text function, frame;
+    enum sv_lock_use use;
+};
+
+static enum sv_lock_use use_of(struct sv_text f)
+{
+    static const char *const made[] = {"Condition.wait",
+                                       "Event.wait",
+                                       "Queue.get",
+                                       "Queue.put",
+                                       "_queue_SimpleQueue_get",
+                                       "_queue_SimpleQueue_get_impl",
+                                       NULL};
+    static const char *const ended[] = {"Thread.join", "Thread._wait_for_tstate_lock", NULL};
+    static const char *const native[] = {"pthread_cond_", "__pthread_cond_", "___pthread_cond_"};
+    for (size_t i = 0; i < sizeof native / sizeof *native; i++)
+        if (begins(f, native[i]))
+            return SV_LOCK_CONDITION;
+    if (is_any(made, f.bytes, f.len))
+        return SV_LOCK_CONDITION;
+    if (is_any(ended, f.bytes, f.len) || begins(f, "__pthread_clockjoin") ||
+        begins(f, "__pthread_timedjoin") || begins(f, "pthread_join") ||
+        begins(f, "___pthread_join"))
+        return SV_LOCK_JOIN;
+    return SV_LOCK_MUTEX;
+}
+
+static struct told read_stack(const struct sv_arg *stack)
+{
+    struct told t = {.function = {"", 0}, .frame = {"", 0}};
+    struct sv_text native = {"", 0}, native_frame = {"", 0};
     for (uint32_t i = stack->size; i > 0; i--) {
         if (stack[i].type != SV_ARG_TEXT)
             continue;
         struct sv_frame_parts p = sv_frame_parts(stack[i].text, stack[i].size);
         struct sv_text f = {stack[i].text, (uint32_t)p.function_len};
-        const char *end = stack[i].text + p.file_at + p.file_len;
-        if (p.file_len > 3 && memcmp(end - 3, ".py", 3) == 0)
-            return f;
-        if (!native.len && !is_of_libraries(f))
+        const char *file = stack[i].text + p.file_at;
+        bool is_python = p.file_len > 3 && memcmp(file + p.file_len - 3, ".py", 3) == 0;
+        enum sv_lock_use use = use_of(f);
+        /* CPython's own lock has a condition, whatever it is used for: the outermost says it. */
+        t.use = use != SV_LOCK_MUTEX && (is_python || t.use == SV_LOCK_MUTEX) ? use : t.use;
+        if (is_python && !t.function.len)
+            t.function = f;
+        if (is_python && !is_of_python(file, p.file_len)) {
+            t.frame = (struct sv_text){stack[i].text, stack[i].size};
+            break;
+        }
+        if (!native.len && !is_of_libraries(f)) {
             native = f;
+            native_frame = (struct sv_text){stack[i].text, stack[i].size};
+        }
     }
-    return native;
+    t.function = t.function.len ? t.function : native;
+    t.frame = t.frame.len ? t.frame : native_frame;
+    return t;
 }
 
 /* The same bytes have the same place: many waits have few texts. */
@@ -82,11 +169,16 @@ static uint64_t pair_of(uint64_t address)
 static void read_arg(struct sv_lock_waits *w, const struct words *k, const struct sv_arg *a,
                      struct sv_lock_wait *x)
 {
-    if (a->type == SV_ARG_STACK)
-        x->function = keep(w, function_of(a));
-    else if (a->type == SV_ARG_ARRAY && a->key == k->waker_stack)
-        x->by.function = keep(w, function_of(a));
-    else if (a->type == SV_ARG_INT && a->key == k->address)
+    if (a->type == SV_ARG_STACK) {
+        struct told t = read_stack(a);
+        x->function = keep(w, t.function);
+        x->frame = keep(w, t.frame);
+        x->use = t.use;
+    } else if (a->type == SV_ARG_ARRAY && a->key == k->waker_stack) {
+        struct told t = read_stack(a);
+        x->by.function = keep(w, t.function);
+        x->by.frame = keep(w, t.frame);
+    } else if (a->type == SV_ARG_INT && a->key == k->address)
         x->lock = x->is_gil ? pair_of((uint64_t)a->i) : (uint64_t)a->i;
     else if (a->type == SV_ARG_INT && a->key == k->waker_tid)
         x->by.tid = a->i;
@@ -96,38 +188,52 @@ static void read_arg(struct sv_lock_waits *w, const struct words *k, const struc
         x->by.name = keep(w, (struct sv_text){a->text, a->size});
 }
 
-/* A time in which a thread did not run; if it is no wait for a lock, only how long. */
+static enum sv_wait_reason reason_of(const struct words *k, sv_str name)
+{
+    unsigned i = 1;
+    while (i < SV_N_WAIT_REASONS && (!name || k->reasons[i] != name))
+        i++;
+    return i < SV_N_WAIT_REASONS ? (enum sv_wait_reason)i : SV_WAIT_NO_REASON;
+}
+
+/* A time in which a thread did not run. */
 static void read_row(struct sv_lock_waits *w, const struct sv_trace *t, const struct words *k,
                      uint64_t row, struct sv_batch *scratch, struct sv_lock_wait *x)
 {
     const struct sv_slices *s = &t->slices;
-    bool is_gil = s->name[row] == k->gil, is_lock = is_gil || s->name[row] == k->lock;
-    int64_t dur = 0, queued = 0;
+    bool is_gil = s->name[row] == k->gil;
+    int64_t queued = 0;
     size_t n;
     sv_track thread = sv_dict_thread_of(t->dict, s->track[row]);
     *x = (struct sv_lock_wait){.thread = thread ? thread : s->track[row],
                                .process = sv_dict_process_of(t->dict, s->track[row]),
+                               .row = (uint32_t)row,
+                               .reason = reason_of(k, s->name[row]),
                                .is_gil = is_gil,
                                .begin_ns = s->ts_ns[row]};
     sv_batch_reset(scratch);
     const struct sv_arg *a = sv_trace_args(t, s->args[row], scratch, &n), *end = a + n;
     for (; a < end; a = sv_arg_next(a)) {
-        if (a->type == SV_ARG_INT && a->key == k->dur)
-            dur = a->i > 0 ? a->i : 0;
-        else if (a->type == SV_ARG_INT && a->key == k->queued)
+        if (a->type == SV_ARG_INT && a->key == k->queued)
             queued = a->i > 0 ? a->i : 0;
-        else if (is_lock)
+        else
             read_arg(w, k, a, x);
     }
-    x->end_ns = sv_sat_add(x->begin_ns, dur);
+    x->end_ns = sv_trace_end_ns(t, row);
+    int64_t dur = x->end_ns - x->begin_ns;
     x->woken_ns = x->end_ns - (queued < dur ? queued : dur);
     if (!x->by.tid)
         x->by = (struct sv_lock_release){0};
 }
 
 void sv_lock_waits_add(struct sv_lock_waits *w, const struct sv_lock_wait *x,
-                       const struct sv_lock_release *by, int64_t ns, int64_t queued_ns)
+                       const struct sv_lock_release *by, int64_t from_ns, int64_t to_ns,
+                       int64_t queued_ns)
 {
+    int64_t ns = sv_sat_sub(to_ns, from_ns);
+    w->parts = sv_grow(w->parts, &w->parts_cap, w->n_parts + 1, sizeof *w->parts);
+    w->parts[w->n_parts++] = (struct sv_lock_part){
+        .thread = x->thread, .wait = x->row, .from_ns = from_ns, .to_ns = to_ns, .by = *by};
     uint64_t lock = x->is_gil ? 0 : x->lock;
     uint64_t parts[5] = {x->thread, lock, (uint64_t)by->tid, (uint64_t)(uintptr_t)x->function.bytes,
                          (uint64_t)(uintptr_t)by->function.bytes};
@@ -231,57 +337,126 @@ static int by_total(const void *a, const void *b)
     return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
-static size_t read_waits(struct sv_lock_waits *w, const struct sv_trace *t, const struct words *k,
-                         struct sv_lock_wait **waits)
+static void read_waits(struct sv_lock_waits *w, const struct sv_trace *t, const struct words *k)
 {
     const struct sv_slices *s = &t->slices;
     struct sv_batch scratch;
-    size_t n = 0, cap = 0;
-    int64_t away = 0;
+    size_t cap = 0;
     sv_batch_init(&scratch);
     for (uint64_t row = 0; row < s->n; row++) {
-        struct sv_lock_wait x;
-        if (s->cat[row] != k->cat || s->kind[row] != SV_INSTANT || !s->args[row])
+        if (s->cat[row] != k->cat || !s->args[row])
             continue;
-        read_row(w, t, k, row, &scratch, &x);
-        if (n && (*waits)[n - 1].thread != x.thread)
-            away = 0;
-        if (s->name[row] != k->lock && s->name[row] != k->gil) {
-            if (s->name[row] == k->cpu)
-                away = sv_sat_add(away, x.end_ns - x.begin_ns);
-            continue;
-        }
-        x.away_ns = away;
-        away = 0;
-        *waits = sv_grow(*waits, &cap, n + 1, sizeof **waits);
-        (*waits)[n++] = x;
+        w->waits = sv_grow(w->waits, &cap, w->n_waits + 1, sizeof *w->waits);
+        read_row(w, t, k, row, &scratch, &w->waits[w->n_waits++]);
     }
     sv_batch_fini(&scratch);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct sv_lock_wait *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->begin_ns != y->begin_ns)
+        return x->begin_ns < y->begin_ns ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static int by_from(const void *a, const void *b)
+{
+    const struct sv_lock_part *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+/* Those for locks, with the time that their thread was preempted since the one before. */
+static size_t only_locks(const struct sv_lock_waits *w, struct sv_lock_wait *locks)
+{
+    int64_t away = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_waits; i++) {
+        const struct sv_lock_wait *x = &w->waits[i];
+        if (n && locks[n - 1].thread != x->thread)
+            away = 0;
+        if (x->reason == SV_WAIT_FOR_CPU)
+            away = sv_sat_add(away, x->end_ns - x->begin_ns);
+        if (x->reason != SV_WAIT_FOR_LOCK && x->reason != SV_WAIT_FOR_GIL)
+            continue;
+        locks[n] = *x;
+        locks[n++].away_ns = away;
+        away = 0;
+    }
     return n;
+}
+
+/* Parts know their waits by row; joined ones by the last of their rows. */
+static void number_parts(struct sv_lock_waits *w)
+{
+    struct sv_map by_row = {0};
+    bool is_new;
+    for (size_t i = 0; i < w->n_waits; i++)
+        *sv_map_add(&by_row, w->waits[i].row, &is_new) = i;
+    for (size_t i = 0; i < w->n_parts; i++)
+        w->parts[i].wait = (uint32_t)*sv_map_find(&by_row, w->parts[i].wait);
+    sv_map_fini(&by_row);
+    if (w->n_parts > 1)
+        qsort(w->parts, w->n_parts, sizeof *w->parts, by_from);
 }
 
 void sv_lock_waits_make(struct sv_lock_waits *w, const struct sv_trace *t)
 {
     struct words k = find_words(t->dict);
-    struct sv_lock_wait *waits = NULL;
     struct sv_map gils = {0};
     *w = (struct sv_lock_waits){0};
     sv_arena_init(&w->texts, 1 << 14);
     if (!k.cat)
         return;
-    size_t n = read_waits(w, t, &k, &waits);
-    find_gils(&gils, waits, n);
-    n = join_again(waits, n, &gils);
-    sv_lock_blame(w, t->dict, waits, n, &gils);
+    read_waits(w, t, &k);
+    if (w->n_waits > 1)
+        qsort(w->waits, w->n_waits, sizeof *w->waits, by_begin);
+    struct sv_lock_wait *locks = sv_alloc((w->n_waits + 1) * sizeof *locks);
+    size_t n = only_locks(w, locks);
+    find_gils(&gils, locks, n);
+    n = join_again(locks, n, &gils);
+    sv_lock_blame(w, t->dict, locks, n, &gils);
     sv_map_fini(&gils);
-    free(waits);
+    free(locks);
+    number_parts(w);
     if (w->n > 1)
         qsort(w->sums, w->n, sizeof *w->sums, by_total);
+}
+
+const struct sv_lock_wait *sv_lock_wait_at(const struct sv_lock_waits *w, sv_track thread,
+                                           int64_t begin_ns)
+{
+    size_t at;
+    SV_SEARCH(at, mid, 0, w->n_waits,
+              w->waits[mid].thread < thread ||
+                  (w->waits[mid].thread == thread && w->waits[mid].begin_ns < begin_ns));
+    const struct sv_lock_wait *after = at < w->n_waits ? &w->waits[at] : NULL,
+                              *before = at > 0 ? &w->waits[at - 1] : NULL;
+    int64_t to = after && after->thread == thread ? after->begin_ns - begin_ns : INT64_MAX,
+            from = before && before->thread == thread ? begin_ns - before->begin_ns : INT64_MAX;
+    if (to > SV_WAIT_NEAR_NS && from > SV_WAIT_NEAR_NS)
+        return NULL;
+    return to <= from ? after : before;
+}
+
+size_t sv_lock_part_from(const struct sv_lock_waits *w, sv_track thread, int64_t from_ns)
+{
+    size_t at;
+    SV_SEARCH(at, mid, 0, w->n_parts,
+              w->parts[mid].thread < thread ||
+                  (w->parts[mid].thread == thread && w->parts[mid].to_ns <= from_ns));
+    return at;
 }
 
 void sv_lock_waits_fini(struct sv_lock_waits *w)
 {
     free(w->sums);
+    free(w->waits);
+    free(w->parts);
     sv_map_fini(&w->by_key);
     sv_map_fini(&w->by_text);
     sv_arena_fini(&w->texts);

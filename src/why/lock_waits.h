@@ -11,6 +11,44 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "store/trace.h"
+#include "why/words.h"
+
+/* What a wait for a futex is, by the functions that it is in. */
+enum sv_lock_use {
+    SV_LOCK_MUTEX,     /* or not known */
+    SV_LOCK_CONDITION, /* for something that another thread makes: a queue, an event, a result */
+    SV_LOCK_JOIN       /* for the end of a thread */
+};
+
+/* Who ended a wait. */
+struct sv_lock_release {
+    int64_t tid; /* 0: not known */
+    struct sv_text name, function;
+    struct sv_text frame; /* the function with file and line, as far as the stack has them */
+};
+
+/* A time in which a thread did not run, for a lock or anything else. */
+struct sv_lock_wait {
+    sv_track thread, process;
+    uint32_t row;
+    enum sv_wait_reason reason; /* NO_REASON: a word that is not known */
+    bool is_gil;
+    enum sv_lock_use use;
+    uint64_t lock;                      /* the futex; of Python the pair of them */
+    int64_t begin_ns, woken_ns, end_ns; /* woken: released */
+    int64_t away_ns; /* since the wait before: how long the thread was preempted */
+    struct sv_text function, lock_name;
+    struct sv_text frame; /* the program's own function, with file and line */
+    struct sv_lock_release by;
+};
+
+/* A part of a wait for a lock: who held it. */
+struct sv_lock_part {
+    sv_track thread;
+    uint32_t wait; /* number of its wait in `waits` */
+    int64_t from_ns, to_ns;
+    struct sv_lock_release by;
+};
 
 struct sv_lock_sum {
     sv_track thread; /* that waits */
@@ -26,36 +64,32 @@ struct sv_lock_sum {
 struct sv_lock_waits {
     struct sv_lock_sum *sums; /* the largest total first */
     size_t n, cap;
+    struct sv_lock_wait *waits; /* all waits, as they are recorded, by thread and time */
+    size_t n_waits;
+    struct sv_lock_part *parts; /* by thread and time */
+    size_t n_parts, parts_cap;
     struct sv_map by_key, by_text;
     struct sv_arena texts;
 };
 
 void sv_lock_waits_make(struct sv_lock_waits *w, const struct sv_trace *t);
 void sv_lock_waits_fini(struct sv_lock_waits *w);
+/* States and waits have stamps of their own: the same moment is a little later in the second. */
+#define SV_WAIT_NEAR_NS 50000
+/* The wait of a thread that begins at begin_ns, or nearly then; NULL: none is recorded. */
+const struct sv_lock_wait *sv_lock_wait_at(const struct sv_lock_waits *w, sv_track thread,
+                                           int64_t begin_ns);
+/* The first part of the thread that ends after from_ns; n_parts: none. */
+size_t sv_lock_part_from(const struct sv_lock_waits *w, sv_track thread, int64_t from_ns);
 
 /* ---- the parts, for each other ---- */
-
-/* Who ended a wait. */
-struct sv_lock_release {
-    int64_t tid; /* 0: not known */
-    struct sv_text name, function;
-};
-
-struct sv_lock_wait {
-    sv_track thread, process;
-    bool is_gil;
-    uint64_t lock;                      /* the futex; of Python the pair of them */
-    int64_t begin_ns, woken_ns, end_ns; /* woken: released */
-    int64_t away_ns; /* since the wait before: how long the thread was preempted */
-    struct sv_text function, lock_name;
-    struct sv_lock_release by;
-};
 
 /* Divides the waits among those who held their locks. `gils` has the futex of the interpreter lock
  * of each process. */
 void sv_lock_blame(struct sv_lock_waits *w, const struct sv_dict *d,
                    const struct sv_lock_wait *waits, size_t n, const struct sv_map *gils);
 void sv_lock_waits_add(struct sv_lock_waits *w, const struct sv_lock_wait *x,
-                       const struct sv_lock_release *by, int64_t ns, int64_t queued_ns);
+                       const struct sv_lock_release *by, int64_t from_ns, int64_t to_ns,
+                       int64_t queued_ns);
 
 #endif

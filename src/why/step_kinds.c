@@ -219,7 +219,8 @@ void sv_step_kinds_init(struct sv_step_kinds *d, const struct sv_steps *s, const
     d->owner = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *d->owner);
     d->is_device = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *d->is_device);
     sv_launches_init(&d->launches, t);
-    free_markers(d, s);
+    if (!s->has_no_markers)
+        free_markers(d, s);
     classify_host(d);
     mark_forward(d);
     classify_devices(d);

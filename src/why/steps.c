@@ -2,12 +2,14 @@
  * SQL's table step.
  *
  * Detection tries the usual markers in turn and keeps the first that occurs at least twice on one
- * track. Names are compared once per string. */
+ * track. Names are compared once per string. Without markers an argument `step` of slices tells
+ * which step each belongs to. */
 #include "why/steps.h"
 
 #include "core/base/glob.h"
 #include "core/base/mem.h"
 #include "core/base/percentile.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -97,7 +99,7 @@ static void add_step(struct sv_steps *s, size_t *cap, const struct sv_trace *t, 
         .track = c->track[row],
         .number = number_in(sv_dict_text(t->dict, c->name[row]), counted),
         .ts_ns = c->ts_ns[row],
-        .dur_ns = end_ns - c->ts_ns[row],
+        .dur_ns = sv_sat_sub(end_ns, c->ts_ns[row]),
     };
 }
 
@@ -245,6 +247,107 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
     return s->n > 0;
 }
 
+/* ---- steps by an argument ---- */
+
+/* Slices of one process with the same number, one after the other. */
+struct told {
+    int64_t number, ts_ns, end_ns;
+    uint32_t row;
+    sv_track track; /* the process, where there is one */
+};
+
+static int by_track_and_time(const void *a, const void *b)
+{
+    const struct told *x = a, *y = b;
+    if (x->track != y->track)
+        return x->track < y->track ? -1 : 1;
+    if (x->ts_ns != y->ts_ns)
+        return x->ts_ns < y->ts_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static struct told *list_told(const struct sv_trace *t, size_t *n)
+{
+    const struct sv_slices *c = &t->slices;
+    sv_str key = sv_dict_find_str(t->dict, "step", 4);
+    struct told *all = NULL;
+    size_t cap = 0;
+    *n = 0;
+    for (uint32_t row = 0; key && row < c->n; row++) {
+        struct sv_arg a;
+        if (c->kind[row] != SV_SLICE || c->parent[row] != SV_NO_ROW || !c->args[row] ||
+            !is_host(t, row) || !sv_trace_arg(t, c->args[row], key, &a) || a.type != SV_ARG_INT ||
+            a.i < 0)
+            continue;
+        sv_track process = sv_dict_process_of(t->dict, c->track[row]);
+        all = sv_grow(all, &cap, *n + 1, sizeof *all);
+        all[(*n)++] = (struct told){a.i, c->ts_ns[row], sv_trace_end_ns(t, row), row,
+                                    process ? process : c->track[row]};
+    }
+    if (*n)
+        qsort(all, *n, sizeof *all, by_track_and_time);
+    return all;
+}
+
+/* Of the tracks of these slices the one that has most to do. */
+static sv_track busiest(const struct sv_trace *t, const struct told *all, size_t n, int64_t *sums)
+{
+    sv_track best = 0;
+    for (size_t i = 0; i < n; i++)
+        sums[t->slices.track[all[i].row]] =
+            sv_sat_add(sums[t->slices.track[all[i].row]], sv_sat_sub(all[i].end_ns, all[i].ts_ns));
+    for (size_t i = 0; i < n; i++)
+        if (!best || sums[t->slices.track[all[i].row]] > sums[best])
+            best = t->slices.track[all[i].row];
+    return best;
+}
+
+/* The steps of one process. A number that comes and goes, or that each operation has its own of,
+ * means something else: false. */
+static bool add_told(struct sv_steps *s, size_t *cap, const struct sv_trace *t,
+                     const struct told *all, size_t n, sv_track track)
+{
+    bool is_sound = n > 0 && all[0].number < all[n - 1].number;
+    for (size_t i = 0, end; i < n && is_sound; i = end) {
+        int64_t to = INT64_MIN;
+        uint32_t row = SV_NO_ROW;
+        is_sound = i == 0 || all[i].number > all[i - 1].number;
+        for (end = i; end < n && all[end].number == all[i].number; end++) {
+            to = all[end].end_ns > to ? all[end].end_ns : to;
+            if (row == SV_NO_ROW && t->slices.track[all[end].row] == track)
+                row = all[end].row;
+        }
+        is_sound &= end - i > 1 && row != SV_NO_ROW;
+        if (!is_sound)
+            break;
+        add_step(s, cap, t, row, 0, to);
+        s->steps[s->n - 1].number = all[i].number;
+        s->steps[s->n - 1].ts_ns = all[i].ts_ns;
+        s->steps[s->n - 1].dur_ns = sv_sat_sub(to, all[i].ts_ns);
+    }
+    return is_sound;
+}
+
+static bool find_told(struct sv_steps *s, const struct sv_trace *t)
+{
+    size_t n, cap = 0;
+    struct told *all = list_told(t, &n);
+    int64_t *sums = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *sums);
+    bool is_sound = n > 0;
+    for (size_t i = 0, end; i < n && is_sound; i = end) {
+        for (end = i + 1; end < n && all[end].track == all[i].track; end++) {}
+        is_sound = add_told(s, &cap, t, all + i, end - i, busiest(t, all + i, end - i, sums));
+        s->n_tracks++;
+    }
+    free(all);
+    free(sums);
+    s->marker = "args.step";
+    s->has_no_markers = true;
+    if (!is_sound)
+        sv_steps_fini(s);
+    return is_sound;
+}
+
 void sv_steps_judge(struct sv_steps *s)
 {
     judge_durations(s);
@@ -262,7 +365,7 @@ void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *mar
         found = find_by(s, t, marker, 1, counts);
     for (size_t i = 0; !marker && !found && i < sizeof markers / sizeof *markers; i++)
         found = find_by(s, t, markers[i], i == 0 ? 1 : 2, counts);
-    if (found)
+    if (found || (!marker && find_told(s, t)))
         sv_steps_judge(s);
     free(counts);
 }

@@ -1,7 +1,8 @@
 /* Training steps: found by their markers, taken apart by kind of work.
  *
  * A step is a slice whose name says so (ProfilerStep#N, "step 3", "Iteration 7", …, or what the
- * caller names), or the time between two instants of such a name. The time of a step is divided
+ * caller names), or the time between two instants of such a name; where there are none, the time of
+ * all slices of a process whose argument `step` has one value. The time of a step is divided
  * among the kinds of work exactly: every nanosecond belongs to the innermost slice that is open on
  * the step's thread, which is of its own kind or of its parent's; where that thread has nothing or
  * waits for a device, to what other threads of the process and its devices do; what nothing covers
@@ -34,7 +35,7 @@ enum sv_device_work { SV_DEVICE_KERNEL, SV_DEVICE_COPY, SV_DEVICE_COMM, SV_N_DEV
 extern const char *const sv_device_names[SV_N_DEVICE];
 
 struct sv_step {
-    uint32_t row; /* the marker */
+    uint32_t row; /* the marker, or the first slice on its track */
     sv_track track;
     int64_t number; /* from its name, else counted from 0 on its track */
     int64_t ts_ns, dur_ns;
@@ -52,7 +53,9 @@ struct sv_step {
 struct sv_steps {
     struct sv_step *steps; /* by track, then time */
     size_t n, n_tracks;
-    const char *marker;         /* the glob that found them */
+    const char *marker; /* the glob that found them */
+    /* They were found by an argument: the rows are no markers, but the first slices of the steps */
+    bool has_no_markers;
     double median_ns, limit_ns; /* of durations; outliers are above the limit */
     /* the first step over the median of its track's others; 0: fewer than three */
     double first_ratio;

@@ -436,7 +436,8 @@ void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t)
     for (size_t i = 0; i < s->n; i++) {
         memset(s->steps[i].work_ns, 0, sizeof s->steps[i].work_ns);
         memset(s->steps[i].device_ns, 0, sizeof s->steps[i].device_ns);
-        *sv_map_add(&by_row, s->steps[i].row, NULL) = i + 1;
+        if (!s->has_no_markers)
+            *sv_map_add(&by_row, s->steps[i].row, NULL) = i + 1;
     }
     for (size_t i = 0, end; i < s->n; i = end) {
         if (i == 0 || all[i].process != all[i - 1].process) {

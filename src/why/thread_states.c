@@ -276,6 +276,24 @@ bool sv_state_has_file(const struct sv_thread_states *s, uint64_t row)
     return sv_state_is_call(s, row) || (s->cat_fault && s->trace->slices.cat[row] == s->cat_fault);
 }
 
+struct sv_text sv_last_data_file(const struct sv_thread_states *s, sv_track track, int64_t ts_ns)
+{
+    enum { LOOK_BACK = 64 };
+    const struct sv_trace *t = s->trace;
+    uint32_t thread = sv_thread_of(s, track);
+    sv_track calls = thread != SV_NO_THREAD ? s->threads[thread].calls : 0;
+    uint32_t row = calls ? sv_trace_row_from(t, calls, ts_ns) : 0,
+             first = calls ? t->tracks[calls].first : 0;
+    for (int i = 0; i < LOOK_BACK && row > first; i++) {
+        row--;
+        struct sv_text path = sv_state_has_file(s, row) ? sv_call_path(s, row)
+                                                        : (struct sv_text){"", 0};
+        if (path.len && sv_is_data_file(path))
+            return path;
+    }
+    return (struct sv_text){"", 0};
+}
+
 static enum sv_wait_reason reason_of_transfer(enum sv_file_kind kind)
 {
     switch (kind) {
@@ -392,6 +410,10 @@ struct sv_state_cursor sv_state_window(const struct sv_thread_states *s, uint32_
         c.call = first_row(s->trace, x->calls, from_ns);
         c.call_end = s->trace->tracks[x->calls].end;
     }
+    if (x->faults && s->cat_fault) {
+        c.fault = first_row(s->trace, x->faults, from_ns);
+        c.fault_end = s->trace->tracks[x->faults].end;
+    }
     return c;
 }
 
@@ -432,6 +454,8 @@ bool sv_state_next(struct sv_state_cursor *c, struct sv_state_piece *p)
     *p = (struct sv_state_piece){.from_ns = c->at_ns};
     p->row = open_row(s->trace, &c->state, c->state_end, s->cat_state, c->at_ns, &until);
     p->call = open_row(s->trace, &c->call, c->call_end, s->cat_call, c->at_ns, &until);
+    if (p->call == SV_NO_ROW && c->fault < c->fault_end)
+        p->call = open_row(s->trace, &c->fault, c->fault_end, s->cat_fault, c->at_ns, &until);
     if (p->row != SV_NO_ROW)
         p->state = (enum sv_wait_state)s->state_of[s->trace->slices.name[p->row]];
     /* From the beginning of the state: a window may begin later. */

@@ -68,7 +68,7 @@ struct sv_state_cursor {
     const struct sv_thread_states *states;
     const struct sv_thread_rows *thread;
     int64_t at_ns, to_ns;
-    uint32_t state, state_end, call, call_end; /* rows */
+    uint32_t state, state_end, call, call_end, fault, fault_end; /* rows */
 };
 struct sv_state_cursor sv_state_window(const struct sv_thread_states *s, uint32_t thread,
                                        int64_t from_ns, int64_t to_ns);
@@ -94,6 +94,8 @@ enum sv_file_kind sv_call_file_kind(const struct sv_thread_states *s, uint32_t c
 struct sv_text sv_call_path(const struct sv_thread_states *s, uint32_t call);
 bool sv_state_reads_file(const struct sv_thread_states *s, uint32_t call);
 bool sv_state_is_call(const struct sv_thread_states *s, uint64_t row);
+/* The data file that a thread used last before a time; empty: none within the last calls. */
+struct sv_text sv_last_data_file(const struct sv_thread_states *s, sv_track track, int64_t ts_ns);
 /* A call or a page fault: what `call` of a piece may be. */
 bool sv_state_has_file(const struct sv_thread_states *s, uint64_t row);
 

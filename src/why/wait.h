@@ -6,14 +6,13 @@
  *     … r.spans[i].class_ns[SV_TIME_DATA] …
  *     sv_wait_report_fini(&r);
  *
- * A span is divided exactly: every nanosecond of its thread belongs to one class. What the thread
- * itself says comes first (its slices: a collective, a wait for a device, loading of data), then
- * its state, then the system call that it is in, then who woke it. docs/why.md has the rules. */
+ * A span is a unit of the ledger (why/ledger.h), and its classes are sums over the ledger's: every
+ * nanosecond belongs to one class. docs/why.md has the rules. */
 #ifndef SV_WHY_WAIT_H
 #define SV_WHY_WAIT_H
 
 #include "why/critical_path.h"
-#include "why/data_workers.h"
+#include "why/ledger.h"
 
 /* clang-format off */
 /* CLASS(member, text) */
@@ -37,18 +36,8 @@ enum sv_wait_class {
 };
 extern const char *const sv_wait_class_names[SV_N_WAIT_CLASSES];
 
-enum sv_wait_span_kind {
-    SV_SPAN_STEP,
-    SV_SPAN_BETWEEN, /* the time before a step, since the one before it */
-    SV_SPAN_EPOCH,
-    SV_SPAN_PHASE,
-    SV_SPAN_THREAD, /* where there are no steps, epochs or phases */
-    SV_SPAN_LOADER  /* the main thread of a data worker */
-};
-extern const char *const sv_wait_span_names[];
-
 struct sv_wait_span {
-    enum sv_wait_span_kind kind;
+    enum sv_unit_kind kind;
     int64_t number; /* of a step; else -1 */
     uint32_t row;   /* the marker; SV_NO_ROW: none */
     uint32_t thread;
@@ -101,15 +90,14 @@ struct sv_wait_advice {
 
 struct sv_wait_report {
     const struct sv_trace *trace;
-    struct sv_thread_states states;
-    struct sv_data_workers workers;
+    struct sv_ledger ledger;
     struct sv_wait_span *spans; /* by kind as they come, then time */
     size_t n_spans;
     struct sv_wait *waits; /* the longest first */
     size_t n_waits;
     struct sv_wait_span
         total; /* of steps and the time between them, or of all spans of the first kind */
-    enum sv_wait_span_kind kind;      /* what `total` is made of */
+    enum sv_unit_kind kind;           /* what `total` is made of */
     uint64_t small_reads, file_reads; /* of data files; small: less than SV_WAIT_SMALL bytes */
     int64_t small_reads_ns;
     struct sv_wait_pass passes[SV_WAIT_PASSES];
@@ -131,10 +119,6 @@ void sv_wait_report_fini(struct sv_wait_report *r);
 
 /* ---- the parts, for each other ---- */
 
-struct sv_step_kinds;
-/* Why the thread waits in this piece, beyond its slices. */
-enum sv_wait_class sv_wait_class_of(const struct sv_data_workers *w, uint32_t thread,
-                                    const struct sv_state_piece *p);
 void sv_wait_find_passes(struct sv_wait_report *r);
 void sv_wait_explain(struct sv_wait_report *r, size_t n);
 void sv_wait_advise(struct sv_wait_report *r);

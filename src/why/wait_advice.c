@@ -61,7 +61,7 @@ static size_t count_loaders(const struct sv_wait_report *r, double *busy)
     int64_t active = 0, all = 0;
     for (size_t i = 0; i < r->n_spans; i++) {
         const struct sv_wait_span *s = &r->spans[i];
-        if (s->kind != SV_SPAN_LOADER)
+        if (s->kind != SV_UNIT_IS_LOADER)
             continue;
         n++;
         all = sv_sat_add(all, s->dur_ns);

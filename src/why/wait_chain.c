@@ -20,9 +20,9 @@ struct part {
 
 static struct sv_text path_of(const struct sv_wait_report *r, uint32_t row)
 {
-    if (row == SV_NO_ROW || !sv_state_has_file(&r->states, row))
+    if (row == SV_NO_ROW || !sv_state_has_file(&r->ledger.states, row))
         return (struct sv_text){"", 0};
-    return sv_call_path(&r->states, row);
+    return sv_call_path(&r->ledger.states, row);
 }
 
 static bool is_same(const struct sv_wait_cause *a, const struct sv_wait_cause *b)
@@ -70,23 +70,6 @@ static void find_cause(const struct sv_wait_report *r, struct sv_wait *w)
         w->cause = (struct sv_wait_cause){.row = SV_NO_ROW, .block = SV_NO_ROW};
 }
 
-/* The data file that a thread used last before a time; empty: none within LOOK_BACK calls. */
-static struct sv_text last_file(const struct sv_wait_report *r, sv_track track, int64_t ts_ns)
-{
-    enum { LOOK_BACK = 64 };
-    uint32_t thread = sv_thread_of(&r->states, track);
-    sv_track calls = thread != SV_NO_THREAD ? r->states.threads[thread].calls : 0;
-    if (!calls)
-        return (struct sv_text){"", 0};
-    uint32_t row = sv_trace_row_from(r->trace, calls, ts_ns), first = r->trace->tracks[calls].first;
-    for (int i = 0; i < LOOK_BACK && row > first; i++) {
-        struct sv_text path = path_of(r, --row);
-        if (path.len && sv_is_data_file(path))
-            return path;
-    }
-    return (struct sv_text){"", 0};
-}
-
 /* The longest request of the process that caused the wait, while it lasted. */
 static uint32_t find_request(const struct sv_wait_report *r, const struct sv_wait *w)
 {
@@ -115,15 +98,15 @@ static uint32_t find_request(const struct sv_wait_report *r, const struct sv_wai
 
 void sv_wait_explain(struct sv_wait_report *r, size_t n)
 {
-    struct sv_path_finder *f = n ? sv_path_finder_new(r->trace, &r->states) : NULL;
+    struct sv_path_finder *f = n ? sv_path_finder_new(r->trace, &r->ledger.states) : NULL;
     for (size_t i = 0; i < n; i++) {
         struct sv_wait *w = &r->waits[i];
         uint32_t thread = r->spans[w->span].thread;
-        sv_path_find(f, &w->chain, r->states.threads[thread].track, w->ts_ns, w->ts_ns + w->dur_ns,
-                     SEGMENTS_MAX);
+        sv_path_find(f, &w->chain, r->ledger.states.threads[thread].track, w->ts_ns,
+                     w->ts_ns + w->dur_ns, SEGMENTS_MAX);
         find_cause(r, w);
         if (!w->cause.path.len && w->cause.track)
-            w->cause.last = last_file(r, w->cause.track, w->cause.ts_ns);
+            w->cause.last = sv_last_data_file(&r->ledger.states, w->cause.track, w->cause.ts_ns);
         if (w->cause.reason == SV_WAIT_FOR_DISK || w->cause.path.len)
             w->cause.block = find_request(r, w);
     }

@@ -85,9 +85,9 @@ static void list_openings(void *ctx, size_t number)
     const struct sv_trace *t = f->r->trace;
     for (size_t row = s->from; row < s->to; row++) {
         bool is_new;
-        if (!f->is_open[t->slices.name[row]] || !sv_state_is_call(&f->r->states, row))
+        if (!f->is_open[t->slices.name[row]] || !sv_state_is_call(&f->r->ledger.states, row))
             continue;
-        struct sv_text path = sv_call_path(&f->r->states, (uint32_t)row);
+        struct sv_text path = sv_call_path(&f->r->ledger.states, (uint32_t)row);
         uint64_t *file = sv_map_add(&s->by_address, address_of(path), &is_new);
         if (is_new && sv_is_data_file(path)) {
             s->paths = sv_grow(s->paths, &s->paths_cap, s->n_paths + 1, sizeof *s->paths);
@@ -189,10 +189,11 @@ static void add_reads(void *ctx, size_t number)
     const struct sv_trace *t = f->r->trace;
     for (size_t row = s->from; row < s->to; row++) {
         bool is_miss = f->cat_cache && t->slices.cat[row] == f->cat_cache;
-        bool is_read = f->is_read[t->slices.name[row]] && sv_state_is_call(&f->r->states, row);
+        bool is_read = f->is_read[t->slices.name[row]] &&
+                       sv_state_is_call(&f->r->ledger.states, row);
         if (!is_miss && !is_read)
             continue;
-        struct sv_text path = sv_call_path(&f->r->states, (uint32_t)row);
+        struct sv_text path = sv_call_path(&f->r->ledger.states, (uint32_t)row);
         struct sv_wait_pass *p = path.len ? pass_at(f, s, path, t->slices.ts_ns[row]) : NULL;
         if (!p)
             continue;

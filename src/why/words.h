@@ -76,10 +76,63 @@ enum sv_wait_reason {
  * nothing to do with it. */
 #define SV_WAIT_INTERRUPT "interrupt"
 
+/* What a recording has: metadata SV_COVERAGE_KEY + name of the part. The value is
+ * SV_COVERAGE_NO, or by which means it was recorded ("kernel", "proc", "program"), and then its
+ * limits as words: min_ns=N (shorter ones are left out), every_ns=N (sampled), groups=A,B (of
+ * system calls), path=PREFIX (last, up to the end). PART(member, name, category of its events):
+ * the category shows in files without the metadata that it was recorded; "" where none does. */
+#define SV_COVERAGE_KEY "recorded."
+#define SV_COVERAGE_NO  "no"
+/* clang-format off */
+#define SV_COVERAGE_PARTS(PART)                                              \
+    PART(STATES, "states", "thread_state")       /* of threads */            \
+    PART(WAITS, "waits", "offcpu_sample")        /* with stacks and wakers */ \
+    PART(CALLS, "calls", "syscall")              /* on files */              \
+    PART(SOCKETS, "sockets", "network")          /* at least calls that waited */ \
+    PART(BLOCK, "block", "block")                /* requests */              \
+    PART(PAGE_CACHE, "page_cache", "page_cache") /* misses */                \
+    PART(FAULTS, "faults", "fault")              /* on files */              \
+    PART(PROCESSES, "processes", "process")      /* starts and exits */      \
+    PART(SAMPLES, "samples", "cpu_sample")       /* of stacks */             \
+    PART(COUNTERS, "counters", "")               /* of utilisation */        \
+    PART(GPU, "gpu", "")                         /* counters or work of GPUs */ \
+    PART(SDK, "sdk", "")                         /* events of programs that trace themselves */
+/* clang-format on */
+
+enum sv_coverage_part {
+#define SV_COVERAGE_MEMBER(member, name, cat) SV_COVERAGE_##member,
+    SV_COVERAGE_PARTS(SV_COVERAGE_MEMBER)
+#undef SV_COVERAGE_MEMBER
+        SV_N_COVERAGE_PARTS
+};
+
+/* int 1: the kernel did not show this switch. That the thread ran is known by what it did: a call,
+ * a page fault or a sample. On the end of a state, on the Running that follows it, on a wait. */
+#define SV_WAIT_INFERRED "inferred"
+
 /* Categories beside those of kernel_words.h. */
-#define SV_CAT_OFFCPU_SAMPLE "offcpu_sample" /* instants with a stack, one per wait */
-#define SV_WAIT_DUR          "dur"           /* int: how long, in ns; it begins with the instant */
-#define SV_WAIT_QUEUED \
-    "queued" /* int: the last part of dur, in ns: it was woken, and waited for a CPU */
+#define SV_CAT_OFFCPU_SAMPLE "offcpu_sample" /* slices with a stack, one per wait */
+/* int: how long, in ns, of a wait that a file has as an instant; the store makes it a slice */
+#define SV_WAIT_DUR "dur"
+/* int: the last part of the slice, in ns: it was woken, and waited for a CPU */
+#define SV_WAIT_QUEUED "queued"
+
+/* Who had the CPU while a thread could run and did not (Runnable, Preempted): instants of this
+ * category on the thread's row, one for each rival with its sum, at the end of the thread or of the
+ * recording. The rival "others" is the sum of those that are not named: it has no pid. */
+#define SV_CAT_CPU_RIVAL "cpu_rival"
+#define SV_RIVAL         "rival"     /* text: the name of the rival's thread */
+#define SV_RIVAL_PID     "rival_pid" /* int; absent: not in this pid namespace */
+#define SV_RIVAL_TID     "rival_tid" /* int */
+#define SV_RIVAL_DUR     SV_WAIT_DUR /* int: how long it had the CPU meanwhile, in ns */
+#define SV_RIVAL_N       "n"         /* int: how often */
+#define SV_RIVAL_CGROUP  "cgroup"    /* text: where known */
+#define SV_RIVAL_OTHERS  "others"
+
+/* What the kernel counts of a thread: an instant of this category at the same time. */
+#define SV_CAT_SCHEDSTAT      "schedstat"
+#define SV_SCHEDSTAT_RUN      "run_ns"   /* int: it ran */
+#define SV_SCHEDSTAT_DELAY    "delay_ns" /* int: it could run and waited for a CPU */
+#define SV_SCHEDSTAT_SWITCHES "switches" /* int: how often it got a CPU */
 
 #endif

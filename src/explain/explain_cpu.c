@@ -1,0 +1,108 @@
+/* Waits for a CPU: who had it, and what the kernel itself counted. Called by
+ * explain/explain_waits.c. */
+#include "explain/waits.h"
+
+#include "core/base/mem.h"
+#include "core/base/sat.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sv_str find(const struct sv_trace *t, const char *word)
+{
+    return sv_dict_find_str(t->dict, word, strlen(word));
+}
+
+static int64_t number(const struct sv_trace *t, uint32_t args, sv_str key, int64_t none)
+{
+    struct sv_arg a;
+    return key && sv_trace_arg(t, args, key, &a) && a.type == SV_ARG_INT ? a.i : none;
+}
+
+/* By thread: is its time part of what is looked at? To be freed. */
+static bool *threads_of_units(const struct sv_ledger *l)
+{
+    bool *is_own = sv_alloc((size_t)l->states.n + 1);
+    for (size_t i = 0; i < l->n_units; i++)
+        if (l->units[i].counts && l->units[i].thread != SV_NO_THREAD)
+            is_own[l->units[i].thread] = true;
+    return is_own;
+}
+
+struct rivals {
+    struct sv_why_sums by_who; /* the piece is the row */
+    int64_t ns, delay_ns;      /* all of them; what the kernel counted */
+    bool is_counted;
+};
+
+static void read_rivals(const struct sv_wait_group *w, struct rivals *r)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    const struct sv_trace *t = w->x->trace;
+    sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT),
+           dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
+           delay = find(t, SV_SCHEDSTAT_DELAY);
+    bool *is_own = threads_of_units(l);
+    for (uint32_t row = 0; row < t->slices.n && (rival || stat); row++) {
+        sv_str cat = t->slices.cat[row];
+        if (!cat || (cat != rival && cat != stat))
+            continue;
+        uint32_t thread = sv_thread_of(&l->states, t->slices.track[row]),
+                 args = t->slices.args[row];
+        if (thread == SV_NO_THREAD || !is_own[thread])
+            continue;
+        if (cat == stat) {
+            r->is_counted = true;
+            r->delay_ns = sv_sat_add(r->delay_ns, number(t, args, delay, 0));
+            continue;
+        }
+        struct sv_arg a = {.text = "", .size = 0};
+        if (!name || !sv_trace_arg(t, args, name, &a) || a.type != SV_ARG_TEXT)
+            continue;
+        /* threads of one name are one rival: a crowd of workers */
+        int64_t ns = number(t, args, dur, 0);
+        bool is_others = number(t, args, tid, -1) < 0 && a.size == strlen(SV_RIVAL_OTHERS) &&
+                         memcmp(a.text, SV_RIVAL_OTHERS, a.size) == 0;
+        r->ns = sv_sat_add(r->ns, ns);
+        if (!is_others)
+            sv_why_sums_add(&r->by_who, sv_hash_bytes(a.text, a.size, 1), row, ns);
+    }
+    free(is_own);
+}
+
+bool sv_waits_rival(struct sv_wait_group *w)
+{
+    const struct sv_trace *t = w->x->trace;
+    struct sv_answer *a = &w->answer;
+    struct rivals r = {0};
+    struct sv_arg name;
+    read_rivals(w, &r);
+    const struct sv_why_sum *most = sv_why_sums_most(&r.by_who);
+    /* The kernel counts all of the thread's life: less than half of what the states say, and the
+     * states have missed a switch. */
+    bool is_true = !r.is_counted || r.delay_ns >= w->ns / 2;
+    if (most && most->ns > r.ns / 4 &&
+        sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
+        uint32_t args = t->slices.args[most->piece];
+        struct sv_arg cgroup;
+        a->culprit.kind = "process";
+        snprintf(a->culprit.name, sizeof a->culprit.name, "%.*s",
+                 (int)(name.size < 90 ? name.size : 90), name.text);
+        a->culprit.pid = number(t, args, find(t, SV_RIVAL_PID), -1);
+        a->culprit.tid = number(t, args, find(t, SV_RIVAL_TID), -1);
+        sv_answer_say(a, ": %.0f %% of that while %s (pid %" PRId64 ") has the CPU",
+                      100 * (double)most->ns / (double)(r.ns > 0 ? r.ns : 1), a->culprit.name,
+                      a->culprit.pid);
+        sv_str key = find(t, SV_RIVAL_CGROUP);
+        if (key && sv_trace_arg(t, args, key, &cgroup) && cgroup.type == SV_ARG_TEXT)
+            sv_answer_say(a, ", in cgroup %.*s", (int)(cgroup.size < 100 ? cgroup.size : 100),
+                          cgroup.text);
+        sv_answer_say(a, ".");
+    } else {
+        sv_answer_say(a, ": more threads want to run than there are CPUs for them.");
+    }
+    sv_why_sums_fini(&r.by_who);
+    return is_true;
+}

@@ -1,0 +1,490 @@
+/* What is behind waits for data and for files: one file, a cold page cache, one loader, small
+ * reads, many small files, too few loaders, checkpoints. Called by explain/explain_waits.c.
+ *
+ * The rules are tried from the narrowest to the widest; the first that explains most of the group
+ * is the finding. */
+#include "explain/waits.h"
+
+#include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "subjects/io/figures.h"
+#include "why/wait.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct files {
+    struct sv_wait_group *w;
+    struct sv_wait_report passes; /* only passes and small reads are made */
+    int64_t reads_ns, names_ns, writes_ns;
+    bool is_own; /* the unit's own thread uses the files */
+};
+
+static double part(int64_t ns, const struct sv_wait_group *w)
+{
+    return w->ns > 0 ? (double)ns / (double)w->ns : 0;
+}
+
+static void say_first(struct files *f)
+{
+    struct sv_answer *a = &f->w->answer;
+    static const char *const who[SV_N_UNIT_KINDS] = {
+        "Training", "Training", "Training", "The program", "The program", "A worker", "The loop"};
+    sv_answer_say(a, "%s %s %.0f %% of the time ", who[f->w->x->ledger->kind],
+                  f->is_own ? "spends" : "waits", a->share * 100);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- one file ---- */
+
+struct pace {
+    double per_open, per_byte; /* ns; 0: not known */
+};
+
+static struct pace pace_of(const struct sv_io_group *g)
+{
+    double ns = (double)g->all.total_ns;
+    return (struct pace){.per_open = g->opens ? ns / (double)g->opens : ns,
+                         .per_byte = g->bytes_read ? ns / (double)g->bytes_read : 0};
+}
+
+/* Of the data files that were read: the one in the middle; n: how many. */
+static struct pace usual_pace(const struct sv_io_report *io, size_t *n)
+{
+    const struct sv_io_groups *g = &io->by[SV_IO_FILE];
+    double *opens = sv_alloc((g->n + 1) * sizeof *opens),
+           *bytes = sv_alloc((g->n + 1) * sizeof *bytes);
+    *n = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        if (!g->groups[i].reads || !sv_is_data_file(sv_dict_text(io->strings, g->groups[i].name)))
+            continue;
+        opens[*n] = pace_of(&g->groups[i]).per_open;
+        bytes[(*n)++] = pace_of(&g->groups[i]).per_byte;
+    }
+    qsort(opens, *n, sizeof *opens, by_value);
+    qsort(bytes, *n, sizeof *bytes, by_value);
+    struct pace p = {*n ? opens[*n / 2] : 0, *n ? bytes[*n / 2] : 0};
+    free(opens);
+    free(bytes);
+    return p;
+}
+
+static const struct sv_io_group *find_file(const struct sv_io_report *io, struct sv_text path)
+{
+    const struct sv_io_groups *g = &io->by[SV_IO_FILE];
+    for (size_t i = 0; i < g->n; i++) {
+        struct sv_text name = sv_dict_text(io->strings, g->groups[i].name);
+        if (name.len == path.len && memcmp(name.bytes, path.bytes, path.len) == 0)
+            return &g->groups[i];
+    }
+    return NULL;
+}
+
+static bool slow_file(struct files *f)
+{
+    enum { FILES_LEAST = 4, TIMES = 5 };
+    struct sv_wait_group *w = f->w;
+    struct sv_answer *a = &w->answer;
+    const struct sv_why_sum *most = sv_why_sums_most(&w->paths);
+    if (!most || part(most->ns, w) < 0.4)
+        return false;
+    struct sv_text path = sv_why_path(w->x->ledger, &w->x->ledger->pieces[most->piece]);
+    struct sv_io_report io;
+    size_t n;
+    sv_io_report_make(&io, w->x->trace);
+    struct pace usual = usual_pace(&io, &n), its = {0};
+    const struct sv_io_group *file = find_file(&io, path);
+    if (file)
+        its = pace_of(file);
+    bool is_slow = n >= FILES_LEAST &&
+                   ((usual.per_byte > 0 && its.per_byte > TIMES * usual.per_byte) ||
+                    its.per_open > TIMES * usual.per_open);
+    sv_io_report_fini(&io);
+    if (!is_slow)
+        return false;
+    a->cause = SV_CAUSE_SLOW_FILE;
+    a->culprit.kind = "file";
+    a->gain = a->share * part(most->ns, w);
+    say_first(f);
+    sv_answer_say(a,
+                  "%s, and %.0f %% of that is for one file of %zu: %.*s takes %.1f times as long "
+                  "as the others.",
+                  f->is_own ? "reading files" : "for data", part(most->ns, w) * 100, n,
+                  (int)(path.len < 200 ? path.len : 200), path.bytes,
+                  usual.per_byte > 0 && its.per_byte > TIMES * usual.per_byte
+                      ? its.per_byte / usual.per_byte
+                      : its.per_open / usual.per_open);
+    a->share *= part(most->ns, w);
+    return true;
+}
+
+/* ---- how files are read ---- */
+
+/* The folder of most of the files. */
+static void set_folder(struct files *f)
+{
+    const struct sv_ledger *l = f->w->x->ledger;
+    struct sv_culprit *c = &f->w->answer.culprit;
+    struct sv_why_sums folders = {0};
+    const struct sv_why_sum *file = sv_why_sums_most(&f->w->paths);
+    if (file && file->ns > f->w->ns / 2)
+        return; /* one file has most of it, and is named already */
+    for (size_t i = 0; i < f->w->paths.n; i++) {
+        const struct sv_why_sum *x = &f->w->paths.items[i];
+        struct sv_text path = sv_why_path(l, &l->pieces[x->piece]);
+        const char *slash = path.len ? memrchr(path.bytes, '/', path.len) : NULL;
+        if (slash)
+            sv_why_sums_add(&folders, sv_hash_bytes(path.bytes, (size_t)(slash - path.bytes), 3),
+                            x->piece, x->ns);
+    }
+    const struct sv_why_sum *most = sv_why_sums_most(&folders);
+    if (most) {
+        struct sv_text path = sv_why_path(l, &l->pieces[most->piece]);
+        const char *slash = memrchr(path.bytes, '/', path.len);
+        snprintf(c->path, sizeof c->path, "%.*s", (int)(slash - path.bytes), path.bytes);
+        c->kind = "folder";
+    }
+    sv_why_sums_fini(&folders);
+}
+
+static bool small_files(struct files *f)
+{
+    enum { FILES_LEAST = 100 };
+    struct sv_answer *a = &f->w->answer;
+    int64_t files_ns = f->names_ns + f->reads_ns;
+    if (part(files_ns, f->w) < 0.4 || f->names_ns < f->reads_ns || f->w->paths.n < FILES_LEAST)
+        return false;
+    a->cause = SV_CAUSE_SMALL_FILES;
+    say_first(f);
+    sv_answer_say(a,
+                  "%s: %.0f %% of that is opening, closing and looking up files, and %.0f %% is "
+                  "reading them. There are more than %zu of them",
+                  f->is_own ? "in files" : "for data", part(f->names_ns, f->w) * 100,
+                  part(f->reads_ns, f->w) * 100, f->w->paths.n - 1);
+    set_folder(f);
+    sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ", in " : "", a->culprit.path);
+    return true;
+}
+
+static bool small_reads(struct files *f)
+{
+    const struct sv_wait_report *r = &f->passes;
+    struct sv_answer *a = &f->w->answer;
+    if (r->file_reads < 500 || r->small_reads * 10 < r->file_reads * 8 ||
+        part(f->w->rapid_ns, f->w) < 0.25)
+        return false;
+    a->cause = SV_CAUSE_SMALL_READS;
+    say_first(f);
+    sv_answer_say(a,
+                  "%s: %" PRIu64 " of %" PRIu64
+                  " reads have less than %d KiB, and %.0f %% of that time is such reads, one right "
+                  "after the other.",
+                  f->is_own ? "in files" : "for data", r->small_reads, r->file_reads,
+                  SV_WAIT_SMALL / 1024, part(f->w->rapid_ns, f->w) * 100);
+    set_folder(f);
+    return true;
+}
+
+static double per_byte(const struct sv_wait_pass *p)
+{
+    return (double)p->read_ns / (double)p->bytes;
+}
+
+/* Reading from the disk, against reading again what is in memory. */
+static bool cold_cache(struct files *f)
+{
+    enum { BYTES_LEAST = 1 << 20 };
+    struct sv_answer *a = &f->w->answer;
+    const struct sv_wait_pass *cold = NULL, *warm = NULL;
+    for (size_t i = 0; i < f->passes.n_passes; i++) {
+        const struct sv_wait_pass *p = &f->passes.passes[i];
+        if (p->bytes < BYTES_LEAST)
+            continue;
+        if (p->missed_bytes > p->bytes / 2 && (!cold || per_byte(p) > per_byte(cold)))
+            cold = p;
+        if (p->missed_bytes < p->bytes / 10 && (!warm || per_byte(p) < per_byte(warm)))
+            warm = p;
+    }
+    if (!cold || part(f->reads_ns, f->w) < 0.4 || (warm && per_byte(cold) < 2 * per_byte(warm)))
+        return false;
+    a->cause = SV_CAUSE_COLD_CACHE;
+    say_first(f);
+    sv_answer_say(a,
+                  "%s, and %.0f %% of that is reading: %.0f %% of the bytes of %" PRIu64
+                  " files are not in the page cache",
+                  f->is_own ? "in files" : "for data", part(f->reads_ns, f->w) * 100,
+                  100 * (double)cold->missed_bytes / (double)cold->bytes, cold->files);
+    if (warm)
+        sv_answer_say(a, ", and reading them takes %.1f times as long as again",
+                      per_byte(cold) / per_byte(warm));
+    sv_answer_say(a, ".");
+    set_folder(f);
+    return true;
+}
+
+/* ---- loaders ---- */
+
+/* Loaders are forked anew for each epoch: the n-th of each is one. */
+struct loader {
+    uint32_t thread;
+    sv_track parent;
+    int64_t from_ns, to_ns, active_ns;
+    uint32_t number; /* within those that are there at once */
+};
+
+static int by_start(const void *a, const void *b)
+{
+    const struct loader *x = a, *y = b;
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    if (x->from_ns != y->from_ns)
+        return x->from_ns < y->from_ns ? -1 : 1;
+    return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+static int64_t active_of(const struct sv_ledger *l, uint32_t thread)
+{
+    const struct sv_thread_rows *x = &l->states.threads[thread];
+    struct sv_state_cursor c = sv_state_window(&l->states, thread, x->from_ns, x->to_ns);
+    int64_t ns = 0;
+    for (struct sv_state_piece p; sv_state_next(&c, &p);)
+        if (p.reason == SV_WAIT_NO_REASON || p.reason == SV_WAIT_FOR_CPU ||
+            p.reason == SV_WAIT_FOR_DISK || p.reason == SV_WAIT_FOR_FAULT ||
+            p.reason == SV_WAIT_FOR_SLEEP)
+            ns += p.to_ns - p.from_ns;
+    return ns;
+}
+
+/* The processes that this group waits for, with their numbers. To be freed. */
+static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uint32_t *n_at_once)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct loader *all = sv_alloc((l->states.n + 1) * sizeof *all);
+    *n = *n_at_once = 0;
+    for (uint32_t i = 0; i < l->states.n; i++) {
+        const struct sv_thread_rows *x = &l->states.threads[i];
+        sv_track parent = l->workers.parent[x->process];
+        if (sv_thread_main(&l->states, x->process) != i || !parent ||
+            !sv_is_data_worker(&l->workers, parent, x->process))
+            continue;
+        all[(*n)++] = (struct loader){.thread = i,
+                                      .parent = parent,
+                                      .from_ns = x->from_ns,
+                                      .to_ns = x->to_ns,
+                                      .active_ns = active_of(l, i)};
+    }
+    qsort(all, *n, sizeof *all, by_start);
+    int64_t until = INT64_MIN;
+    for (size_t i = 0, first = 0; i < *n; i++) {
+        bool is_new = i == 0 || all[i].parent != all[i - 1].parent || all[i].from_ns >= until;
+        first = is_new ? i : first;
+        until = is_new || all[i].to_ns > until ? all[i].to_ns : until;
+        all[i].number = (uint32_t)(i - first);
+        *n_at_once = all[i].number + 1 > *n_at_once ? all[i].number + 1 : *n_at_once;
+    }
+    return all;
+}
+
+static bool slow_worker(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
+{
+    const struct sv_ledger *l = f->w->x->ledger;
+    struct sv_answer *a = &f->w->answer;
+    struct sv_why_sums waits = {0};
+    struct sv_map numbers = {0}; /* of processes */
+    int64_t active[64] = {0}, others = 0;
+    bool is_new;
+    for (size_t i = 0; i < n; i++)
+        *sv_map_add(&numbers, l->states.threads[all[i].thread].process, &is_new) = all[i].number;
+    for (size_t i = 0; i < f->w->holders.n; i++) {
+        const struct sv_why_sum *x = &f->w->holders.items[i];
+        const uint64_t *number = NULL;
+        if (x->key != SV_NO_THREAD)
+            number = sv_map_find(&numbers, l->states.threads[x->key].process);
+        sv_why_sums_add(&waits, number ? *number : UINT32_MAX, x->piece, x->ns);
+    }
+    for (size_t i = 0; i < n; i++)
+        active[all[i].number % 64] += all[i].active_ns;
+    const struct sv_why_sum *most = sv_why_sums_most(&waits);
+    bool is_found = most && at_once >= 2 && at_once <= 64 && most->key != UINT32_MAX;
+    if (is_found) {
+        for (uint32_t i = 0; i < at_once; i++)
+            others += i == most->key ? 0 : active[i];
+        double usual = (double)others / (at_once - 1), own = (double)active[most->key];
+        is_found = part(most->ns, f->w) > 0.3 + 1.0 / (2 * at_once) && own > 1.6 * usual;
+        if (is_found) {
+            a->cause = SV_CAUSE_SLOW_WORKER;
+            say_first(f);
+            sv_answer_say(a,
+                          "for data, and %.0f %% of that is for one of %" PRIu32
+                          " loaders: number %" PRIu64 " (%s) is active %.1f times as long as the "
+                          "others.",
+                          part(most->ns, f->w) * 100, at_once, most->key + 1, a->culprit.name,
+                          own / (usual > 0 ? usual : 1));
+            a->gain = a->share * (1 - (own > 0 ? usual / own : 0));
+        }
+    }
+    sv_why_sums_fini(&waits);
+    sv_map_fini(&numbers);
+    return is_found;
+}
+
+static void few_loaders(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
+{
+    struct sv_answer *a = &f->w->answer;
+    int64_t active = 0, there = 0;
+    for (size_t i = 0; i < n; i++) {
+        active = sv_sat_add(active, all[i].active_ns);
+        there = sv_sat_add(there, all[i].to_ns - all[i].from_ns);
+    }
+    double busy = there > 0 ? (double)active / (double)there : 0;
+    a->cause = n && busy > 0.6 ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
+    say_first(f);
+    if (n)
+        sv_answer_say(a,
+                      "for data: %" PRIu32 " loader%s (%s, …) %s active %.0f %% of the time and "
+                      "not fast enough.",
+                      at_once, at_once == 1 ? "" : "s", a->culprit.name,
+                      at_once == 1 ? "is" : "are", busy * 100);
+    else
+        sv_answer_say(a, "for data that %s (pid %" PRId64 ") makes.", a->culprit.name,
+                      a->culprit.pid);
+}
+
+/* ---- the whole ---- */
+
+static void begin(struct files *f, struct sv_wait_group *w, bool is_own)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    *f = (struct files){.w = w,
+                        .is_own = is_own,
+                        .passes = {.trace = w->x->trace, .ledger = {.states = l->states}},
+                        .reads_ns = w->doing_ns[SV_DOING_READS] + w->doing_ns[SV_DOING_FAULTS],
+                        .names_ns = w->doing_ns[SV_DOING_NAMES],
+                        .writes_ns = w->doing_ns[SV_DOING_WRITES]};
+    if (part(f->reads_ns + f->names_ns, w) >= 0.1)
+        sv_wait_find_passes(&f->passes);
+    sv_waits_name(w);
+}
+
+static void say_producer(struct files *f)
+{
+    struct sv_answer *a = &f->w->answer;
+    const struct sv_culprit *c = &a->culprit;
+    a->cause = SV_CAUSE_DATA;
+    say_first(f);
+    if (!f->w->piece || f->w->piece->edge == SV_NO_EDGE) {
+        const char *in = c->function[0] ? c->function : f->w->waits_in;
+        sv_answer_say(a, "for data%s%s.", in[0] ? ", in " : "", in);
+        return;
+    }
+    sv_answer_say(a, "for what thread %s (tid %" PRId64 ") makes", c->name, c->tid);
+    if (c->function[0])
+        sv_answer_say(a, " in %s()", c->function);
+    if (c->function[0] && c->file[0])
+        sv_answer_say(a, " (%s:%" PRIu32 ")", c->file, c->line);
+    sv_answer_say(a, ", which mostly %s.", sv_doing_words[sv_waits_doing(f->w)]);
+}
+
+/* No file takes the time: which one the loader had used before the longest piece. */
+static void hint_file(struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
+    const struct sv_why_piece *p = most ? &l->pieces[most->piece] : NULL;
+    if (!p || p->thread == SV_NO_THREAD || w->answer.culprit.path[0])
+        return;
+    struct sv_text path =
+        sv_last_data_file(&l->states, l->states.threads[p->thread].track, p->ts_ns);
+    if (path.len)
+        sv_answer_say(&w->answer, " Before its longest part, %.1f ms, it used %.*s.",
+                      (double)p->dur_ns / 1e6, (int)(path.len < 150 ? path.len : 150), path.bytes);
+}
+
+void sv_waits_say_data(struct sv_wait_group *w)
+{
+    struct files f;
+    size_t n;
+    uint32_t at_once;
+    const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
+    begin(&f, w, false);
+    if (slow_file(&f) || small_files(&f) || cold_cache(&f) || small_reads(&f))
+        return;
+    if (!most || !sv_is_of_loader(w->x->ledger, &w->x->ledger->pieces[most->piece])) {
+        say_producer(&f);
+        return;
+    }
+    struct loader *all = find_loaders(w, &n, &at_once);
+    if (!slow_worker(&f, all, n, at_once))
+        few_loaders(&f, all, n, at_once);
+    free(all);
+    hint_file(w);
+}
+
+/* Bytes that the calls of the group wrote, each call once, and how often they were synced. */
+static int64_t written(const struct sv_wait_group *w, uint64_t *syncs)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    sv_str key = sv_dict_find_str(l->trace->dict, "bytes", 5);
+    uint32_t last = SV_NO_ROW;
+    int64_t bytes = 0;
+    struct sv_arg a;
+    for (size_t i = 0; i < l->n_pieces && key; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (!l->units[p->unit].counts || p->class != SV_WHY_DISK || p->doing != SV_DOING_WRITES ||
+            p->row == last)
+            continue;
+        last = p->row;
+        *syncs += memmem(sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes,
+                         sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).len, "sync",
+                         4) != NULL;
+        if (sv_trace_arg(l->trace, l->trace->slices.args[p->row], key, &a) &&
+            a.type == SV_ARG_INT && a.i > 0)
+            bytes = sv_sat_add(bytes, a.i);
+    }
+    return bytes;
+}
+
+void sv_waits_say_disk(struct sv_wait_group *w)
+{
+    enum { CHECKPOINT_BYTES = 1 << 20 };
+    struct files f;
+    struct sv_answer *a = &w->answer;
+    begin(&f, w, true);
+    a->culprit.kind = "file";
+    if (part(f.writes_ns, w) > 0.5) {
+        uint64_t syncs = 0;
+        int64_t bytes = written(w, &syncs);
+        int64_t each = bytes / (int64_t)(syncs ? syncs : a->n_units ? a->n_units : 1);
+        bool is_saving = each >= CHECKPOINT_BYTES;
+        a->cause = is_saving ? SV_CAUSE_CHECKPOINT : SV_CAUSE_DISK;
+        say_first(&f);
+        sv_answer_say(a,
+                      is_saving ? "writing checkpoints, %.1f MiB each time: longest %s%s."
+                                : "writing and syncing files, %.1f MiB each time: longest %s%s.",
+                      (double)each / 1048576, a->culprit.path,
+                      a->culprit.path[0] ? "" : "of unknown name");
+        return;
+    }
+    if (slow_file(&f) || small_files(&f))
+        return;
+    if (w->class == SV_WHY_PAGE) {
+        a->cause = SV_CAUSE_PAGE_FAULT;
+        say_first(&f);
+        sv_answer_say(a, "waiting for pages of mapped files, mostly of %s.",
+                      a->culprit.path[0] ? a->culprit.path : "several files");
+        return;
+    }
+    if (cold_cache(&f) || small_reads(&f))
+        return;
+    a->cause = SV_CAUSE_DISK;
+    say_first(&f);
+    sv_answer_say(a, "in calls on files, mostly %s.",
+                  a->culprit.path[0] ? a->culprit.path : "on several of them");
+}

@@ -1,0 +1,573 @@
+/* What units wait for, and who had it: groups of pieces of the ledger, largest first. Called by
+ * explain/explain.c; what is behind data and files is in explain/explain_files.c.
+ *
+ * A group is what one cause would be: the waits for one lock, for one peer, for the loaders. Its
+ * culprit is whoever had most of its time, with the function and file that had most of that. */
+#include "explain/waits.h"
+
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "store/ranks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUPS_MAX = 8, CLASS_BITS = 4 };
+_Static_assert(SV_N_WHY_CLASSES <= 1 << CLASS_BITS, "a key has room for the class");
+
+/* ---- groups ---- */
+
+static uint64_t hash_text(struct sv_text t)
+{
+    return sv_hash_bytes(t.bytes, t.len, 7);
+}
+
+/* The process or thread that the unit's own thread waited for; SV_NO_THREAD: none is known. */
+uint32_t sv_waited_for(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    uint32_t edge = sv_why_first_edge(l, p->edge);
+    return edge != SV_NO_EDGE ? l->edges[edge].to : SV_NO_THREAD;
+}
+
+bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    uint32_t edge = sv_why_first_edge(l, p->edge);
+    if (edge == SV_NO_EDGE || l->edges[edge].to == SV_NO_THREAD)
+        return false;
+    return l->states.threads[l->edges[edge].to].process !=
+           l->states.threads[l->edges[edge].thread].process;
+}
+
+/* What makes two pieces of a class one cause. */
+static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    const struct sv_dict *d = l->trace->dict;
+    uint32_t edge = sv_why_first_edge(l, p->edge), to = sv_waited_for(l, p);
+    const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
+    switch (p->class) {
+    case SV_WHY_LOCK: return wait ? wait->lock : 0;
+    case SV_WHY_DATA: return sv_is_of_loader(l, p) ? 0 : (uint64_t)to + 1;
+    case SV_WHY_PIPE:
+    case SV_WHY_SOCKET:
+    case SV_WHY_CHILD:
+        return to != SV_NO_THREAD ? d->tracks[l->states.threads[to].process].name
+                                  : hash_text(sv_why_path(l, p));
+    default: return 0;
+    }
+}
+
+static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    return sv_mix64(part_of_class(l, p)) << CLASS_BITS | p->class;
+}
+
+struct group {
+    uint64_t key;
+    int64_t ns;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* The groups that are large enough, the largest first. To be freed. */
+static struct group *find_groups(const struct sv_ledger *l, size_t *n)
+{
+    struct sv_map by_key = {0};
+    bool is_new;
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (l->units[p->unit].counts && p->class != SV_WHY_COMPUTE)
+            *sv_map_add(&by_key, key_of(l, p), &is_new) += (uint64_t)p->dur_ns;
+    }
+    struct group *groups = sv_alloc((by_key.n + 1) * sizeof *groups);
+    *n = 0;
+    for (size_t i = 0; i < by_key.cap; i++)
+        if (by_key.used[i] && (double)by_key.slots[i].value >= SV_EXPLAIN_LEAST * (double)l->dur_ns)
+            groups[(*n)++] = (struct group){by_key.slots[i].key, (int64_t)by_key.slots[i].value};
+    sv_map_fini(&by_key);
+    if (*n > 1)
+        qsort(groups, *n, sizeof *groups, by_time);
+    return groups;
+}
+
+/* ---- what a group is made of ---- */
+
+void sv_why_sums_add(struct sv_why_sums *t, uint64_t key, uint32_t piece, int64_t ns)
+{
+    bool is_new;
+    uint64_t *at = sv_map_add(&t->by_key, key, &is_new);
+    if (is_new) {
+        t->items = sv_grow(t->items, &t->cap, t->n + 1, sizeof *t->items);
+        t->items[t->n] = (struct sv_why_sum){.key = key, .piece = piece};
+        *at = t->n++;
+    }
+    struct sv_why_sum *x = &t->items[*at];
+    x->ns = sv_sat_add(x->ns, ns);
+    x->n++;
+    if (ns > x->longest_ns) {
+        x->longest_ns = ns;
+        x->piece = piece;
+    }
+}
+
+const struct sv_why_sum *sv_why_sums_most(const struct sv_why_sums *t)
+{
+    const struct sv_why_sum *best = NULL;
+    for (size_t i = 0; i < t->n; i++)
+        if (!best || t->items[i].ns > best->ns ||
+            (t->items[i].ns == best->ns && t->items[i].key < best->key))
+            best = &t->items[i];
+    return best;
+}
+
+void sv_why_sums_fini(struct sv_why_sums *t)
+{
+    sv_map_fini(&t->by_key);
+    free(t->items);
+    *t = (struct sv_why_sums){0};
+}
+
+static void keep_worst(struct sv_answer *a, const struct sv_why_unit *u, int64_t ns)
+{
+    struct sv_worst w = {.number = u->number, .ts_ns = u->ts_ns, .dur_ns = ns};
+    size_t at = a->n_worst;
+    a->n_units++;
+    while (at > 0 && a->worst[at - 1].dur_ns < ns)
+        at--;
+    if (at == SV_EXPLAIN_WORST)
+        return;
+    a->n_worst += a->n_worst < SV_EXPLAIN_WORST;
+    memmove(&a->worst[at + 1], &a->worst[at], (a->n_worst - at - 1) * sizeof *a->worst);
+    a->worst[at] = w;
+}
+
+/* The thread that a piece is charged to: who had what was waited for. */
+static uint32_t holder_of(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    uint32_t to = sv_waited_for(l, p);
+    return to != SV_NO_THREAD ? to : p->thread;
+}
+
+static void collect(struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    enum { MOMENT_NS = 200000 };
+    uint32_t unit = UINT32_MAX;
+    int64_t in_unit = 0;
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (!l->units[p->unit].counts || p->class != w->class || key_of(l, p) != w->key)
+            continue;
+        bool is_read = p->doing == SV_DOING_READS,
+             is_between = i > 0 && p->doing == SV_DOING_RUNS && p->dur_ns < MOMENT_NS &&
+                          l->pieces[i - 1].doing == SV_DOING_READS;
+        w->rapid_ns += (is_read && p->dur_ns < MOMENT_NS) || is_between ? p->dur_ns : 0;
+        if (p->unit != unit) {
+            if (unit != UINT32_MAX)
+                keep_worst(&w->answer, &l->units[unit], in_unit);
+            unit = p->unit;
+            in_unit = 0;
+        }
+        in_unit += p->dur_ns;
+        w->ns += p->dur_ns;
+        w->doing_ns[p->doing] += p->dur_ns;
+        w->assumed_ns += p->is_assumed ? p->dur_ns : 0;
+        uint32_t holder = holder_of(l, p);
+        sv_why_sums_add(&w->holders, holder, (uint32_t)i, p->dur_ns);
+        struct sv_text path = sv_why_path(l, p);
+        if (path.len && p->doing <= SV_DOING_FAULTS)
+            sv_why_sums_add(&w->paths, hash_text(path), (uint32_t)i, p->dur_ns);
+    }
+    if (unit != UINT32_MAX)
+        keep_worst(&w->answer, &l->units[unit], in_unit);
+}
+
+/* Of a lock: where it is held, whatever the holder calls meanwhile. */
+static struct sv_text frame_for(const struct sv_wait_group *w, const struct sv_why_piece *p)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct sv_text held = {"", 0};
+    if (w->class == SV_WHY_LOCK || w->class == SV_WHY_GIL)
+        held = sv_why_released_in(l, sv_why_first_edge(l, p->edge));
+    return held.len ? held : sv_why_frame(l, p);
+}
+
+/* Of the pieces that one holder has: the function that has most of them. */
+static struct sv_text main_frame(const struct sv_wait_group *w, uint32_t holder, size_t *piece)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct sv_why_sums frames = {0};
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (!l->units[p->unit].counts || p->class != w->class || key_of(l, p) != w->key ||
+            holder_of(l, p) != holder)
+            continue;
+        struct sv_text frame = frame_for(w, p);
+        if (frame.len)
+            sv_why_sums_add(&frames, hash_text(frame), (uint32_t)i, p->dur_ns);
+    }
+    const struct sv_why_sum *most = sv_why_sums_most(&frames);
+    struct sv_text found = {"", 0};
+    if (most) {
+        *piece = most->piece;
+        found = frame_for(w, &l->pieces[most->piece]);
+    }
+    sv_why_sums_fini(&frames);
+    return found;
+}
+
+/* ---- words ---- */
+
+unsigned sv_waits_doing(const struct sv_wait_group *w)
+{
+    unsigned best = 0;
+    for (unsigned i = 1; i < SV_N_DOINGS; i++)
+        if (w->doing_ns[i] > w->doing_ns[best])
+            best = i;
+    return best;
+}
+
+static const char *subject(const struct sv_wait_group *w, char to[120])
+{
+    const struct sv_ledger *l = w->x->ledger;
+    if (l->kind == SV_UNIT_IS_REQUEST)
+        return "A worker";
+    const struct sv_why_sum *any = sv_why_sums_most(&w->holders);
+    uint32_t thread = any ? l->units[l->pieces[any->piece].unit].thread : SV_NO_THREAD;
+    if (thread == SV_NO_THREAD)
+        return "The program";
+    const struct sv_track_info *info = &l->trace->dict->tracks[l->states.threads[thread].track];
+    char name[96];
+    if (info->tid == info->pid)
+        return l->kind == SV_UNIT_IS_STEP ? "The training thread" : "The main thread";
+    sv_explain_name(l->trace, l->states.threads[thread].track, name, sizeof name);
+    snprintf(to, 120, "Thread %s", name);
+    return to;
+}
+
+const char *const sv_doing_words[SV_N_DOINGS] = {"computes",
+                                                 "reads",
+                                                 "writes",
+                                                 "opens and looks up files",
+                                                 "waits for pages",
+                                                 "sleeps",
+                                                 "waits for a CPU",
+                                                 "waits for a device",
+                                                 "works outside of this trace",
+                                                 "waits in turn"};
+
+/* "computes", "reads data/a.bin" … */
+static void what_it_does(const struct sv_wait_group *w, const struct sv_why_piece *p, char *to,
+                         size_t size)
+{
+    struct sv_text path = sv_why_path(w->x->ledger, p);
+    bool has_path = path.len && p->doing >= SV_DOING_READS && p->doing <= SV_DOING_FAULTS &&
+                    p->doing != SV_DOING_NAMES;
+    snprintf(to, size, "%s%s%s%.*s", sv_doing_words[p->doing], has_path ? " " : "",
+             has_path && p->doing == SV_DOING_FAULTS ? "of " : "",
+             has_path ? (int)(path.len < 150 ? path.len : 150) : 0, path.bytes);
+}
+
+static void put_frame(const struct sv_culprit *c, char *to, size_t size)
+{
+    *to = 0;
+    if (c->function[0] && c->file[0])
+        snprintf(to, size, " in %s() (%s:%" PRIu32 ")", c->function, c->file, c->line);
+    else if (c->function[0])
+        snprintf(to, size, " in %s", c->function);
+}
+
+static void name_lock(struct sv_wait_group *w, const struct sv_why_piece *p)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    const struct sv_lock_wait *wait = sv_why_edge_wait(l, sv_why_first_edge(l, p->edge));
+    struct sv_culprit *c = &w->answer.culprit;
+    if (!wait || (w->class != SV_WHY_LOCK && w->class != SV_WHY_GIL))
+        return;
+    if (wait->is_gil)
+        snprintf(c->lock, sizeof c->lock, "the interpreter lock");
+    else if (wait->lock_name.len)
+        snprintf(c->lock, sizeof c->lock, "%.*s", (int)wait->lock_name.len, wait->lock_name.bytes);
+    else if (wait->lock)
+        snprintf(c->lock, sizeof c->lock, "0x%" PRIx64, wait->lock);
+}
+
+/* One line for each edge of the piece that stands for the group, then what the last one does. */
+static void tell_chain(struct sv_wait_group *w, const struct sv_why_piece *p)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct sv_answer *a = &w->answer;
+    uint32_t edges[SV_EXPLAIN_LINKS - 1];
+    size_t n = 0;
+    for (uint32_t e = p->edge; e != SV_NO_EDGE && n < SV_EXPLAIN_LINKS - 1; e = l->edges[e].before)
+        edges[n++] = e;
+    for (size_t i = n; i-- > 0;) {
+        const struct sv_why_edge *e = &l->edges[edges[i]];
+        char from[96], to[96] = "somebody outside of this trace";
+        sv_explain_name(l->trace, l->states.threads[e->thread].track, from, sizeof from);
+        if (e->to != SV_NO_THREAD)
+            sv_explain_name(l->trace, l->states.threads[e->to].track, to, sizeof to);
+        struct sv_text frame = sv_why_released_in(l, edges[i]);
+        snprintf(a->chain[a->n_chain++], sizeof *a->chain, "%.40s waits for %.40s (%s%s%.*s)", from,
+                 to, e->by_flow ? "flow" : sv_wait_reason_name(e->reason),
+                 frame.len ? ", released in " : "", (int)(frame.len < 60 ? frame.len : 60),
+                 frame.bytes);
+    }
+    char who[96] = "somebody", does[200];
+    if (p->thread != SV_NO_THREAD)
+        sv_explain_name(l->trace, l->states.threads[p->thread].track, who, sizeof who);
+    what_it_does(w, p, does, sizeof does);
+    snprintf(a->chain[a->n_chain++], sizeof *a->chain, "%.40s %.110s", who, does);
+}
+
+/* In which rank the units are that have most of it. */
+static void find_rank(struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    const struct sv_trace *t = w->x->trace;
+    struct sv_why_sums ranks = {0};
+    for (size_t i = 0; i < w->holders.n; i++) {
+        const struct sv_why_sum *x = &w->holders.items[i];
+        uint32_t thread = l->units[l->pieces[x->piece].unit].thread;
+        int64_t rank =
+            thread != SV_NO_THREAD ? sv_rank_of_track(t, l->states.threads[thread].process) : -1;
+        sv_why_sums_add(&ranks, (uint64_t)rank, x->piece, x->ns);
+    }
+    const struct sv_why_sum *most = sv_why_sums_most(&ranks);
+    if (most && (int64_t)most->key >= 0 && most->ns > w->ns / 10 * 7) {
+        uint32_t thread = l->units[l->pieces[most->piece].unit].thread;
+        const char *host = sv_host_of_track(t, l->states.threads[thread].process);
+        w->answer.in_rank = (int64_t)most->key;
+        snprintf(w->answer.in_host, sizeof w->answer.in_host, "%s", host ? host : "");
+    }
+    sv_why_sums_fini(&ranks);
+}
+
+void sv_waits_name(struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
+    struct sv_culprit *c = &w->answer.culprit;
+    if (!most)
+        return;
+    size_t piece = most->piece;
+    struct sv_text frame = main_frame(w, (uint32_t)most->key, &piece);
+    const struct sv_why_piece *p = &l->pieces[piece];
+    uint32_t holder = (uint32_t)most->key;
+    w->piece = p;
+    /* Without states and a flow only the waiter is known, which is nobody's culprit. */
+    bool is_victim = p->edge == SV_NO_EDGE && p->is_assumed &&
+                     (w->class == SV_WHY_LOCK || w->class == SV_WHY_GIL ||
+                      w->class == SV_WHY_DATA || w->class == SV_WHY_CHILD ||
+                      w->class == SV_WHY_PIPE || w->class == SV_WHY_SOCKET);
+    if (is_victim) {
+        snprintf(w->waits_in, sizeof w->waits_in, "%.*s", (int)(frame.len < 90 ? frame.len : 90),
+                 frame.bytes);
+        frame = (struct sv_text){"", 0};
+        holder = SV_NO_THREAD;
+    }
+    if (holder != SV_NO_THREAD) {
+        const struct sv_thread_rows *x = &l->states.threads[holder];
+        bool is_process = sv_is_of_loader(l, p) || w->class == SV_WHY_CHILD;
+        c->kind = is_process ? "process" : "thread";
+        c->pid = l->trace->dict->tracks[x->track].pid;
+        c->tid = l->trace->dict->tracks[x->track].tid;
+        sv_explain_name(l->trace, x->track, c->name, sizeof c->name);
+    }
+    if (frame.len)
+        sv_culprit_frame(c, frame);
+    name_lock(w, p);
+    const struct sv_why_sum *file = sv_why_sums_most(&w->paths);
+    if (file && file->ns > w->ns / 4) {
+        struct sv_text path = sv_why_path(l, &l->pieces[file->piece]);
+        snprintf(c->path, sizeof c->path, "%.*s", (int)path.len, path.bytes);
+    }
+    tell_chain(w, p);
+}
+
+/* ---- sentences ---- */
+
+static void say_lock(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120], where[200], does[200];
+    bool is_gil = w->class == SV_WHY_GIL;
+    a->cause = is_gil ? SV_CAUSE_GIL : SV_CAUSE_LOCK;
+    sv_waits_name(w);
+    put_frame(&a->culprit, where, sizeof where);
+    sv_answer_say(a, "%s waits %.0f %% of the time for ", subject(w, who), a->share * 100);
+    if (is_gil)
+        sv_answer_say(a, "Python's interpreter lock");
+    else if (a->culprit.lock[0] && strncmp(a->culprit.lock, "0x", 2) != 0)
+        sv_answer_say(a, "the lock %s", a->culprit.lock);
+    else
+        sv_answer_say(a, "a lock");
+    if (!w->piece || w->piece->thread == SV_NO_THREAD) {
+        sv_answer_say(a, "; who holds it is not known.");
+        return;
+    }
+    struct sv_why_piece doing = *w->piece;
+    if (w->doing_ns[doing.doing] < w->ns / 4)
+        doing.doing = (uint8_t)sv_waits_doing(w);
+    what_it_does(w, &doing, does, sizeof does);
+    sv_answer_say(a, ", which thread %s (tid %" PRId64 ") holds%s while it %s.", a->culprit.name,
+                  a->culprit.tid, where, does);
+    if (w->holders.n > 1) {
+        const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
+        double part = (double)most->ns / (double)(w->ns > 0 ? w->ns : 1);
+        if (part < 0.9)
+            sv_answer_say(a, " %zu threads hold it in turn; this one has it for %.0f %%.",
+                          w->holders.n, part * 100);
+    }
+}
+
+/* The other end of a socket, as the call says: its address, and the process where it is known. */
+static void name_peer(struct sv_wait_group *w)
+{
+    const struct sv_trace *t = w->x->trace;
+    struct sv_culprit *c = &w->answer.culprit;
+    uint32_t row = w->piece ? w->piece->row : SV_NO_ROW;
+    sv_str peer = sv_dict_find_str(t->dict, "peer", 4),
+           pid = sv_dict_find_str(t->dict, "peer_pid", 8);
+    struct sv_arg a;
+    c->pid = c->tid = -1;
+    c->name[0] = 0;
+    if (row == SV_NO_ROW)
+        return;
+    struct sv_text name = sv_why_path(w->x->ledger, w->piece);
+    if (peer && sv_trace_arg(t, t->slices.args[row], peer, &a) && a.type == SV_ARG_TEXT)
+        name = (struct sv_text){a.text, a.size};
+    if (pid && sv_trace_arg(t, t->slices.args[row], pid, &a) && a.type == SV_ARG_INT)
+        c->pid = a.i;
+    snprintf(c->name, sizeof c->name, "%.*s", (int)(name.len < 90 ? name.len : 90), name.bytes);
+}
+
+/* Pipe, socket, child: another process. */
+static void say_other(struct sv_wait_group *w)
+{
+    static const struct {
+        enum sv_explain_cause cause;
+        const char *words;
+    } by_class[SV_N_WHY_CLASSES] = {
+        [SV_WHY_PIPE] = {SV_CAUSE_PIPE, "for what another process sends through a pipe"},
+        [SV_WHY_SOCKET] = {SV_CAUSE_PEER, "for an answer over a socket"},
+        [SV_WHY_CHILD] = {SV_CAUSE_CHILD, "for the end of another process"},
+    };
+    struct sv_answer *a = &w->answer;
+    char who[120], where[200], does[200];
+    a->cause = by_class[w->class].cause;
+    sv_waits_name(w);
+    put_frame(&a->culprit, where, sizeof where);
+    a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
+    sv_answer_say(a, "%s waits %.0f %% of the time %s", subject(w, who), a->share * 100,
+                  by_class[w->class].words);
+    if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
+        struct sv_why_piece doing = *w->piece;
+        doing.doing = (uint8_t)sv_waits_doing(w);
+        what_it_does(w, &doing, does, sizeof does);
+        sv_answer_say(a, ": %s (pid %" PRId64 "), which %s%s.", a->culprit.name, a->culprit.pid,
+                      does, doing.doing == SV_DOING_RUNS ? "" : where);
+    } else {
+        name_peer(w);
+        sv_answer_say(a, ", from outside of this trace%s%s.", a->culprit.name[0] ? ": " : "",
+                      a->culprit.name);
+    }
+}
+
+static void say_sleep(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120], where[200];
+    a->cause = SV_CAUSE_SLEEP;
+    sv_waits_name(w);
+    a->culprit.kind = "function";
+    put_frame(&a->culprit, where, sizeof where);
+    sv_answer_say(a, "%s sleeps %.0f %% of the time, for a time that it chose itself%s.",
+                  subject(w, who), a->share * 100, where);
+}
+
+static void say_cpu(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120];
+    a->cause = SV_CAUSE_CPU;
+    sv_answer_say(a, "%s could run, and waits %.0f %% of the time for a CPU", subject(w, who),
+                  a->share * 100);
+    if (!sv_waits_rival(w))
+        a->share = 0;
+    sv_answer_command(a, "report wait", w->x->path, " --by span");
+}
+
+static void say_queue(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char where[200];
+    a->cause = SV_CAUSE_QUEUE;
+    sv_waits_name(w);
+    a->n_chain = 0;
+    put_frame(&a->culprit, where, sizeof where);
+    sv_answer_say(a,
+                  "Requests spend %.0f %% of their time in the queue while their worker, thread %s "
+                  "(tid %" PRId64 "), works for others%s.",
+                  a->share * 100, a->culprit.name, a->culprit.tid, where);
+    sv_answer_command(a, "report batch", w->x->path, "");
+}
+
+static void say_comm(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120];
+    a->cause = SV_CAUSE_COMM;
+    sv_answer_say(a, "%s is %.0f %% of the time in communication with other ranks.",
+                  subject(w, who), a->share * 100);
+    sv_answer_command(a, "report comm", w->x->path, "");
+}
+
+/* The class decides who speaks; none: what the class is of is explained elsewhere. */
+static void (*const say[SV_N_WHY_CLASSES])(struct sv_wait_group *) = {
+    [SV_WHY_LOCK] = say_lock,          [SV_WHY_GIL] = say_lock,
+    [SV_WHY_DATA] = sv_waits_say_data, [SV_WHY_DISK] = sv_waits_say_disk,
+    [SV_WHY_PAGE] = sv_waits_say_disk, [SV_WHY_PIPE] = say_other,
+    [SV_WHY_SOCKET] = say_other,       [SV_WHY_CHILD] = say_other,
+    [SV_WHY_SLEEP] = say_sleep,        [SV_WHY_CPU] = say_cpu,
+    [SV_WHY_COMM] = say_comm,          [SV_WHY_QUEUE] = say_queue,
+};
+
+void sv_explain_waits(struct sv_explaining *x)
+{
+    const struct sv_ledger *l = x->ledger;
+    size_t n;
+    struct group *groups = find_groups(l, &n);
+    for (size_t i = 0; i < n && i < GROUPS_MAX; i++) {
+        unsigned class = (unsigned)(groups[i].key & ((1u << CLASS_BITS) - 1));
+        struct sv_wait_group w = {.x = x,
+                                  .key = groups[i].key,
+                                  .class = class,
+                                  .answer = sv_answer_of(SV_CAUSE_DATA,
+                                                         (double)groups[i].ns / (double)l->dur_ns,
+                                                         "high")};
+        if (!say[class])
+            continue;
+        collect(&w);
+        if (w.assumed_ns > w.ns / 2)
+            w.answer.sure = "low";
+        else if (w.assumed_ns > w.ns / 10)
+            w.answer.sure = "medium";
+        sv_answer_command(&w.answer, "report wait", x->path, " --by wait");
+        find_rank(&w);
+        say[class](&w);
+        if (w.answer.share >= SV_EXPLAIN_LEAST)
+            sv_explain_add(x, &w.answer);
+        sv_why_sums_fini(&w.holders);
+        sv_why_sums_fini(&w.paths);
+    }
+    free(groups);
+}

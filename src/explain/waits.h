@@ -1,0 +1,47 @@
+/* A group of waits on its way to a finding: between explain_waits.c and explain_files.c. */
+#ifndef SV_EXPLAIN_WAITS_H
+#define SV_EXPLAIN_WAITS_H
+
+#include "explain/explain.h"
+
+/* Sums by key, with the longest piece of each. */
+struct sv_why_sum {
+    uint64_t key, n;
+    int64_t ns, longest_ns;
+    uint32_t piece;
+};
+struct sv_why_sums {
+    struct sv_map by_key;
+    struct sv_why_sum *items;
+    size_t n, cap;
+};
+void sv_why_sums_add(struct sv_why_sums *t, uint64_t key, uint32_t piece, int64_t ns);
+const struct sv_why_sum *sv_why_sums_most(const struct sv_why_sums *t); /* NULL: it is empty */
+void sv_why_sums_fini(struct sv_why_sums *t);
+
+struct sv_wait_group {
+    struct sv_explaining *x;
+    uint64_t key;
+    unsigned class;
+    struct sv_answer answer;
+    int64_t ns, assumed_ns, doing_ns[SV_N_DOINGS];
+    int64_t rapid_ns; /* reads and the moments between two of them: what a larger buffer saves */
+    struct sv_why_sums holders, paths; /* by thread; by path */
+    char waits_in[96];                 /* the waiter's own slice, where nothing else is known */
+    const struct sv_why_piece *piece;  /* that stands for them; NULL: not chosen yet */
+};
+
+/* Culprit and chain: whoever had most of it. */
+void sv_waits_name(struct sv_wait_group *w);
+extern const char *const sv_doing_words[SV_N_DOINGS];   /* "computes" … */
+unsigned sv_waits_doing(const struct sv_wait_group *w); /* what took most of the time */
+/* Who ran meanwhile, for a wait for a CPU: the end of its sentence, and the culprit. False: the
+ * kernel's own count says that it hardly waited. */
+bool sv_waits_rival(struct sv_wait_group *w);
+void sv_waits_say_data(struct sv_wait_group *w);
+void sv_waits_say_disk(struct sv_wait_group *w);
+
+uint32_t sv_waited_for(const struct sv_ledger *l, const struct sv_why_piece *p);
+bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p);
+
+#endif

@@ -1,0 +1,661 @@
+/* The ledger of time: each unit is walked along its thread, and each wait for somebody is followed
+ * into that one. Called by explain, the report on waits and SQL.
+ *
+ * A followed wait costs the pieces of the other thread in its window. Many threads may wait for one
+ * that does much, so all followed pieces together have a bound, beyond which waits are not
+ * followed. */
+#include "why/ledger.h"
+
+#include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "store/ranks.h"
+#include "subjects/io/words.h"
+#include "why/open_slices.h"
+#include "why/step_kinds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const sv_why_class_names[SV_N_WHY_CLASSES] = {
+#define WORD(member, word) word,
+    SV_WHY_CLASSES(WORD)
+#undef WORD
+};
+const char *const sv_why_doing_names[SV_N_DOINGS] = {
+#define WORD(member, word) word,
+    SV_WHY_DOINGS(WORD)
+#undef WORD
+};
+
+const char *const sv_unit_kind_names[SV_N_UNIT_KINDS] = {
+    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "loader"};
+
+enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LEAST = 1 << 20 };
+
+struct maker {
+    struct sv_ledger *l;
+    struct sv_open_slices open;
+    struct sv_steps steps;
+    struct sv_step_kinds kinds;
+    sv_str cat_runtime;
+    uint32_t unit;
+    uint64_t followed, follow_max;
+};
+
+/* How the walk came to a thread. */
+struct via {
+    uint32_t edge;
+    unsigned class; /* NO_CLASS: nothing has decided yet */
+    unsigned depth;
+    bool is_assumed;
+};
+
+static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_ns, struct via v);
+
+/* ---- pieces ---- */
+
+static void add_piece(struct maker *m, struct sv_why_piece p)
+{
+    struct sv_ledger *l = m->l;
+    struct sv_why_piece *last = l->n_pieces > l->units[m->unit].first ? &l->pieces[l->n_pieces - 1]
+                                                                      : NULL;
+    if (p.dur_ns <= 0)
+        return;
+    p.unit = m->unit;
+    l->units[m->unit].class_ns[p.class] += p.dur_ns;
+    if (last && last->edge == p.edge && last->thread == p.thread && last->row == p.row &&
+        last->class == p.class && last->doing == p.doing && last->is_assumed == p.is_assumed &&
+        (last->state == p.state || p.doing == SV_DOING_RUNS) &&
+        last->ts_ns + last->dur_ns == p.ts_ns) {
+        last->dur_ns += p.dur_ns;
+        return;
+    }
+    l->pieces = sv_grow(l->pieces, &l->pieces_cap, l->n_pieces + 1, sizeof *l->pieces);
+    l->pieces[l->n_pieces++] = p;
+}
+
+/* A piece of a thread: its class is that of the way to it, else `own`. */
+static void add(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+                const struct via *v, unsigned own, unsigned doing, uint32_t row)
+{
+    add_piece(m, (struct sv_why_piece){
+                     .ts_ns = p->from_ns,
+                     .dur_ns = p->to_ns - p->from_ns,
+                     .edge = v->edge,
+                     .thread = thread,
+                     .row = row,
+                     .state = p->row,
+                     .class = (uint8_t)(v->class == NO_CLASS ? own : v->class),
+                     .doing = (uint8_t)doing,
+                     .is_assumed = v->is_assumed,
+                 });
+}
+
+/* ---- what a thread does by itself ---- */
+
+static bool name_begins(const struct sv_trace *t, uint32_t row, const char *word)
+{
+    struct sv_text name = sv_dict_text(t->dict, t->slices.name[row]);
+    size_t len = strlen(word);
+    return name.len >= len && memcmp(name.bytes, word, len) == 0;
+}
+
+/* A call on a stored file, or none: SV_N_DOINGS. */
+static unsigned doing_of_call(const struct sv_thread_states *s, uint32_t call)
+{
+    const struct sv_trace *t = s->trace;
+    if (call == SV_NO_ROW)
+        return SV_N_DOINGS;
+    if (!sv_state_is_call(s, call))
+        return SV_DOING_FAULTS;
+    unsigned class = s->call_class[t->slices.name[call]];
+    if (class != SV_CALL_TRANSFER && class != SV_CALL_FILE)
+        return SV_N_DOINGS;
+    if (class == SV_CALL_TRANSFER && sv_call_file_kind(s, call) != SV_FILE_REGULAR)
+        return SV_N_DOINGS;
+    if (name_begins(t, call, "fsync") || name_begins(t, call, "fdatasync") ||
+        name_begins(t, call, "sync") || name_begins(t, call, "msync"))
+        return SV_DOING_WRITES;
+    if (class == SV_CALL_FILE)
+        return SV_DOING_NAMES;
+    return name_begins(t, call, "write") || name_begins(t, call, "pwrite") ? SV_DOING_WRITES
+                                                                           : SV_DOING_READS;
+}
+
+/* The whole call counts as the file's time: running, blocked, and runnable right after it. */
+static bool add_file(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+                     const struct via *v)
+{
+    unsigned doing = doing_of_call(&m->l->states, p->call);
+    if (doing == SV_N_DOINGS || p->state == SV_WAIT_STATE_PREEMPTED)
+        return false;
+    add(m, thread, p, v, doing == SV_DOING_FAULTS ? SV_WHY_PAGE : SV_WHY_DISK, doing, p->call);
+    return true;
+}
+
+/* ---- whom it waits for ---- */
+
+/* What is being waited for, once it is known who had it. */
+static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
+                         const struct sv_state_piece *p)
+{
+    const struct sv_ledger *l = m->l;
+    sv_track own = l->states.threads[thread].process,
+             its = other != SV_NO_THREAD ? l->states.threads[other].process : 0;
+    if (p->reason == SV_WAIT_FOR_CHILD)
+        return SV_WHY_CHILD;
+    if (its && its != own) {
+        int64_t mine = sv_rank_of_track(l->trace, own), rank = sv_rank_of_track(l->trace, its);
+        if (mine >= 0 && rank >= 0 && mine != rank)
+            return SV_WHY_COMM;
+        if (sv_is_data_worker(&l->workers, own, its))
+            return SV_WHY_DATA;
+    }
+    switch (p->reason) {
+    case SV_WAIT_FOR_GIL: return SV_WHY_GIL;
+    case SV_WAIT_FOR_PIPE: return SV_WHY_PIPE;
+    case SV_WAIT_FOR_DATA: return SV_WHY_DATA;
+    case SV_WAIT_FOR_GPU: return SV_WHY_GPU;
+    case SV_WAIT_FOR_RANK: return SV_WHY_COMM;
+    case SV_WAIT_FOR_SOCKET: return SV_WHY_SOCKET;
+    case SV_WAIT_FOR_LOCK: return its && its != own ? SV_WHY_DATA : SV_WHY_LOCK;
+    case SV_WAIT_FOR_POLL: break;
+    default: /* what it waits for is not told: only who had it */
+        return !its ? SV_WHY_UNKNOWN : its == own ? SV_WHY_LOCK : SV_WHY_PIPE;
+    }
+    /* One of several descriptors: what the other one wrote to says which. */
+    if (other == SV_NO_THREAD || p->row == SV_NO_ROW)
+        return SV_WHY_SOCKET;
+    struct sv_state_piece x = sv_state_before(&l->states, other, sv_trace_end_ns(l->trace, p->row));
+    enum sv_file_kind kind = x.call != SV_NO_ROW ? sv_call_file_kind(&l->states, x.call)
+                                                 : SV_FILE_UNKNOWN;
+    return kind == SV_FILE_PIPE ? SV_WHY_PIPE : its == own ? SV_WHY_DATA : SV_WHY_SOCKET;
+}
+
+static bool is_on_the_way(const struct sv_ledger *l, uint32_t edge, uint32_t thread)
+{
+    for (; edge != SV_NO_EDGE; edge = l->edges[edge].before)
+        if (l->edges[edge].thread == thread)
+            return true;
+    return false;
+}
+
+/* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. */
+static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
+                   const struct via *v, unsigned class)
+{
+    struct sv_ledger *l = m->l;
+    struct via next = {.class = v->class == NO_CLASS ? class : v->class,
+                       .depth = v->depth + 1,
+                       .is_assumed = v->is_assumed || e.is_assumed};
+    e.before = v->edge;
+    e.row = p->row;
+    e.call = p->call;
+    e.wait = UINT32_MAX;
+    if (e.part != UINT32_MAX)
+        e.wait = l->locks.parts[e.part].wait;
+    else if (p->row != SV_NO_ROW) {
+        const struct sv_lock_wait *w = sv_lock_wait_at(&l->locks, l->states.threads[e.thread].track,
+                                                       l->trace->slices.ts_ns[p->row]);
+        e.wait = w ? (uint32_t)(w - l->locks.waits) : UINT32_MAX;
+    }
+    l->edges = sv_grow(l->edges, &l->edges_cap, l->n_edges + 1, sizeof *l->edges);
+    next.edge = (uint32_t)l->n_edges;
+    l->edges[l->n_edges++] = e;
+    bool is_loop = e.to != SV_NO_THREAD && is_on_the_way(l, v->edge, e.to);
+    if (e.to == SV_NO_THREAD || e.to == e.thread || is_loop || next.depth > DEPTH_MAX ||
+        m->followed > m->follow_max) {
+        if (next.class == NO_CLASS)
+            next.class = SV_WHY_UNKNOWN;
+        add(m, e.to, p, &next, SV_WHY_UNKNOWN,
+            e.to == SV_NO_THREAD ? SV_DOING_AWAY : SV_DOING_WAITS,
+            e.to == SV_NO_THREAD ? p->call : SV_NO_ROW);
+        return;
+    }
+    walk(m, e.to, p->from_ns, p->to_ns, next);
+}
+
+/* Who held the interpreter lock in a part that does not say so: the holder of a part nearby. */
+static int64_t nearby_holder(const struct sv_lock_waits *w, size_t i)
+{
+    enum { NEAR_PARTS = 16 };
+    for (size_t k = 1; k <= NEAR_PARTS; k++) {
+        const struct sv_lock_part *after = i + k < w->n_parts ? &w->parts[i + k] : NULL,
+                                  *before = i >= k ? &w->parts[i - k] : NULL;
+        if (after && after->thread == w->parts[i].thread && after->by.tid &&
+            w->waits[after->wait].is_gil)
+            return after->by.tid;
+        if (before && before->thread == w->parts[i].thread && before->by.tid &&
+            w->waits[before->wait].is_gil)
+            return before->by.tid;
+    }
+    return 0;
+}
+
+/* What a wait for a futex is for. A join is walked through: NO_CLASS. */
+static unsigned class_of_lock(const struct maker *m, const struct sv_lock_wait *wait,
+                              uint32_t thread, uint32_t other, const struct sv_state_piece *p)
+{
+    if (wait && wait->is_gil)
+        return SV_WHY_GIL;
+    if (wait && wait->use != SV_LOCK_MUTEX)
+        return wait->use == SV_LOCK_JOIN ? NO_CLASS : SV_WHY_DATA;
+    return class_of(m, thread, other, p);
+}
+
+/* By the table of locks. What it does not know is left in [p->from_ns, p->to_ns); true: nothing. */
+static bool follow_lock(struct maker *m, uint32_t thread, struct sv_state_piece *p,
+                        const struct via *v)
+{
+    const struct sv_ledger *l = m->l;
+    const struct sv_lock_waits *w = &l->locks;
+    sv_track track = l->states.threads[thread].track;
+    size_t i = sv_lock_part_from(w, track, p->from_ns);
+    for (; i < w->n_parts && w->parts[i].thread == track && w->parts[i].from_ns < p->to_ns; i++) {
+        const struct sv_lock_part *x = &w->parts[i];
+        const struct sv_lock_wait *wait = &w->waits[x->wait];
+        struct sv_state_piece part = *p;
+        int64_t tid = x->by.tid ? x->by.tid : wait->is_gil ? nearby_holder(w, i) : 0;
+        if (!tid || sv_sat_sub(x->from_ns, p->from_ns) > SV_WAIT_NEAR_NS)
+            break; /* who ended the wait may be known to its state */
+        part.to_ns = x->to_ns < p->to_ns ? x->to_ns : p->to_ns;
+        uint32_t other = sv_thread_by_tid(&l->states, l->trace->dict->tracks[track].space, tid);
+        unsigned class = class_of_lock(m, wait, thread, other, p);
+        follow(m,
+               (struct sv_why_edge){.thread = thread,
+                                    .to = other,
+                                    .part = (uint32_t)i,
+                                    .reason = p->reason,
+                                    .is_assumed = !x->by.tid},
+               &part, v, class);
+        p->from_ns = part.to_ns;
+    }
+    return p->from_ns >= p->to_ns;
+}
+
+/* A wait that a time limit ended is asked for again: by whom the next one was ended. */
+static struct sv_waker later_waker(const struct sv_thread_states *s, uint32_t row)
+{
+    enum { TRIES = 64 };
+    const struct sv_trace *t = s->trace;
+    struct sv_waker w = sv_state_waker(s, row);
+    uint32_t end = t->tracks[t->slices.track[row]].end;
+    struct sv_arg a, b;
+    if (!s->reason || !sv_trace_arg(t, t->slices.args[row], s->reason, &a))
+        return w;
+    for (int i = 0; i < TRIES && w.kind == SV_WAKER_INTERRUPT && ++row < end; i++)
+        if (sv_trace_arg(t, t->slices.args[row], s->reason, &b) && b.type == SV_ARG_TEXT &&
+            b.size == a.size && memcmp(a.text, b.text, a.size) == 0)
+            w = sv_state_waker(s, row);
+    return w;
+}
+
+static bool is_timer(const struct sv_waker *w)
+{
+    bool is_named = w->name.len == 5 && memcmp(w->name.bytes, "timer", 5) == 0;
+    return w->kind == SV_WAKER_INTERRUPT && (is_named || !w->name.len);
+}
+
+static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, const struct via *v)
+{
+    const struct sv_thread_states *s = &m->l->states;
+    bool is_lock = p.reason == SV_WAIT_FOR_LOCK || p.reason == SV_WAIT_FOR_GIL;
+    if (v->class == SV_WHY_QUEUE) { /* the worker has nothing to do: it is not why others wait */
+        add(m, thread, &p, v, SV_WHY_QUEUE, SV_DOING_WAITS, SV_NO_ROW);
+        return;
+    }
+    if (is_lock && follow_lock(m, thread, &p, v))
+        return;
+    struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
+    if (p.row != SV_NO_ROW)
+        w = p.reason == SV_WAIT_FOR_GIL ? later_waker(s, p.row) : sv_state_waker(s, p.row);
+    struct via own = *v;
+    if (w.kind == SV_WAKER_THREAD) {
+        follow(m,
+               (struct sv_why_edge){
+                   .thread = thread, .to = w.thread, .part = UINT32_MAX, .reason = p.reason},
+               &p, v,
+               class_of_lock(m,
+                             p.row != SV_NO_ROW
+                                 ? sv_lock_wait_at(&m->l->locks, s->threads[thread].track,
+                                                   s->trace->slices.ts_ns[p.row])
+                                 : NULL,
+                             thread, w.thread, &p));
+        return;
+    }
+    own.is_assumed |= w.kind == SV_WAKER_UNKNOWN;
+    unsigned class = class_of(m, thread, SV_NO_THREAD, &p);
+    if (is_timer(&w) && (p.reason == SV_WAIT_FOR_POLL || p.reason == SV_WAIT_FOR_LOCK ||
+                         p.reason == SV_WAIT_FOR_OTHER)) {
+        add(m, thread, &p, &own, SV_WHY_SLEEP, SV_DOING_SLEEPS, p.call);
+        return;
+    }
+    if (w.kind == SV_WAKER_OUTSIDE)
+        follow(m,
+               (struct sv_why_edge){
+                   .thread = thread, .to = SV_NO_THREAD, .part = UINT32_MAX, .reason = p.reason},
+               &p, &own, class);
+    else
+        add(m, thread, &p, &own, class,
+            class == SV_WHY_SOCKET || class == SV_WHY_PIPE ? SV_DOING_AWAY : SV_DOING_WAITS,
+            p.call);
+}
+
+/* ---- slices ---- */
+
+/* What the innermost slice of the thread says; NO_CLASS: nothing that decides. */
+static unsigned class_of_slice(const struct maker *m, uint32_t row, const struct sv_state_piece *p)
+{
+    const struct sv_trace *t = m->l->trace;
+    uint8_t kind = m->kinds.by_row[row], own = m->kinds.by_string[t->slices.name[row]];
+    /* by_row gives a wait within work of a known kind to that work; here it stays a wait. */
+    if (own == SV_WORK_WAIT)
+        return SV_WHY_GPU;
+    if (own == SV_WORK_COPY && m->cat_runtime && t->slices.cat[row] == m->cat_runtime)
+        return SV_WHY_COPY;
+    if (kind == SV_WORK_COMM)
+        return SV_WHY_COMM;
+    if (kind == SV_WORK_DATA)
+        return SV_WHY_DATA;
+    if (row == m->l->units[m->unit].row && p->state == SV_WAIT_NO_STATE &&
+        p->reason == SV_WAIT_NO_REASON)
+        return SV_WHY_UNKNOWN; /* nothing but the marker */
+    return NO_CLASS;
+}
+
+/* A flow that arrives in the slice leads to the thread that it came from. */
+static uint32_t flow_thread(const struct maker *m, uint32_t row, uint32_t thread)
+{
+    const struct sv_ledger *l = m->l;
+    const struct sv_trace *t = l->trace;
+    uint64_t first, n = sv_trace_flows_in(t, row, &first);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t other =
+            sv_thread_of(&l->states, t->slices.track[t->flows.from[t->flows.by_to[first + i]]]);
+        if (other != SV_NO_THREAD && other != thread)
+            return other;
+    }
+    return SV_NO_THREAD;
+}
+
+/* A piece in which nothing changes, with the slice that is open (SV_NO_ROW: none). */
+static void place(struct maker *m, uint32_t thread, const struct sv_state_piece *p, uint32_t slice,
+                  const struct via *v)
+{
+    struct via own = *v;
+    unsigned said = NO_CLASS;
+    bool is_wait = p->reason != SV_WAIT_NO_REASON && p->reason != SV_WAIT_FOR_CPU;
+    if (slice != SV_NO_ROW && v->class == NO_CLASS && p->reason != SV_WAIT_FOR_CPU &&
+        p->reason != SV_WAIT_FOR_DISK && p->reason != SV_WAIT_FOR_FAULT)
+        said = class_of_slice(m, slice, p);
+    if (said == SV_WHY_GPU || said == SV_WHY_COPY) {
+        add(m, thread, p, &own, said, SV_DOING_DEVICE, slice);
+        return;
+    }
+    own.class = said != NO_CLASS ? said : v->class;
+    own.is_assumed |= p->state == SV_WAIT_NO_STATE;
+    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX) {
+        uint32_t other = said == SV_WHY_DATA ? flow_thread(m, slice, thread) : SV_NO_THREAD;
+        if (other != SV_NO_THREAD) {
+            own = *v;
+            follow(m,
+                   (struct sv_why_edge){.thread = thread,
+                                        .to = other,
+                                        .part = UINT32_MAX,
+                                        .by_flow = true,
+                                        .reason = SV_WAIT_FOR_DATA},
+                   p, &own, said);
+            return;
+        }
+    }
+    if (add_file(m, thread, p, &own))
+        return;
+    switch (p->reason) {
+    case SV_WAIT_NO_REASON: {
+        const struct sv_thread_rows *x = &m->l->states.threads[thread];
+        bool is_known = p->state != SV_WAIT_NO_STATE || slice != SV_NO_ROW ||
+                        (x->calls && !x->state && p->from_ns >= x->from_ns && p->to_ns <= x->to_ns);
+        add(m, thread, p, &own, is_known ? SV_WHY_COMPUTE : SV_WHY_UNKNOWN,
+            is_known ? SV_DOING_RUNS : SV_DOING_WAITS, slice);
+        return;
+    }
+    case SV_WAIT_FOR_CPU: add(m, thread, p, &own, SV_WHY_CPU, SV_DOING_QUEUED, slice); return;
+    case SV_WAIT_FOR_DISK: add(m, thread, p, &own, SV_WHY_DISK, SV_DOING_READS, p->call); return;
+    case SV_WAIT_FOR_FAULT: add(m, thread, p, &own, SV_WHY_PAGE, SV_DOING_FAULTS, p->call); return;
+    case SV_WAIT_FOR_SLEEP: add(m, thread, p, &own, SV_WHY_SLEEP, SV_DOING_SLEEPS, p->call); return;
+    case SV_WAIT_FOR_TERMINAL:
+    case SV_WAIT_FOR_STOPPED:
+        add(m, thread, p, &own, SV_WHY_UNKNOWN, SV_DOING_WAITS, p->call);
+        return;
+    default: add_wait(m, thread, *p, &own); return;
+    }
+}
+
+/* ---- the walk ---- */
+
+#define CHANGES_MAX 4096
+struct change {
+    int64_t from_ns;
+    uint32_t row;
+};
+
+/* The slices of the thread within a piece. They are found backwards and counted forwards; of a
+ * piece with more changes than fit the rest is looked at as one. */
+static void divide(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+                   const struct via *v)
+{
+    const struct sv_thread_states *s = &m->l->states;
+    const struct sv_slices *c = &m->l->trace->slices;
+    struct change small[16], *changes = small;
+    size_t n = 0, cap = sizeof small / sizeof *small;
+    int64_t at = p->to_ns;
+    while (at > p->from_ns && n < CHANGES_MAX) {
+        struct sv_open_view o = sv_open_slice(&m->open, s->threads[thread].track, at);
+        int64_t since = o.since_ns > p->from_ns && n + 1 < CHANGES_MAX ? o.since_ns : p->from_ns;
+        bool is_known = o.row != SV_NO_ROW && c->cat[o.row] != s->cat_state &&
+                        c->cat[o.row] != s->cat_call;
+        if (n == cap) {
+            struct change *more = sv_alloc(CHANGES_MAX * sizeof *more);
+            memcpy(more, small, sizeof small);
+            changes = more;
+            cap = CHANGES_MAX;
+        }
+        changes[n++] = (struct change){since, is_known ? o.row : SV_NO_ROW};
+        at = since;
+    }
+    while (n-- > 0) {
+        struct sv_state_piece part = *p;
+        part.from_ns = changes[n].from_ns;
+        part.to_ns = n > 0 ? changes[n - 1].from_ns : p->to_ns;
+        place(m, thread, &part, changes[n].row, v);
+    }
+    if (changes != small)
+        free(changes);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX bounds it */
+static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_ns, struct via v)
+{
+    struct sv_state_cursor c = sv_state_window(&m->l->states, thread, from_ns, to_ns);
+    for (struct sv_state_piece p; sv_state_next(&c, &p);) {
+        m->followed += v.depth > 0;
+        divide(m, thread, &p, &v);
+    }
+}
+
+/* A time of the unit of which nothing is known. */
+static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
+{
+    const struct sv_why_unit *u = &m->l->units[m->unit];
+    add_piece(m, (struct sv_why_piece){.ts_ns = from_ns,
+                                       .dur_ns = to_ns - from_ns,
+                                       .edge = SV_NO_EDGE,
+                                       .thread = SV_NO_THREAD,
+                                       .row = u->row,
+                                       .state = SV_NO_ROW,
+                                       .class = SV_WHY_UNKNOWN,
+                                       .doing = SV_DOING_WAITS,
+                                       .is_assumed = true});
+}
+
+/* A request in its queue: what the worker did for others that took it out at last. While that one
+ * was free, batching or scheduling held it up. */
+static void walk_queue(struct maker *m, const struct sv_why_unit *u)
+{
+    struct sv_ledger *l = m->l;
+    struct via v = {.edge = (uint32_t)l->n_edges, .class = SV_WHY_QUEUE, .depth = 1};
+    int64_t at = u->ts_ns, end = u->run_ns;
+    l->edges = sv_grow(l->edges, &l->edges_cap, l->n_edges + 1, sizeof *l->edges);
+    l->edges[l->n_edges++] = (struct sv_why_edge){.before = SV_NO_EDGE,
+                                                  .thread = u->thread,
+                                                  .to = u->thread,
+                                                  .wait = UINT32_MAX,
+                                                  .part = UINT32_MAX,
+                                                  .row = SV_NO_ROW,
+                                                  .call = SV_NO_ROW,
+                                                  .reason = SV_WAIT_FOR_OTHER};
+    struct sv_spans busy = {0};
+    if (u->busy)
+        busy = sv_spans_part(u->busy, at, end);
+    for (size_t i = 0; i < busy.n && at < end; i++) {
+        int64_t from = busy.items[i].from_ns > at ? busy.items[i].from_ns : at,
+                to = busy.items[i].to_ns < end ? busy.items[i].to_ns : end;
+        add_unknown(m, at, from);
+        walk(m, u->thread, from, to, v);
+        at = to;
+    }
+    add_unknown(m, at, end);
+}
+
+static void walk_unit(struct maker *m, uint32_t i)
+{
+    struct sv_ledger *l = m->l;
+    struct sv_why_unit u = l->units[i];
+    m->unit = i;
+    l->units[i].first = l->n_pieces;
+    if (u.thread == SV_NO_THREAD) {
+        add_unknown(m, u.ts_ns, u.ts_ns + u.dur_ns);
+    } else {
+        if (u.run_ns > u.ts_ns)
+            walk_queue(m, &u);
+        walk(m, u.thread, u.run_ns, u.done_ns, (struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
+        add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
+    }
+    l->units[i].end = l->n_pieces;
+}
+
+static void walk_units(struct maker *m)
+{
+    for (size_t i = 0; i < m->l->n_units; i++)
+        walk_unit(m, (uint32_t)i);
+    sv_units_count(m->l);
+}
+
+/* Nothing is marked: what repeats in the thread that leads takes its place. */
+static void walk_again(struct maker *m, bool with_loaders)
+{
+    struct sv_ledger *l = m->l;
+    struct sv_ledger_options o = {.step = -1, .with_loaders = with_loaders};
+    struct sv_given_unit *found;
+    size_t lead = 0;
+    while (!l->units[lead].counts)
+        lead++;
+    o.n_given = sv_units_repeat(l, l->units[lead].thread, &o.given_kind, &found);
+    o.given = found;
+    if (o.n_given) {
+        free(l->units);
+        l->units = NULL;
+        l->n_units = l->n_pieces = l->n_edges = 0;
+        l->is_found = true;
+        sv_units_find(l, &m->steps, &o);
+        walk_units(m);
+    }
+    free(found);
+}
+
+void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
+                    const struct sv_ledger_options *o)
+{
+    struct maker m = {.l = l,
+                      .cat_runtime = sv_dict_find_str(t->dict, "cuda_runtime", 12),
+                      .follow_max = t->slices.n * FOLLOW_PER_ROW + FOLLOW_LEAST};
+    *l = (struct sv_ledger){.trace = t};
+    sv_thread_states_init(&l->states, t);
+    sv_data_workers_init(&l->workers, &l->states);
+    sv_lock_waits_make(&l->locks, t);
+    sv_open_slices_init(&m.open, t);
+    sv_steps_find(&m.steps, t, o->marker);
+    sv_step_kinds_init(&m.kinds, &m.steps, t);
+    sv_units_find(l, &m.steps, o);
+    walk_units(&m);
+    if (l->kind == SV_UNIT_IS_THREAD && o->step < 0 && l->n_counted)
+        walk_again(&m, o->with_loaders);
+    sv_step_kinds_fini(&m.kinds);
+    sv_steps_fini(&m.steps);
+    sv_open_slices_fini(&m.open);
+}
+
+void sv_ledger_fini(struct sv_ledger *l)
+{
+    free(l->units);
+    free(l->pieces);
+    free(l->edges);
+    sv_lock_waits_fini(&l->locks);
+    sv_data_workers_fini(&l->workers);
+    sv_thread_states_fini(&l->states);
+    *l = (struct sv_ledger){0};
+}
+
+const struct sv_lock_wait *sv_why_wait(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    if (p->state == SV_NO_ROW || p->thread == SV_NO_THREAD)
+        return NULL;
+    return sv_lock_wait_at(&l->locks, l->states.threads[p->thread].track,
+                           l->trace->slices.ts_ns[p->state]);
+}
+
+struct sv_text sv_why_path(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    bool has = p->row != SV_NO_ROW && sv_state_has_file(&l->states, p->row);
+    return has ? sv_call_path(&l->states, p->row) : (struct sv_text){"", 0};
+}
+
+const struct sv_lock_wait *sv_why_edge_wait(const struct sv_ledger *l, uint32_t edge)
+{
+    uint32_t wait = edge != SV_NO_EDGE ? l->edges[edge].wait : UINT32_MAX;
+    return wait != UINT32_MAX ? &l->locks.waits[wait] : NULL;
+}
+
+struct sv_text sv_why_released_in(const struct sv_ledger *l, uint32_t edge)
+{
+    const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
+    if (!wait)
+        return (struct sv_text){"", 0};
+    uint32_t part = l->edges[edge].part;
+    struct sv_text frame = part != UINT32_MAX ? l->locks.parts[part].by.frame : wait->by.frame;
+    return frame.len ? frame : (struct sv_text){"", 0};
+}
+
+uint32_t sv_why_first_edge(const struct sv_ledger *l, uint32_t edge)
+{
+    uint32_t first = SV_NO_EDGE;
+    for (; edge != SV_NO_EDGE; edge = l->edges[edge].before) {
+        const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
+        first = wait && wait->use == SV_LOCK_JOIN ? first : edge;
+    }
+    return first;
+}
+
+struct sv_text sv_why_frame(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    const struct sv_lock_wait *wait = p->doing != SV_DOING_RUNS ? sv_why_wait(l, p) : NULL;
+    if (wait && wait->frame.len)
+        return wait->frame;
+    struct sv_text released = sv_why_released_in(l, p->edge);
+    if (released.len)
+        return released;
+    if (p->row != SV_NO_ROW && !sv_state_has_file(&l->states, p->row) &&
+        p->row != l->units[p->unit].row)
+        return sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]);
+    return (struct sv_text){"", 0};
+}
