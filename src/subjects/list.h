@@ -4,8 +4,7 @@
  * folder, subjects/NAME/. REPORT is HAS where it makes sv_NAME_report (subjects/subject.h), TABLES
  * where it makes sv_NAME_tables (sql/set.h), else NONE. Every part may include this: it has names
  * only. The order is that of `stave report --help`. */
-#ifndef SV_SUBJECTS_LIST_H
-#define SV_SUBJECTS_LIST_H
+#pragma once
 
 #define SV_SUBJECTS(SUBJECT)   \
     SUBJECT(io, HAS, NONE)     \
@@ -13,11 +12,9 @@
     SUBJECT(serving, HAS, HAS) \
     SUBJECT(engine, HAS, HAS)  \
     SUBJECT(comm, HAS, HAS)    \
-    SUBJECT(wait, HAS, NONE)   \
+    SUBJECT(wait, HAS, HAS)    \
     SUBJECT(steps, NONE, HAS)
 
 /* Their text where a subject has such a thing, and nothing where it has none. */
 #define SV_IF_HAS(...) __VA_ARGS__
 #define SV_IF_NONE(...)
-
-#endif

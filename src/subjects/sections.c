@@ -189,8 +189,7 @@ static void put_section(struct sv_json *j, const struct sv_section *s, size_t li
 int sv_report_write(const struct sv_report_options *o, struct sv_buf *b, struct sv_err *err)
 {
     if (b->failed)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
-                          "the report is too long: use --top N, or --csv");
+        return sv_error(err, SV_ENOMEM, "the report is too long: use --top N, or --csv");
     if (!o->into)
         return sv_print_data(stdout, b->data, b->len, err);
     sv_buf_add(o->into, b->data, b->len);

@@ -3,8 +3,7 @@
  *
  * A report is a list of sections, a section a table of typed columns: the same one is printed
  * aligned for people, as JSON and as CSV. */
-#ifndef SV_SUBJECTS_SUBJECT_H
-#define SV_SUBJECTS_SUBJECT_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
@@ -97,5 +96,3 @@ int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, 
 
 /* Says on standard error what the trace has lost. */
 void sv_report_losses(const struct sv_trace *t);
-
-#endif

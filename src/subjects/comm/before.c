@@ -2,8 +2,9 @@
  * and how much more of it than the first rank. Called once, after arrivals were compared.
  *
  * All slices of a rank become one line of time. Where several are open the first of these counts:
- * the innermost slice of the thread that communicates, work on the rank's devices, other threads,
- * and at last slices whose names say nothing. One rank is looked at after the other. */
+ * the run queue, if the thread that communicates is in it, the innermost slice of that thread, work
+ * on the rank's devices, other threads, and at last slices whose names say nothing. One rank is
+ * looked at after the other. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/mem.h"
@@ -11,6 +12,7 @@
 #include "subjects/io/figures.h"
 #include "subjects/io/words.h"
 #include "why/step_kinds.h"
+#include "why/words.h"
 #include "why/work_line.h"
 
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 /* The line's kinds are numbers below SV_N_WORK, whatever they mean. */
 _Static_assert((int)SV_N_BEFORE <= (int)SV_N_WORK, "a line has room for the kinds");
 enum { NOTHING = SV_N_BEFORE };
-enum { LAYER_OWN, LAYER_DEVICE, LAYER_THREADS, LAYER_STATE, LAYER_OTHER };
+enum { LAYER_QUEUE, LAYER_OWN, LAYER_DEVICE, LAYER_THREADS, LAYER_STATE, LAYER_OTHER };
 
 struct looker {
     struct sv_comm_report *r;
@@ -29,7 +31,7 @@ struct looker {
     struct sv_io_words io;
     sv_track *tracks; /* by rank … */
     size_t *first;    /* … and where those of each begin; one more at the end */
-    sv_str state, running, sched, sample, fault, cpu_op, collective, mpi, p2p;
+    sv_str state, running, runnable, sched, wait, fault, cpu_op, collective, mpi, p2p;
 };
 
 /* A window of one rank. */
@@ -70,8 +72,10 @@ static unsigned kind_at(const struct looker *l, uint32_t row)
     if (cat && (cat == l->collective || cat == l->mpi || cat == l->p2p))
         return SV_BEFORE_COMM;
     if (cat && cat == l->state)
-        return l->running && l->t->slices.name[row] == l->running ? SV_BEFORE_COMPUTE : NOTHING;
-    if (cat && (cat == l->sched || cat == l->sample))
+        return l->running && l->t->slices.name[row] == l->running     ? SV_BEFORE_COMPUTE
+               : l->runnable && l->t->slices.name[row] == l->runnable ? SV_BEFORE_RUN_QUEUE
+                                                                      : NOTHING;
+    if (cat && (cat == l->sched || cat == l->wait))
         return NOTHING;
     if (sv_io_kind_at(&l->io, row) == SV_IO_CALL || (cat && cat == l->fault))
         return SV_BEFORE_IO;
@@ -87,15 +91,17 @@ static unsigned kind_at(const struct looker *l, uint32_t row)
 /* ---- a rank ---- */
 
 static void add_track(const struct looker *l, struct sv_work_line *line, sv_track track,
-                      bool is_own, bool *has_any)
+                      bool is_own, struct sv_comm_rank *rank)
 {
     const struct sv_slices *s = &l->t->slices;
     bool is_device = l->kinds.is_device[track];
     for (uint32_t row = l->t->tracks[track].first; row < l->t->tracks[track].end; row++) {
         unsigned kind = s->kind[row] == SV_SLICE ? kind_at(l, row) : NOTHING;
-        if (kind == NOTHING)
+        rank->has_states |= s->cat[row] && s->cat[row] == l->state;
+        if (kind == NOTHING || (kind == SV_BEFORE_RUN_QUEUE && !is_own))
             continue;
         unsigned layer = kind == SV_BEFORE_OTHER                  ? LAYER_OTHER
+                         : kind == SV_BEFORE_RUN_QUEUE            ? LAYER_QUEUE
                          : s->cat[row] && s->cat[row] == l->state ? LAYER_STATE
                          : is_device                              ? LAYER_DEVICE
                          : is_own                                 ? LAYER_OWN
@@ -103,7 +109,7 @@ static void add_track(const struct looker *l, struct sv_work_line *line, sv_trac
         /* Another thread that communicates says nothing of the one that is late. */
         if (kind == SV_BEFORE_COMM && layer == LAYER_THREADS)
             continue;
-        *has_any |= kind != SV_BEFORE_COMM;
+        rank->has_before |= kind != SV_BEFORE_COMM;
         sv_work_line_add(line, s->ts_ns[row], sv_trace_end_ns(l->t, row), (uint8_t)kind,
                          layer << 20 | (UINT16_MAX - (uint32_t)s->depth[row]));
     }
@@ -124,14 +130,12 @@ static bool is_own_thread(const struct looker *l, sv_track track, sv_track own)
     return track == own || (thread && sv_dict_thread_of(l->t->dict, track) == thread);
 }
 
-static bool make_line(const struct looker *l, uint32_t rank, sv_track own,
+static void make_line(const struct looker *l, uint32_t rank, sv_track own,
                       struct sv_work_line *line)
 {
-    bool has_any = false;
     for (size_t i = l->first[rank]; i < l->first[rank + 1]; i++)
-        add_track(l, line, l->tracks[i], is_own_thread(l, l->tracks[i], own), &has_any);
+        add_track(l, line, l->tracks[i], is_own_thread(l, l->tracks[i], own), &l->r->ranks[rank]);
     sv_work_line_settle(line);
-    return has_any;
 }
 
 static uint32_t row_of(const struct sv_comm_report *r, const struct sv_comm_collective *c,
@@ -150,9 +154,10 @@ static void measure(const struct looker *l, const struct sv_work_line *line, con
     int64_t sums[SV_N_WORK] = {0}, from = job->is_first ? c->first_from_ns : c->last_from_ns;
     int64_t to = l->t->slices.ts_ns[row], idle = from < to ? sv_sat_sub(to, from) : 0;
     sv_work_line_sum(line, from, to, sums);
+    int rest = l->r->ranks[job->rank].has_states ? SV_BEFORE_IDLE : SV_BEFORE_UNKNOWN;
     for (int k = 0; k < SV_N_BEFORE; k++)
-        idle -= k == SV_BEFORE_IDLE ? 0 : sums[k];
-    sums[SV_BEFORE_IDLE] = idle > 0 ? idle : 0;
+        idle -= k == rest ? 0 : sums[k];
+    sums[rest] = idle > 0 ? idle : 0;
     for (int k = 0; k < SV_N_BEFORE; k++) {
         if (!job->is_first)
             c->before_ns[k] = sums[k];
@@ -226,8 +231,9 @@ void sv_comm_find_before(struct sv_comm_report *r)
                        .t = t,
                        .state = find(t, SV_CAT_THREAD_STATE),
                        .running = find(t, "Running"),
+                       .runnable = find(t, "Runnable"),
                        .sched = find(t, SV_CAT_SCHED),
-                       .sample = find(t, SV_CAT_CPU_SAMPLE),
+                       .wait = find(t, SV_CAT_OFFCPU_SAMPLE),
                        .fault = find(t, SV_CAT_FAULT),
                        .cpu_op = find(t, "cpu_op"),
                        .collective = find(t, SV_CAT_COLLECTIVE),
@@ -243,8 +249,7 @@ void sv_comm_find_before(struct sv_comm_report *r)
     for (size_t i = 0, end; i < n; i = end) {
         struct sv_work_line line = {0};
         uint32_t row = row_of(r, &r->collectives[jobs[i].collective], jobs[i].rank);
-        r->ranks[jobs[i].rank].has_before =
-            make_line(&l, jobs[i].rank, row == SV_NO_ROW ? 0 : thread_of(&l, row), &line);
+        make_line(&l, jobs[i].rank, row == SV_NO_ROW ? 0 : thread_of(&l, row), &line);
         for (end = i; end < n && jobs[end].rank == jobs[i].rank; end++)
             measure(&l, &line, &jobs[end]);
         sv_work_line_fini(&line);

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sv_comm_before_names[SV_N_BEFORE] = {"compute", "io",    "loader", "copy",
-                                                       "comm",    "other", "idle"};
+const char *const sv_comm_before_names[SV_N_BEFORE] = {
+    "compute", "io", "loader", "copy", "comm", "other", "idle", "run_queue", "unknown"};
 const char *const sv_comm_method_names[] = {"", "begins", "durations"};
 const char *const sv_comm_doubt_names[SV_N_COMM_DOUBTS] = {
     "", "alone", "missing", "unfinished", "differs", "clocks", "unrelated", "broken"};
@@ -126,6 +126,7 @@ static void find_collectives(struct sv_comm_report *r)
                                          .error_ns = -1,
                                          .last = SV_COMM_NO_RANK,
                                          .first_rank = SV_COMM_NO_RANK,
+                                         .last_host = SV_COMM_NO_RANK,
                                          .second = SV_COMM_NO_RANK};
         for (size_t k = i; k < end; k++) {
             int64_t ts = begin_of(r, &r->calls[k]), to = end_of(r, &r->calls[k]);
@@ -321,14 +322,65 @@ static int64_t own_time(const struct ways *w, const struct sv_comm_collective *c
  * an order of its own), or because it waited for others in another group's. Then it only passes
  * lateness on: it took no longer itself than the one before it, or for less than half of the
  * delay. */
-static bool is_passed_on(const struct ways *w, const struct sv_comm_collective *c)
+static bool is_passed_on(const struct ways *w, const struct sv_comm_collective *c, uint32_t last,
+                         uint32_t second, int64_t lead_ns)
 {
-    bool has_both = w->ends[c->last] != INT64_MIN && w->ends[c->second] != INT64_MIN;
-    int64_t own = own_time(w, c, c->last);
+    bool has_both = w->ends[last] != INT64_MIN && w->ends[second] != INT64_MIN;
+    int64_t own = own_time(w, c, last);
     if (has_both)
-        return sv_sat_sub(own, own_time(w, c, c->second)) < c->lead_ns / 2;
-    return waited(w->waits, w->n, c->last, w->ends[c->last], begin_of_rank(w->r, c, c->last)) >
-           c->lead_ns / 2;
+        return sv_sat_sub(own, own_time(w, c, second)) < lead_ns / 2;
+    return waited(w->waits, w->n, last, w->ends[last], begin_of_rank(w->r, c, last)) > lead_ns / 2;
+}
+
+/* Whose ranks came last, and how long after the last rank of all other hosts. */
+static void find_last_host(const struct ways *w, struct sv_comm_collective *c)
+{
+    const struct sv_comm_report *r = w->r;
+    const struct sv_comm_call *last = NULL, *other = NULL;
+    for (size_t i = c->first; i < c->first + c->n; i++)
+        if (r->calls[i].wait_ns >= 0 && (!last || r->calls[i].wait_ns < last->wait_ns))
+            last = &r->calls[i];
+    uint32_t host = last ? r->ranks[last->rank].host : SV_COMM_NO_RANK;
+    for (size_t i = c->first; i < c->first + c->n && host != SV_COMM_NO_RANK; i++) {
+        const struct sv_comm_call *k = &r->calls[i];
+        if (r->ranks[k->rank].host == SV_COMM_NO_RANK)
+            return;
+        if (r->ranks[k->rank].host != host && k->wait_ns >= 0 &&
+            (!other || k->wait_ns < other->wait_ns))
+            other = k;
+    }
+    if (!other || other->wait_ns <= c->error_ns ||
+        is_passed_on(w, c, last->rank, other->rank, other->wait_ns))
+        return;
+    c->last_host = host;
+    c->host_lead_ns = other->wait_ns;
+}
+
+/* Hosts by their names; they are judged where there are several and one has several ranks. */
+static void find_hosts(struct sv_comm_report *r)
+{
+    struct sv_map numbers = {0};
+    r->hosts = sv_alloc((r->n_ranks + 1) * sizeof *r->hosts);
+    size_t n_placed = 0;
+    for (size_t i = 0; i < r->n_ranks; i++) {
+        const char *name = r->ranks[i].process ? sv_host_of_track(r->trace, r->ranks[i].process)
+                                               : NULL;
+        bool is_new;
+        r->ranks[i].host = SV_COMM_NO_RANK;
+        if (!name)
+            continue;
+        uint64_t *slot = sv_map_add(&numbers, sv_hash_bytes(name, strlen(name), 0), &is_new);
+        if (is_new) {
+            *slot = r->n_hosts;
+            r->hosts[r->n_hosts++] = (struct sv_comm_host){.name = name, .p_value = 1};
+        }
+        r->ranks[i].host = (uint32_t)*slot;
+        r->hosts[*slot].n_ranks++;
+        n_placed++;
+    }
+    if (r->n_hosts < 2 || n_placed == r->n_hosts)
+        r->n_hosts = 0;
+    sv_map_fini(&numbers);
 }
 
 static void find_ways(struct sv_comm_report *r)
@@ -345,8 +397,10 @@ static void find_ways(struct sv_comm_report *r)
             int64_t end = w.ends[c->last], first_end = w.ends[c->first_rank];
             c->last_from_ns = end == INT64_MIN ? sv_sat_sub(last, c->skew_ns) : end;
             c->first_from_ns = first_end == INT64_MIN ? sv_sat_sub(first, c->skew_ns) : first_end;
-            c->is_passed_on = is_passed_on(&w, c);
+            c->is_passed_on = is_passed_on(&w, c, c->last, c->second, c->lead_ns);
         }
+        if (r->n_hosts && c->skew_ns >= 0)
+            find_last_host(&w, c);
         for (size_t k = c->first; k < c->first + c->n; k++)
             w.ends[r->calls[k].rank] = end_of(r, &r->calls[k]);
     }
@@ -409,7 +463,7 @@ const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, cha
     return to;
 }
 
-void sv_comm_report_make(struct sv_comm_report *r, const struct sv_trace *t)
+void sv_comm_report_begin(struct sv_comm_report *r, const struct sv_trace *t)
 {
     *r = (struct sv_comm_report){.trace = t, .strings = sv_dict_new()};
     sv_comm_find_calls(r);
@@ -420,8 +474,14 @@ void sv_comm_report_make(struct sv_comm_report *r, const struct sv_trace *t)
         if (r->collectives[i].doubt == SV_COMM_TOLD)
             compare(r, &r->collectives[i]);
     }
+    find_hosts(r);
     find_ways(r);
     add_up(r);
+}
+
+void sv_comm_report_make(struct sv_comm_report *r, const struct sv_trace *t)
+{
+    sv_comm_report_begin(r, t);
     sv_comm_judge_ranks(r);
     sv_comm_find_before(r);
     sv_comm_find_differences(r);
@@ -441,6 +501,7 @@ void sv_comm_report_fini(struct sv_comm_report *r)
     free(r->collectives);
     free(r->groups);
     free(r->ranks);
+    free(r->hosts);
     free(r->rank_of_track);
     free(r->differences);
     free(r->culprits);

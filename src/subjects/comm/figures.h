@@ -23,9 +23,11 @@ enum sv_comm_before {
     SV_BEFORE_IO,
     SV_BEFORE_LOADER,
     SV_BEFORE_COPY,
-    SV_BEFORE_COMM,  /* in other operations of communication */
-    SV_BEFORE_OTHER, /* in slices that say nothing of it */
-    SV_BEFORE_IDLE,  /* in none, though the trace has such slices of the rank */
+    SV_BEFORE_COMM,      /* in other operations of communication */
+    SV_BEFORE_OTHER,     /* in slices that say nothing of it */
+    SV_BEFORE_IDLE,      /* in none, though the trace has states of its threads */
+    SV_BEFORE_RUN_QUEUE, /* its thread could run and had no CPU */
+    SV_BEFORE_UNKNOWN,   /* in none, and no states were recorded */
     SV_N_BEFORE
 };
 extern const char *const sv_comm_before_names[SV_N_BEFORE];
@@ -82,6 +84,10 @@ struct sv_comm_collective {
     int64_t lead_ns; /* last begin − the one before it: what it cost that one rank was late */
     uint32_t last;   /* rank, SV_COMM_NO_RANK: cannot tell */
     uint32_t first_rank, second; /* who arrived first, and next to last, where `last` is known */
+    /* The same of hosts: the last one, SV_COMM_NO_RANK: cannot tell, or it only passed lateness on;
+     * and by how much its last rank was later than the last of all other hosts. */
+    uint32_t last_host;
+    int64_t host_lead_ns;
     /* since when those two were on their way: the end of the group's collective before */
     int64_t last_from_ns, first_from_ns;
     int64_t before_ns[SV_N_BEFORE]; /* what the last one did meanwhile … */
@@ -112,12 +118,24 @@ struct sv_comm_rank {
     int64_t wait_ns;        /* for others */
     int64_t before_ns[SV_N_BEFORE], excess_ns[SV_N_BEFORE]; /* sums, where it was last */
     bool has_before;                                        /* its trace says what it did */
+    bool has_states; /* … and when its threads waited for a CPU */
+    uint32_t host;   /* number of the report, SV_COMM_NO_RANK: not known */
     double expected; /* how often equal ranks would be last */
     double
         /* of `last` among equal ranks, the smallest of its groups, corrected; 1: not tested */
         p_value;
     double lost_share; /* of the time of that group */
     bool is_slow;
+};
+
+/* Ranks of one machine, judged together: that all of them are slow is seen of none of them. */
+struct sv_comm_host {
+    const char *name;
+    size_t n_ranks;
+    uint64_t judged, last;
+    int64_t lost_ns;
+    double expected, p_value, lost_share;
+    bool is_slow; /* and none of its ranks alone explains it */
 };
 
 enum sv_comm_difference_kind {
@@ -150,6 +168,8 @@ struct sv_comm_report {
     size_t n_groups;
     struct sv_comm_rank *ranks; /* by number */
     size_t n_ranks;
+    struct sv_comm_host *hosts; /* none where there are not two, or each has one rank */
+    size_t n_hosts;
     uint32_t *rank_of_track;                /* by track, SV_COMM_NO_RANK: none */
     struct sv_comm_difference *differences; /* in the order of time */
     size_t n_differences;
@@ -166,6 +186,8 @@ struct sv_comm_report {
 };
 
 void sv_comm_report_make(struct sv_comm_report *r, const struct sv_trace *t);
+/* Its first part: arrivals, and nobody judged. */
+void sv_comm_report_begin(struct sv_comm_report *r, const struct sv_trace *t);
 void sv_comm_report_fini(struct sv_comm_report *r);
 
 /* For qsort_r() of numbers of ranks, ctx is the array: those that cost most first. */
@@ -174,12 +196,19 @@ int sv_comm_by_loss(const void *a, const void *b, void *ctx);
 const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, char *to, size_t size);
 
 /* The rule: a rank is slow if it is last more often than equal ranks are by chance, and it costs
- * time. */
-#define SV_COMM_CHANCE     1e-6 /* over all ranks of all groups together */
-#define SV_COMM_LOST_SHARE 0.01 /* of the time of the group */
+ * time; or if it costs much, and more than is lost to equal ranks by chance. */
+#define SV_COMM_CHANCE      1e-6 /* over all ranks of all groups together */
+#define SV_COMM_LOST_SHARE  0.01 /* of the time of the group */
+#define SV_COMM_COST_SHARE  0.05
+#define SV_COMM_COST_CHANCE 1e-3
+#define SV_COMM_MUCH_SHARE  0.25 /* of what costs so much, this chance is small enough: */
+#define SV_COMM_MUCH_CHANCE 1e-2
 
 /* P(X ≥ k) of n draws with probability p. */
 double sv_binomial_tail(double n, double k, double p);
+/* The logarithm of a bound of P(X ≥ cost), where X is the sum of those of n weights (0 … 1) that
+ * are drawn with probability p each. */
+double sv_cost_tail(const double *weights, size_t n, double cost, double p);
 
 /* ---- the parts, for each other ---- */
 

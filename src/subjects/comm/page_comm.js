@@ -6,7 +6,7 @@ import { el } from './dom.js';
 import { leading, legend, numbers, section, share, tableSection, words } from './page_parts.js';
 import { formatCount } from './time.js';
 
-const BEFORE = [['compute', 2], ['io', 1], ['loader', 6], ['copy', 3], ['comm', 4], ['other', 7], ['idle', 'idle']].map(([name, colour]) => ({ name: name === 'io' ? 'I/O' : name, key: `before_${name}_ns`, colour }));
+const BEFORE = [['compute', 2], ['io', 1], ['loader', 6], ['copy', 3], ['comm', 4], ['other', 7], ['run_queue', 5], ['idle', 'idle'], ['unknown', 0]].map(([name, colour]) => ({ name: name === 'io' ? 'I/O' : name.replace('_', ' '), key: `before_${name}_ns`, colour }));
 const DOUBTS = { missing: 'ranks missing', unfinished: 'unfinished', differs: 'kinds differ', clocks: 'within the error', unrelated: 'no clocks', broken: 'left too early' };
 
 function jump(pages, c) {
@@ -18,7 +18,7 @@ function head(summary) {
   const doubts = Object.keys(DOUBTS).filter((key) => summary[key] > 0);
   return figures('comm-figures', [
     ['Collectives', formatCount(summary.collectives), `${formatCount(summary.compared)} compared`], summary.skew_median_ns !== undefined && ['Skew', ns(summary.skew_median_ns), 'median'],
-    summary.transfer_median_ns !== undefined && ['Transfer', ns(summary.transfer_median_ns), 'median'], ['Waited', ns(summary.wait_ns), 'all ranks'], ['Slow ranks', summary.slow ?? 'none'],
+    summary.transfer_median_ns !== undefined && ['Transfer', ns(summary.transfer_median_ns), 'median'], ['Waited', ns(summary.wait_ns), 'all ranks'], ['Slow ranks', summary.slow ?? 'none'], summary.slow_hosts && ['Slow hosts', summary.slow_hosts],
     doubts.length && ['Cannot tell', doubts.map((key) => `${formatCount(summary[key])} ${DOUBTS[key]}`).join(', ')],
   ]);
 }

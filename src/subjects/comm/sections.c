@@ -9,6 +9,7 @@
 #include "cli/rows.h"
 #include "core/base/buf.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "subjects/subject.h"
 
 #include <inttypes.h>
@@ -26,7 +27,8 @@ struct view {
     struct sv_buf verdict;
     struct sv_buf *texts; /* four */
     size_t *late_first;   /* collectives in the order of their table */
-    uint32_t *lost_most;  /* ranks in the order of theirs */
+    uint32_t *lost_most;  /* ranks in the order of theirs … */
+    uint32_t *hosts_most; /* … and hosts */
 };
 
 /* ---- words ---- */
@@ -154,6 +156,16 @@ static void say_hang(const struct sv_comm_report *r, struct sv_buf *to)
     }
 }
 
+static const char *const before_words[SV_N_BEFORE] = {"computing",
+                                                      "I/O",
+                                                      "loading",
+                                                      "copying",
+                                                      "communication",
+                                                      "time in other slices",
+                                                      "idle time",
+                                                      "time in the run queue",
+                                                      "time that is unknown"};
+
 /* What it did more of than the first rank: the largest part, if it explains half of the delay. */
 static void say_reason(const struct sv_comm_rank *rank, struct sv_buf *to)
 {
@@ -164,26 +176,54 @@ static void say_reason(const struct sv_comm_rank *rank, struct sv_buf *to)
             most = k;
     if (rank->has_before && rank->excess_ns[most] > rank->lost_ns / 2)
         sv_buf_printf(to, "; before them %s more %s than the first rank",
-                      sv_human_ns(text, rank->excess_ns[most]), sv_comm_before_names[most]);
+                      sv_human_ns(text, rank->excess_ns[most]), before_words[most]);
+    if (rank->has_states)
+        sv_buf_printf(to, "; %s in the run queue",
+                      sv_human_ns(text, rank->before_ns[SV_BEFORE_RUN_QUEUE]));
+    else
+        sv_buf_str(to, "; how long in the run queue is unknown, as no scheduler data are recorded");
 }
 
-static size_t say_slow(const struct sv_comm_report *r, struct sv_buf *to)
+/* What costs most first; hosts before ranks. */
+static size_t say_slow(const struct view *v, struct sv_buf *to)
 {
+    const struct sv_comm_report *r = v->r;
     char name[96], lost[32];
-    size_t n = 0;
+    size_t n = 0, n_hosts = 0;
+    for (size_t i = 0; i < r->n_hosts; i++) {
+        const struct sv_comm_host *h = &r->hosts[v->hosts_most[i]];
+        if (!h->is_slow || ++n_hosts > SENTENCES_MAX)
+            continue;
+        sv_buf_printf(
+            to,
+            "Host %s is slow: one of its %zu ranks is last in %" PRIu64 " of %" PRIu64
+            " collectives (%.1f expected of equal ranks), %s lost, %.1f %% of the time.\n",
+            h->name, h->n_ranks, h->last, h->judged, h->expected, sv_human_ns(lost, h->lost_ns),
+            100 * h->lost_share);
+    }
+    const struct sv_comm_rank *most = r->n_ranks ? &r->ranks[v->lost_most[0]] : NULL;
+    if (!n_hosts && r->n_ranks && !most->is_slow && most->lost_share >= SV_COMM_COST_SHARE) {
+        n++;
+        sv_buf_printf(to,
+                      "%s costs most: last in %" PRIu64 " of %" PRIu64
+                      " collectives, %s lost, %.1f %% of the time; that may be chance, or one "
+                      "disturbance.\n",
+                      sv_comm_rank_name(r, v->lost_most[0], name, sizeof name), most->last,
+                      most->judged, sv_human_ns(lost, most->lost_ns), 100 * most->lost_share);
+    }
     for (uint32_t i = 0; i < r->n_ranks; i++) {
-        const struct sv_comm_rank *k = &r->ranks[i];
+        const struct sv_comm_rank *k = &r->ranks[v->lost_most[i]];
         if (!k->is_slow || ++n > SENTENCES_MAX)
             continue;
         sv_buf_printf(to,
                       "%s is slow: last in %" PRIu64 " of %" PRIu64
-                      " collectives (%.1f expected of equal ranks), %s lost",
-                      sv_comm_rank_name(r, i, name, sizeof name), k->last, k->judged, k->expected,
-                      sv_human_ns(lost, k->lost_ns));
+                      " collectives (%.1f expected of equal ranks), %s lost, %.1f %% of the time",
+                      sv_comm_rank_name(r, v->lost_most[i], name, sizeof name), k->last, k->judged,
+                      k->expected, sv_human_ns(lost, k->lost_ns), 100 * k->lost_share);
         say_reason(k, to);
         sv_buf_str(to, ".\n");
     }
-    return n;
+    return n + n_hosts;
 }
 
 static void make_verdict(struct view *v)
@@ -193,14 +233,14 @@ static void make_verdict(struct view *v)
     for (size_t i = 0; i < r->n_groups; i++)
         n_told += r->groups[i].n_told;
     say_hang(r, &v->verdict);
-    if (say_slow(r, &v->verdict))
+    if (say_slow(v, &v->verdict))
         return;
     if (r->n_ranks < 2)
         sv_buf_str(&v->verdict, "One rank: there is nothing to compare. Give the traces of all "
                                 "ranks.\n");
     else if (n_told)
         sv_buf_str(&v->verdict, "No rank is slow: none is last more often, and at a cost, than "
-                                "equal ranks are.\n");
+                                "equal ranks are, and none costs much.\n");
     else if (!r->n_differences)
         sv_buf_str(&v->verdict, "Cannot tell who is slow: of no collective it is known who was "
                                 "last.\n");
@@ -254,10 +294,15 @@ static void rank_cells(struct cells *c, const struct view *v, uint32_t rank)
         buffer(c, &v->texts[0]);
 }
 
-static void before_cells(struct cells *c, const int64_t *ns, bool is_known)
+/* rank: whose they are; SV_COMM_NO_RANK: nobody's. */
+static void before_cells(struct cells *c, const struct view *v, const int64_t *ns, uint32_t rank)
 {
-    for (int k = 0; k < SV_N_BEFORE; k++)
+    const struct sv_comm_rank *is = rank == SV_COMM_NO_RANK ? NULL : &v->r->ranks[rank];
+    for (int k = 0; k < SV_N_BEFORE; k++) {
+        bool is_of_states = k == SV_BEFORE_IDLE || k == SV_BEFORE_RUN_QUEUE;
+        bool is_known = is && is->has_before && (is->has_states || !is_of_states);
         *c->next++ = is_known ? sv_cell_int(ns[k]) : sv_cell_null();
+    }
 }
 
 #define BEFORE_COLUMNS(prefix, shown)                                                              \
@@ -266,16 +311,19 @@ static void before_cells(struct cells *c, const int64_t *ns, bool is_known)
         {prefix "copy_ns", shown "copy", SV_UNIT_NS},                                              \
         {prefix "comm_ns", shown "comm", SV_UNIT_NS},                                              \
         {prefix "other_ns", shown "other", SV_UNIT_NS},                                            \
+        {prefix "idle_ns", shown "idle", SV_UNIT_NS},                                              \
+        {prefix "run_queue_ns", shown "run queue", SV_UNIT_NS},                                    \
     {                                                                                              \
-        prefix "idle_ns", shown "idle", SV_UNIT_NS                                                 \
+        prefix "unknown_ns", shown "unknown", SV_UNIT_NS                                           \
     }
 
-#define HIDDEN_BEFORE_COLUMNS(prefix)                                                 \
-    {prefix "compute_ns", NULL, SV_UNIT_NS}, {prefix "io_ns", NULL, SV_UNIT_NS},      \
-        {prefix "loader_ns", NULL, SV_UNIT_NS}, {prefix "copy_ns", NULL, SV_UNIT_NS}, \
-        {prefix "comm_ns", NULL, SV_UNIT_NS}, {prefix "other_ns", NULL, SV_UNIT_NS},  \
-    {                                                                                 \
-        prefix "idle_ns", NULL, SV_UNIT_NS                                            \
+#define HIDDEN_BEFORE_COLUMNS(prefix)                                                    \
+    {prefix "compute_ns", NULL, SV_UNIT_NS}, {prefix "io_ns", NULL, SV_UNIT_NS},         \
+        {prefix "loader_ns", NULL, SV_UNIT_NS}, {prefix "copy_ns", NULL, SV_UNIT_NS},    \
+        {prefix "comm_ns", NULL, SV_UNIT_NS}, {prefix "other_ns", NULL, SV_UNIT_NS},     \
+        {prefix "idle_ns", NULL, SV_UNIT_NS}, {prefix "run_queue_ns", NULL, SV_UNIT_NS}, \
+    {                                                                                    \
+        prefix "unknown_ns", NULL, SV_UNIT_NS                                            \
     }
 
 /* ---- sections ---- */
@@ -288,6 +336,8 @@ static const struct sv_report_column summary_columns[] = {
     {"compared", "compared", SV_UNIT_COUNT},
     {"skew_median_ns", "skew, median", SV_UNIT_NS},
     {"transfer_median_ns", "transfer, median", SV_UNIT_NS},
+    {"arrival_ns", "skew, sum", SV_UNIT_NS},
+    {"transfer_ns", "transfer, sum", SV_UNIT_NS},
     {"wait_ns", "waited, all ranks", SV_UNIT_NS},
     {"clock_error_ns", "error of clocks", SV_UNIT_NS},
     {"passed_on", "passed on from other groups", SV_UNIT_COUNT},
@@ -300,9 +350,21 @@ static const struct sv_report_column summary_columns[] = {
     {"broken", "cannot tell: left too early", SV_UNIT_COUNT},
     {"differences", "differences", SV_UNIT_COUNT},
     {"slow", NULL, SV_UNIT_TEXT},
+    {"slow_hosts", NULL, SV_UNIT_TEXT},
     {"waited_for", NULL, SV_UNIT_TEXT},
     {"verdict", NULL, SV_UNIT_TEXT},
 };
+
+/* Of what is known. */
+static int64_t sum_of(const struct sv_comm_report *r, bool of_skew)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        int64_t ns = of_skew ? r->collectives[i].skew_ns : r->collectives[i].transfer_ns;
+        sum = ns > 0 ? sv_sat_add(sum, ns) : sum;
+    }
+    return sum;
+}
 
 static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell *cells)
 {
@@ -317,6 +379,8 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     count(&c, r->by_doubt[SV_COMM_TOLD]);
     whole(&c, (int64_t)r->skew_median_ns);
     whole(&c, (int64_t)r->transfer_median_ns);
+    whole(&c, sum_of(r, true));
+    whole(&c, sum_of(r, false));
     whole(&c, r->wait_ns);
     whole(&c, r->clock_error_ns);
     count(&c, r->n_passed_on);
@@ -325,11 +389,17 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     count(&c, r->n_differences);
     sv_buf_clear(&v->texts[0]);
     for (uint32_t i = 0; i < r->n_ranks; i++)
-        if (r->ranks[i].is_slow) {
+        if (r->ranks[v->lost_most[i]].is_slow) {
             sv_buf_str(&v->texts[0], v->texts[0].len ? ", " : "");
-            put_rank(r, i, &v->texts[0]);
+            put_rank(r, v->lost_most[i], &v->texts[0]);
         }
     buffer(&c, &v->texts[0]);
+    sv_buf_clear(&v->texts[2]);
+    for (size_t i = 0; i < r->n_hosts; i++)
+        if (r->hosts[v->hosts_most[i]].is_slow)
+            sv_buf_printf(&v->texts[2], "%s%s", v->texts[2].len ? ", " : "",
+                          r->hosts[v->hosts_most[i]].name);
+    buffer(&c, &v->texts[2]);
     sv_buf_clear(&v->texts[1]);
     put_ranks(r, r->culprits, r->n_culprits, &v->texts[1]);
     buffer(&c, &v->texts[1]);
@@ -380,12 +450,38 @@ static void fill_rank(const struct sv_section *s, size_t row, struct sv_cell *ce
     whole(&c, k->lost_ns);
     *c.next++ = k->last ? sv_cell_int(k->lead_median_ns) : sv_cell_null();
     whole(&c, k->wait_ns);
-    before_cells(&c, k->before_ns, k->last && k->has_before);
-    before_cells(&c, k->excess_ns, k->last && k->has_before);
+    uint32_t of = k->last ? v->lost_most[row] : SV_COMM_NO_RANK;
+    before_cells(&c, v, k->before_ns, of);
+    before_cells(&c, v, k->excess_ns, of);
     real(&c, k->p_value);
     real(&c, k->lost_share);
     count(&c, k->is_slow);
     word(&c, k->is_slow ? "slow" : "");
+}
+
+static const struct sv_report_column host_columns[] = {
+    {"host", "host", SV_UNIT_TEXT},         {"ranks", "ranks", SV_UNIT_COUNT},
+    {"judged", "judged", SV_UNIT_COUNT},    {"last", "last", SV_UNIT_COUNT},
+    {"expected", "expected", SV_UNIT_REAL}, {"lost_ns", "lost", SV_UNIT_NS},
+    {"p_value", NULL, SV_UNIT_REAL},        {"lost_share", "of the time", SV_UNIT_SHARE},
+    {"is_slow", NULL, SV_UNIT_COUNT},       {"verdict", "verdict", SV_UNIT_TEXT},
+};
+
+static void fill_host(const struct sv_section *s, size_t row, struct sv_cell *cells)
+{
+    const struct view *v = s->data;
+    const struct sv_comm_host *h = &v->r->hosts[v->hosts_most[row]];
+    struct cells c = {cells};
+    word(&c, h->name);
+    count(&c, h->n_ranks);
+    count(&c, h->judged);
+    count(&c, h->last);
+    real(&c, h->expected);
+    whole(&c, h->lost_ns);
+    real(&c, h->p_value);
+    real(&c, h->lost_share);
+    count(&c, h->is_slow);
+    word(&c, h->is_slow ? "slow" : "");
 }
 
 static const struct sv_report_column group_columns[] = {
@@ -457,7 +553,7 @@ static void fill_collective(const struct sv_section *s, size_t row, struct sv_ce
     whole(&c, is_told ? k->lead_ns : -1);
     whole(&c, is_told ? v->r->ranks[k->first_rank].number : -1);
     count(&c, k->is_passed_on);
-    before_cells(&c, k->before_ns, is_told && !k->is_passed_on && v->r->ranks[k->last].has_before);
+    before_cells(&c, v, k->before_ns, k->is_passed_on ? SV_COMM_NO_RANK : k->last);
     word(&c, sv_comm_doubt_reasons[k->doubt]);
 }
 
@@ -499,6 +595,15 @@ static int by_lead(const void *a, const void *b, void *ctx)
     if (x->skew_ns != y->skew_ns)
         return x->skew_ns > y->skew_ns ? -1 : 1;
     return (*(const size_t *)a > *(const size_t *)b) - (*(const size_t *)a < *(const size_t *)b);
+}
+
+static int by_host_loss(const void *a, const void *b, void *ctx)
+{
+    const struct sv_comm_host *all = ctx;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (all[x].lost_ns != all[y].lost_ns)
+        return all[x].lost_ns > all[y].lost_ns ? -1 : 1;
+    return (x > y) - (x < y);
 }
 
 /* A line for each sentence. */
@@ -546,6 +651,12 @@ static int print(struct view *v, const struct sv_report_options *o, struct sv_er
          .n_rows = is_brief && r->by_doubt[SV_COMM_TOLD] == 0 ? 0 : r->n_ranks,
          .fill = fill_rank,
          .data = v},
+        {.name = "host",
+         .title = "Hosts: how often one of their ranks is last, and what it costs",
+         COLUMNS(host_columns),
+         .n_rows = r->n_hosts,
+         .fill = fill_host,
+         .data = v},
         {.name = "group",
          .title = "Groups",
          COLUMNS(group_columns),
@@ -571,7 +682,8 @@ static int print_all(const struct sv_comm_report *r, const struct sv_report_opti
     struct view v = {.r = r,
                      .texts = texts,
                      .late_first = sv_alloc((r->n + 1) * sizeof *v.late_first),
-                     .lost_most = sv_alloc((r->n_ranks + 1) * sizeof *v.lost_most)};
+                     .lost_most = sv_alloc((r->n_ranks + 1) * sizeof *v.lost_most),
+                     .hosts_most = sv_alloc((r->n_hosts + 1) * sizeof *v.hosts_most)};
     for (size_t i = 0; i < 4; i++)
         sv_buf_init(&texts[i], TEXT_BYTES);
     sv_buf_init(&v.verdict, TEXT_BYTES);
@@ -581,6 +693,9 @@ static int print_all(const struct sv_comm_report *r, const struct sv_report_opti
     for (uint32_t i = 0; i < r->n_ranks; i++)
         v.lost_most[i] = i;
     qsort_r(v.lost_most, r->n_ranks, sizeof *v.lost_most, sv_comm_by_loss, r->ranks);
+    for (uint32_t i = 0; i < r->n_hosts; i++)
+        v.hosts_most[i] = i;
+    qsort_r(v.hosts_most, r->n_hosts, sizeof *v.hosts_most, by_host_loss, r->hosts);
     make_verdict(&v);
     int code = print(&v, o, err);
     for (size_t i = 0; i < 4; i++)
@@ -588,6 +703,7 @@ static int print_all(const struct sv_comm_report *r, const struct sv_report_opti
     sv_buf_fini(&v.verdict);
     free(v.late_first);
     free(v.lost_most);
+    free(v.hosts_most);
     return code;
 }
 
@@ -595,19 +711,21 @@ static int run_comm(const struct sv_report_options *o, const struct sv_trace *t,
 {
     struct sv_comm_report r;
     sv_comm_report_make(&r, t);
-    int code = r.n_calls == 0
-                   ? sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                                "%s has no collectives: no slices of category collective and no "
-                                "kernels called ncclKernel… or ncclDevKernel… (docs/comm.md)",
-                                o->path)
-                   : print_all(&r, o, err);
+    int code =
+        r.n_calls == 0
+            ? sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                         "%s has no collectives: no slices of category collective and no "
+                         "kernels called ncclKernel… or ncclDevKernel… (docs/comm.md); 'stave "
+                         "whatif' also reads timelines of pipelines",
+                         o->path)
+            : print_all(&r, o, err);
     sv_comm_report_fini(&r);
     return code;
 }
 
 const struct sv_report_subject sv_comm_report = {
     .name = "comm",
-    .sections = "summary rank group collective difference",
+    .sections = "summary rank host group collective difference",
     .options = "assume",
     .takes_many = true,
     .run = run_comm,

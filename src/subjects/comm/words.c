@@ -17,8 +17,8 @@ const char *sv_comm_op_name(unsigned op)
     return op < SV_N_COMM_OPS ? names[op] : names[SV_COMM_OTHER];
 }
 
-/* Words in lower case without '_': the first that occurs decides, so that those which hold others
- * come first. */
+/* Words in lower case without '_' and '-': the first that occurs decides, so that those which hold
+ * others come first. */
 static const struct {
     const char *word;
     enum sv_comm_op op;
@@ -37,7 +37,7 @@ enum sv_comm_op sv_comm_op_of(const char *name, size_t len)
     char plain[128];
     size_t n = 0;
     for (size_t i = 0; i < len && n < sizeof plain - 1; i++)
-        if (name[i] != '_')
+        if (name[i] != '_' && name[i] != '-')
             plain[n++] = (char)tolower((unsigned char)name[i]);
     plain[n] = '\0';
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

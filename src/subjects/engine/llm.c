@@ -8,6 +8,7 @@
 #include "core/base/sat.h"
 #include "subjects/engine/llm_events.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,12 @@ static uint32_t find_request(const struct sv_llm_making *m, uint64_t id, sv_str 
     return at ? (uint32_t)(*at - 1) : SV_LLM_NONE;
 }
 
+static struct state *state_of(const struct sv_llm_making *m, uint32_t request)
+{
+    assert(m->states && request < m->l->n_requests); /* each request has one */
+    return &m->states[request];
+}
+
 /* One that never arrived (the trace began later) has a row, too. */
 static uint32_t request_of(struct sv_llm_making *m, uint64_t id, sv_str name)
 {
@@ -81,14 +88,14 @@ static void add_span(struct sv_llm_making *m, uint32_t request, enum sv_engine_p
         return;
     int64_t *sum = &l->requests[request].phase_ns[phase];
     *sum = sv_sat_add(*sum, sv_sat_sub(end_ns, start_ns));
-    l->spans = sv_grow(l->spans, &m->cap_spans, l->n_spans + 1, sizeof *l->spans);
-    l->spans[l->n_spans++] = (struct sv_llm_span){start_ns, end_ns, request, (uint8_t)phase};
+    SV_APPEND(l->spans, l->n_spans, m->cap_spans) =
+        (struct sv_llm_span){start_ns, end_ns, request, (uint8_t)phase};
 }
 
 static void change_phase(struct sv_llm_making *m, uint32_t request, enum sv_engine_event event,
                          int64_t ts_ns)
 {
-    struct state *s = &m->states[request];
+    struct state *s = state_of(m, request);
     enum sv_engine_phase next = sv_engine_next(s->phase, event, s->first_made_ns != 0);
     if (next == s->phase || m->l->requests[request].end_ns != SV_LLM_UNKNOWN)
         return;
@@ -118,7 +125,7 @@ static void arrive(struct sv_llm_making *m, const struct sv_llm_call *c)
 static void end(struct sv_llm_making *m, uint32_t n, enum sv_life_fate fate, int64_t ts_ns)
 {
     struct sv_llm_request *r = &m->l->requests[n];
-    struct state *s = &m->states[n];
+    struct state *s = state_of(m, n);
     if (r->end_ns != SV_LLM_UNKNOWN) {
         m->l->odd.ended++;
         return;
@@ -148,9 +155,8 @@ static void reject(struct sv_llm_making *m, const struct sv_llm_call *c)
 
 static void stream(struct sv_llm_making *m, uint32_t n, const struct sv_llm_call *c)
 {
-    m->streams = sv_grow(m->streams, &m->cap_streams, m->n_streams + 1, sizeof *m->streams);
-    m->streams[m->n_streams++] = (struct stream){c->ts_ns, n, c->tokens};
-    m->states[n].n_streamed += c->tokens;
+    SV_APPEND(m->streams, m->n_streams, m->cap_streams) = (struct stream){c->ts_ns, n, c->tokens};
+    state_of(m, n)->n_streamed += c->tokens;
 }
 
 static void schedule(struct sv_llm_making *m, uint32_t n, int64_t ts_ns)
@@ -182,7 +188,7 @@ static void put_call(struct sv_llm_making *m, const struct sv_llm_call *c)
         change_phase(m, n, SV_ENGINE_SCHEDULED, c->ts_ns);
         break;
     case SV_LIFE_PREEMPTED:
-        m->l->requests[n].preemptions += m->states[n].phase != SV_ENGINE_PREEMPTED;
+        m->l->requests[n].preemptions += state_of(m, n)->phase != SV_ENGINE_PREEMPTED;
         change_phase(m, n, SV_ENGINE_IS_PREEMPTED, c->ts_ns);
         break;
     case SV_LIFE_RESUMED: change_phase(m, n, SV_ENGINE_RESUMES, c->ts_ns); break;
@@ -238,7 +244,7 @@ static void end_step(struct sv_llm_making *m, uint32_t number)
     for (uint32_t i = 0; i < s->n; i++) {
         const struct sv_llm_member *k = &m->l->members[s->first_member + i];
         struct sv_llm_request *r = &m->l->requests[k->request];
-        struct state *state = &m->states[k->request];
+        struct state *state = state_of(m, k->request);
         uint64_t known = (uint64_t)k->m.position + k->m.cached + k->m.tokens_in;
         if (!state->first_made_ns && !k->m.is_decode && known > r->prompt && known <= UINT32_MAX)
             r->prompt = (uint32_t)known; /* computed again after a preemption, it counts once */
@@ -388,9 +394,11 @@ static void play(struct sv_llm_making *m)
 /* What was open when the trace ended has spans until there. */
 static void close_open(struct sv_llm_making *m)
 {
-    for (uint32_t i = 0; i < m->l->n_requests; i++)
+    for (uint32_t i = 0; i < m->l->n_requests; i++) {
+        const struct state *s = state_of(m, i);
         if (m->l->requests[i].end_ns == SV_LLM_UNKNOWN)
-            add_span(m, i, m->states[i].phase, m->states[i].since_ns, m->l->trace->last_ns);
+            add_span(m, i, s->phase, s->since_ns, m->l->trace->last_ns);
+    }
 }
 
 void sv_llm_make(struct sv_llm *l, const struct sv_trace *t)

@@ -12,8 +12,7 @@
  * only as one slice (spans of OTLP, logs), it has a row without members. A batch of a server with
  * dynamic batching is a step of its worker. Phases of a request do not overlap and sum to its
  * time. */
-#ifndef SV_SUBJECTS_ENGINE_LLM_H
-#define SV_SUBJECTS_ENGINE_LLM_H
+#pragma once
 
 #include "core/serving/engine.h"
 #include "store/trace.h"
@@ -132,5 +131,3 @@ int64_t sv_llm_gap(const struct sv_llm *l, const struct sv_llm_token *k);
 struct sv_llm_making;
 /* Divides each step among its members, and what ran inside it (llm_shares.c). */
 void sv_llm_divide(struct sv_llm *l);
-
-#endif

@@ -162,8 +162,7 @@ static uint32_t add_members(struct reading *r, const char *text, size_t len, uin
             l->odd.damaged++;
             continue;
         }
-        l->members = sv_grow(l->members, &r->cap_members, l->n_members + 1, sizeof *l->members);
-        l->members[l->n_members++] =
+        SV_APPEND(l->members, l->n_members, r->cap_members) =
             (struct sv_llm_member){.m = m, .step = step, .request = SV_LLM_NONE};
         n++;
     }
@@ -307,12 +306,12 @@ static void add_late_members(struct reading *r, uint32_t row)
     struct found f = find_args(r, row);
     if (!f.texts[MEMBERS])
         return;
-    r->more = sv_grow(r->more, &r->cap_more, r->n_more + 1, sizeof *r->more);
-    r->more[r->n_more++] = (struct more){.step = whole_number(f.numbers[STEP]),
-                                         .track = r->t->slices.track[row],
-                                         .text = f.texts[MEMBERS],
-                                         .len = f.lens[MEMBERS],
-                                         .ts_ns = r->t->slices.ts_ns[row]};
+    SV_APPEND(r->more, r->n_more, r->cap_more) =
+        (struct more){.step = whole_number(f.numbers[STEP]),
+                      .track = r->t->slices.track[row],
+                      .text = f.texts[MEMBERS],
+                      .len = f.lens[MEMBERS],
+                      .ts_ns = r->t->slices.ts_ns[row]};
 }
 
 /* ---- requests ---- */
@@ -355,8 +354,7 @@ static void add_whole(struct reading *r, uint32_t row)
 
 static void keep_call(struct sv_llm_events *e, const struct sv_llm_call *c)
 {
-    e->calls = sv_grow(e->calls, &e->cap_calls, e->n_calls + 1, sizeof *e->calls);
-    e->calls[e->n_calls++] = *c;
+    SV_APPEND(e->calls, e->n_calls, e->cap_calls) = *c;
 }
 
 static void add_call(struct reading *r, uint32_t row)
@@ -407,8 +405,7 @@ static bool is_of_request(uint16_t op)
 static void add_load(struct reading *r, uint32_t row)
 {
     struct sv_llm *l = r->l;
-    l->loads = sv_grow(l->loads, &r->cap_loads, l->n_loads + 1, sizeof *l->loads);
-    l->loads[l->n_loads++] = (struct sv_llm_load){
+    SV_APPEND(l->loads, l->n_loads, r->cap_loads) = (struct sv_llm_load){
         r->t->slices.ts_ns[row], sv_trace_end_ns(r->t, row), r->t->slices.name[row]};
 }
 
@@ -575,9 +572,7 @@ static void add_batches(struct reading *r)
         struct sv_llm_events *e = r->e;
         if (b.requests[i].batch == SV_SERVED_NONE)
             continue;
-        e->memberships = sv_grow(e->memberships, &e->cap_memberships, e->n_memberships + 1,
-                                 sizeof *e->memberships);
-        e->memberships[e->n_memberships++] =
+        SV_APPEND(e->memberships, e->n_memberships, e->cap_memberships) =
             (struct sv_llm_membership){b.requests[i].id, b.batches[b.requests[i].batch].id};
     }
     r->l->is_batches = r->l->n_steps > 0;

@@ -1,7 +1,6 @@
 /* What a trace says about engines and their requests, as events in the order of time: the first
  * pass of subjects/engine/llm.h. */
-#ifndef SV_SUBJECTS_ENGINE_LLM_EVENTS_H
-#define SV_SUBJECTS_ENGINE_LLM_EVENTS_H
+#pragma once
 
 #include "subjects/engine/llm.h"
 
@@ -56,5 +55,3 @@ struct sv_llm_events {
 /* Fills steps and members of `l`, too: members have no request and no share yet. */
 void sv_llm_events_read(struct sv_llm_events *e, struct sv_llm *l, const struct sv_trace *t);
 void sv_llm_events_fini(struct sv_llm_events *e);
-
-#endif

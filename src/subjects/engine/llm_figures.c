@@ -23,8 +23,7 @@ static void add(struct values *v, int64_t value)
 {
     if (value < 0)
         return;
-    v->items = sv_grow(v->items, &v->cap, v->n + 1, sizeof *v->items);
-    v->items[v->n++] = value;
+    SV_APPEND(v->items, v->n, v->cap) = value;
 }
 
 static struct sv_latency take(struct values *v)

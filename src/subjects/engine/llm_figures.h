@@ -4,8 +4,7 @@
  * Times: TTFT is arrival to first token, TPOT (last - first token) / (tokens - 1), ITL the time
  * between two deliveries to a client (tokens that leave together are one), E2E arrival to end. Only
  * answered requests count, warm-up does not. */
-#ifndef SV_SUBJECTS_ENGINE_LLM_FIGURES_H
-#define SV_SUBJECTS_ENGINE_LLM_FIGURES_H
+#pragma once
 
 #include "subjects/engine/llm.h"
 
@@ -82,5 +81,3 @@ struct sv_llm_slow {
 /* The slowest deliveries, at most `most` first tokens and as many later ones, the slowest first;
  * free() the result. */
 struct sv_llm_slow *sv_llm_slowest(const struct sv_llm *l, size_t most, size_t *n);
-
-#endif

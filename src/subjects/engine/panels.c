@@ -5,14 +5,12 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "plot/axes.h"
-#include "plot/colors.h"
 #include "subjects/serving/panels_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { COLUMNS = 3, BINS = 120 };
 
@@ -424,16 +422,14 @@ void sv_llm_sheet_draw(struct sv_picture *p, const struct sv_llm *l, const struc
     double w = p->width / COLUMNS, h = floor(w * 0.66);
     size_t rows = (N_PANELS + COLUMNS - 1) / COLUMNS;
     for (size_t i = 0; i < N_PANELS; i++) {
-        struct sheet s = {.a = {.p = p,
-                                .x = w * (double)(i % COLUMNS),
-                                .y = y + h * (double)(i / COLUMNS),
-                                .w = w,
-                                .h = h},
-                          .l = l,
-                          .f = f,
-                          .o = o,
-                          .xs = values,
-                          .ys = values + most};
+        size_t row = i / COLUMNS, column = i % COLUMNS;
+        struct sheet s = {
+            .a = {.p = p, .x = w * (double)column, .y = y + h * (double)row, .w = w, .h = h},
+            .l = l,
+            .f = f,
+            .o = o,
+            .xs = values,
+            .ys = values + most};
         sv_axes_open(&s.a, panels[i].title, NULL);
         if (panels[i].needs_steps && l->n_steps == 0)
             sv_axes_nothing(&s.a, "no data: the trace has no engine steps");

@@ -1,7 +1,6 @@
 /* Pictures of continuous batching: latencies, steps, queue and cache over time, distributions, by
  * step size and by load. */
-#ifndef SV_SUBJECTS_ENGINE_PANELS_H
-#define SV_SUBJECTS_ENGINE_PANELS_H
+#pragma once
 
 #include "plot/frame.h"
 #include "subjects/engine/llm_figures.h"
@@ -14,5 +13,3 @@ struct sv_llm_figure {
 /* All panels on a sheet; sets the picture's height. */
 void sv_llm_sheet_draw(struct sv_picture *p, const struct sv_llm *l, const struct sv_llm_figures *f,
                        const struct sv_llm_figure *o);
-
-#endif

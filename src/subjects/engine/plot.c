@@ -11,9 +11,9 @@ int sv_plot_llm(struct sv_plot *p, struct sv_err *err)
     sv_llm_make(&l, p->trace);
     sv_llm_figures_make(&f, &l);
     if (l.n_requests == 0 && l.n_steps == 0)
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          "no requests and no engine steps found: no events of category "
-                          "serving.engine or serving.life (docs/llm.md)");
+        code = sv_error(err, SV_EFOUND,
+                        "no requests and no engine steps found: no events of category "
+                        "serving.engine or serving.life (docs/llm.md)");
     else
         sv_llm_sheet_draw(
             p->picture, &l, &f,

@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/rows.h"
-#include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "files/load.h"
 #include "subjects/serving/changes.h"
@@ -499,8 +498,8 @@ static int print_request(const struct sv_report_options *o, struct view *v, stru
 {
     v->request = sv_llm_find(v->l, o->request);
     if (!v->request)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "no request %s in %s; --by request lists them",
-                          o->request, o->path);
+        return sv_error(err, SV_EINPUT, "no request %s in %s; --by request lists them", o->request,
+                        o->path);
     const struct sv_section sections[] = {
         {"request", "Request", COLUMNS(request), 1, true, fill_one, v},
         {"span", "Phases", COLUMNS(span), v->request->n_spans, false, fill_span, v},
@@ -577,9 +576,9 @@ static int run_baseline(const struct sv_report_options *o, const struct view *af
         sv_llm_figures_make(&f, &l);
         struct view before = {.l = &l, .f = &f, .slo = after->slo, .has_slo = after->has_slo};
         before.goodput = sv_llm_goodput(&l, &before.slo);
-        code = f.answered ? compare(o, &before, after, err)
-                          : sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                                       "%s has no requests to compare with", o->baseline);
+        code = f.answered
+                   ? compare(o, &before, after, err)
+                   : sv_error(err, SV_EINPUT, "%s has no requests to compare with", o->baseline);
         sv_llm_figures_fini(&f);
         sv_llm_fini(&l);
     }
@@ -601,10 +600,10 @@ static int parse_slo(const char *text, struct view *v, struct sv_err *err)
         if (m == SV_N_LLM_MEASURES || name == len ||
             sv_parse_moment(p + name + 1, len - name - 1, &limit) < 0 || limit.is_absolute ||
             limit.ns <= 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--slo: '%s' is not a list of limits such as ttft=200ms,tpot=50ms "
-                              "(ttft, tpot, itl, e2e)",
-                              text);
+            return sv_error(err, SV_EUSAGE,
+                            "--slo: '%s' is not a list of limits such as ttft=200ms,tpot=50ms "
+                            "(ttft, tpot, itl, e2e)",
+                            text);
         v->slo.limit_ns[m] = limit.ns;
         v->has_slo = true;
         if (!p[len])
@@ -693,13 +692,12 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
     v.goodput = sv_llm_goodput(&l, &v.slo);
     note_oddities(&l);
     if (l.n_requests == 0 && l.n_steps == 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s has no requests and no engine steps: no events of category "
-                          "serving.engine or serving.life (docs/llm.md)",
-                          o->path);
+        code = sv_error(err, SV_EINPUT,
+                        "%s has no requests and no engine steps: no events of category "
+                        "serving.engine or serving.life (docs/llm.md)",
+                        o->path);
     else if (!o->request && (asks_for(o, "span") || asks_for(o, "member")))
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--by %s: which request? Add --request ID",
-                          o->by);
+        code = sv_error(err, SV_EUSAGE, "--by %s: which request? Add --request ID", o->by);
     else if (o->request)
         code = print_request(o, &v, err);
     else if (o->baseline)

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-static const struct sv_llm *llm_of(struct sv_sql *q)
+static const void *llm_of(struct sv_sql *q)
 {
     void **kept = sv_sql_kept(q, &sv_engine_tables);
     if (!*kept) {
@@ -103,14 +103,6 @@ static uint64_t request_rows(struct sv_sql *q)
     return made(q) ? made(q)->n_requests : 1000;
 }
 
-static int request_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                         size_t n)
-{
-    (void)order, (void)conds, (void)n;
-    sv_sql_range(c, 0, llm_of(c->q)->n_requests);
-    return SQLITE_OK;
-}
-
 static void request_number(sqlite3_context *ctx, const struct sv_llm_request *r, int column)
 {
     const int64_t numbers[] = {[R_PROMPT] = r->prompt,
@@ -175,7 +167,7 @@ static const struct sv_sql_table sv_sql_engine_request = {
                "load INTEGER, share_ns INTEGER, kernel_ns INTEGER, io_ns INTEGER, "
                "is_warmup INTEGER, batch_id INTEGER",
     .rows = request_rows,
-    .start = request_start,
+    .make = llm_of,
     .column = request_column,
 };
 
@@ -209,13 +201,6 @@ enum step_column {
 static uint64_t step_rows(struct sv_sql *q)
 {
     return made(q) ? made(q)->n_steps : 10000;
-}
-
-static int step_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n)
-{
-    (void)order, (void)conds, (void)n;
-    sv_sql_range(c, 0, llm_of(c->q)->n_steps);
-    return SQLITE_OK;
 }
 
 static void step_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
@@ -260,7 +245,7 @@ static void step_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colum
 static const struct sv_sql_table sv_sql_engine_step = {
     .name = "engine_step",
     .rows = step_rows,
-    .start = step_start,
+    .make = llm_of,
     .column = step_column,
 };
 
@@ -323,14 +308,6 @@ static uint64_t token_rows(struct sv_sql *q)
     return made(q) ? made(q)->n_tokens : 100000;
 }
 
-static int token_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                       size_t n)
-{
-    (void)order, (void)conds, (void)n;
-    sv_sql_range(c, 0, llm_of(c->q)->n_tokens);
-    return SQLITE_OK;
-}
-
 static void token_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     const struct sv_llm *l = made(c->q);
@@ -349,7 +326,7 @@ static void token_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
 static const struct sv_sql_table sv_sql_token = {
     .name = "token",
     .rows = token_rows,
-    .start = token_start,
+    .make = llm_of,
     .column = token_column,
 };
 

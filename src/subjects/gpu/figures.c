@@ -523,6 +523,7 @@ void sv_gpu_report_make(struct sv_gpu_report *r, const struct sv_trace *t, const
     find_ranks(r);
     sv_gpu_find_gaps(&m);
     sv_gpu_find_memory(&m);
+    sv_gpu_find_sampled(r);
     sv_gpu_divide_steps(&m, steps);
     sv_launches_fini(&m.launches);
     sv_gpu_words_fini(&m.words);
@@ -550,6 +551,7 @@ void sv_gpu_report_fini(struct sv_gpu_report *r)
     free(r->leaks);
     free(r->levels);
     free(r->by_step);
+    free(r->sampled);
     sv_steps_fini(&r->steps);
     *r = (struct sv_gpu_report){0};
 }

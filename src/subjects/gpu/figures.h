@@ -108,8 +108,25 @@ struct sv_gpu_level {
     size_t device;
 };
 
+/* How long a device was busy, of the time that counters say something about. */
+struct sv_gpu_use {
+    int64_t known_ns, busy_ns;
+};
+
+/* A device by a counter of its utilisation, or what a process did on it (pmon). */
+struct sv_gpu_sampled {
+    int64_t number;
+    sv_track track, process; /* process 0: all of them */
+    uint32_t space;
+    sv_str name; /* 0: none */
+    uint64_t n;  /* values */
+    struct sv_gpu_use use;
+};
+
 struct sv_gpu_report {
     const struct sv_trace *trace;
+    struct sv_gpu_sampled *sampled;
+    size_t n_sampled;
     struct sv_gpu_device *devices;
     struct sv_gpu_stream *streams;
     struct sv_gpu_group *kernels, *copies; /* the most time first */
@@ -146,6 +163,9 @@ size_t sv_gpu_device_at(struct sv_gpu_making *m, uint32_t row);
 int64_t sv_gpu_number_at(const struct sv_gpu_making *m, uint64_t row, const sv_str *keys, size_t n);
 void sv_gpu_find_gaps(struct sv_gpu_making *m);
 void sv_gpu_find_memory(struct sv_gpu_making *m);
+void sv_gpu_find_sampled(struct sv_gpu_report *r);
+/* Of all devices of the step's machine, added up. */
+struct sv_gpu_use sv_gpu_use_in_step(const struct sv_gpu_report *r, const struct sv_step *s);
 void sv_gpu_divide_steps(struct sv_gpu_making *m, const char *marker);
 
 #endif

@@ -361,6 +361,56 @@ static void fill_step(const struct sv_section *s, size_t row, struct sv_cell *ce
     share(&c, x->compute_ns + x->talk_ns + x->copy_ns, x->step->dur_ns);
 }
 
+static const struct sv_report_column sampled_columns[] = {
+    {"device", "device", SV_UNIT_TEXT},     {"pid", "pid", SV_UNIT_COUNT},
+    {"values", "values", SV_UNIT_COUNT},    {"known_ns", "known", SV_UNIT_NS},
+    {"busy_ns", "busy for", SV_UNIT_NS},    {"idle_ns", "idle for", SV_UNIT_NS},
+    {"utilisation", "busy", SV_UNIT_SHARE},
+};
+
+static void fill_sampled(const struct sv_section *s, size_t row, struct sv_cell *cells)
+{
+    static _Thread_local char name[160];
+    const struct sv_gpu_report *r = s->data;
+    const struct sv_gpu_sampled *x = &r->sampled[row];
+    struct sv_text own = sv_dict_text(r->trace->dict, x->name);
+    struct cells c = {cells};
+    snprintf(name, sizeof name, "GPU %" PRId64 "%s%.*s", x->number, own.len ? " " : "",
+             (int)(own.len < 100 ? own.len : 100), own.bytes);
+    text(&c, name);
+    number(&c, x->process ? r->trace->dict->tracks[x->process].pid : -1);
+    count(&c, x->n);
+    ns(&c, x->use.known_ns);
+    ns(&c, x->use.busy_ns);
+    ns(&c, x->use.known_ns - x->use.busy_ns);
+    share(&c, x->use.busy_ns, x->use.known_ns);
+}
+
+static const struct sv_report_column sampled_step_columns[] = {
+    {"step", "step", SV_UNIT_COUNT},
+    {"start_ns", NULL, SV_UNIT_NS},
+    {"dur_ns", "took", SV_UNIT_NS},
+    {"known_ns", "known of the devices", SV_UNIT_NS},
+    {"busy_ns", "busy", SV_UNIT_NS},
+    {"idle_ns", "idle", SV_UNIT_NS},
+    {"utilisation", "devices busy", SV_UNIT_SHARE},
+};
+
+static void fill_sampled_step(const struct sv_section *s, size_t row, struct sv_cell *cells)
+{
+    const struct sv_gpu_report *r = s->data;
+    const struct sv_step *x = &r->steps.steps[row];
+    struct sv_gpu_use use = sv_gpu_use_in_step(r, x);
+    struct cells c = {cells};
+    ns(&c, x->number);
+    ns(&c, x->ts_ns);
+    ns(&c, x->dur_ns);
+    ns(&c, use.known_ns);
+    ns(&c, use.busy_ns);
+    ns(&c, use.known_ns - use.busy_ns);
+    share(&c, use.busy_ns, use.known_ns);
+}
+
 /* ---- the subject ---- */
 
 static bool has_memory(const struct sv_gpu_report *r)
@@ -434,23 +484,46 @@ static int print(const struct sv_gpu_report *r, const struct sv_report_options *
     return sv_sections_print(sections, sizeof sections / sizeof *sections, o, err);
 }
 
+/* A trace without GPU work, but with counters of it. */
+static int print_sampled(const struct sv_gpu_report *r, const struct sv_report_options *o,
+                         struct sv_err *err)
+{
+    const struct sv_section sections[] = {
+        {.name = "sampled",
+         .title = "Devices, by counters of their utilisation (no kernels in the trace)",
+         COLUMNS(sampled_columns),
+         .n_rows = r->n_sampled,
+         .fill = fill_sampled,
+         .data = r},
+        {.name = "step",
+         .title = "Steps",
+         COLUMNS(sampled_step_columns),
+         .n_rows = r->steps.n,
+         .fill = fill_sampled_step,
+         .data = r},
+    };
+    return sv_sections_print(sections, sizeof sections / sizeof *sections, o, err);
+}
+
 static int run_gpu(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err)
 {
     struct sv_gpu_report r;
     sv_gpu_report_make(&r, t, o->steps);
-    int code = r.n_work == 0 && r.n_calls == 0
-                   ? sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                                "%s has no GPU work: no slices of category kernel, gpu_memcpy, "
-                                "cuda_runtime or similar (docs/gpu.md)",
-                                o->path)
-                   : print(&r, o, err);
+    bool has_work = r.n_work || r.n_calls;
+    int code = has_work      ? print(&r, o, err)
+               : r.n_sampled ? print_sampled(&r, o, err)
+                             : sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                                          "%s has no GPU work: no slices of category kernel, "
+                                          "gpu_memcpy, cuda_runtime or similar, and no counters of "
+                                          "devices (docs/gpu.md)",
+                                          o->path);
     sv_gpu_report_fini(&r);
     return code;
 }
 
 const struct sv_report_subject sv_gpu_report = {
     .name = "gpu",
-    .sections = "summary device stream gap kernel copy memory allocation step",
+    .sections = "summary device stream gap kernel copy memory allocation step sampled",
     .options = "steps",
     .run = run_gpu,
 };

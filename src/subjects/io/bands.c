@@ -88,7 +88,9 @@ static bool is_wait_elsewhere(const struct finder *f, uint32_t row)
     enum { SHORT_NS = 50000 };
     if (f->trace->slices.dur_ns[row] < SHORT_NS && f->trace->slices.dur_ns[row] >= 0)
         return false;
-    return !sv_io_is_on_file(&f->words, sv_file_kind_of(sv_io_path(&f->words, row)));
+    return !sv_io_is_file(&f->words, row, f->words.path) &&
+           !(sv_io_op_at(&f->words, row) == SV_OP_COPY &&
+             sv_io_is_file(&f->words, row, f->words.path2));
 }
 
 static enum part part_of(const struct finder *f, uint32_t row)
@@ -98,6 +100,7 @@ static enum part part_of(const struct finder *f, uint32_t row)
         return name == f->read ? BLOCK_READ : BLOCK_WRITE; /* flush and discard write, too */
     switch (sv_io_op_at(&f->words, row)) {
     case SV_OP_READ: return is_wait_elsewhere(f, row) ? NO_PART : READ;
+    case SV_OP_COPY:
     case SV_OP_WRITE: return is_wait_elsewhere(f, row) ? NO_PART : WRITE;
     case SV_OP_SYNC: return WRITE;
     case SV_OP_OPEN: return OPEN;

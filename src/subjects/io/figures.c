@@ -5,7 +5,6 @@
  * bytes per call and kind of group at a time. */
 #include "subjects/io/figures.h"
 
-#include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/percentile.h"
 #include "core/base/sat.h"
@@ -45,8 +44,8 @@ static const struct {
     {"writev", SV_OP_WRITE},
     {"pwritev", SV_OP_WRITE},
     {"pwritev2", SV_OP_WRITE},
-    {"sendfile", SV_OP_WRITE},
-    {"copy_file_range", SV_OP_WRITE},
+    {"sendfile", SV_OP_COPY},
+    {"copy_file_range", SV_OP_COPY},
     {"fsync", SV_OP_SYNC},
     {"fdatasync", SV_OP_SYNC},
     {"msync", SV_OP_SYNC},
@@ -80,7 +79,7 @@ static const struct {
     {"truncate", SV_OP_OTHER},
     {"ftruncate", SV_OP_OTHER},
     {"fallocate", SV_OP_OTHER},
-    {"splice", SV_OP_OTHER},
+    {"splice", SV_OP_COPY},
     {"io_uring_enter", SV_OP_OTHER},
     {"io_uring_read", SV_OP_READ},
     {"io_uring_readv", SV_OP_READ},
@@ -91,6 +90,12 @@ static const struct {
     {"io_uring_fsync", SV_OP_SYNC},
     {"io_uring_openat", SV_OP_OPEN},
     {"io_uring_close", SV_OP_CLOSE},
+    {"aio_read", SV_OP_READ},
+    {"aio_readv", SV_OP_READ},
+    {"aio_write", SV_OP_WRITE},
+    {"aio_writev", SV_OP_WRITE},
+    {"aio_fsync", SV_OP_SYNC},
+    {"aio_fdsync", SV_OP_SYNC},
     {"tcp_recv", SV_OP_READ},
     {"tcp_send", SV_OP_WRITE},
 };
@@ -98,11 +103,17 @@ static const struct {
 static const struct {
     const char *name;
     enum sv_io_kind kind;
-} categories[] = {{SV_CAT_SYSCALL, SV_IO_CALL},  {"io", SV_IO_CALL},
-                  {"vfs", SV_IO_CALL},           {SV_CAT_IO_URING, SV_IO_CALL},
-                  {SV_CAT_BLOCK, SV_IO_BLOCK},   {SV_CAT_PAGE_CACHE, SV_IO_CACHE_MISS},
-                  {SV_CAT_FAULT, SV_IO_FAULT},   {SV_CAT_PROCESS, SV_IO_START},
-                  {SV_CAT_NETWORK, SV_IO_SOCKET}};
+} categories[] = {{SV_CAT_SYSCALL, SV_IO_CALL},
+                  {"io", SV_IO_CALL},
+                  {"vfs", SV_IO_CALL},
+                  {SV_CAT_IO_URING, SV_IO_CALL},
+                  {SV_CAT_BLOCK, SV_IO_BLOCK},
+                  {SV_CAT_PAGE_CACHE, SV_IO_CACHE_MISS},
+                  {SV_CAT_FAULT, SV_IO_FAULT},
+                  {SV_CAT_PROCESS, SV_IO_START},
+                  {SV_CAT_NETWORK, SV_IO_SOCKET},
+                  {SV_CAT_PAGE_CREATED, SV_IO_CREATED},
+                  {SV_CAT_AIO, SV_IO_CALL}};
 
 static sv_str find(const struct sv_trace *t, const char *word)
 {
@@ -139,6 +150,9 @@ void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t)
         w->kinds[find(t, categories[i].name)] = (uint8_t)categories[i].kind;
     w->ops[0] = w->kinds[0] = 0; /* what the trace does not have was found here */
     w->path = find(t, "path");
+    w->path2 = find(t, "path2");
+    w->fd2 = find(t, "fd2");
+    w->offset2 = find(t, "offset2");
     w->bytes = find(t, "bytes");
     w->offset = find(t, "offset");
     w->errno_ = find(t, "errno");
@@ -149,6 +163,7 @@ void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t)
     w->ret = find(t, "ret");
     w->count = find(t, "count");
     w->child = find(t, "child");
+    w->readahead = find(t, "readahead");
     w->peer = find(t, "peer");
     w->port = find(t, "port");
     for (sv_track k = 1; k < t->dict->n_tracks; k++) {
@@ -208,6 +223,11 @@ struct sv_text sv_io_path(const struct sv_io_words *w, uint64_t row)
 bool sv_io_is_on_file(const struct sv_io_words *w, enum sv_file_kind kind)
 {
     return kind == SV_FILE_REGULAR || (kind == SV_FILE_UNKNOWN && !w->knows_paths);
+}
+
+bool sv_io_is_file(const struct sv_io_words *w, uint64_t row, sv_str key)
+{
+    return sv_io_is_on_file(w, sv_file_kind_of(text_arg(w, row, key)));
 }
 
 /* ---- groups ---- */
@@ -281,7 +301,8 @@ static void add_item(struct sv_io_group *g, const struct item *i)
     uint64_t *const counters[] = {
         [SV_OP_NONE] = &g->others, [SV_OP_OPEN] = &g->opens,   [SV_OP_CLOSE] = &g->others,
         [SV_OP_READ] = &g->reads,  [SV_OP_WRITE] = &g->writes, [SV_OP_SYNC] = &g->syncs,
-        [SV_OP_MAP] = &g->maps,    [SV_OP_SEEK] = &g->others,  [SV_OP_OTHER] = &g->others};
+        [SV_OP_MAP] = &g->maps,    [SV_OP_SEEK] = &g->others,  [SV_OP_COPY] = &g->others,
+        [SV_OP_OTHER] = &g->others};
     *counters[i->op] += i->count;
     g->errors += i->is_error;
     if (i->op == SV_OP_READ)
@@ -336,6 +357,7 @@ struct fact {
     int64_t ns, bytes, count;
     int64_t fd;     /* if it has no path */
     int64_t offset; /* of a transfer, or where a seek ended; -1: not known */
+    bool is_second; /* the written end of a copy: its call and its time count elsewhere */
 };
 
 /* Rows in the order of time, a part of them. */
@@ -347,7 +369,7 @@ struct facts {
 
 static bool is_transfer(const struct fact *f)
 {
-    return f->op == SV_OP_READ || f->op == SV_OP_WRITE;
+    return f->op == SV_OP_READ || f->op == SV_OP_WRITE || f->op == SV_OP_COPY;
 }
 
 static void look_at_call(const struct maker *m, struct fact *f)
@@ -356,6 +378,7 @@ static void look_at_call(const struct maker *m, struct fact *f)
     const struct sv_trace *t = m->report->trace;
     uint32_t row = f->row;
     f->op = (uint8_t)sv_io_op_at(w, row);
+    f->is_second = false;
     f->path = text_arg(w, row, w->path);
     f->file_kind = (uint8_t)sv_file_kind_of(f->path);
     f->process = sv_dict_process_of(t->dict, t->slices.track[row]);
@@ -406,7 +429,7 @@ static bool add_kind(struct maker *m, const struct fact *f)
     int64_t bytes = f->bytes, ns = f->ns;
     if (w->knows_paths && kind == SV_FILE_UNKNOWN && op != SV_OP_READ && op != SV_OP_WRITE)
         return false; /* memory without a file, a failed open */
-    k->calls++;
+    k->calls += !f->is_second;
     k->time_ns = sv_sat_add(k->time_ns, ns);
     if (bytes > 0 && (op == SV_OP_READ || op == SV_OP_WRITE))
         *(op == SV_OP_READ ? &k->bytes_read : &k->bytes_written) += (uint64_t)bytes;
@@ -447,11 +470,14 @@ static void follow_stream(struct maker *m, const struct fact *f, sv_str file, st
         *sv_map_add(&m->streams, stream, NULL) = 1; /* at its beginning */
 }
 
-static void add_call(struct maker *m, const struct fact *f)
+/* A call on one file. False: it is none on files. */
+static bool add_end(struct maker *m, const struct fact *f)
 {
     struct sv_io_report *r = m->report;
+    uint32_t of[SV_N_IO_BY];
     if (!add_kind(m, f))
-        return;
+        return false;
+    memset(of, 0xff, sizeof of);
     struct item item = {.op = (enum sv_io_op)f->op,
                         .is_error = f->is_error,
                         .count = f->count > 0 ? (uint64_t)f->count : 1};
@@ -460,16 +486,41 @@ static void add_call(struct maker *m, const struct fact *f)
     const struct known_path *path = f->path.len ? known_path(m, f->path) : NULL;
     if (path || f->fd >= 0)
         follow_stream(m, f, path ? path->file : 0, &item);
-    m->member[SV_IO_PROCESS][f->row] = group_of(m, SV_IO_PROCESS, f->process, 0, f->process);
+    of[SV_IO_PROCESS] = group_of(m, SV_IO_PROCESS, f->process, 0, f->process);
     if (path) {
-        m->member[SV_IO_FILE][f->row] = path->group;
-        m->member[SV_IO_FOLDER][f->row] = path->folder_group;
+        of[SV_IO_FILE] = path->group;
+        of[SV_IO_FOLDER] = path->folder_group;
     }
-    for (int by = 0; by < SV_N_IO_BY; by++)
-        if (m->member[by][f->row] != NO_GROUP)
-            add_item(&r->by[by].groups[m->member[by][f->row]], &item);
+    for (int by = 0; by < SV_N_IO_BY; by++) {
+        if (!f->is_second && of[by] != NO_GROUP)
+            m->member[by][f->row] = of[by];
+        if (of[by] != NO_GROUP)
+            add_item(&r->by[by].groups[of[by]], &item);
+    }
     add_item(&r->total, &item);
-    r->n_calls++;
+    r->n_calls += !f->is_second;
+    return true;
+}
+
+/* A copy is a read of one file and a write of another. Its time is that of the one it reads, if
+ * that is a file. */
+static void add_call(struct maker *m, const struct fact *f)
+{
+    const struct sv_io_words *w = &m->words;
+    struct fact from = *f, to = *f;
+    if (f->op != SV_OP_COPY) {
+        add_end(m, f);
+        return;
+    }
+    from.op = SV_OP_READ;
+    to.op = SV_OP_WRITE;
+    to.path = text_arg(w, f->row, w->path2);
+    to.file_kind = (uint8_t)sv_file_kind_of(to.path);
+    to.fd = to.path.len ? -1 : sv_io_arg(w, f->row, w->fd2, -1);
+    to.offset = sv_io_arg(w, f->row, w->offset2, -1);
+    to.is_second = add_end(m, &from);
+    to.ns = to.is_second ? 0 : f->ns;
+    add_end(m, &to);
 }
 
 /* A request belongs to the run if the trace has the process that caused it. */
@@ -526,6 +577,8 @@ static void add_pages(struct sv_io_group *g, const struct sv_io_group *more)
 {
     g->cache_misses += more->cache_misses;
     g->cache_miss_bytes += more->cache_miss_bytes;
+    g->ahead_bytes += more->ahead_bytes;
+    g->created_bytes += more->created_bytes;
     g->faults += more->faults;
     g->fault_bytes += more->fault_bytes;
     g->fault_ns = sv_sat_add(g->fault_ns, more->fault_ns);
@@ -580,19 +633,24 @@ static void add_fault(struct maker *m, uint64_t row)
     r->n_faults++;
 }
 
-static void add_miss(struct maker *m, uint64_t row)
+static void add_miss(struct maker *m, uint64_t row, bool is_created)
 {
     struct sv_io_report *r = m->report;
-    if (strcmp(sv_dict_text(r->trace->dict, r->trace->slices.name[row]).bytes, "add") != 0)
+    if (!is_created &&
+        strcmp(sv_dict_text(r->trace->dict, r->trace->slices.name[row]).bytes, "add") != 0)
         return;
     sv_track process = sv_dict_process_of(r->trace->dict, r->trace->slices.track[row]);
     int64_t bytes = sv_io_arg(&m->words, row, m->words.bytes, 0);
-    const struct sv_io_group more = {.cache_misses = 1,
-                                     .cache_miss_bytes = bytes > 0 ? (uint64_t)bytes : 0};
+    const uint64_t moved = bytes > 0 ? (uint64_t)bytes : 0;
+    bool is_ahead = sv_io_arg(&m->words, row, m->words.readahead, 0) != 0;
+    const struct sv_io_group more = {.cache_misses = !is_created,
+                                     .cache_miss_bytes = is_created ? 0 : moved,
+                                     .ahead_bytes = is_ahead ? moved : 0,
+                                     .created_bytes = is_created ? moved : 0};
     add_to_file(m, sv_io_path(&m->words, row), &more);
     add_pages(process_group(m, process), &more);
     add_pages(&r->total, &more);
-    r->n_cache_misses++;
+    r->n_cache_misses += !is_created;
 }
 
 /* A transfer with a peer. It is not among the calls on files. */
@@ -744,7 +802,8 @@ static void add_row(struct maker *m, const struct fact *f)
     switch (f->kind) {
     case SV_IO_CALL: add_call(m, f); break;
     case SV_IO_BLOCK: add_block(m, f->row); break;
-    case SV_IO_CACHE_MISS: add_miss(m, f->row); break;
+    case SV_IO_CACHE_MISS: add_miss(m, f->row, false); break;
+    case SV_IO_CREATED: add_miss(m, f->row, true); break;
     case SV_IO_FAULT: add_fault(m, f->row); break;
     case SV_IO_SOCKET: add_transfer(m, f->row); break;
     case SV_IO_START: note_program(m, f->row); break;

@@ -10,8 +10,7 @@
  * alike. Calls that are no file I/O (futex, brk …) do not count; those on pipes, sockets and
  * terminals are summed up apart, and so are block requests of processes that the trace does not
  * have. */
-#ifndef SV_SUBJECTS_IO_FIGURES_H
-#define SV_SUBJECTS_IO_FIGURES_H
+#pragma once
 
 #include "core/base/map.h"
 #include "store/trace.h"
@@ -41,7 +40,8 @@ struct sv_io_group {
     uint64_t sizes[SV_IO_SIZES]; /* of reads and writes */
     /* Of a process: the block requests that it caused, pages that had to be read. */
     uint64_t block_reads, block_bytes_read, block_writes, block_bytes_written, cache_misses;
-    uint64_t cache_miss_bytes; /* that the misses brought; of a file, too */
+    uint64_t ahead_bytes, created_bytes; /* of those, what nobody had asked for; made by writes */
+    uint64_t cache_miss_bytes;           /* that the misses brought; of a file, too */
     /* Page faults on mapped data files, what they mapped, and how long they waited for it. */
     uint64_t faults, fault_bytes;
     int64_t fault_ns;
@@ -125,6 +125,7 @@ enum sv_io_op {
     SV_OP_SYNC,
     SV_OP_MAP,
     SV_OP_SEEK,
+    SV_OP_COPY, /* reads `path` and writes `path2` */
     SV_OP_OTHER /* stat, mkdir, unlink … */
 };
 
@@ -133,6 +134,7 @@ enum sv_io_kind {
     SV_IO_CALL,
     SV_IO_BLOCK,
     SV_IO_CACHE_MISS,
+    SV_IO_CREATED, /* a page that a write made */
     SV_IO_FAULT,
     SV_IO_START,
     SV_IO_SOCKET
@@ -144,7 +146,8 @@ struct sv_io_words {
     uint8_t *ops, *kinds; /* by sv_str */
     uint32_t n;
     struct sv_map processes; /* space, pid → track: uuids are the producer's own */
-    sv_str path, bytes, offset, errno_, device, sector, pid, fd, ret, count, child, peer, port;
+    sv_str path, path2, fd2, offset2, bytes, offset, errno_, device, sector, pid, fd, ret, count,
+        child, readahead, peer, port;
     bool knows_paths; /* a recording: descriptors without path are no files */
 };
 
@@ -155,6 +158,7 @@ enum sv_io_kind sv_io_kind_at(const struct sv_io_words *w, uint64_t row);
 struct sv_text sv_io_path(const struct sv_io_words *w, uint64_t row);
 /* Of a call: does it count as I/O on files? */
 bool sv_io_is_on_file(const struct sv_io_words *w, enum sv_file_kind kind);
+bool sv_io_is_file(const struct sv_io_words *w, uint64_t row, sv_str key); /* of the path there */
 /* An integer argument, `none` when there is none. */
 int64_t sv_io_arg(const struct sv_io_words *w, uint64_t row, sv_str key, int64_t none);
 
@@ -169,5 +173,3 @@ void sv_io_judge(struct sv_io_report *r, const struct sv_io_words *w); /* the ve
 void sv_io_list_spans(struct sv_io_report *r, const struct sv_io_words *w);
 void sv_io_find_spans(struct sv_io_report *r, const struct sv_io_words *w);
 void sv_io_find_roles(struct sv_io_report *r, const struct sv_io_words *w);
-
-#endif

@@ -5,7 +5,6 @@
 #include "subjects/io/figures.h"
 
 #include "core/base/mem.h"
-#include "subjects/io/words.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -11,7 +11,6 @@
  * Where the trace shows none of this, as of a compiler's run, no role is given. */
 #include "subjects/io/figures.h"
 
-#include "core/base/map.h"
 #include "core/base/mem.h"
 #include "threads/workers.h"
 #include "why/data_workers.h"
@@ -300,8 +299,8 @@ static void list_rows(struct counts *c, const struct sv_trace *t)
         uint32_t end = t->tracks[track].end;
         for (uint32_t first = t->tracks[track].first; first < end;) {
             uint32_t n = end - first < ROWS ? end - first : ROWS;
-            c->v = sv_grow(c->v, &c->cap, c->n + 1, sizeof *c->v);
-            c->v[c->n++] = (struct count){.track = track, .first = first, .end = first + n};
+            SV_APPEND(c->v, c->n, c->cap) =
+                (struct count){.track = track, .first = first, .end = first + n};
             first += n;
         }
     }
@@ -311,12 +310,15 @@ static void count_call(const struct sv_io_words *w, struct count *c, uint64_t ro
 {
     enum sv_io_op op = sv_io_op_at(w, row);
     c->calls++;
-    if ((op != SV_OP_READ && op != SV_OP_WRITE) ||
-        !sv_io_is_on_file(w, sv_file_kind_of(sv_io_path(w, row))))
+    if (op != SV_OP_READ && op != SV_OP_WRITE && op != SV_OP_COPY)
         return;
     int64_t bytes = sv_io_arg(w, row, w->bytes, 0);
-    if (bytes > 0)
-        *(op == SV_OP_READ ? &c->bytes_read : &c->bytes_written) += (uint64_t)bytes;
+    if (bytes <= 0)
+        return;
+    if (op != SV_OP_WRITE && sv_io_is_file(w, row, w->path))
+        c->bytes_read += (uint64_t)bytes;
+    if (op != SV_OP_READ && sv_io_is_file(w, row, op == SV_OP_COPY ? w->path2 : w->path))
+        c->bytes_written += (uint64_t)bytes;
 }
 
 static void count_rows(void *ctx, size_t i)

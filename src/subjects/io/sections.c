@@ -8,7 +8,6 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
-#include "stats/stats.h"
 #include "store/ranks.h"
 #include "subjects/subject.h"
 
@@ -376,8 +375,13 @@ static void print_summary(const struct sv_io_report *r)
                              ? "nothing was read by calls\n"
                              : "no block requests in the trace: page cache hits are unknown\n");
     if (r->n_cache_misses)
-        sv_print(stdout, "%s page cache misses read %s\n", sv_human_count(calls, r->n_cache_misses),
-                 sv_human_bytes(read, t->cache_miss_bytes));
+        sv_print(stdout, "%s page cache misses brought %s, %s of them by readahead\n",
+                 sv_human_count(calls, r->n_cache_misses),
+                 sv_human_bytes(read, t->cache_miss_bytes),
+                 sv_human_bytes(from_disk, t->ahead_bytes));
+    if (t->created_bytes)
+        sv_print(stdout, "writes made %s of pages, for which nothing was read\n",
+                 sv_human_bytes(written, t->created_bytes));
     if (r->n_other_block)
         sv_print(stdout,
                  "not counted: %s block requests of others (write-back included), %s read, %s "
@@ -592,8 +596,7 @@ static void put_kinds(struct sv_json *j, const struct sv_io_report *r)
     static const char *const names[] = {"kind", "calls", "bytes_read", "bytes_written", "time_ns"},
                              *const words[] = {"pattern", "figures"};
     sv_json_line(j);
-    sv_json_lit(j, "descriptor");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "descriptor", begin, '[');
     for (int k = 0; k < SV_N_FILE_KINDS; k++) {
         const struct sv_io_kind_sum *s = &r->kinds[k];
         const struct sv_cell cells[] = {
@@ -605,8 +608,7 @@ static void put_kinds(struct sv_json *j, const struct sv_io_report *r)
     }
     sv_json_end(j);
     sv_json_line(j);
-    sv_json_lit(j, "pattern");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "pattern", begin, '[');
     for (size_t i = 0; i < r->n_verdicts; i++) {
         const struct sv_cell cells[] = {sv_cell_text(r->verdicts[i].name),
                                         sv_cell_text(r->verdicts[i].figures)};
@@ -625,18 +627,12 @@ static int print_json(const struct report *o, const struct sv_io_report *r, stru
     sv_buf_init(&sizes, 1u << 16);
     sv_json_init(&j, &b);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "calls");
-    sv_json_u64(&j, r->n_calls);
-    sv_json_lit(&j, "block_requests");
-    sv_json_u64(&j, r->n_block);
-    sv_json_lit(&j, "other_block_requests");
-    sv_json_u64(&j, r->n_other_block);
-    sv_json_lit(&j, "other_block_bytes_read");
-    sv_json_u64(&j, r->other_block_bytes_read);
-    sv_json_lit(&j, "other_block_bytes_written");
-    sv_json_u64(&j, r->other_block_bytes_written);
-    sv_json_lit(&j, "span_ns");
-    sv_json_i64(&j, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
+    sv_json_put(&j, "calls", u64, r->n_calls);
+    sv_json_put(&j, "block_requests", u64, r->n_block);
+    sv_json_put(&j, "other_block_requests", u64, r->n_other_block);
+    sv_json_put(&j, "other_block_bytes_read", u64, r->other_block_bytes_read);
+    sv_json_put(&j, "other_block_bytes_written", u64, r->other_block_bytes_written);
+    sv_json_put(&j, "span_ns", i64, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
     sv_json_line(&j);
     sv_json_lit(&j, "total");
     fill(r, &r->total, SV_IO_PROCESS, &l, &sizes);
@@ -691,8 +687,8 @@ static int run_io(const struct sv_report_options *options, const struct sv_trace
     int code;
     sv_io_report_make(&r, t);
     if (!has_files(&r) && !r.by[SV_IO_PEER].n)
-        code = sv_err_set(
-            err, SV_EINPUT, SV_NO_POS,
+        code = sv_error(
+            err, SV_EINPUT,
             "%s has no I/O: no slices of category syscall, io, vfs, block, fault or network",
             options->path);
     else if (options->json)

@@ -11,13 +11,12 @@
 #include "why/steps.h"
 
 #include "core/base/glob.h"
-#include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/search.h"
+#include "core/base/sort.h"
 #include "threads/workers.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define THREADS_FROM ((uint64_t)1 << 18) /* slices */
 #define SUMS_MAX     ((size_t)4 << 20)   /* of all threads together, unless one needs more */
@@ -72,8 +71,9 @@ static enum busy busy_at(const struct finder *f, uint64_t row)
     if (kind == SV_IO_FAULT)
         return t->slices.kind[row] == SV_SLICE && sv_io_is_data_fault(f->words, row) ? IN_FAULT
                                                                                      : NOT_BUSY;
-    return kind == SV_IO_CALL &&
-                   sv_io_is_on_file(f->words, sv_file_kind_of(sv_io_path(f->words, row)))
+    return kind == SV_IO_CALL && (sv_io_is_file(f->words, row, f->words->path) ||
+                                  (sv_io_op_at(f->words, row) == SV_OP_COPY &&
+                                   sv_io_is_file(f->words, row, f->words->path2)))
                ? IN_CALL
                : NOT_BUSY;
 }
@@ -189,12 +189,6 @@ static void find_tracks(struct finder *f)
 
 /* ---- sums between the edges ---- */
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void find_edges(struct finder *f)
 {
     const struct sv_io_report *r = f->report;
@@ -205,7 +199,7 @@ static void find_edges(struct finder *f)
         f->edges[n++] = r->spans[i].ts_ns + r->spans[i].dur_ns;
     }
     if (n)
-        qsort(f->edges, n, sizeof *f->edges, by_number);
+        qsort(f->edges, n, sizeof *f->edges, sv_compare_i64);
     for (size_t i = 0; i < n; i++)
         if (!f->n_edges || f->edges[f->n_edges - 1] != f->edges[i])
             f->edges[f->n_edges++] = f->edges[i];
@@ -234,10 +228,12 @@ static void add_row(const struct finder *f, uint64_t row, struct sums *s)
     int64_t bytes = sv_io_arg(w, row, w->bytes, 0);
     uint64_t moved = bytes > 0 ? (uint64_t)bytes : 0;
     s->opens += op == SV_OP_OPEN;
-    s->reads += op == SV_OP_READ;
-    s->writes += op == SV_OP_WRITE;
-    s->bytes_read += op == SV_OP_READ ? moved : 0;
-    s->bytes_written += op == SV_OP_WRITE ? moved : 0;
+    bool reads = op == SV_OP_READ || (op == SV_OP_COPY && sv_io_is_file(w, row, w->path)),
+         writes = op == SV_OP_WRITE || (op == SV_OP_COPY && sv_io_is_file(w, row, w->path2));
+    s->reads += reads;
+    s->writes += writes;
+    s->bytes_read += reads ? moved : 0;
+    s->bytes_written += writes ? moved : 0;
     s->bytes_missed += is_miss ? moved : 0;
     s->bytes_mapped += !is_call && !is_miss ? moved : 0;
 }
@@ -335,8 +331,7 @@ static void add_span(struct finder *f, uint32_t row, int64_t ts_ns, int64_t dur_
 {
     struct sv_io_report *r = f->report;
     const struct sv_slices *c = &r->trace->slices;
-    r->spans = sv_grow(r->spans, &f->cap_spans, r->n_spans + 1, sizeof *r->spans);
-    r->spans[r->n_spans++] = (struct sv_io_span){
+    SV_APPEND(r->spans, r->n_spans, f->cap_spans) = (struct sv_io_span){
         .row = row, .name = c->name[row], .cat = c->cat[row], .ts_ns = ts_ns, .dur_ns = dur_ns};
 }
 

@@ -3,8 +3,7 @@
  *
  * The one list of them. The recorder's probes write these words, readers of system logs write the
  * same ones, reports and plots look for them. */
-#ifndef SV_SUBJECTS_IO_WORDS_H
-#define SV_SUBJECTS_IO_WORDS_H
+#pragma once
 
 #include "core/stream/dict.h"
 
@@ -12,11 +11,13 @@
 #define SV_CAT_PROCESS      "process"
 #define SV_CAT_BLOCK        "block"
 #define SV_CAT_PAGE_CACHE   "page_cache"
+#define SV_CAT_PAGE_CREATED "page_created" /* nothing was read for them */
 #define SV_CAT_FAULT        "fault"
 #define SV_CAT_THREAD_STATE "thread_state"
 #define SV_CAT_SCHED        "sched"
 #define SV_CAT_CPU_SAMPLE   "cpu_sample"
 #define SV_CAT_IO_URING     "io_uring"
+#define SV_CAT_AIO          "aio"
 #define SV_CAT_NETWORK      "network"
 
 /* Rows: custom tracks below a thread, and groups at the top. */
@@ -27,6 +28,7 @@
 #define SV_ROW_SAMPLES     "samples"
 #define SV_ROW_OFFCPU      "off CPU"
 #define SV_ROW_IO_URING    "io_uring"
+#define SV_ROW_AIO         "aio"
 #define SV_ROW_NETWORK     "network"
 #define SV_ROW_DISKS       "Disks"
 #define SV_ROW_LOST        "Lost"
@@ -38,6 +40,7 @@
     WORD(cat_process, SV_CAT_PROCESS)  \
     WORD(cat_block, SV_CAT_BLOCK)      \
     WORD(cat_page_cache, SV_CAT_PAGE_CACHE) \
+    WORD(cat_page_created, SV_CAT_PAGE_CREATED) \
     WORD(cat_fault, SV_CAT_FAULT)      \
     WORD(cat_state, SV_CAT_THREAD_STATE) \
     WORD(cat_sample, SV_CAT_CPU_SAMPLE) \
@@ -47,7 +50,10 @@
     WORD(fd, "fd")                     \
     WORD(fixed_file, "fixed_file")     \
     WORD(path, "path")                 \
+    /* of a call that copies: where it writes to */ \
+    WORD(fd2, "fd2")                   \
     WORD(path2, "path2")               \
+    WORD(offset2, "offset2")           \
     WORD(requested, "requested")       \
     WORD(bytes, "bytes")               \
     WORD(offset, "offset")             \
@@ -77,6 +83,8 @@
     WORD(queue_ns, "queue_ns")         \
     /* the page cache */               \
     WORD(add, "add")                   \
+    WORD(create, "create")             \
+    WORD(readahead, "readahead")       \
     WORD(file, "file")                 \
     WORD(mapped, "mapped")             \
     WORD(major, "major")               \
@@ -85,6 +93,7 @@
     WORD(tcp_send, "tcp_send")         \
     WORD(tcp_recv, "tcp_recv")         \
     WORD(peer, "peer")                 \
+    WORD(peer_pid, "peer_pid")         \
     WORD(port, "port")                 \
     /* threads and CPUs */             \
     WORD(cpu, "cpu")                   \
@@ -102,5 +111,3 @@ struct sv_kernel_words {
 };
 
 void sv_kernel_words_init(struct sv_kernel_words *w, struct sv_dict *dict);
-
-#endif

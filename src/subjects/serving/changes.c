@@ -24,7 +24,7 @@ int sv_percent_option(const char *option, const char *text, double otherwise, do
     size_t len = strlen(text);
     len -= len && text[len - 1] == '%';
     if (sv_parse_number(text, len, out) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", option, text);
+        return sv_error(err, SV_EUSAGE, "--%s: '%s' is not a number", option, text);
     return 0;
 }
 

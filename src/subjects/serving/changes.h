@@ -1,7 +1,6 @@
 /* Two runs beside each other, for CI, and the bars of a waterfall: what the reports batch and llm
  * share. */
-#ifndef SV_SUBJECTS_SERVING_CHANGES_H
-#define SV_SUBJECTS_SERVING_CHANGES_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -26,5 +25,3 @@ int sv_percent_option(const char *option, const char *text, double otherwise, do
 /* A line of a waterfall that begins at start_ns and lasts total_ns. */
 void sv_print_bar(const char *name, int64_t from_ns, int64_t to_ns, int64_t start_ns,
                   int64_t total_ns);
-
-#endif

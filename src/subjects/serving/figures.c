@@ -11,7 +11,6 @@
 #include "core/base/sort.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { WINDOWS = 20 };
 
@@ -231,9 +230,7 @@ static void estimate_congestion(struct sv_serving_report *r)
     bool is_over = false;
     for (size_t i = 0; i < r->n_queue && limit > 0; i++) {
         if (!is_over && r->queue[i].depth > limit) {
-            r->congestion =
-                sv_grow(r->congestion, &cap, r->n_congestion + 1, sizeof *r->congestion);
-            r->congestion[r->n_congestion++] = (struct sv_served_period){
+            SV_APPEND(r->congestion, r->n_congestion, cap) = (struct sv_served_period){
                 .start_ns = r->queue[i].time_ns, .end_ns = r->last_ns, .is_estimated = true};
         } else if (is_over && r->queue[i].depth <= limit) {
             r->congestion[r->n_congestion - 1].end_ns = r->queue[i].time_ns;
@@ -325,10 +322,8 @@ static void find_groups(const struct sv_serving_report *r, struct sv_serving_gro
             continue;
         uint64_t key = key_of(&r->batches[i], by);
         sv_map_add(&found, key, &is_new);
-        if (is_new) {
-            g->groups = sv_grow(g->groups, &cap, g->n + 1, sizeof *g->groups);
-            g->groups[g->n++] = (struct sv_serving_group){.key = key};
-        }
+        if (is_new)
+            SV_APPEND(g->groups, g->n, cap) = (struct sv_serving_group){.key = key};
     }
     if (g->n)
         qsort(g->groups, g->n, sizeof *g->groups, by_key);

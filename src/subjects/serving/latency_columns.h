@@ -1,6 +1,5 @@
 /* Columns of a latency that reports share: mean, percentiles, maximum. */
-#ifndef SV_SUBJECTS_SERVING_LATENCY_COLUMNS_H
-#define SV_SUBJECTS_SERVING_LATENCY_COLUMNS_H
+#pragma once
 
 #include "cli/rows.h"
 #include "subjects/serving/report.h"
@@ -16,5 +15,3 @@ enum { SV_N_LATENCY_COLUMNS = 6 };
 
 /* Their cells, NULL without a value; returns the cell after them. */
 struct sv_cell *sv_put_latency(struct sv_cell *c, const struct sv_latency *l);
-
-#endif

@@ -9,7 +9,6 @@
 #include "core/base/sort.h"
 #include "plot/colors.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -572,5 +571,6 @@ void sv_batch_sheet_draw(struct sv_picture *p, const struct sv_batch_rows *b, co
         sv_batch_panel_draw(p, &panels[i], b, w * (double)column, top + h * (double)row, w, h);
         n++;
     }
-    p->height = top + h * (double)((n + SHEET_COLUMNS - 1) / SHEET_COLUMNS) + SV_MARGIN;
+    size_t rows = (n + SHEET_COLUMNS - 1) / SHEET_COLUMNS;
+    p->height = top + h * (double)rows + SV_MARGIN;
 }

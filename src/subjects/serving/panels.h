@@ -4,8 +4,7 @@
  *     sv_batch_panel_draw(picture, &panels[i], rows, 0, 0, 900, 520);
  *     sv_batch_sheet_draw(picture, rows, title);                    // all of them
  */
-#ifndef SV_SUBJECTS_SERVING_PANELS_H
-#define SV_SUBJECTS_SERVING_PANELS_H
+#pragma once
 
 #include "plot/picture.h"
 #include "subjects/serving/rows.h"
@@ -55,5 +54,3 @@ void sv_batch_panel_draw(struct sv_picture *p, const struct sv_panel *panel,
 /* All panels that have something of their own to show, below each other in columns; sets the
  * picture's height. */
 void sv_batch_sheet_draw(struct sv_picture *p, const struct sv_batch_rows *b, const char *title);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside the panels of batches: what their files share. */
-#ifndef SV_SUBJECTS_SERVING_PANELS_IMPL_H
-#define SV_SUBJECTS_SERVING_PANELS_IMPL_H
+#pragma once
 
 #include "plot/axes.h"
 #include "subjects/serving/panels.h"
@@ -49,5 +48,3 @@ sv_panel_fn sv_panel_phases_by_size, sv_panel_phases_by_worker, sv_panel_correla
     sv_panel_worker_time, sv_panel_radar, sv_panel_worker_tasks, sv_panel_worker_boxes,
     sv_panel_sizes, sv_panel_violin, sv_panel_cdf_type, sv_panel_cdf_worker, sv_panel_cdf_size,
     sv_panel_arrivals, sv_panel_arrival_rate, sv_panel_throughput, sv_panel_queue;
-
-#endif

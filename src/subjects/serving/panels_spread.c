@@ -5,11 +5,9 @@
 #include "core/base/mem.h"
 #include "plot/colors.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const uint32_t series_colors[] = {0x0072b2, 0xd55e00, 0x009e73,
                                          0xcc79a7, 0xe69f00, 0x56b4e9};

@@ -8,13 +8,11 @@
 #include "cli/nearest.h"
 #include "formats/formats.h"
 #include "subjects/serving/panels.h"
-#include "subjects/serving/rows.h"
 #include "subjects/serving/sla.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,9 +54,9 @@ static int choose_panels(const struct sv_words *names, struct wanted *w, struct 
             i++;
         if (i == n_all) {
             const char *near = sv_nearest(names->items[k], candidates, n_all);
-            return sv_err_set(
-                err, SV_EUSAGE, SV_NO_POS, "--panel: unknown panel '%s'%s%s%s; --list shows all",
-                names->items[k], near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+            return sv_error(err, SV_EUSAGE, "--panel: unknown panel '%s'%s%s%s; --list shows all",
+                            names->items[k], near ? ", perhaps '" : "", near ? near : "",
+                            near ? "'" : "");
         }
         if (w->n < 64)
             w->panels[w->n++] = &panels[i];
@@ -96,7 +94,7 @@ static int read_metrics(const char *path, struct sv_batch_rows *b, bool strict, 
     if (code < 0)
         sv_err_in_file(err, beside);
     else if (strict && sv_report_count(&report, SV_DAMAGE))
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s is damaged", beside);
+        code = sv_error(err, SV_EFOUND, "%s is damaged", beside);
     sv_report_fini(&report);
     return code;
 }
@@ -153,7 +151,7 @@ static int draw_folder(const struct sv_plot *p, const struct wanted *w,
     enum sv_picture_form form = sv_cairo_load(&why) >= 0 ? SV_FORM_PNG : SV_FORM_SVG;
     const char *folder = p->o->output;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: %s", folder, strerror(errno));
+        return sv_error(err, SV_EIO, "%s: %s", folder, strerror(errno));
     int code = 0;
     for (size_t i = 0; i < w->n && code >= 0; i++) {
         char path[4096];
@@ -162,7 +160,7 @@ static int draw_folder(const struct sv_plot *p, const struct wanted *w,
                          (size_t)(w->panels[i] - panels), w->panels[i]->name,
                          form == SV_FORM_PNG ? "png" : "svg");
         if (n < 0 || (size_t)n >= sizeof path)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the name of the folder is too long");
+            return sv_error(err, SV_EUSAGE, "the name of the folder is too long");
         code = draw_one(p, w->panels[i], b, path, form, scale, err);
     }
     if (code >= 0)
@@ -208,8 +206,7 @@ int sv_plot_batch(struct sv_plot *p, double scale, struct sv_err *err)
     if (code >= 0)
         code = load(p, &b, err);
     if (code >= 0 && b.n == 0)
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no batches: there is nothing to draw",
-                          p->path);
+        code = sv_error(err, SV_EFOUND, "%s has no batches: there is nothing to draw", p->path);
     if (code >= 0 && to_folder)
         code = draw_folder(p, &w, &b, scale, err);
     else if (code >= 0 && w.n == 1)

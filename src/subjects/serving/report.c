@@ -32,10 +32,8 @@ static void meet_model(struct making *m, struct sv_life *l, uint32_t model)
     sv_map_add(&m->model_seen, model, &is_new);
     if (!is_new || model > 4096)
         return;
-    while (r->n_models <= model) {
-        r->models = sv_grow(r->models, &m->cap_models, r->n_models + 1, sizeof *r->models);
-        r->models[r->n_models++] = NULL;
-    }
+    while (r->n_models <= model)
+        SV_APPEND(r->models, r->n_models, m->cap_models) = NULL;
     const char *name = sv_life_model(l, model);
     r->models[model] = sv_strndup(name, strlen(name));
 }
@@ -111,9 +109,7 @@ static void end_congestion(struct making *m, int64_t end_ns)
     struct sv_serving_report *r = m->r;
     if (!m->congested_ns)
         return;
-    r->congestion =
-        sv_grow(r->congestion, &m->cap_congestion, r->n_congestion + 1, sizeof *r->congestion);
-    r->congestion[r->n_congestion++] =
+    SV_APPEND(r->congestion, r->n_congestion, m->cap_congestion) =
         (struct sv_served_period){.start_ns = m->congested_ns, .end_ns = end_ns};
     m->congested_ns = 0;
 }

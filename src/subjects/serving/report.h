@@ -10,8 +10,7 @@
  * trace has none, the events of a batching_trace.json. Times are the trace's own; phases follow
  * each other and add up (core/serving/life.h). Warm-up is kept apart: it is in the tables with its
  * flag and in no figure. */
-#ifndef SV_SUBJECTS_SERVING_REPORT_H
-#define SV_SUBJECTS_SERVING_REPORT_H
+#pragma once
 
 #include "core/serving/life.h"
 #include "store/trace.h"
@@ -134,5 +133,3 @@ void sv_serving_queue(struct sv_serving_report *r); /* queue, deepest, mean_dept
  * are none. `row`: of an arrival, else SV_NO_ROW. */
 typedef void sv_life_sink(void *ctx, const struct sv_life_call *call, uint32_t row);
 bool sv_serving_from_json(const struct sv_trace *t, sv_life_sink *sink, void *ctx);
-
-#endif

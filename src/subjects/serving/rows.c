@@ -45,14 +45,14 @@ struct sv_batch_row *sv_batch_row_add(struct sv_batch_rows *b)
 void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns,
                           int64_t latency_ns)
 {
-    b->requests = sv_grow(b->requests, &b->cap_requests, b->n_requests + 1, sizeof *b->requests);
-    b->requests[b->n_requests++] = (struct sv_batch_request){id, arrival_ns, latency_ns};
+    SV_APPEND(b->requests, b->n_requests, b->cap_requests) =
+        (struct sv_batch_request){id, arrival_ns, latency_ns};
 }
 
 void sv_batch_metric_add(struct sv_batch_rows *b, int64_t ts_ns, double queued, double rejected)
 {
-    b->metrics = sv_grow(b->metrics, &b->cap_metrics, b->n_metrics + 1, sizeof *b->metrics);
-    b->metrics[b->n_metrics++] = (struct sv_batch_metric){ts_ns, queued, rejected};
+    SV_APPEND(b->metrics, b->n_metrics, b->cap_metrics) =
+        (struct sv_batch_metric){ts_ns, queued, rejected};
 }
 
 static uint8_t device_of(const char *type)

@@ -7,8 +7,7 @@
  *     for (size_t i = 0; i < b.n; i++) … b.rows[i].total_ns …
  *
  * Used by `plot batch`. Warm-up is left out. Rows are sorted by their number. */
-#ifndef SV_SUBJECTS_SERVING_ROWS_H
-#define SV_SUBJECTS_SERVING_ROWS_H
+#pragma once
 
 #include "core/serving/life.h"
 #include "store/trace.h"
@@ -103,5 +102,3 @@ void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_
 void sv_batch_metric_add(struct sv_batch_rows *b, int64_t ts_ns, double queued, double rejected);
 /* Sorts rows and workers; call once. */
 void sv_batch_rows_finish(struct sv_batch_rows *b);
-
-#endif

@@ -3,8 +3,6 @@
 #include "subjects/serving/report.h"
 #include "subjects/serving/rows.h"
 
-#include "core/base/mem.h"
-
 #include <string.h>
 
 static int64_t span(int64_t from, int64_t to)

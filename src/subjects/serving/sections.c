@@ -3,12 +3,9 @@
  *
  * The analysis makes the tables; here they become sections, one request's waterfall (--request) or
  * a comparison with another run (--baseline), whose exit code is for CI. */
-#include "subjects/serving/report.h"
 
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/rows.h"
-#include "core/base/mem.h"
 #include "files/load.h"
 #include "subjects/serving/changes.h"
 #include "subjects/serving/latency_columns.h"
@@ -16,7 +13,6 @@
 #include "subjects/subject.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What the sections are filled from. */
@@ -325,11 +321,11 @@ static int print_waterfall(const struct sv_report_options *o, const struct sv_se
     char text[32];
     uint64_t id;
     if (sv_parse_count(o->request, &id) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--request: '%s' is not a number", o->request);
+        return sv_error(err, SV_EUSAGE, "--request: '%s' is not a number", o->request);
     const struct sv_served_request *q = sv_served_find(r, id);
     if (!q)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "no request %" PRIu64 " in %s; --by request lists them", id, o->path);
+        return sv_error(err, SV_EINPUT, "no request %" PRIu64 " in %s; --by request lists them", id,
+                        o->path);
     int64_t total = q->edges[SV_N_PHASES] - q->edges[0];
     sv_print(stdout, "request %" PRIu64 " of model %s: %s after %s%s\n", id,
              sv_served_model(r, q->model), sv_life_fate_names[q->fate], sv_human_ns(text, total),
@@ -384,8 +380,7 @@ static int run_baseline(const struct sv_report_options *o, const struct sv_servi
     if (code >= 0) {
         sv_serving_report_make(&before, l.trace);
         if (before.n_answered == 0)
-            code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s has no requests to compare with",
-                              o->baseline);
+            code = sv_error(err, SV_EINPUT, "%s has no requests to compare with", o->baseline);
         else
             code = compare(o, &before, r, err);
         sv_serving_report_fini(&before);
@@ -441,10 +436,10 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
         sv_console_note("%" PRIu64 " requests are listed in a second batch: the first one is used",
                         r.counts.repeated);
     if (r.n_requests == 0 && r.n_batches == 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s has no requests and no batches: no events of category serving.life "
-                          "or batching (docs/serving.md)",
-                          o->path);
+        code = sv_error(err, SV_EINPUT,
+                        "%s has no requests and no batches: no events of category serving.life or "
+                        "batching (docs/serving.md)",
+                        o->path);
     else if (o->request)
         code = print_waterfall(o, &r, err);
     else if (o->baseline)

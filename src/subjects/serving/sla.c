@@ -14,10 +14,10 @@ int sv_parse_sla(const char *list, double *ms, size_t *n, struct sv_err *err)
         size_t len = strcspn(p, ",");
         double v;
         if (sv_parse_number(p, len, &v) < 0 || !(v > 0) || v > 1e9)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--sla: '%s' is not a list of milliseconds such as 50,100", list);
+            return sv_error(err, SV_EUSAGE,
+                            "--sla: '%s' is not a list of milliseconds such as 50,100", list);
         if (*n == SV_SLA_MAX)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sla: at most %d limits", SV_SLA_MAX);
+            return sv_error(err, SV_EUSAGE, "--sla: at most %d limits", SV_SLA_MAX);
         ms[(*n)++] = v;
         if (!p[len])
             return 0;

@@ -1,6 +1,5 @@
 /* --sla of the commands report and plot: limits of latency in milliseconds, "20,50". */
-#ifndef SV_SUBJECTS_SERVING_SLA_H
-#define SV_SUBJECTS_SERVING_SLA_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -10,5 +9,3 @@
 
 /* NULL: 50, 100 and 200. ms holds SV_SLA_MAX values. */
 int sv_parse_sla(const char *list, double *ms, size_t *n, struct sv_err *err);
-
-#endif

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-static const struct sv_serving_report *served_of(struct sv_sql *q)
+static const void *served_of(struct sv_sql *q)
 {
     void **kept = sv_sql_kept(q, &sv_serving_tables);
     if (!*kept) {
@@ -47,14 +47,6 @@ static uint64_t batch_rows(struct sv_sql *q)
     return r ? r->n_batches : 1000;
 }
 
-static int batch_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                       size_t n)
-{
-    (void)order, (void)conds, (void)n;
-    sv_sql_range(c, 0, served_of(c->q)->n_batches);
-    return SQLITE_OK;
-}
-
 enum batch_column { B_ID, B_TS, B_DUR, B_BATCH, B_MODEL, B_SIZE, B_WORKER, B_IS_WARMUP };
 
 /* It begins with its collection and ends with its callback. How long is known of some, when is
@@ -87,7 +79,7 @@ static const struct sv_sql_table sv_sql_served_batch = {
     .columns = "id INTEGER, ts INTEGER, dur INTEGER, batch_id INTEGER, model TEXT, size INTEGER, "
                "worker INTEGER, is_warmup INTEGER",
     .rows = batch_rows,
-    .start = batch_start,
+    .make = served_of,
     .column = batch_column,
 };
 

@@ -7,12 +7,11 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "stats/select.h"
 #include "stats/self.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 const char *const sv_layer_names[SV_N_LAYER] = {"attention", "gemm",       "quant", "moe",
                                                 "routing",   "norm",       "act",   "comm",
@@ -170,9 +169,11 @@ static void add_up(struct sv_layers *l, const struct finding *f, int64_t from_ns
 {
     const struct sv_slices *s = &f->t->slices;
     int64_t *self = sv_self_times(f->t);
+    struct sv_meanwhile left_out = sv_meanwhile_of(f->t->dict);
     struct sv_map map = {0};
     for (uint64_t row = 0; row < s->n; row++) {
-        if (s->kind[row] != SV_SLICE || s->ts_ns[row] < from_ns || s->ts_ns[row] >= to_ns)
+        if (s->kind[row] != SV_SLICE || sv_is_meanwhile(&left_out, s->cat[row]) ||
+            s->ts_ns[row] < from_ns || s->ts_ns[row] >= to_ns)
             continue;
         if (f->layers[row] == NO_LAYER) {
             l->outside_ns += self[row];

@@ -5,8 +5,7 @@
  * Where no slice has one, threads with small numbers are the layers, as inference engines write
  * them. The kind follows from words in the category, else in the name, else it is the parent's.
  * Self times are added up, so nested slices do not count twice. */
-#ifndef SV_SUBJECTS_STEPS_LAYERS_H
-#define SV_SUBJECTS_STEPS_LAYERS_H
+#pragma once
 
 #include "store/trace.h"
 
@@ -44,5 +43,3 @@ struct sv_layers {
 /* Slices that begin in [from_ns, to_ns). n is 0 when there are no layers. */
 void sv_layers_find(struct sv_layers *l, const struct sv_trace *t, int64_t from_ns, int64_t to_ns);
 void sv_layers_fini(struct sv_layers *l);
-
-#endif

@@ -56,7 +56,7 @@ static size_t make_wait_bars(const struct sv_plot *p, const struct sv_steps *s, 
     /* Both are by track, then time; the bars may be fewer. */
     for (size_t i = 0, span = 0; i < s->n; i++) {
         while (span < r.n_spans &&
-               (r.spans[span].kind != SV_SPAN_STEP || r.spans[span].row != s->steps[i].row))
+               (r.spans[span].kind != SV_UNIT_IS_STEP || r.spans[span].row != s->steps[i].row))
             span++;
         if (span < r.n_spans)
             memcpy(bars[i].ns, r.spans[span].class_ns, sizeof r.spans[span].class_ns);
@@ -86,8 +86,8 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
             s.steps[n++] = s.steps[i];
     }
     if (n == 0) {
-        int code = sv_err_set(
-            err, SV_EFOUND, SV_NO_POS,
+        int code = sv_error(
+            err, SV_EFOUND,
             s.n            ? "no step begins in that window"
             : p->o->marker ? "no slice or instant matches '%s'"
                            : "no steps found: give the name of their marker with --marker GLOB",
@@ -137,9 +137,9 @@ int sv_plot_layers(struct sv_plot *p, struct sv_err *err)
     sv_layers_find(&l, p->trace, p->from_ns, p->to_ns);
     if (l.n == 0) {
         sv_layers_fini(&l);
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          "no layers found: no slice has an argument 'layer' or a name such as "
-                          "layers.3, and threads are not numbered like layers");
+        return sv_error(err, SV_EFOUND,
+                        "no layers found: no slice has an argument 'layer' or a name such as "
+                        "layers.3, and threads are not numbered like layers");
     }
     struct sv_bar *bars = sv_alloc((l.n + 1) * sizeof *bars);
     for (size_t i = 0; i < l.n; i++) {

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static struct sv_steps *steps_of(struct sv_sql *q)
+static const void *steps_of(struct sv_sql *q)
 {
     void **kept = sv_sql_kept(q, &sv_steps_tables);
     if (!*kept) {
@@ -26,20 +26,12 @@ static uint64_t step_rows(struct sv_sql *q)
     return s ? s->n : 100;
 }
 
-static int step_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n)
-{
-    (void)order;
-    (void)conds;
-    (void)n;
-    sv_sql_range(c, 0, steps_of(c->q)->n);
-    return SQLITE_OK;
-}
-
 enum { FIRST_WORK = 7 };
 
 static void step_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
-    const struct sv_step *s = &steps_of(c->q)->steps[c->row];
+    const struct sv_steps *steps = steps_of(c->q);
+    const struct sv_step *s = &steps->steps[c->row];
     switch (column) {
     case 0: sqlite3_result_int64(ctx, (sqlite3_int64)c->row); break;
     case 1: sqlite3_result_int64(ctx, s->number); break;
@@ -60,13 +52,8 @@ static void step_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colum
 /* The columns of work have the order of enum sv_work and sv_device_work. */
 static const struct sv_sql_table sv_sql_step = {
     .name = "step",
-    .columns = "id INTEGER, number INTEGER, ts INTEGER, dur INTEGER, track_id INTEGER, "
-               "slice_id INTEGER, is_outlier INTEGER, other_ns INTEGER, data_ns INTEGER, "
-               "copy_ns INTEGER, forward_ns INTEGER, backward_ns INTEGER, optimizer_ns INTEGER, "
-               "comm_ns INTEGER, checkpoint_ns INTEGER, idle_ns INTEGER, device_kernel_ns INTEGER, "
-               "device_copy_ns INTEGER, device_comm_ns INTEGER",
     .rows = step_rows,
-    .start = step_start,
+    .make = steps_of,
     .column = step_column,
 };
 

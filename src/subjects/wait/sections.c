@@ -118,12 +118,12 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     for (size_t i = 0; i < r->n_spans; i++)
         n += r->spans[i].kind == r->kind;
     struct sv_cell *c = cells;
-    *c++ = r->kind == SV_SPAN_THREAD && r->total.thread != SV_NO_THREAD
-               ? thread_cell(v, 0, r->states.threads[r->total.thread].track)
-               : sv_cell_text(r->kind == SV_SPAN_STEP    ? "steps and the time between them"
-                              : r->kind == SV_SPAN_EPOCH ? "epochs"
-                                                         : "phases");
-    *c++ = sv_cell_int(r->kind == SV_SPAN_THREAD ? 1 : (int64_t)n);
+    *c++ = r->kind == SV_UNIT_IS_THREAD && r->total.thread != SV_NO_THREAD
+               ? thread_cell(v, 0, r->ledger.states.threads[r->total.thread].track)
+               : sv_cell_text(r->kind == SV_UNIT_IS_STEP    ? "steps and the time between them"
+                              : r->kind == SV_UNIT_IS_EPOCH ? "epochs"
+                                                            : "phases");
+    *c++ = sv_cell_int(r->kind == SV_UNIT_IS_THREAD ? 1 : (int64_t)n);
     *c++ = sv_cell_int(r->total.dur_ns);
     c = put_classes(c, &r->total);
     *c++ = r->total.gil_ns ? sv_cell_int(r->total.gil_ns) : sv_cell_null();
@@ -132,7 +132,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     *c++ = sv_cell_int(r->trace->first_ns);
     *c++ = sv_cell_text(shares_of(&r->total, &v->texts[1]));
     *c++ = sv_cell_text(!r->is_assumed ? "recorded"
-                        : r->states.has_calls
+                        : r->ledger.states.has_calls
                             ? "not recorded (--sched): waits are those of system calls"
                             : "not recorded: waits are those that slices name");
 }
@@ -159,12 +159,13 @@ static void fill_span(const struct sv_section *s, size_t row, struct sv_cell *ce
     const struct sv_wait_span *x = &v->r->spans[v->rows[row]];
     const struct sv_trace *t = v->r->trace;
     struct sv_cell *c = cells;
-    *c++ = sv_cell_text(sv_wait_span_names[x->kind]);
+    *c++ = sv_cell_text(sv_unit_kind_names[x->kind]);
     *c++ = x->number >= 0 ? sv_cell_int(x->number) : sv_cell_null();
     *c++ = x->row != SV_NO_ROW ? text_cell(sv_dict_text(t->dict, t->slices.name[x->row]))
                                : sv_cell_null();
-    *c++ = x->thread != SV_NO_THREAD ? thread_cell(v, 0, v->r->states.threads[x->thread].track)
-                                     : sv_cell_null();
+    *c++ = x->thread != SV_NO_THREAD
+               ? thread_cell(v, 0, v->r->ledger.states.threads[x->thread].track)
+               : sv_cell_null();
     *c++ = sv_cell_int(sv_sat_sub(x->ts_ns, t->first_ns));
     *c++ = sv_cell_int(x->dur_ns);
     c = put_classes(c, x);
@@ -274,13 +275,13 @@ static void fill_wait(const struct sv_section *s, size_t row, struct sv_cell *ce
     const struct sv_wait_span *span = &r->spans[w->span];
     struct sv_cell *c = cells;
     sv_buf_clear(&v->texts[3]);
-    sv_buf_str(&v->texts[3], sv_wait_span_names[span->kind]);
+    sv_buf_str(&v->texts[3], sv_unit_kind_names[span->kind]);
     if (span->number >= 0)
         sv_buf_printf(&v->texts[3], " %" PRId64, span->number);
     *c++ = sv_cell_int((int64_t)row + 1);
     *c++ = sv_cell_text(sv_buf_cstr(&v->texts[3]));
     *c++ = span->number >= 0 ? sv_cell_int(span->number) : sv_cell_null();
-    *c++ = thread_cell(v, 0, r->states.threads[span->thread].track);
+    *c++ = thread_cell(v, 0, r->ledger.states.threads[span->thread].track);
     *c++ = sv_cell_int(sv_sat_sub(w->ts_ns, t->first_ns));
     *c++ = sv_cell_int(w->dur_ns);
     *c++ = sv_cell_text(sv_wait_class_names[w->class]);
@@ -324,8 +325,8 @@ static void fill_chain(const struct sv_section *s, size_t row, struct sv_cell *c
     *c++ = sv_cell_text(kinds[x->kind]);
     *c++ = x->reason ? sv_cell_text(sv_wait_reason_name(x->reason)) : sv_cell_null();
     *c++ = has_row ? text_cell(sv_dict_text(t->dict, t->slices.name[x->row])) : sv_cell_null();
-    *c++ = has_row && sv_state_has_file(&v->r->states, x->row)
-               ? text_cell(sv_call_path(&v->r->states, x->row))
+    *c++ = has_row && sv_state_has_file(&v->r->ledger.states, x->row)
+               ? text_cell(sv_call_path(&v->r->ledger.states, x->row))
                : sv_cell_null();
     *c++ = sv_cell_text(x->by_waker ? "waker" : x->by_flow ? "flow" : NULL);
 }
@@ -462,8 +463,8 @@ static int print(const struct sv_report_options *o, const struct sv_wait_report 
         sv_buf_init(&texts[i], 1u << 20);
     size_t n_waits = r->n_waits < o->limit ? r->n_waits : o->limit;
     const struct view all = {.r = r, .texts = texts};
-    struct view spans = view_spans(r, texts, ~(1u << SV_SPAN_LOADER), is_text),
-                loaders = view_spans(r, texts, 1u << SV_SPAN_LOADER, is_text),
+    struct view spans = view_spans(r, texts, ~(1u << SV_UNIT_IS_LOADER), is_text),
+                loaders = view_spans(r, texts, 1u << SV_UNIT_IS_LOADER, is_text),
                 chains = view_chains(r, texts, n_waits);
     struct sv_report_column of_spans[N_SPAN_COLUMNS], of_loaders[N_SPAN_COLUMNS];
     memcpy(of_spans, span_columns, sizeof of_spans);
