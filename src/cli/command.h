@@ -3,8 +3,7 @@
  * The help text, the man page and the shell completions are all made from these structs, so they
  * cannot disagree with the parser. Commands return an exit code or a negative SV_E…; only main.c
  * prints errors. */
-#ifndef SV_CLI_COMMAND_H
-#define SV_CLI_COMMAND_H
+#pragma once
 
 #include "cli/nearest.h"
 #include "core/base/err.h"
@@ -21,7 +20,8 @@ enum sv_exit {
     SV_EXIT_OUTPUT =
         /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
     4,
-    SV_EXIT_LESS = 5 /* the result is empty, or holds less than its input */
+    SV_EXIT_LESS = 5,  /* the result is empty, or holds less than its input */
+    SV_EXIT_UNSURE = 6 /* explain, whatif: the trace does not have what an answer needs */
 };
 
 enum sv_option_type {
@@ -151,5 +151,3 @@ bool sv_help_wants_all(const struct sv_words *operands); /* --help all */
 void sv_help_man(const struct sv_command *c);
 int sv_help_completion(const char *shell, struct sv_err *err);
 int sv_help_complete_program(const struct sv_command *c, const char *shell, struct sv_err *err);
-
-#endif

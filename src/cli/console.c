@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -135,9 +134,8 @@ int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err)
 int sv_print_json(struct sv_buf *json, struct sv_err *err)
 {
     sv_buf_byte(json, '\n');
-    int code = json->failed
-                   ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the output is too long for JSON")
-                   : sv_print_data(stdout, json->data, json->len, err);
+    int code = json->failed ? sv_error(err, SV_ENOMEM, "the output is too long for JSON")
+                            : sv_print_data(stdout, json->data, json->len, err);
     sv_buf_fini(json);
     return code;
 }

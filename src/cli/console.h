@@ -2,8 +2,7 @@
  *
  * Data goes to standard output, messages to standard error. Colour and progress only on a terminal,
  * without NO_COLOR and --quiet. */
-#ifndef SV_CLI_CONSOLE_H
-#define SV_CLI_CONSOLE_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/report.h"
@@ -69,5 +68,3 @@ void sv_progress_watch(void (*call)(void *ctx, uint64_t read, uint64_t size), vo
 char *sv_human_count(char buf[32], uint64_t n);
 char *sv_human_bytes(char buf[32], uint64_t bytes);
 char *sv_human_ns(char buf[32], int64_t ns);
-
-#endif

@@ -5,10 +5,8 @@
  * exists. */
 #include "cli/command.h"
 #include "cli/console.h"
-#include "core/base/buf.h"
 #include "core/base/utf8.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define WIDTH          78
@@ -19,7 +17,7 @@ static const char exit_codes[] =
     "0 success, or the reader of the output closed the pipe; 1 something was found (validate, or "
     "damage under --strict); 2 the command line is wrong; 3 an input cannot be read or is not a "
     "trace; 4 the result could not be produced (disk full, memory limit); 5 the result is empty or "
-    "holds less than its input.";
+    "holds less than its input; 6 the trace does not have what an answer needs (explain, whatif).";
 
 /* Fills `text` to WIDTH columns; empty lines separate paragraphs. */
 static void print_filled(const char *text, unsigned indent, unsigned column)
@@ -476,8 +474,8 @@ int sv_help_complete_program(const struct sv_command *c, const char *shell, stru
         program_fish_options(c->name, c->options);
         program_fish_options(c->name, sv_common_options);
     } else {
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no completion for '%s'; available: bash, zsh and fish", shell);
+        return sv_error(err, SV_EUSAGE, "no completion for '%s'; available: bash, zsh and fish",
+                        shell);
     }
     return 0;
 }
@@ -494,6 +492,5 @@ int sv_help_completion(const char *shell, struct sv_err *err)
             return 0;
         }
     }
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "no completion for '%s'; available: bash, zsh and fish", shell);
+    return sv_error(err, SV_EUSAGE, "no completion for '%s'; available: bash, zsh and fish", shell);
 }

@@ -14,8 +14,7 @@
 
 void sv_words_add(struct sv_words *w, const char *word)
 {
-    w->items = sv_grow(w->items, &w->cap, w->n + 1, sizeof *w->items);
-    w->items[w->n++] = word;
+    SV_APPEND(w->items, w->n, w->cap) = word;
 }
 
 void sv_words_free(struct sv_words *w)
@@ -236,11 +235,10 @@ static int unknown_option(const struct sv_command *c, const char *given, size_t 
     if (len < sizeof word)
         memcpy(word, given, len);
     const char *near = sv_nearest(word, names, n);
-    return near ? sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                             "unknown option '--%.*s'; did you mean '--%s'?", (int)len, given, near)
-                : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                             "unknown option '--%.*s'; 'stave%c%s --help' lists them", (int)len,
-                             given, c->is_program ? '-' : ' ', c->name);
+    return near ? sv_error(err, SV_EUSAGE, "unknown option '--%.*s'; did you mean '--%s'?",
+                           (int)len, given, near)
+                : sv_error(err, SV_EUSAGE, "unknown option '--%.*s'; 'stave%c%s --help' lists them",
+                           (int)len, given, c->is_program ? '-' : ' ', c->name);
 }
 
 int sv_refuse_url(const char *option, const char *text, const char *schemes, struct sv_err *err)
@@ -249,27 +247,27 @@ int sv_refuse_url(const char *option, const char *text, const char *schemes, str
     if (n == 0 || !isalpha((unsigned char)*text) || strncmp(text + n, "://", 3) != 0 ||
         (schemes && sv_word_among(text, n, schemes)))
         return 0;
-    return sv_err_set(
-        err, SV_EUSAGE, SV_NO_POS,
-        "--%s: %.*s:// is a URL, and this writes %s%s; write a file and copy it there", option,
-        (int)(n < 32 ? n : 32), text, schemes ? "only to files and to URLs of: " : "only files",
-        schemes ? schemes : "");
+    return sv_error(err, SV_EUSAGE,
+                    "--%s: %.*s:// is a URL, and this writes %s%s; write a file and copy it there",
+                    option, (int)(n < 32 ? n : 32), text,
+                    schemes ? "only to files and to URLs of: " : "only files",
+                    schemes ? schemes : "");
 }
 
 static int set_value(const struct match *m, const char *text, struct sv_err *err)
 {
     int code = parse_value(m->option, text, m->value);
     if (code < 0 && !*text)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: the value is empty", m->option->name);
+        return sv_error(err, SV_EUSAGE, "--%s: the value is empty", m->option->name);
     if (m->option->type == SV_OPT_OUTPUT && sv_refuse_url(m->option->name, text, NULL, err) < 0)
         return SV_EUSAGE;
     if (code < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not %s", m->option->name, text,
-                          expected[m->option->type]);
+        return sv_error(err, SV_EUSAGE, "--%s: '%s' is not %s", m->option->name, text,
+                        expected[m->option->type]);
     if (m->is_common && m->option->choices &&
         !sv_word_among(text, strlen(text), m->option->choices))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is none of: %s", m->option->name,
-                          text, m->option->choices);
+        return sv_error(err, SV_EUSAGE, "--%s: '%s' is none of: %s", m->option->name, text,
+                        m->option->choices);
     if (!m->is_common)
         sv_words_add(&sv_common.given, m->option->name);
     return 0;
@@ -306,7 +304,7 @@ int sv_options_only(const char *what, const char *allowed, struct sv_err *err)
     for (size_t i = 0; i < sv_common.given.n; i++) {
         const char *name = sv_common.given.items[i];
         if (!sv_word_among(name, strlen(name), allowed))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no option --%s", what, name);
+            return sv_error(err, SV_EUSAGE, "%s has no option --%s", what, name);
     }
     return 0;
 }
@@ -314,14 +312,14 @@ int sv_options_only(const char *what, const char *allowed, struct sv_err *err)
 int sv_options_need(const char *option, const char *other, struct sv_err *err)
 {
     if (sv_option_is_given(option) && !sv_option_is_given(other))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs --%s", option, other);
+        return sv_error(err, SV_EUSAGE, "--%s needs --%s", option, other);
     return 0;
 }
 
 int sv_options_either(const char *option, const char *other, struct sv_err *err)
 {
     if (sv_option_is_given(option) && sv_option_is_given(other))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s or --%s, not both", option, other);
+        return sv_error(err, SV_EUSAGE, "--%s or --%s, not both", option, other);
     return 0;
 }
 
@@ -336,10 +334,9 @@ static int parse_long(const struct sv_command *c, int left, char **argv, void *o
         return unknown_option(c, name, len, err);
     bool takes_value = m.option->type != SV_OPT_FLAG;
     if (equals && !takes_value)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s takes no value", m.option->name);
+        return sv_error(err, SV_EUSAGE, "--%s takes no value", m.option->name);
     if (takes_value && !equals && left < 2)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs %s", m.option->name,
-                          m.option->arg);
+        return sv_error(err, SV_EUSAGE, "--%s needs %s", m.option->name, m.option->arg);
     const char *value = equals ? equals + 1 : takes_value ? argv[1] : "";
     int code = set_value(&m, value, err);
     return code < 0 ? code : takes_value && !equals ? 2 : 1;
@@ -352,12 +349,11 @@ static int parse_short(const struct sv_command *c, int left, char **argv, void *
     for (const char *p = argv[0] + 1; *p; p++) {
         struct match m = find_option(c, options, "", 0, *p);
         if (!m.option)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "unknown option '-%c'; 'stave%c%s --help' lists them", *p,
-                              c->is_program ? '-' : ' ', c->name);
+            return sv_error(err, SV_EUSAGE, "unknown option '-%c'; 'stave%c%s --help' lists them",
+                            *p, c->is_program ? '-' : ' ', c->name);
         bool takes_value = m.option->type != SV_OPT_FLAG;
         if (takes_value && !p[1] && left < 2)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-%c needs %s", *p, m.option->arg);
+            return sv_error(err, SV_EUSAGE, "-%c needs %s", *p, m.option->arg);
         int code = set_value(&m, !takes_value ? "" : p[1] ? p + 1 : argv[1], err);
         if (code < 0)
             return code;
@@ -378,8 +374,8 @@ static int ask_for_dashes(const struct sv_command *c, const struct sv_words *ope
         n += (size_t)snprintf(line + n, sizeof line - n, " %s", operands->items[i]);
     for (int i = 0; i < argc && n < sizeof line; i++)
         n += (size_t)snprintf(line + n, sizeof line - n, " %s", argv[i]);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "put -- before the command: stave %s --%s%s",
-                      c->name, line, n < sizeof line ? "" : "…");
+    return sv_error(err, SV_EUSAGE, "put -- before the command: stave %s --%s%s", c->name, line,
+                    n < sizeof line ? "" : "…");
 }
 
 /* The command is not run, which would free its lists. */

@@ -5,8 +5,7 @@
  *     sv_pager_close(p);        // waits until the user has left the pager
  *
  * Short results go directly to standard output. Without any result no pager is started. */
-#ifndef SV_CLI_PAGER_H
-#define SV_CLI_PAGER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -15,5 +14,3 @@ struct sv_pager;
 struct sv_pager *sv_pager_open(void); /* NULL: standard output is no terminal, or $PAGER is empty */
 FILE *sv_pager_file(struct sv_pager *p);
 void sv_pager_close(struct sv_pager *p);
-
-#endif

@@ -49,7 +49,7 @@ struct sv_cell sv_cell_share(double part, double whole)
 static int flush(struct sv_printer *p, struct sv_err *err)
 {
     if (p->text.failed)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a row of the result is too long to print");
+        return sv_error(err, SV_ENOMEM, "a row of the result is too long to print");
     if (p->file) {
         sv_output_pass_on(p->file, &p->text);
         return sv_output_failure(p->file, err);
@@ -354,8 +354,8 @@ int sv_printer_open(const char *form, struct sv_printer **out, struct sv_err *er
     while (f < sizeof forms / sizeof *forms && strcmp(form, forms[f]) != 0)
         f++;
     if (f == sizeof forms / sizeof *forms)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to: '%s' is not table, csv, json, jsonl or markdown", form);
+        return sv_error(err, SV_EUSAGE, "--to: '%s' is not table, csv, json, jsonl or markdown",
+                        form);
     struct sv_printer *p = *out = sv_alloc(sizeof *p);
     p->rows = (struct sv_rows_sink){print_head, print_row, print_end};
     p->form = (enum sv_rows_form)f;

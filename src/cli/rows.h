@@ -5,8 +5,7 @@
  *     code = sv_printer_open("csv", &p, err);           // NULL: aligned on a terminal, else CSV
  *     code = sv_sql_run(q, sql, &p->rows, err);         // or head(), row()…, end() by hand
  *     code = sv_printer_close(p, err); */
-#ifndef SV_CLI_ROWS_H
-#define SV_CLI_ROWS_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
@@ -52,5 +51,3 @@ struct sv_cell sv_cell_int(int64_t i);
 struct sv_cell sv_cell_real(double d);
 struct sv_cell sv_cell_null(void);
 struct sv_cell sv_cell_share(double part, double whole); /* NULL of nothing */
-
-#endif

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -108,8 +107,7 @@ int sv_terminal_open(struct sv_err *err)
 {
     terminal.fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
     if (terminal.fd < 0 || tcgetattr(terminal.fd, &terminal.before) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no terminal found; use --once to print one screen");
+        return sv_error(err, SV_EUSAGE, "no terminal found; use --once to print one screen");
     terminal.ended_by = terminal.is_resized = 0;
     atexit(restore);
     set_signals();

@@ -1,7 +1,6 @@
 /* The terminal as a screen: raw keys in, whole screens out. Its state is restored at the end, also
  * after a signal. */
-#ifndef SV_CLI_TERMINAL_H
-#define SV_CLI_TERMINAL_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -41,5 +40,3 @@ uint32_t sv_terminal_key(void);
 int sv_terminal_signal(void);
 /* Gives the terminal back and stops the process; returns when it is continued. */
 void sv_terminal_suspend(void);
-
-#endif

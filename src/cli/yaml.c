@@ -7,7 +7,6 @@
 #include "core/base/utf8.h"
 #include "core/files/input.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ struct parser {
 
 static int fail(struct parser *p, uint32_t line, const char *what)
 {
-    return sv_err_set(p->err, SV_EFORMAT, SV_NO_POS, "%s:%u: %s", p->y->name, line, what);
+    return sv_error(p->err, SV_EFORMAT, "%s:%u: %s", p->y->name, line, what);
 }
 
 static bool is_blank(char c)
@@ -257,9 +256,8 @@ static int add_member(struct parser *p, struct chain *c, struct sv_yaml_node *me
 {
     for (const struct sv_yaml_node *m = c->owner->first; member->key && m; m = m->next)
         if (strcmp(m->key, member->key) == 0)
-            return sv_err_set(p->err, SV_EFORMAT, SV_NO_POS,
-                              "%s:%u: '%s' is given twice (first in line %u)", p->y->name,
-                              member->key_line, member->key, m->key_line);
+            return sv_error(p->err, SV_EFORMAT, "%s:%u: '%s' is given twice (first in line %u)",
+                            p->y->name, member->key_line, member->key, m->key_line);
     if (member->key && c->owner->n == SV_YAML_KEYS_MAX)
         return fail(p, member->key_line, "too many keys in one map");
     if (c->last)
@@ -579,10 +577,10 @@ int sv_yaml_open(const char *path, struct sv_yaml **out, struct sv_err *err)
     struct sv_err why = {0};
     int code = sv_input_open(path, &in, &why);
     if (code < 0)
-        return sv_err_set(err, code, SV_NO_POS, "%s: %s", path, why.msg);
+        return sv_error(err, code, "%s: %s", path, why.msg);
     code = sv_input_need(in, SV_YAML_BYTES_MAX + 1, &why);
     if (code < 0)
-        sv_err_set(err, code, SV_NO_POS, "%s: %s", path, why.msg);
+        sv_error(err, code, "%s: %s", path, why.msg);
     else
         code = sv_yaml_parse((const char *)in->data, in->len, path, out, err);
     sv_input_close(in);

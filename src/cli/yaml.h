@@ -16,8 +16,7 @@
  *     if (sv_yaml_open(path, &y, err) < 0 || sv_yaml_read(y, sv_yaml_root(y), fields, &c, err) < 0)
  *     …
  *     sv_yaml_free(y); // the texts in c are y's: only when c is no longer used */
-#ifndef SV_CLI_YAML_H
-#define SV_CLI_YAML_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -99,5 +98,3 @@ struct sv_yaml_field {
  * missing keys are SV_EUSAGE. An empty document reads as an empty map. */
 int sv_yaml_read(struct sv_yaml *y, const struct sv_yaml_node *map,
                  const struct sv_yaml_field *fields, void *into, struct sv_err *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the two halves of cli/yaml share: the document. Included by cli/yaml*.c only. */
-#ifndef SV_CLI_YAML_INSIDE_H
-#define SV_CLI_YAML_INSIDE_H
+#pragma once
 
 #include "cli/yaml.h"
 #include "core/base/mem.h"
@@ -10,5 +9,3 @@ struct sv_yaml {
     char *name;
     struct sv_yaml_node *root;
 };
-
-#endif

@@ -27,7 +27,7 @@ int sv_yaml_fail(const struct sv_yaml *y, const struct sv_yaml_node *node, struc
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s:%u: %s", y->name, line_of(node), text);
+    return sv_error(err, SV_EUSAGE, "%s:%u: %s", y->name, line_of(node), text);
 }
 
 int sv_yaml_unknown(const struct sv_yaml *y, const struct sv_yaml_node *member,

@@ -95,8 +95,8 @@ static bool fill(struct sv_cell *cell, uint8_t kind, char *text, size_t n)
 
 static int damaged(const struct sv_ch_answer *a, const char *what, struct sv_err *err)
 {
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "the server's answer is damaged: line %llu %s",
-                      (unsigned long long)a->n_lines, what);
+    return sv_error(err, SV_EIO, "the server's answer is damaged: line %llu %s",
+                    (unsigned long long)a->n_lines, what);
 }
 
 static int take_names(struct sv_ch_answer *a, char *line, size_t n, struct sv_err *err)
@@ -268,8 +268,8 @@ static int each_head(struct sv_rows_sink *r, const char *const *names, size_t n,
     (void)names;
     return n == s->n_columns
                ? 0
-               : sv_err_set(err, SV_EIO, SV_NO_POS,
-                            "the server answers with %zu columns instead of %zu", n, s->n_columns);
+               : sv_error(err, SV_EIO, "the server answers with %zu columns instead of %zu", n,
+                          s->n_columns);
 }
 
 static int each_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
@@ -314,8 +314,7 @@ int sv_ch_number(struct sv_ch *c, const char *host, const char *sql, int64_t *ou
     struct number n = {0};
     int code = sv_ch_each(c, host, sql, 1, take_number, &n, err);
     if (code >= 0 && !n.is_there)
-        code = sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the server answers a question for a number with none");
+        code = sv_error(err, SV_EIO, "the server answers a question for a number with none");
     *out = n.value;
     return code;
 }

@@ -8,8 +8,7 @@
  *
  * The bytes are anybody's: a row has a greatest length, a table a greatest number of columns, and
  * what does not fit the columns is SV_EIO. */
-#ifndef SV_CLICKHOUSE_ANSWER_H
-#define SV_CLICKHOUSE_ANSWER_H
+#pragma once
 
 #include "clickhouse/client.h"
 #include "core/base/rows.h"
@@ -47,5 +46,3 @@ int sv_ch_each(struct sv_ch *c, const char *host, const char *sql, size_t n_colu
 /* The answer of one statement of ours whose first row is one number: *out; SV_EIO without one. */
 int sv_ch_number(struct sv_ch *c, const char *host, const char *sql, int64_t *out,
                  struct sv_err *err);
-
-#endif

@@ -7,8 +7,8 @@ int sv_ch_open(const struct sv_ch_target *t, struct sv_ch **out, struct sv_err *
 {
     (void)t;
     *out = NULL;
-    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                      "this build has no libcurl: install libcurl4-openssl-dev and build again");
+    return sv_error(err, SV_ELIMIT,
+                    "this build has no libcurl: install libcurl4-openssl-dev and build again");
 }
 
 void sv_ch_close(struct sv_ch *c)
@@ -98,10 +98,10 @@ static int check_form(struct request *r)
     r->is_checked = true;
     if (type && strncmp(type, "text/tab-separated-values", 25) == 0)
         return 0;
-    return sv_err_set(r->err, SV_EUSAGE, SV_NO_POS,
-                      "the answer is %.100s instead of tab-separated values: leave out FORMAT and "
-                      "choose the form with --to",
-                      type ? type : "of no type");
+    return sv_error(r->err, SV_EUSAGE,
+                    "the answer is %.100s instead of tab-separated values: leave out FORMAT and "
+                    "choose the form with --to",
+                    type ? type : "of no type");
 }
 
 static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
@@ -133,15 +133,14 @@ static int judge(struct request *r, CURLcode result, struct sv_err *err)
     if (r->took < 0)
         return r->took;
     if (result != CURLE_OK)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "ClickHouse at %.100s:%u: %.300s", r->host, port,
-                          *r->error ? r->error : sv_curl.curl_easy_strerror(result));
+        return sv_error(err, SV_EIO, "ClickHouse at %.100s:%u: %.300s", r->host, port,
+                        *r->error ? r->error : sv_curl.curl_easy_strerror(result));
     if (status == 200)
         return 0;
     int number = sv_ch_words((const char *)r->words.data, r->words.len, words, sizeof words);
     if (number == 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "ClickHouse at %.100s:%u: HTTP status %ld: %.300s", r->host, port, status,
-                          words);
+        return sv_error(err, SV_EIO, "ClickHouse at %.100s:%u: HTTP status %ld: %.300s", r->host,
+                        port, status, words);
     return sv_err_set(err, sv_ch_is_about_sql(number) ? SV_EUSAGE : SV_EIO, SV_NO_POS,
                       "ClickHouse at %.100s:%u: %.350s", r->host, port, words);
 }
@@ -247,7 +246,7 @@ static int report(struct sv_ch *c, struct sv_err *err)
 {
     if (c->failed.code == SV_OK)
         return 0;
-    return sv_err_set(err, c->failed.code, SV_NO_POS, "%s", c->failed.msg);
+    return sv_error(err, c->failed.code, "%s", c->failed.msg);
 }
 
 int sv_ch_go_on(struct sv_ch *c, struct sv_err *err)
@@ -270,7 +269,7 @@ static int wait_for(struct sv_ch *c, size_t n, struct sv_err *err)
         if (used <= n)
             return code;
         if (sv_curl.curl_multi_poll(c->multi, NULL, 0, 1000, NULL) != CURLM_OK)
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "waiting for ClickHouse failed");
+            return sv_error(err, SV_EIO, "waiting for ClickHouse failed");
     }
 }
 
@@ -319,7 +318,7 @@ int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_b
     sv_curl.curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, 1L);
     sv_curl.curl_easy_setopt(r->curl, CURLOPT_FORBID_REUSE, 1L);
     if (sv_curl.curl_multi_add_handle(c->multi, r->curl) != CURLM_OK)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "the request to ClickHouse cannot be made");
+        return sv_error(err, SV_EIO, "the request to ClickHouse cannot be made");
     return sv_ch_go_on(c, err);
 }
 
@@ -340,9 +339,9 @@ int sv_ch_open(const struct sv_ch_target *t, struct sv_ch **out, struct sv_err *
     char why[200];
     *out = NULL;
     if (!sv_curl_load(why, sizeof why))
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s", why);
+        return sv_error(err, SV_ELIMIT, "%s", why);
     if (sv_curl.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "libcurl cannot be used");
+        return sv_error(err, SV_ELIMIT, "libcurl cannot be used");
     struct sv_ch *c = *out = sv_alloc(sizeof *c);
     c->target = *t;
     c->multi = sv_curl.curl_multi_init();

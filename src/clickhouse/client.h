@@ -14,8 +14,7 @@
  * used before: libcurl would send it a second time when the server closes such a connection. What
  * the server says is bounded. Errors hold the server's own words: SV_EUSAGE where they are about
  * the statement, else SV_EIO. */
-#ifndef SV_CLICKHOUSE_CLIENT_H
-#define SV_CLICKHOUSE_CLIENT_H
+#pragma once
 
 #include "clickhouse/target.h"
 #include "core/base/buf.h"
@@ -58,5 +57,3 @@ void sv_ch_forget(struct sv_ch *c);   /* the same; what failed does not matter a
 int sv_ch_words(const char *body, size_t n, char *to, size_t size);
 /* Whether an error with this number is about the statement. */
 bool sv_ch_is_about_sql(int number);
-
-#endif

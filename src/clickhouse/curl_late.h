@@ -3,8 +3,7 @@
  *
  *     if (!sv_curl_load(why, sizeof why)) …       // then the names of libcurl's functions may be
  *                                                 used as ever */
-#ifndef SV_CLICKHOUSE_CURL_LATE_H
-#define SV_CLICKHOUSE_CURL_LATE_H
+#pragma once
 
 #include "core/base/late.h"
 
@@ -44,5 +43,3 @@ extern struct sv_curl sv_curl;
 
 /* Before anything else here; false: `why` says what to install. */
 bool sv_curl_load(char *why, size_t size);
-
-#endif

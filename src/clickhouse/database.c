@@ -24,24 +24,22 @@ static int add_shard(void *ctx, const struct sv_cell *cells, struct sv_err *err)
     const char *name = cells[0].type == SV_CELL_TEXT ? cells[0].text : "";
     char host[SV_CH_HOST_MAX];
     if (cells[1].type != SV_CELL_INT || cells[1].i > 1)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "the cluster '%s' has replicas, which Stave cannot fill: use a cluster "
-                          "with one replica per shard",
-                          db->target->cluster);
+        return sv_error(err, SV_ELIMIT,
+                        "the cluster '%s' has replicas, which Stave cannot fill: use a cluster "
+                        "with one replica per shard",
+                        db->target->cluster);
     if (db->n_shards == SHARDS_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the cluster has more than %d shards",
-                          SHARDS_MAX);
+        return sv_error(err, SV_ELIMIT, "the cluster has more than %d shards", SHARDS_MAX);
     snprintf(host, sizeof host, strchr(name, ':') ? "[%.250s]" : "%.250s",
              *name ? name : db->target->host);
     if (!sv_ch_host_is_valid(host))
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the server names a shard '%.100s', which is no host", host);
+        return sv_error(err, SV_EIO, "the server names a shard '%.100s', which is no host", host);
     for (size_t i = 0; i < db->n_shards; i++)
         if (strcmp(db->shards[i].host, host) == 0)
-            return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                              "two shards have the host %.100s: each is reached by its host and "
-                              "the port of the URL, so each needs a host of its own",
-                              host);
+            return sv_error(err, SV_ELIMIT,
+                            "two shards have the host %.100s: each is reached by its host and the "
+                            "port of the URL, so each needs a host of its own",
+                            host);
     db->shards = sv_realloc(db->shards, (db->n_shards + 1) * sizeof *db->shards);
     memcpy(db->shards[db->n_shards++].host, host, sizeof host);
     return 0;
@@ -62,8 +60,8 @@ static int find_shards(struct sv_ch_db *db, struct sv_err *err)
              db->target->cluster);
     int code = sv_ch_each(db->client, NULL, sql, 2, add_shard, db, err);
     if (code >= 0 && db->n_shards == 0)
-        code = sv_err_set(err, SV_EIO, SV_NO_POS, "ClickHouse at %.100s:%u knows no cluster '%s'",
-                          db->target->host, (unsigned)db->target->port, db->target->cluster);
+        code = sv_error(err, SV_EIO, "ClickHouse at %.100s:%u knows no cluster '%s'",
+                        db->target->host, (unsigned)db->target->port, db->target->cluster);
     return code;
 }
 
@@ -88,11 +86,11 @@ static int check_kind(struct sv_ch_db *db, const char *host, struct sv_err *err)
                  t->database);
     int code = sv_ch_number(db->client, host, sql, &n, err);
     if (code >= 0 && n == 0)
-        code = sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the database %s at %.100s was made %s: use another database, or the "
-                          "cluster it was made for",
-                          t->database, host,
-                          *t->cluster ? "for another cluster or for one server" : "for a cluster");
+        code = sv_error(err, SV_EIO,
+                        "the database %s at %.100s was made %s: use another database, or the "
+                        "cluster it was made for",
+                        t->database, host,
+                        *t->cluster ? "for another cluster or for one server" : "for a cluster");
     return code;
 }
 
@@ -192,8 +190,8 @@ int sv_ch_file_is_same(const struct sv_ch_file *f, struct sv_err *err)
         remember(&now, &st);
     if (now.inode == f->inode && now.changed_ns == f->changed_ns)
         return 0;
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                      "%.300s: changed while it was read; load it when it is complete", f->path);
+    return sv_error(err, SV_EINPUT,
+                    "%.300s: changed while it was read; load it when it is complete", f->path);
 }
 
 static int add_file(struct sv_ch_file *f, const char *path, struct sv_sha256 *h, struct sv_err *err)
@@ -231,7 +229,7 @@ int sv_ch_file_read(struct sv_ch_file *f, const char *const *paths, size_t n, st
     *f = (struct sv_ch_file){.path = paths[0], .rank = -1};
     if (snprintf(f->name, sizeof f->name, "%s", slash ? slash + 1 : paths[0]) >=
         (int)sizeof f->name)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the name is too long", paths[0]);
+        return sv_error(err, SV_EUSAGE, "%.300s: the name is too long", paths[0]);
     sv_sha256_init(&h);
     for (size_t i = 0; i < n && code >= 0; i++)
         code = add_file(f, paths[i], &h, err);

@@ -6,8 +6,7 @@
  * moment. The file's rows and its ledger rows are on one server, so that one insert decides.
  *
  * States in the ledger: begun, done, dropped (not to be seen again). */
-#ifndef SV_CLICKHOUSE_DATABASE_H
-#define SV_CLICKHOUSE_DATABASE_H
+#pragma once
 
 #include "clickhouse/client.h"
 #include "core/base/sha256.h"
@@ -91,5 +90,3 @@ struct sv_ch_progress {
 int sv_ch_load(struct sv_ch_db *db, const struct sv_ch_file *f, const struct sv_ch_found *found,
                struct sv_sql *q, const struct sv_trace *t, const struct sv_ch_progress *progress,
                struct sv_err *err);
-
-#endif

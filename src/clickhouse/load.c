@@ -83,10 +83,9 @@ static int add_cell(struct load *l, const struct sv_ch_column *c, const struct s
     if (c->is_nullable)
         sv_buf_byte(b, cell->type == SV_CELL_NULL);
     if (cell->type == SV_CELL_NULL)
-        return c->is_nullable
-                   ? 0
-                   : sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s.%s has a row without a value",
-                                l->table->name, c->name);
+        return c->is_nullable ? 0
+                              : sv_error(err, SV_EFORMAT, "%s.%s has a row without a value",
+                                         l->table->name, c->name);
     uint64_t bits;
     switch (c->type) {
     case SV_COLUMN_INT: add_u64(b, (uint64_t)cell->i); break;
@@ -107,8 +106,7 @@ static int send_piece(struct load *l, struct sv_err *err)
     if (l->n_in_piece == 0)
         return 0;
     if (l->piece.failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "a row of %s has more than 1 GiB",
-                          l->table->name);
+        return sv_error(err, SV_ELIMIT, "a row of %s has more than 1 GiB", l->table->name);
     int code = sv_ch_pack(l->packer, l->piece.data, l->piece.len, &body, err);
     if (code < 0) {
         sv_buf_fini(&body);
@@ -129,9 +127,8 @@ static int take_head(struct sv_rows_sink *r, const char *const *names, size_t n,
 {
     const struct load *l = (struct load *)r;
     (void)names;
-    return n == l->n_selected
-               ? 0
-               : sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s has other columns", l->table->name);
+    return n == l->n_selected ? 0
+                              : sv_error(err, SV_EFORMAT, "%s has other columns", l->table->name);
 }
 
 /* Of the track's process where the file holds several, else the file's. */
@@ -233,13 +230,13 @@ static int take_count(void *ctx, const struct sv_cell *cells, struct sv_err *err
     size_t i = (size_t)cells[0].i;
     if (cells[0].type != SV_CELL_INT || cells[0].i < 0 || i >= sv_n_typed_tables || c->n++ != i ||
         cells[1].type != SV_CELL_INT)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "the server's counts are not what was asked for");
+        return sv_error(err, SV_EIO, "the server's counts are not what was asked for");
     if ((uint64_t)cells[1].i != c->sent[i])
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "ClickHouse at %.100s has %lld rows of %s instead of %llu: nothing is "
-                          "loaded, try again",
-                          c->load->host, (long long)cells[1].i, sv_typed_tables[i].name,
-                          (unsigned long long)c->sent[i]);
+        return sv_error(err, SV_EIO,
+                        "ClickHouse at %.100s has %lld rows of %s instead of %llu: nothing is "
+                        "loaded, try again",
+                        c->load->host, (long long)cells[1].i, sv_typed_tables[i].name,
+                        (unsigned long long)c->sent[i]);
     return 0;
 }
 
@@ -260,7 +257,7 @@ static int check_counts(struct load *l, const uint64_t *sent, struct sv_err *err
     int code = sv_ch_each(l->db->client, l->host, sv_buf_cstr(&sql), 2, take_count, &c, err);
     sv_buf_fini(&sql);
     if (code >= 0 && c.n != sv_n_typed_tables)
-        code = sv_err_set(err, SV_EIO, SV_NO_POS, "the server's counts are not what was asked for");
+        code = sv_error(err, SV_EIO, "the server's counts are not what was asked for");
     return code;
 }
 

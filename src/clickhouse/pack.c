@@ -53,12 +53,12 @@ int sv_ch_pack(struct sv_ch_packer *p, const void *bytes, size_t n, struct sv_bu
     while (n > 0) {
         size_t some = n < BLOCK_BYTES ? n : BLOCK_BYTES, space = ZSTD_compressBound(some);
         if (!sv_buf_reserve(to, HEAD_BYTES + space))
-            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a piece cannot be compressed");
+            return sv_error(err, SV_ENOMEM, "a piece cannot be compressed");
         uint8_t *head = to->data + to->len;
         size_t packed = ZSTD_compress2(p->zstd, head + HEAD_BYTES, space, at, some);
         if (ZSTD_isError(packed))
-            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a piece cannot be compressed: %s",
-                              ZSTD_getErrorName(packed));
+            return sv_error(err, SV_ENOMEM, "a piece cannot be compressed: %s",
+                            ZSTD_getErrorName(packed));
         memset(head, 0, 16);
         head[16] = METHOD_ZSTD;
         put_u32(head + 17, packed + 9);
@@ -103,13 +103,13 @@ int sv_ch_pack(struct sv_ch_packer *p, const void *bytes, size_t n, struct sv_bu
     size_t bound = deflateBound(&p->zip, n);
     sv_buf_init(to, bound);
     if (!is_ready || !sv_buf_reserve(to, bound))
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for compression");
+        return sv_error(err, SV_ENOMEM, "no memory for compression");
     p->zip.next_in = bytes;
     p->zip.avail_in = (uInt)n;
     p->zip.next_out = to->data;
     p->zip.avail_out = (uInt)bound;
     if (deflate(&p->zip, Z_FINISH) != Z_STREAM_END)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a piece cannot be compressed");
+        return sv_error(err, SV_ENOMEM, "a piece cannot be compressed");
     to->len = bound - p->zip.avail_out;
     return 0;
 }

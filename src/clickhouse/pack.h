@@ -1,7 +1,6 @@
 /* Compression of what is sent: blocks of zstd in ClickHouse's own frame, or gzip where the build
  * has no zstd. Both carry a checksum that the server checks. */
-#ifndef SV_CLICKHOUSE_PACK_H
-#define SV_CLICKHOUSE_PACK_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
@@ -17,5 +16,3 @@ int sv_ch_pack(struct sv_ch_packer *p, const void *bytes, size_t n, struct sv_bu
 /* What the request must say of it. */
 extern const char *const sv_ch_pack_header;   /* a line; NULL: none */
 extern const char *const sv_ch_pack_settings; /* for the URL, "&a=b"; "" */
-
-#endif

@@ -227,8 +227,11 @@ static const struct {
      "LIKE '%read%') AS reads, sum(op LIKE '%write%') AS writes, sum(if(op LIKE '%read%', "
      "bytes, NULL)) AS bytes_read, sum(if(op LIKE '%write%', bytes, NULL)) AS bytes_written, "
      "sum(dur) AS whole, max(dur) AS max_dur, min(ts) AS first_ts, max(ts + dur) AS last_ts, "
-     "sum(ifNull(errno, 0) != 0) AS errors FROM @.io WHERE path IS NOT NULL GROUP BY "
-     "run, path)"},
+     "sum(ifNull(errno, 0) != 0) AS errors FROM (SELECT run, path, if(op IN (" SV_CALLS_COPY
+     "), 'read', "
+     "op) AS op, bytes, dur, ts, errno FROM @.io UNION ALL SELECT run, path2 AS path, 'write' AS "
+     "op, bytes, toInt64(0) AS dur, ts, errno FROM @.io WHERE op IN (" SV_CALLS_COPY ")) "
+     "WHERE path IS NOT NULL GROUP BY run, path)"},
 };
 
 enum { N_JOINED = sizeof joined / sizeof *joined, N_PLAIN = sizeof plain / sizeof *plain };

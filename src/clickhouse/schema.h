@@ -5,8 +5,7 @@
  * `load_rows`; in a cluster that view is NAME_local on each shard and NAME is a Distributed table
  * over it. A file is always on one shard, so that the views with joins join on their shard. All of
  * it is SQL that ClickHouse 18.16 and 26.5 understand alike; both are tested. */
-#ifndef SV_CLICKHOUSE_SCHEMA_H
-#define SV_CLICKHOUSE_SCHEMA_H
+#pragma once
 
 #include "clickhouse/target.h"
 #include "sql/typed.h"
@@ -48,5 +47,3 @@ void sv_ch_current(const struct sv_ch_target *t, struct sv_buf *sql);
 #define SV_CH_LOAD_COLUMNS                                                           \
     "run, host, rank, file, load_id, state, version, sha256, size_bytes, start_ts, " \
     "end_ts, realtime_offset, world_size, slices, writer, stave"
-
-#endif

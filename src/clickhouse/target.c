@@ -31,7 +31,7 @@ bool sv_ch_host_is_valid(const char *host)
 
 static int bad(const char *what, struct sv_err *err)
 {
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the URL of the database %s: use " FORM, what);
+    return sv_error(err, SV_EUSAGE, "the URL of the database %s: use " FORM, what);
 }
 
 static bool copy(char *to, size_t size, const char *from, size_t n)
@@ -61,9 +61,9 @@ static int parse_place(const char *text, size_t n, struct sv_ch_target *t, struc
     const char *colon = bracket < n ? memchr(text + bracket, ':', n - bracket) : NULL;
     size_t host = colon ? (size_t)(colon - text) : n;
     if (memchr(text, '@', n))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "a user or password in a URL can be read by others: set "
-                          "STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD, and use " FORM);
+        return sv_error(err, SV_EUSAGE,
+                        "a user or password in a URL can be read by others: set "
+                        "STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD, and use " FORM);
     if (!copy(t->host, sizeof t->host, text, host) || !sv_ch_host_is_valid(t->host))
         return bad("has no valid host", err);
     if (colon && parse_port(colon + 1, n - host - 1, &t->port) < 0)
@@ -130,10 +130,9 @@ static int set(char to[static SV_CH_SECRET_MAX], const char *from, const char *w
     size_t n = strlen(from);
     for (size_t i = 0; i < n; i++)
         if (iscntrl((unsigned char)from[i]))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s holds a control character", what);
+            return sv_error(err, SV_EUSAGE, "%s holds a control character", what);
     if (!copy(to, SV_CH_SECRET_MAX, from, n))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s is longer than %d bytes", what,
-                          SV_CH_SECRET_MAX - 1);
+        return sv_error(err, SV_EUSAGE, "%s is longer than %d bytes", what, SV_CH_SECRET_MAX - 1);
     return 0;
 }
 
@@ -151,8 +150,8 @@ static int take_lines(char *text, const char *path, struct sv_ch_target *t, stru
         else if (strncmp(line, "password=", 9) == 0)
             code = set(t->password, line + 9, "the password", err);
         else if (*line && *line != '#')
-            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%.300s: line %d: neither user=NAME nor password=TEXT", path, number);
+            code = sv_error(err, SV_EUSAGE, "%.300s: line %d: neither user=NAME nor password=TEXT",
+                            path, number);
     }
     return code;
 }
@@ -165,10 +164,10 @@ static int read_file(const char *path, bool must_exist, struct sv_ch_target *t, 
     if (fd < 0 && errno == ENOENT && !must_exist)
         return 0;
     if (fd < 0 && (errno == EPERM || errno == ELOOP))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%.300s: credentials must be in a file of yours that nobody else can "
-                          "read: chmod 600",
-                          path);
+        return sv_error(
+            err, SV_EUSAGE,
+            "%.300s: credentials must be in a file of yours that nobody else can read: chmod 600",
+            path);
     if (fd < 0)
         return sv_err_sys(err, "%.300s", path);
     FILE *f = fdopen(fd, "r");
@@ -177,8 +176,7 @@ static int read_file(const char *path, bool must_exist, struct sv_ch_target *t, 
         fclose(f);
     }
     if (n < 0 || n == sizeof text - 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: cannot be read, or is too long",
-                          path);
+        return sv_error(err, SV_EUSAGE, "%.300s: cannot be read, or is too long", path);
     text[n] = 0;
     int code = take_lines(text, path, t, err);
     explicit_bzero(text, sizeof text);

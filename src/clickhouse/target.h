@@ -7,8 +7,7 @@
  * refused: command lines are visible to other users and kept in histories. They come from
  * STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD, or from a file that only its owner can
  * read. */
-#ifndef SV_CLICKHOUSE_TARGET_H
-#define SV_CLICKHOUSE_TARGET_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -34,5 +33,3 @@ int sv_ch_credentials(struct sv_ch_target *t, struct sv_err *err);
 /* A name that may be in a URL: an address, or letters, digits, '.', '-', '_'. Also for what a
  * server says of its cluster. */
 bool sv_ch_host_is_valid(const char *host);
-
-#endif

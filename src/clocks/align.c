@@ -3,6 +3,7 @@
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sort.h"
 #include "subjects/comm/words.h"
 
 #include <inttypes.h>
@@ -73,8 +74,7 @@ void sv_ends_see(struct sv_ends *ends, const struct sv_dict *dict, const struct 
     uint64_t key = key_of(ends, e);
     if (key == 0 || key & ends->mask)
         return;
-    ends->all = sv_grow(ends->all, &ends->cap, ends->n + 1, sizeof *ends->all);
-    ends->all[ends->n++] = (struct sv_end){key, end_ns};
+    SV_APPEND(ends->all, ends->n, ends->cap) = (struct sv_end){key, end_ns};
     while (ends->n >= ENDS_MAX && ends->mask != UINT64_MAX >> 2)
         thin_out(ends);
 }
@@ -211,12 +211,6 @@ static int compare_matches(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static size_t match(const struct alignment *a, const struct host *h)
 {
     size_t n = 0;
@@ -237,7 +231,7 @@ static struct sv_sync_round window(const struct alignment *a, size_t from, size_
     size_t n = to - from;
     for (size_t i = 0; i < n; i++)
         a->offsets[i] = a->matches[from + i].offset_ns;
-    qsort(a->offsets, n, sizeof *a->offsets, compare_numbers);
+    qsort(a->offsets, n, sizeof *a->offsets, sv_compare_i64);
     int64_t first = a->matches[from].at_ns, last = a->matches[to - 1].at_ns, spread;
     if (__builtin_sub_overflow(a->offsets[n - 1 - n / 4], a->offsets[n / 4], &spread))
         spread = INT64_MAX;
@@ -335,9 +329,9 @@ int sv_align(const struct sv_align_input *inputs, size_t n, struct sv_report *re
     if (!all_reach(&a, a.clock, &missing))
         a.clock = SV_CLOCK_REALTIME;
     if (!all_reach(&a, a.clock, &missing))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--align: %.200s has neither boot time nor wall clock to align",
-                          inputs[missing].name);
+        return sv_error(err, SV_EUSAGE,
+                        "--align: %.200s has neither boot time nor wall clock to align",
+                        inputs[missing].name);
     gather(&a);
     place_all(&a, report);
     *clock = a.clock;

@@ -9,8 +9,7 @@
  *
  *     sv_ends_see() for each event of each input → sv_align(), which gives relations (relation.h,
  *     is_estimate) to the first host */
-#ifndef SV_CLOCKS_ALIGN_H
-#define SV_CLOCKS_ALIGN_H
+#pragma once
 
 #include "clocks/relation.h"
 #include "core/base/report.h"
@@ -47,5 +46,3 @@ struct sv_align_input {
  * wall clock where not all inputs have that; each host's own. SV_EUSAGE: an input has neither. */
 int sv_align(const struct sv_align_input *inputs, size_t n, struct sv_report *report,
              uint32_t *clock, struct sv_relation **out, size_t *n_out, struct sv_err *err);
-
-#endif

@@ -18,8 +18,7 @@
  * bound grows with the distance.
  *
  * Pure arithmetic: no clock is read here and nothing is sent (record/sync/ping.c does that). */
-#ifndef SV_CLOCKS_CLOCK_SYNC_H
-#define SV_CLOCKS_CLOCK_SYNC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void sv_sync_fini(struct sv_sync *s);
 struct sv_sync_point sv_sync_at(const struct sv_sync *s, int64_t local_ns);
 /* The greatest bound from one local time to another. */
 int64_t sv_sync_bound(const struct sv_sync *s, int64_t from_ns, int64_t to_ns);
-
-#endif

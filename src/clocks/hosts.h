@@ -7,8 +7,7 @@
  * On one machine each pid namespace (a container) has numbers of its own. An input that does not
  * say which it is belongs to the only one that is known there, and to one of its own when there are
  * several. */
-#ifndef SV_CLOCKS_HOSTS_H
-#define SV_CLOCKS_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ struct sv_hosts {
 
 /* `same_host`: all come from one machine, whatever they say. */
 struct sv_hosts sv_hosts_number(struct sv_host *const *inputs, size_t n, bool same_host);
-
-#endif

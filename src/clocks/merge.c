@@ -4,7 +4,6 @@
  * conversion to the common clock keeps the order within each. What does not fit into memory waits
  * in one temporary file. */
 #include "clocks/merge.h"
-#include "clocks/hosts.h"
 #include "clocks/merge_axis.h"
 #include "clocks/merge_ranks.h"
 #include "core/base/glob.h"
@@ -15,7 +14,6 @@
 #include "core/stream/sorter.h"
 #include "store/rebase.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,8 +237,7 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
                  const struct sv_pump_options *pump, struct sv_err *err)
 {
     struct input *in = sv_alloc(sizeof *in);
-    m->inputs = sv_grow(m->inputs, &m->cap, m->n + 1, sizeof(struct input *));
-    m->inputs[m->n++] = in;
+    SV_APPEND(m->inputs, m->n, m->cap) = in;
     in->is = *input;
     in->name = sv_strndup(input->name, strlen(input->name));
     in->is.name = in->name;
@@ -413,10 +410,10 @@ static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err
     for (size_t i = 0; i < m->n; i++) {
         struct input *in = m->inputs[i];
         if (!in->has_anchor && m->options.anchor)
-            return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s: no event is called '%s'", in->name,
-                              m->options.anchor);
+            return sv_error(err, SV_EFOUND, "%s: no event is called '%s'", in->name,
+                            m->options.anchor);
         if (in->anchor_ns == INT64_MIN)
-            return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: its times cannot be moved", in->name);
+            return sv_error(err, SV_ELIMIT, "%s: its times cannot be moved", in->name);
         in->rebase.shift = (struct sv_shift){.offset_ns = -in->anchor_ns, .uncertainty_ns = -1};
     }
     return 0;
@@ -535,10 +532,11 @@ static int advance(struct input *in, struct sv_err *err)
     }
     struct sv_event *e = &in->block[in->at];
     if (!sv_rebase_time(&in->rebase, e))
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "%s: the event at %" PRId64 " ns begins or ends more than 2^63 ns away "
-                          "from zero on the common clock: give another --offset, or cut it out",
-                          in->name, e->ts_ns);
+        return sv_error(err, SV_ELIMIT,
+                        "%s: the event at %" PRId64
+                        " ns begins or ends more than 2^63 ns away from zero on the common clock: "
+                        "give another --offset, or cut it out",
+                        in->name, e->ts_ns);
     in->order = sv_rank_of(e->ts_ns, sv_flow_mark(e), e->kind);
     return 1;
 }
@@ -648,7 +646,7 @@ int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
                     struct sv_err *err)
 {
     if (m->n == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
+        return sv_error(err, SV_EUSAGE, "nothing to merge");
     int code = settle(m, dict, report, err);
     if (code >= 0) {
         prepare_rebase(m, dict);

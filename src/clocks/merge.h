@@ -17,8 +17,7 @@
  * "rank" share flow and correlation numbers too. All else is kept apart. The result does not depend
  * on the order in which inputs were added: they are numbered by (rank, hostname, name). Inputs that
  * are compared are an exception. */
-#ifndef SV_CLOCKS_MERGE_H
-#define SV_CLOCKS_MERGE_H
+#pragma once
 
 #include "core/stream/stream.h"
 
@@ -79,5 +78,3 @@ int sv_merge_pump(struct sv_merge *m, struct sv_sink *sink, struct sv_err *err);
  * points in time order. Takes the merge on success. */
 int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
                     struct sv_source **out, struct sv_err *err);
-
-#endif

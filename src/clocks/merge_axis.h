@@ -1,8 +1,7 @@
 /* From the inputs of a merge to its time axis: whose clocks they are, what their metadata say of
  * relations, and what was asked for besides. Called by merge.c, perhaps several times, until it is
  * known which inputs take part; what is said about the result waits until then. */
-#ifndef SV_CLOCKS_MERGE_AXIS_H
-#define SV_CLOCKS_MERGE_AXIS_H
+#pragma once
 
 #include "clocks/align.h"
 #include "clocks/hosts.h"
@@ -37,5 +36,3 @@ struct sv_shift sv_merge_axis_take(struct sv_merge_axis *x, size_t i); /* the ca
 void sv_merge_axis_say(const struct sv_merge_axis *x, struct sv_dict *dict,
                        struct sv_report *report);
 void sv_merge_axis_fini(struct sv_merge_axis *x);
-
-#endif

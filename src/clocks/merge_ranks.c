@@ -134,11 +134,11 @@ int sv_merge_check_ranks(struct sv_merge_card *const *cards, size_t n, bool skip
     size_t a, b;
     while (find_twice(cards, n, &a, &b)) {
         if (!skips_bad || cards[a]->is_damaged == cards[b]->is_damaged)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "rank %" PRId64 " is given twice, by %.150s and %.150s, which cover "
-                              "the same time: leave one out, or give --repeat-ranks if they are of "
-                              "different jobs",
-                              cards[a]->rank, cards[a]->name, cards[b]->name);
+            return sv_error(err, SV_EUSAGE,
+                            "rank %" PRId64
+                            " is given twice, by %.150s and %.150s, which cover the same time: "
+                            "leave one out, or give --repeat-ranks if they are of different jobs",
+                            cards[a]->rank, cards[a]->name, cards[b]->name);
         leave_out(cards[cards[a]->is_damaged ? a : b], report,
                   "it is damaged, and another input has the same rank");
     }

@@ -8,8 +8,7 @@
  *
  * A file of Kineto that was cut has lost the base of its times, which is at its end. Ranks of one
  * job on one host have the same base. */
-#ifndef SV_CLOCKS_MERGE_RANKS_H
-#define SV_CLOCKS_MERGE_RANKS_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/base/report.h"
@@ -39,5 +38,3 @@ void sv_merge_find_clocks(struct sv_merge_card *const *cards, size_t n, bool ass
  * one of them is damaged, it is left out. */
 int sv_merge_check_ranks(struct sv_merge_card *const *cards, size_t n, bool skips_bad,
                          struct sv_report *report, struct sv_err *err);
-
-#endif

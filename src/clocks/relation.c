@@ -61,7 +61,7 @@ void sv_relation_fini(struct sv_relation *r)
 static void put_text(struct sv_json *j, const char *key, const char *value)
 {
     sv_json_key(j, key, strlen(key));
-    sv_json_text(j, value, strlen(value));
+    sv_json_cstr(j, value);
 }
 
 static void put_number(struct sv_json *j, const char *key, int64_t value)
@@ -92,8 +92,7 @@ static void put_summary(struct sv_json *j, const struct sv_relation *r)
     if (s.n > 0) {
         int64_t first = s.points[0].at_ns, last = s.points[s.n - 1].at_ns;
         put_number(j, "offset_ns", sv_sync_at(&s, first + (last - first) / 2).offset_ns);
-        sv_json_lit(j, "drift_ppm");
-        sv_json_double(j, s.drift * 1e6);
+        sv_json_put(j, "drift_ppm", double, s.drift * 1e6);
         put_number(j, "bound_ns", sv_sync_bound(&s, first, last));
     }
     sv_sync_fini(&s);
@@ -109,8 +108,7 @@ void sv_relation_put(const struct sv_relation *r, struct sv_buf *json)
     put_owner(&j, "local", &r->local);
     put_owner(&j, "reference", &r->reference);
     put_summary(&j, r);
-    sv_json_lit(&j, "rounds");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "rounds", begin, '[');
     for (size_t i = 0; i < r->n; i++) {
         sv_json_begin(&j, '[');
         sv_json_i64(&j, r->rounds[i].at_ns);
@@ -126,8 +124,8 @@ void sv_relation_put(const struct sv_relation *r, struct sv_buf *json)
 
 static int refuse(struct sv_err *err, const char *why)
 {
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                      "not a relation of 'stave sync' or 'stave record --sync': %s", why);
+    return sv_error(err, SV_EFORMAT, "not a relation of 'stave sync' or 'stave record --sync': %s",
+                    why);
 }
 
 /* A text that does not fit is no name, nor is one that is not UTF-8: it would come back longer than
@@ -185,11 +183,10 @@ static bool take_round(const struct sv_member *array, struct sv_sync_round *roun
 static bool take_rounds(const struct sv_member *array, struct sv_relation *r)
 {
     struct sv_members in = sv_members_of(array->value.bytes, array->value.len);
-    struct sv_member m;
     struct sv_sync_round round;
     if (array->type != '[')
         return false;
-    while (sv_member_next(&in, &m)) {
+    for (struct sv_member m; sv_member_next(&in, &m);) {
         if (!take_round(&m, &round))
             return false;
         sv_relation_add(r, &round);
@@ -200,10 +197,9 @@ static bool take_rounds(const struct sv_member *array, struct sv_relation *r)
 static const char *take_members(struct sv_relation *r, const char *json, size_t len)
 {
     struct sv_members in = sv_members_of(json, len);
-    struct sv_member m;
     int64_t version = 0;
     char how[32] = "";
-    while (sv_member_next(&in, &m)) {
+    for (struct sv_member m; sv_member_next(&in, &m);) {
         if (sv_member_is(&m, "stave_relation") && !sv_member_i64(&m, &version))
             return "its version is no number";
         if (sv_member_is(&m, "how") && !take_text(&m, how, sizeof how))

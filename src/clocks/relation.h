@@ -12,8 +12,7 @@
  * (in the middle), drift and bound are for people: readers use the rounds (clock_sync.h). The
  * clocks are known by boot id and time namespace, so that a relation serves every file of the two
  * machines, whoever measured it. */
-#ifndef SV_CLOCKS_RELATION_H
-#define SV_CLOCKS_RELATION_H
+#pragma once
 
 #include "clocks/clock_sync.h"
 #include "core/base/buf.h"
@@ -45,5 +44,3 @@ void sv_relation_fini(struct sv_relation *r);
 void sv_relation_put(const struct sv_relation *r, struct sv_buf *json);
 /* The texts are those of another; SV_EFORMAT says what is wrong. Nothing has to be freed then. */
 int sv_relation_parse(struct sv_relation *r, const char *json, size_t len, struct sv_err *err);
-
-#endif

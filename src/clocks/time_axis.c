@@ -82,8 +82,8 @@ static uint32_t node_of(struct graph *g, const char *key)
     uint64_t *slot = sv_map_add(&g->keys, text(g, key), &is_new);
     if (is_new) {
         *slot = g->n_nodes;
-        g->nodes = sv_grow(g->nodes, &g->cap_nodes, g->n_nodes + 1, sizeof *g->nodes);
-        g->nodes[g->n_nodes++] = (struct node){.machine = NONE, .first_input = NONE, .edges = NONE};
+        SV_APPEND(g->nodes, g->n_nodes, g->cap_nodes) =
+            (struct node){.machine = NONE, .first_input = NONE, .edges = NONE};
     }
     return (uint32_t)*slot;
 }

@@ -12,8 +12,7 @@
  * A clock belongs to a machine and to a time namespace on it: clocks of two namespaces of one
  * machine are different ones, and its wall clock, which has no namespaces, relates them as exactly
  * as any two clocks of one machine. */
-#ifndef SV_CLOCKS_TIME_AXIS_H
-#define SV_CLOCKS_TIME_AXIS_H
+#pragma once
 
 #include "clocks/relation.h"
 #include "core/base/report.h"
@@ -67,5 +66,3 @@ void sv_time_axis_fini(struct sv_time_axis *a);
  * metadata SV_META_AXIS. (time_axis_report.c) */
 void sv_time_axis_report(const struct sv_time_axis *a, struct sv_report *report);
 void sv_time_axis_describe(const struct sv_time_axis *a, struct sv_dict *dict);
-
-#endif

@@ -8,7 +8,6 @@
 #include "core/base/mem.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,15 +165,12 @@ static void put_names(struct sv_json *j, const struct summary *s)
         [SV_BY_HOST] = "its own clock", [SV_BY_WALL] = "wall clock",
         [SV_BY_PINGS] = "pings",        [SV_BY_COLLECTIVES] = "collectives",
         [SV_BY_HAND] = "offset",        [SV_BY_ASSUMPTION] = "assumption"};
-    sv_json_lit(j, "first_hosts");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "first_hosts", begin, '[');
     for (size_t k = 0; k < s->n && k < NAMES_MAX; k++) {
         const struct host *h = &s->hosts[k];
         sv_json_begin(j, '{');
-        sv_json_lit(j, "host");
-        sv_json_text(j, h->name, strlen(h->name));
-        sv_json_lit(j, "by");
-        sv_json_text(j, words[h->by], strlen(words[h->by]));
+        sv_json_put(j, "host", cstr, h->name);
+        sv_json_put(j, "by", cstr, words[h->by]);
         put_ns(j, "bound_ns", h->between_ns);
         sv_json_end(j);
     }
@@ -192,12 +188,10 @@ void sv_time_axis_describe(const struct sv_time_axis *a, struct sv_dict *dict)
         sv_buf_init(&b, 4096);
         sv_json_init(&j, &b);
         sv_json_begin(&j, '{');
-        sv_json_lit(&j, "clock");
-        sv_json_text(&j, clock, strlen(clock));
+        sv_json_put(&j, "clock", cstr, clock);
         put_ns(&j, "within_host_ns", s.within_ns);
         put_ns(&j, "between_hosts_ns", s.between_ns);
-        sv_json_lit(&j, "is_estimate");
-        sv_json_bool(&j, s.n_estimates > 0);
+        sv_json_put(&j, "is_estimate", bool, s.n_estimates > 0);
         put_ns(&j, "hosts", (int64_t)s.n);
         put_ns(&j, "hosts_unknown", (int64_t)s.n_unknown);
         put_ns(&j, "hosts_estimated", (int64_t)s.n_estimates);

@@ -14,8 +14,8 @@ static int named(const struct sv_words *operands, const struct sv_command **c, s
         return 0;
     *c = sv_command_named(operands->items[0]);
     return *c ? 0
-              : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                           "unknown verb '%s'; 'stave --help' lists them", operands->items[0]);
+              : sv_error(err, SV_EUSAGE, "unknown verb '%s'; 'stave --help' lists them",
+                         operands->items[0]);
 }
 
 /* The manual page where one is installed and a terminal can show it, else the same words as plain

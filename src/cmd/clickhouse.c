@@ -7,11 +7,9 @@
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
 #include "cmd/query_shell.h"
-#include "files/rotation.h"
 #include "sql/sql.h"
 #include "store/ranks.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,9 +33,9 @@ int sv_database_alone(const char *const *paths, size_t n, struct sv_err *err)
     for (size_t i = 0; i < n; i++)
         databases += sv_is_database(paths[i]);
     if (databases && n > 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "a database is the only input: give one clickhouse:// URL and no other "
-                          "trace");
+        return sv_error(
+            err, SV_EUSAGE,
+            "a database is the only input: give one clickhouse:// URL and no other trace");
     return 0;
 }
 
@@ -115,10 +113,10 @@ static int is_there(const struct sv_export_options *o, struct sv_ch_db *db,
         return 1;
     }
     if (found->has_place && !o->force)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.200s: run '%.100s' has another file of this name, host and rank; "
-                          "--force replaces it, --run NAME keeps both",
-                          f->path, found->run);
+        return sv_error(err, SV_EIO,
+                        "%.200s: run '%.100s' has another file of this name, host and rank; "
+                        "--force replaces it, --run NAME keeps both",
+                        f->path, found->run);
     return 0;
 }
 
@@ -181,11 +179,10 @@ static int write_database(const struct sv_export_options *o, const struct sv_rot
     struct sv_ch *c = NULL;
     struct sv_ch_db db = {0};
     if (o->run && (!*o->run || strlen(o->run) > 200))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run: a name of 1 to 200 bytes");
+        return sv_error(err, SV_EUSAGE, "--run: a name of 1 to 200 bytes");
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") == 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "standard input has no name in the ledger: give files");
+            return sv_error(err, SV_EUSAGE, "standard input has no name in the ledger: give files");
     int code = sv_database_open(o->output, &c, err);
     if (code >= 0)
         code = sv_ch_db_open(c, &db, err);

@@ -1,6 +1,5 @@
 /* What commands do with a database of ClickHouse (clickhouse://…) instead of a file. */
-#ifndef SV_CMD_CLICKHOUSE_H
-#define SV_CMD_CLICKHOUSE_H
+#pragma once
 
 #include "cli/rows.h"
 #include "clickhouse/client.h"
@@ -28,5 +27,3 @@ struct sv_step_rows {
 int sv_steps_clickhouse(const char *url, const char *run, struct sv_step_rows *rows,
                         struct sv_err *err);
 void sv_step_rows_fini(struct sv_step_rows *rows); /* also after a failure */
-
-#endif

@@ -42,9 +42,8 @@ static int check_runs(struct sv_ch *c, const char *run, struct sv_err *err)
     int code =
         sv_ch_each(c, NULL, "SELECT DISTINCT run FROM trace ORDER BY run", 1, take_run, &r, err);
     if (code >= 0 && r.n > 1)
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the database has %zu runs: give one with --run (%s%s)", r.n, r.names,
-                          r.n > 5 ? ", …" : "");
+        code = sv_error(err, SV_EUSAGE, "the database has %zu runs: give one with --run (%s%s)",
+                        r.n, r.names, r.n > 5 ? ", …" : "");
     return code;
 }
 
@@ -61,8 +60,7 @@ static void add_title(struct sv_step_rows *x, const struct sv_cell *cells)
         snprintf(title, sizeof title, "%.255s · %.3000s", file, track);
     else
         snprintf(title, sizeof title, "%.3000s", track);
-    x->titles = sv_grow(x->titles, &x->cap_titles, x->n_titles + 1, sizeof *x->titles);
-    x->titles[x->n_titles++] = sv_strndup(title, strlen(title));
+    SV_APPEND(x->titles, x->n_titles, x->cap_titles) = sv_strndup(title, strlen(title));
     x->load_id = cells[0].i;
     x->track_id = cells[1].i;
 }
@@ -72,7 +70,7 @@ static int take_step(void *ctx, const struct sv_cell *cells, struct sv_err *err)
     struct sv_step_rows *x = ctx;
     struct sv_steps *s = &x->steps;
     if (s->n == STEPS_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the run has more than %d steps", STEPS_MAX);
+        return sv_error(err, SV_ELIMIT, "the run has more than %d steps", STEPS_MAX);
     if (s->n == 0 || x->load_id != cells[0].i || x->track_id != cells[1].i)
         add_title(x, cells);
     s->steps = sv_grow(s->steps, &x->cap_steps, s->n + 1, sizeof *s->steps);
@@ -139,8 +137,8 @@ int sv_steps_clickhouse(const char *url, const char *run, struct sv_step_rows *r
     if (code < 0)
         return code;
     if (rows->steps.n == 0)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "no steps found: the database has none%s",
-                          run ? " of this run" : "");
+        return sv_error(err, SV_EFOUND, "no steps found: the database has none%s",
+                        run ? " of this run" : "");
     rows->steps.n_tracks = rows->n_titles;
     sv_steps_judge(&rows->steps);
     return 0;

@@ -1,6 +1,5 @@
 /* The list of commands, in the order of the help. Adding one is a file and a line here. */
-#ifndef SV_CMD_COMMANDS_H
-#define SV_CMD_COMMANDS_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -24,6 +23,7 @@
     X(steps)           \
     X(report)          \
     X(explain)         \
+    X(whatif)          \
     X(critical_path)   \
     X(export)          \
     X(plot)            \
@@ -40,5 +40,3 @@
 #define SV_I_DECLARE(name) extern const struct sv_command sv_command_##name;
 SV_COMMANDS(SV_I_DECLARE)
 #undef SV_I_DECLARE
-
-#endif

@@ -22,8 +22,7 @@ static int put_rows(const void *options, struct sv_dict *dict, struct sv_report 
     bool by_kind = strcmp(o->gpu_tracks, "kind") == 0;
     if (!by_kind && strcmp(o->gpu_tracks, "streams") != 0) {
         (*sink)->close(*sink, true, &(struct sv_err){0});
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--gpu-tracks: '%s' is not streams or kind",
-                          o->gpu_tracks);
+        return sv_error(err, SV_EUSAGE, "--gpu-tracks: '%s' is not streams or kind", o->gpu_tracks);
     }
     *sink = sv_gpu_rows_new(dict, report, by_kind, *sink);
     return 0;
@@ -36,8 +35,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (operands->n > 1 && o->gpu_tracks)
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
+        return sv_error(
+            err, SV_EUSAGE,
             "--gpu-tracks works with one input: convert each input, then use 'stave merge'");
     if (operands->n > 1) {
         struct sv_join join = {

@@ -8,11 +8,11 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "files/load.h"
+#include "stats/select.h"
 #include "store/index.h"
 #include "store/ranks.h"
 #include "subjects/io/words.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,25 +48,23 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
         }
         free(is_named);
     }
-    return *row != SV_NO_ROW
-               ? 0
-               : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                            "--%s: no slice matches '%s' (give a name, a glob or id:N)", option,
-                            what);
+    return *row != SV_NO_ROW ? 0
+                             : sv_error(err, SV_EUSAGE,
+                                        "--%s: no slice matches '%s' (give a name, a glob or id:N)",
+                                        option, what);
 }
 
 /* The slice that ends last; system calls, states and block requests count only where there are no
  * others. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
-    static const char *const words[] = {SV_CAT_SYSCALL, SV_CAT_THREAD_STATE, SV_CAT_BLOCK};
-    sv_str below[3];
-    for (int i = 0; i < 3; i++)
-        below[i] = sv_dict_find_str(t->dict, words[i], strlen(words[i]));
+    sv_str call = sv_dict_find_str(t->dict, SV_CAT_SYSCALL, strlen(SV_CAT_SYSCALL)),
+           block = sv_dict_find_str(t->dict, SV_CAT_BLOCK, strlen(SV_CAT_BLOCK));
+    struct sv_meanwhile states = sv_meanwhile_of(t->dict);
     uint32_t best = SV_NO_ROW, best_call = SV_NO_ROW;
     for (uint32_t i = 0; i < t->slices.n; i++) {
         sv_str cat = t->slices.cat[i];
-        bool is_below = cat && (cat == below[0] || cat == below[1] || cat == below[2]);
+        bool is_below = (cat && (cat == call || cat == block)) || sv_is_meanwhile(&states, cat);
         uint32_t *to = is_below ? &best_call : &best;
         if (t->slices.kind[i] == SV_SLICE &&
             (*to == SV_NO_ROW || sv_trace_end_ns(t, i) > sv_trace_end_ns(t, *to)))
@@ -222,14 +220,13 @@ static int run_loaded(const struct critical_path *o, const struct sv_trace *t, s
     uint32_t from = SV_NO_ROW, to = last_slice(t);
     int code = 0;
     if (to == SV_NO_ROW)
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace has no slices");
+        code = sv_error(err, SV_EFOUND, "the trace has no slices");
     if (code >= 0 && o->from)
         code = find_slice(t, x, o->from, false, "from", &from, err);
     if (code >= 0 && o->to)
         code = find_slice(t, x, o->to, true, "to", &to, err);
     if (code >= 0 && from != SV_NO_ROW && t->slices.ts_ns[from] >= sv_trace_end_ns(t, to))
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the slice of --from begins after the slice of --to ends");
+        code = sv_error(err, SV_EUSAGE, "the slice of --from begins after the slice of --to ends");
     if (code >= 0)
         code = sv_printer_open(o->form, &p, err);
     if (code >= 0) {

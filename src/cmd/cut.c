@@ -7,7 +7,6 @@
 #include "cmd/commands.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
-#include "core/stream/stages.h"
 #include "files/open.h"
 #include "store/filter.h"
 
@@ -91,7 +90,7 @@ static int check_window(const struct sv_interval *w, struct sv_err *err)
 {
     bool is_empty = w->from.is_given && w->to.is_given &&
                     w->from.is_absolute == w->to.is_absolute && w->from.ns >= w->to.ns;
-    return is_empty ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty") : 0;
+    return is_empty ? sv_error(err, SV_EUSAGE, "--time: the window is empty") : 0;
 }
 
 static int parse_pids(const struct sv_words *words, int64_t **pids, struct sv_err *err)
@@ -103,8 +102,7 @@ static int parse_pids(const struct sv_words *words, int64_t **pids, struct sv_er
         (*pids)[i] = strtoll(words->items[i], &end, 10);
         if (*end || errno ||
             (!isdigit((unsigned char)words->items[i][0]) && words->items[i][0] != '-'))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--pid: '%s' is not a number",
-                              words->items[i]);
+            return sv_error(err, SV_EUSAGE, "--pid: '%s' is not a number", words->items[i]);
     }
     return 0;
 }

@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct diff {
@@ -31,7 +30,7 @@ static int parse_fraction(const char *text, const char *option, double scale, do
     double v;
     len -= len && text[len - 1] == '%';
     if (sv_parse_number(text, len, &v) < 0 || v > 1e6)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", option, text);
+        return sv_error(err, SV_EUSAGE, "--%s: '%s' is not a number", option, text);
     *out = v * scale;
     return 0;
 }
@@ -246,9 +245,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     size_t failures = code >= 0 && o->fail_over ? count_failures(&d, limit, min_ns) : 0;
     if (failures)
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          "%zu group%s became slower by more than %.3g %%, or are new", failures,
-                          failures == 1 ? "" : "s", limit * 100);
+        code = sv_error(err, SV_EFOUND,
+                        "%zu group%s became slower by more than %.3g %%, or are new", failures,
+                        failures == 1 ? "" : "s", limit * 100);
     sv_diff_fini(&d);
     for (size_t i = 0; i < loaded; i++)
         sv_loaded_free(&l[i]);

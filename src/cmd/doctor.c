@@ -7,7 +7,6 @@
 #include "files/open.h"
 #include "net/grpc.h"
 #include "record/decode/calls.h"
-#include "record/kernel/kernel.h"
 #include "record/kernel/tracepoints.h"
 #include "record/sample/gpus.h"
 #include "record/sample/procfs.h"
@@ -20,7 +19,6 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

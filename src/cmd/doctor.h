@@ -1,6 +1,5 @@
 /* What stave doctor tries (cmd/doctor_trial.c) apart from what it says (cmd/doctor.c). */
-#ifndef SV_CMD_DOCTOR_H
-#define SV_CMD_DOCTOR_H
+#pragma once
 
 #include "record/kernel/kernel.h"
 
@@ -10,5 +9,3 @@ int sv_doctor_trial(struct sv_kernel *kernel, struct sv_err *err);
 /* Is there StarPU, and can it record itself? */
 enum sv_starpu { SV_STARPU_NONE, SV_STARPU_PLAIN, SV_STARPU_FXT };
 enum sv_starpu sv_doctor_starpu(void);
-
-#endif

@@ -5,7 +5,6 @@
  * of a container. Called by cmd/doctor.c. */
 #include "cmd/doctor.h"
 #include "record/decode/decode.h"
-#include "record/sample/procfs.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -120,9 +119,9 @@ static int record_child(struct trial *t, struct sv_err *err)
     if (code < 0)
         return code;
     if (t->n_opens != OPENS || t->n_exits != 1)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "a child process (pid %d) made %d system calls, %u of them were recorded",
-                          (int)child, OPENS, t->n_opens);
+        return sv_error(err, SV_EIO,
+                        "a child process (pid %d) made %d system calls, %u of them were recorded",
+                        (int)child, OPENS, t->n_opens);
     return 0;
 }
 

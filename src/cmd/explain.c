@@ -13,69 +13,266 @@
 #include <string.h>
 
 struct explain {
-    const char *from;
+    const char *from, *unit, *against;
+    struct sv_words ignore;
     bool strict, assume, json, no_index;
     uint64_t memory_limit;
 };
 
-/* At most five findings of a bounded length: bounded as a whole. */
-static int print_json(const struct sv_explanation *e, struct sv_err *err)
+/* ---- what was not observed ---- */
+
+struct missing {
+    const char *what, *how; /* how: what would show it */
+};
+
+/* Fills `to` with what would have to be known to say more; returns how many. */
+static size_t find_missing(const struct sv_explanation *e, struct missing to[4])
 {
-    struct sv_buf b;
+    const struct sv_observed *o = &e->observed;
+    size_t n = 0;
+    if (o->has_requests)
+        return 0;
+    if (o->states < 0.5)
+        to[n++] = (struct missing){"states of threads",
+                                   "record with 'stave record' as root, or with CAP_BPF and "
+                                   "CAP_PERFMON"};
+    else if (!o->has_stacks)
+        to[n++] = (struct missing){"stacks of waits", "record without --light and --no-offcpu"};
+    if (o->calls < 0.5)
+        to[n++] = (struct missing){"system calls", "record without --no-io"};
+    return n;
+}
+
+/* ---- JSON ---- */
+
+static void put_text(struct sv_json *j, const char *key, const char *text)
+{
+    if (!text || !*text)
+        return;
+    sv_json_key(j, key, strlen(key));
+    sv_json_text(j, text, strlen(text));
+}
+
+static void put_number(struct sv_json *j, const char *key, int64_t v, int64_t none)
+{
+    if (v == none)
+        return;
+    sv_json_key(j, key, strlen(key));
+    sv_json_i64(j, v);
+}
+
+static void put_culprit(struct sv_json *j, const struct sv_culprit *c)
+{
+    sv_json_lit(j, "culprit");
+    sv_json_begin(j, '{');
+    put_text(j, "kind", c->kind);
+    put_text(j, "name", c->name);
+    put_number(j, "pid", c->pid, -1);
+    put_number(j, "tid", c->tid, -1);
+    put_text(j, "function", c->function);
+    put_text(j, "file", c->file);
+    put_number(j, "line", c->line, 0);
+    put_text(j, "path", c->path);
+    put_text(j, "lock", c->lock);
+    put_number(j, "rank", c->rank, -1);
+    put_text(j, "host", c->host);
+    put_text(j, "device", c->device);
+    sv_json_end(j);
+}
+
+static void put_finding(struct sv_json *j, const struct sv_answer *f)
+{
+    sv_json_line(j);
+    sv_json_begin(j, '{');
+    put_text(j, "cause", sv_explain_words[f->cause]);
+    sv_json_lit(j, "share");
+    sv_json_double(j, f->share);
+    sv_json_lit(j, "gain");
+    sv_json_double(j, f->gain);
+    put_text(j, "sure", f->sure);
+    put_text(j, "sentence", f->sentence);
+    put_text(j, "command", f->command);
+    put_culprit(j, &f->culprit);
+    sv_json_lit(j, "chain");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < f->n_chain; i++)
+        sv_json_text(j, f->chain[i], strlen(f->chain[i]));
+    sv_json_end(j);
+    sv_json_lit(j, "units");
+    sv_json_u64(j, f->n_units);
+    sv_json_lit(j, "worst");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < f->n_worst; i++) {
+        sv_json_begin(j, '{');
+        put_number(j, "unit", f->worst[i].number, -1);
+        put_number(j, "ts", f->worst[i].ts_ns, INT64_MIN);
+        put_number(j, "dur", f->worst[i].dur_ns, INT64_MIN);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+    put_text(j, "advice", sv_explain_advice[f->cause]);
+    sv_json_end(j);
+}
+
+static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
+{
+    const struct sv_observed *o = &e->observed;
+    const struct {
+        const char *key;
+        double share;
+    } shares[] = {{"states", o->states}, {"calls", o->calls}, {"slices", o->slices}};
+    const struct {
+        const char *key;
+        bool is;
+    } parts[] = {{"stacks", o->has_stacks},
+                 {"flows", o->has_flows},
+                 {"gpu", o->has_gpu},
+                 {"ranks", o->has_ranks},
+                 {"requests", o->has_requests}};
+    struct missing missing[4];
+    sv_json_lit(j, "coverage");
+    sv_json_begin(j, '{');
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        sv_json_key(j, shares[i].key, strlen(shares[i].key));
+        sv_json_double(j, shares[i].share);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        sv_json_key(j, parts[i].key, strlen(parts[i].key));
+        sv_json_bool(j, parts[i].is);
+    }
+    sv_json_end(j);
+    sv_json_lit(j, "not_observed");
+    sv_json_begin(j, '[');
+    size_t n = find_missing(e, missing);
+    for (size_t i = 0; i < n; i++) {
+        sv_json_begin(j, '{');
+        put_text(j, "what", missing[i].what);
+        put_text(j, "how", missing[i].how);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+static void write_json(const struct sv_explanation *e, struct sv_buf *b)
+{
     struct sv_json j;
-    sv_buf_init(&b, 1u << 16);
-    sv_json_init(&j, &b);
+    sv_json_init(&j, b);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "of");
-    sv_json_text(&j, e->of, strlen(e->of));
+    sv_json_lit(&j, "version");
+    sv_json_u64(&j, SV_EXPLAIN_FORM);
+    put_coverage(&j, e);
+    sv_json_lit(&j, "units");
+    sv_json_begin(&j, '{');
+    put_text(&j, "kind", e->unit_kind);
+    sv_json_lit(&j, "n");
+    sv_json_u64(&j, e->n_units);
     sv_json_lit(&j, "dur_ns");
     sv_json_i64(&j, e->dur_ns);
+    sv_json_lit(&j, "marked");
+    sv_json_bool(&j, !e->is_found);
+    sv_json_end(&j);
+    if (e->is_against) {
+        sv_json_lit(&j, "change");
+        sv_json_double(&j, e->change);
+    }
+    sv_json_lit(&j, "time");
+    sv_json_begin(&j, '{');
+    for (int k = 0; k < SV_N_WHY_CLASSES; k++)
+        if (e->shares[k] > 0) {
+            sv_json_key(&j, sv_why_class_names[k], strlen(sv_why_class_names[k]));
+            sv_json_double(&j, e->shares[k]);
+        }
+    sv_json_end(&j);
     sv_json_lit(&j, "left_off");
     sv_json_u64(&j, e->n_suspended);
     sv_json_lit(&j, "findings");
     sv_json_begin(&j, '[');
-    for (size_t i = 0; i < e->n; i++) {
-        const struct sv_answer *f = &e->findings[i];
-        const char *cause = sv_explain_words[f->cause];
-        sv_json_line(&j);
-        sv_json_begin(&j, '{');
-        sv_json_lit(&j, "cause");
-        sv_json_text(&j, cause, strlen(cause));
-        sv_json_lit(&j, "share");
-        sv_json_double(&j, f->share);
-        sv_json_lit(&j, "sure");
-        sv_json_text(&j, f->sure, strlen(f->sure));
-        sv_json_lit(&j, "sentence");
-        sv_json_text(&j, f->sentence, strlen(f->sentence));
-        sv_json_lit(&j, "command");
-        sv_json_text(&j, f->command, strlen(f->command));
-        sv_json_end(&j);
+    for (size_t i = 0; i < e->n; i++)
+        put_finding(&j, &e->findings[i]);
+    sv_json_end(&j);
+    sv_json_end(&j);
+    sv_buf_byte(b, '\n');
+}
+
+/* Names of other programs may need escapes: the last findings are left off until the rest fits. */
+static int print_json(struct sv_explanation *e, struct sv_err *err)
+{
+    enum { BYTES_MAX = 16384 };
+    struct sv_buf b;
+    sv_buf_init(&b, 1u << 20);
+    write_json(e, &b);
+    while (b.len > BYTES_MAX && e->n > 0) {
+        e->n--;
+        e->n_suspended++;
+        sv_buf_clear(&b);
+        write_json(e, &b);
     }
-    sv_json_end(&j);
-    sv_json_end(&j);
-    sv_buf_byte(&b, '\n');
     int code = sv_print_json(&b, err);
     sv_buf_fini(&b);
     return code;
 }
 
+/* ---- for people ---- */
+
+/* "compute 62 %, lock 30 %": what has a hundredth or more, the largest first. */
+static void print_time(const struct sv_explanation *e)
+{
+    bool is_said[SV_N_WHY_CLASSES] = {0};
+    const char *between = "";
+    for (;;) {
+        int most = -1;
+        for (int k = 0; k < SV_N_WHY_CLASSES; k++)
+            if (!is_said[k] && e->shares[k] >= 0.01 && (most < 0 || e->shares[k] > e->shares[most]))
+                most = k;
+        if (most < 0)
+            break;
+        is_said[most] = true;
+        sv_print(stdout, "%s%s %.0f %%", between, sv_why_class_names[most], e->shares[most] * 100);
+        between = ", ";
+    }
+    sv_print(stdout, "\n");
+}
+
+static void print_finding(const struct sv_answer *f, size_t number)
+{
+    sv_print(stdout, "%zu. ", number);
+    sv_print_text(stdout, "", f->sentence, strlen(f->sentence), "\n");
+    for (size_t i = 0; f->n_chain > 1 && i < f->n_chain; i++)
+        sv_print_text(stdout, i ? "     → " : "   chain: ", f->chain[i], strlen(f->chain[i]), "\n");
+    sv_print(stdout, "   try: %s\n", sv_explain_advice[f->cause]);
+    sv_print(stdout, "   sure: %s; ", f->sure);
+    sv_print_text(stdout, "see: ", f->command, strlen(f->command), "\n");
+}
+
 static void print_text(const struct sv_explanation *e)
 {
-    for (size_t i = 0; i < e->n; i++) {
-        const struct sv_answer *f = &e->findings[i];
-        sv_print(stdout, "%zu. ", i + 1);
-        sv_print_text(stdout, "", f->sentence, strlen(f->sentence), "\n");
-        sv_print(stdout, "   sure: %s; ", f->sure);
-        sv_print_text(stdout, "see: ", f->command, strlen(f->command), "\n");
+    struct missing missing[4];
+    size_t n = find_missing(e, missing);
+    sv_print(stdout, "Explained: %.3f s of %s", (double)e->dur_ns / 1e9, e->of);
+    if (strcmp(e->unit_kind, "thread") != 0)
+        sv_print(stdout, " (%zu%s, median %.3f ms)", e->n_units,
+                 e->is_found ? ", found by what repeats" : "", e->median_ns / 1e6);
+    sv_print(stdout, ".\n");
+    if (e->is_against)
+        sv_print(stdout, "Each takes %.0f %% %s than before.\n",
+                 (e->change < 0 ? -e->change : e->change) * 100, e->change < 0 ? "less" : "more");
+    if (!e->observed.has_requests) {
+        sv_print(stdout, "Time: ");
+        print_time(e);
     }
+    for (size_t i = 0; i < n; i++)
+        sv_print(stdout, "Not observed: %s; %s.\n", missing[i].what, missing[i].how);
+    for (size_t i = 0; i < e->n; i++)
+        print_finding(&e->findings[i], i + 1);
     if (e->n_suspended)
         sv_print(stdout, "%zu more findings of less weight\n", e->n_suspended);
-    if (!e->n)
-        sv_print(stdout, "Nothing found: no wait takes a twentieth of the time of %s.\n", e->of);
-    if (!e->has_states)
-        sv_console_note(
-            "the trace has no states of threads: 'stave record --sched' would show what threads "
-            "wait for");
+    if (!e->n && e->can_say)
+        sv_print(stdout, e->is_against
+                             ? "Nothing has become slower by a twentieth of the time of a unit.\n"
+                             : "Nothing slows it down: no wait takes a twentieth of the time.\n");
+    if (!e->can_say)
+        sv_print(stdout,
+                 "Cannot say what slows it down: the trace does not have what is needed.\n");
 }
 
 /* The traces as a shell takes them, at most what a command of a finding has room for. */
@@ -95,33 +292,91 @@ static void quote(const struct sv_words *operands, char *to, size_t size)
     }
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int check_ignored(const char *word, size_t room, struct sv_err *err)
 {
-    const struct explain *o = options;
+    size_t len = strcspn(word, ":");
+    if (strlen(word) + 2 > room)
+        return sv_error(err, SV_EUSAGE, "--ignore: too much at '%.40s'; name fewer causes", word);
+    for (int i = 0; i < SV_N_CAUSES; i++)
+        if (strlen(sv_explain_words[i]) == len && memcmp(sv_explain_words[i], word, len) == 0)
+            return 0;
+    return sv_error(err, SV_EUSAGE, "--ignore: '%.*s' is not a cause; docs/why.md lists them",
+                    (int)len, word);
+}
+
+/* Fills *e; the exit code, or negative. */
+static int explain_trace(const struct explain *o, const struct sv_trace *t, const char *path,
+                         struct sv_explanation *e, struct sv_err *err)
+{
+    struct sv_explain_options how = {.unit = o->unit};
+    char ignore[1024] = "";
+    size_t n = 0;
+    if (!t->slices.n && !t->counters.n)
+        return sv_err_set(err, SV_EFORMAT, -1, "%s has no events: there is nothing to explain",
+                          path);
+    for (size_t i = 0; i < o->ignore.n; i++) {
+        int code = check_ignored(o->ignore.items[i], sizeof ignore - n, err);
+        if (code < 0)
+            return code;
+        n += (size_t)snprintf(ignore + n, sizeof ignore - n, "%s%s", n ? "\n" : "",
+                              o->ignore.items[i]);
+    }
+    how.ignore = ignore;
+    sv_explain(e, t, path, &how);
+    return e->can_say ? SV_EXIT_OK : SV_EXIT_UNSURE;
+}
+
+/* Loads and explains; the exit code, or negative. */
+static int explain(const struct explain *o, const struct sv_words *operands,
+                   struct sv_explanation *e, struct sv_err *err)
+{
     struct sv_loaded l;
-    struct sv_explanation e;
-    int code = sv_expect_operands(operands, 1, 100, "trace", err);
-    if (code < 0)
-        return code;
-    code =
+    int code =
         sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
     if (code >= 0) {
-        sv_report_losses(l.trace);
         char path[100] = "";
+        sv_report_losses(l.trace);
         quote(operands, path, sizeof path);
-        sv_explain(&e, l.trace, path);
-        if (o->json)
-            code = print_json(&e, err);
-        else
-            print_text(&e);
+        code = explain_trace(o, l.trace, path, e, err);
     }
     sv_loaded_free(&l);
     return code;
 }
 
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct explain *o = options;
+    struct sv_explanation e, before;
+    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    if (code >= 0)
+        code = explain(o, operands, &e, err);
+    if (code >= 0 && o->against) {
+        const char *other = o->against;
+        int its = explain(o, &(struct sv_words){.items = &other, .n = 1}, &before, err);
+        code = its < 0 ? its : its > code ? its : code;
+        if (its >= 0)
+            sv_explain_against(&e, &before);
+    }
+    if (code < 0)
+        return code;
+    int printed = SV_EXIT_OK;
+    if (o->json)
+        printed = print_json(&e, err);
+    else
+        print_text(&e);
+    return printed < 0 ? printed : code;
+}
+
 static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct explain, json),
      "the findings as JSON, less than 16 KiB", NULL, NULL},
+    {0, "unit", "GLOB", SV_OPT_TEXT, offsetof(struct explain, unit),
+     "the slices or instants that are the units (default: steps, epochs, phases)", NULL, NULL},
+    {0, "ignore", "CAUSE[:CULPRIT]", SV_OPT_LIST, offsetof(struct explain, ignore),
+     "leave out what is known: a cause, or a cause with its culprit; may be given several times",
+     NULL, NULL},
+    {0, "against", "TRACE", SV_OPT_TEXT, offsetof(struct explain, against),
+     "what has become slower since this trace, per unit", NULL, NULL},
     SV_MEMORY_OPTION(struct explain),
     SV_INDEX_OPTION(struct explain),
     SV_INPUTS_OPTIONS(struct explain),
@@ -129,8 +384,9 @@ static const struct sv_option options[] = {
 };
 
 static const struct sv_example examples[] = {
-    {"stave record --sched -o run.pftrace -- python3 train.py", "with the states of threads"},
+    {"stave record -o run.pftrace -- python3 train.py", "records what is needed"},
     {"stave explain run.pftrace", "why is it slow?"},
+    {"stave explain new.pftrace --against old.pftrace", "what has become slower?"},
     {"stave explain --json run.pftrace", "for tools"},
     {0},
 };
@@ -140,15 +396,20 @@ const struct sv_command sv_command_explain = {
     .operands = "TRACE…",
     .summary = "say in plain sentences what slows a run down",
     .description =
-        "Prints at most five findings, the most important first: what was found, with figures, "
-        "how sure it is, and the command that shows it. It looks for waits for data and what is "
-        "behind them (one slow file, a cold page cache, one slow loader, small reads, many small "
-        "files, too few loaders), for locks and Python's interpreter lock, for a CPU, for the disk "
-        "(checkpoints), for another process or rank, for GPUs that wait for launches or copies, "
-        "and for memory that grows. What takes less than a twentieth of the time is no finding; "
-        "'Nothing found' is a good answer.\n\n"
-        "Record with 'stave record --sched', or give a PyTorch profile. docs/why.md has the "
-        "causes and their rules. The exit code is 0 whether something is found or not.",
+        "Says what it explains (steps, requests, turns of a loop, or the main thread) and where "
+        "its "
+        "time went, then at most five findings, the most important first: what the thread waits "
+        "for, who has it, and what that one does, by name, with the share of the time, the chain "
+        "that leads there, what to try, how sure it is, and the command that shows it.\n\n"
+        "It finds locks and Python's interpreter lock, slow files, cold caches, small reads and "
+        "files, slow and too few loaders, checkpoints, page faults, slow processes and peers, "
+        "sleeps, whoever takes the CPU, full queues, idle GPUs, communication that nothing "
+        "overlaps, slow ranks and hosts, and memory that grows. What takes less than a twentieth "
+        "of "
+        "the time is no finding.\n\n"
+        "Record with 'stave record', or give a PyTorch profile. docs/why.md has the causes, their "
+        "rules and the form of --json. The exit code is 0 whether something is found or not, and 6 "
+        "if the trace does not have what an answer needs.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -4,11 +4,10 @@
 #include "cmd/commands.h"
 #include "cmd/export_otlp.h"
 #include "cmd/query_shell.h"
-#include "core/base/buf.h"
 #include "core/files/output.h"
-#include "files/load.h"
 #include "sql/sql.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -123,9 +122,7 @@ static int check_form(const struct sv_export_form *form, struct sv_err *err)
     sv_buf_init(&names, NAMES_BYTES);
     if (!form)
         list_forms(&names, false);
-    int code = form ? 0
-                    : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of %s",
-                                 sv_buf_cstr(&names));
+    int code = form ? 0 : sv_error(err, SV_EUSAGE, "--to: must be one of %s", sv_buf_cstr(&names));
     sv_buf_fini(&names);
     return code;
 }
@@ -139,10 +136,9 @@ static int check_options(const struct sv_export_form *form, struct sv_err *err)
     for (size_t i = 0; i < sv_common.given.n && code >= 0; i++) {
         const char *option = sv_common.given.items[i];
         sv_buf_clear(&names);
-        add_names(&names, NULL, option, ", ", " or ");
+        add_names(&names, any_form, option, ", ", " or ");
         if (names.len > 0 && !takes(form, option))
-            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s goes with --to %s", option,
-                              sv_buf_cstr(&names));
+            code = sv_error(err, SV_EUSAGE, "--%s goes with --to %s", option, sv_buf_cstr(&names));
     }
     sv_buf_fini(&names);
     return code;
@@ -155,8 +151,8 @@ static int check_stdout(const struct sv_export_form *form, struct sv_err *err)
         return 0;
     sv_buf_init(&names, NAMES_BYTES);
     add_names(&names, is_to_stdout, NULL, ", ", " and ");
-    int code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "only %s can be written to standard output",
-                          sv_buf_cstr(&names));
+    int code =
+        sv_error(err, SV_EUSAGE, "only %s can be written to standard output", sv_buf_cstr(&names));
     sv_buf_fini(&names);
     return code;
 }
@@ -166,16 +162,15 @@ static int check_output(const struct sv_export_options *o, const struct sv_expor
 {
     struct stat st;
     if (sv_is_database(o->output) != form->is_database)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to clickhouse needs -o clickhouse://HOST:PORT/DATABASE, and no other "
-                          "form can be written there");
+        return sv_error(err, SV_EUSAGE,
+                        "--to clickhouse needs -o clickhouse://HOST:PORT/DATABASE, and no other "
+                        "form can be written there");
     if (form->is_database || sv_is_url(o->output))
         return 0;
     if (strcmp(o->output, "-") == 0)
         return check_stdout(form, err);
     if (!o->force && !form->to_folder && stat(o->output, &st) == 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
-                          o->output);
+        return sv_error(err, SV_EIO, "%s exists; use --force to overwrite it", o->output);
     return 0;
 }
 
@@ -183,17 +178,19 @@ static int check(const struct sv_export_options *o, const struct sv_export_form 
                  struct sv_err *err)
 {
     if (!sv_sql_is_built_in() && (!form || !form->needs_no_sqlite))
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "this build has no SQLite: install libsqlite3-dev and build again");
+        return sv_error(err, SV_ELIMIT,
+                        "this build has no SQLite: install libsqlite3-dev and build again");
     if (!o->output || !*o->output)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
+        return sv_error(err, SV_EUSAGE, "no output given: use -o PATH");
     int code = form && form->check
                    ? form->check(o, err)
                    : sv_refuse_url("output", o->output, "clickhouse clickhouses", err);
     if (code >= 0)
         code = check_form(form, err);
-    if (code >= 0)
-        code = check_options(form, err);
+    if (code < 0)
+        return code;
+    assert(form); /* check_form() refuses none */
+    code = check_options(form, err);
     return code < 0 ? code : check_output(o, form, err);
 }
 
@@ -232,6 +229,7 @@ static int export(const struct sv_export_options *o, const struct sv_words *oper
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
+    assert(form); /* check() refuses none */
     if (form->write_each)
         return write_each(o, form, operands, err);
     code =

@@ -1,8 +1,7 @@
 /* The forms of `stave export`: what each is called, what it takes, and what writes it. Each is one
  * `const struct sv_export_form` in its own file; export_forms.h is the only list of them. Help,
  * completion, errors and the table in docs/formats.md are made from it. */
-#ifndef SV_CMD_EXPORT_H
-#define SV_CMD_EXPORT_H
+#pragma once
 
 #include "cli/command.h"
 #include "files/rotation.h"
@@ -46,5 +45,3 @@ extern const struct sv_export_form *const sv_export_forms[]; /* NULL-terminated 
 
 /* Ends the file; `code` is that of what was written to it. */
 int sv_export_end(struct sv_output *out, int code, struct sv_err *err);
-
-#endif

@@ -64,7 +64,7 @@ static int write_folded(const struct sv_export_options *o, const struct sv_trace
         n_cut += !put_path(&line, &c, i);
         sv_buf_printf(&line, " %llu\n", (unsigned long long)n);
         if (line.failed)
-            code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "a call path is too long for a line");
+            code = sv_error(err, SV_ELIMIT, "a call path is too long for a line");
         sv_output_pass_on(out, &line);
         code = code < 0 ? code : sv_output_failure(out, err);
     }

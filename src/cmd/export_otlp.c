@@ -15,7 +15,6 @@
 #include "formats/otlp/reader.h"
 #include "store/ranks.h"
 
-#include <inttypes.h>
 #include <stave/stave.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,10 +202,9 @@ static bool read_kept(const struct otlp_export *x, const struct sv_meta *meta, c
 static struct sv_pb find_sub(const struct sv_buf *message, uint32_t id)
 {
     struct sv_pb w = {0}, found = {0};
-    struct sv_pb_field f;
     if (message->len)
         w = sv_pb_at(message->data, message->len);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == id && f.type == SV_PB_BYTES)
             found = sv_pb_sub(&f);
     return found;
@@ -223,8 +221,7 @@ static bool is_resource_of(const struct otlp_export *x, struct sv_pb resource, s
     const struct sv_track_info *info = &x->dict->tracks[root];
     struct otlp_text name = {0};
     int64_t pid = -1;
-    struct sv_pb_field f;
-    while (sv_pb_next(&resource, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&resource, &f);) {
         struct otlp_text key;
         struct sv_pb value;
         if (f.id != OTLP_RESOURCE_ATTRIBUTES || !otlp_key_value(sv_pb_sub(&f), &key, &value))
@@ -436,10 +433,10 @@ static int find_wall(struct otlp_export *x, struct sv_err *err)
     int64_t wall;
     if (!sv_clocks_convert(c, c->trace_clock, SV_CLOCK_REALTIME, x->t->first_ns, &wall) ||
         __builtin_sub_overflow(wall, x->t->first_ns, &x->wall_ns))
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "nothing relates the trace's clock (%s) to the time of day, which spans "
-                          "have; record it with Stave, or merge it with a trace that relates both",
-                          sv_clock_name(c->trace_clock));
+        return sv_error(err, SV_ELIMIT,
+                        "nothing relates the trace's clock (%s) to the time of day, which spans "
+                        "have; record it with Stave, or merge it with a trace that relates both",
+                        sv_clock_name(c->trace_clock));
     return 0;
 }
 
@@ -462,10 +459,9 @@ static int write_spans(struct otlp_export *x, struct sv_err *err)
     uint64_t rejected = 0;
     char count[32];
     if (x->n == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the trace has %s: choose others by --category",
-                          x->o->categories.n ? "no slices of this category"
-                                             : "no spans, requests or engine steps");
+        return sv_error(err, SV_EUSAGE, "the trace has %s: choose others by --category",
+                        x->o->categories.n ? "no slices of this category"
+                                           : "no spans, requests or engine steps");
     int code = otlp_out_open(x->o, &to, err);
     if (code >= 0)
         code = send_all(x, to, err);

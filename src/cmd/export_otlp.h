@@ -4,8 +4,7 @@
  *   export_otlp_requests.c  requests that are known by their life, not as slices
  *   export_otlp_span.c   a slice as a span
  *   export_otlp_send.c   requests into a file or over HTTP */
-#ifndef SV_CMD_EXPORT_OTLP_H
-#define SV_CMD_EXPORT_OTLP_H
+#pragma once
 
 #include "cmd/export.h"
 #include "core/base/buf.h"
@@ -76,10 +75,8 @@ static inline uint64_t wall_of(const struct otlp_export *x, int64_t ns)
 }
 
 struct otlp_out;
-int otlp_out_open(const struct sv_export_options *o, struct otlp_out **out, struct sv_err *err);
+int otlp_out_open(const struct sv_export_options *o, struct otlp_out **result, struct sv_err *err);
 /* A request as protobuf. */
 int otlp_out_put(struct otlp_out *out, const struct sv_buf *request, struct sv_err *err);
 /* *rejected: spans that the collector did not take. */
 int otlp_out_close(struct otlp_out *out, bool failed, uint64_t *rejected, struct sv_err *err);
-
-#endif

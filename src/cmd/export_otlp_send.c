@@ -87,8 +87,8 @@ static int read_headers(struct otlp_out *out, struct sv_err *err)
         snprintf(out->headers, sizeof out->headers, "%s", sv_buf_cstr(&lines));
     sv_buf_fini(&lines);
     return ok ? 0
-              : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                           "OTEL_EXPORTER_OTLP_HEADERS: expected NAME=VALUE,NAME=VALUE");
+              : sv_error(err, SV_EUSAGE,
+                         "OTEL_EXPORTER_OTLP_HEADERS: expected NAME=VALUE,NAME=VALUE");
 }
 
 /* ---- open and close ---- */
@@ -147,7 +147,7 @@ static int put_file(struct otlp_out *out, const struct sv_buf *request, struct s
     sv_otlp_to_json(&sv_otlp_request, request->data, request->len, &j);
     sv_buf_byte(&out->text, '\n');
     if (out->text.failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "a request is too large for JSON");
+        return sv_error(err, SV_ELIMIT, "a request is too large for JSON");
     sv_output_pass_on(out->file, &out->text);
     return sv_output_failure(out->file, err);
 }
@@ -246,10 +246,9 @@ static int put_collector(struct otlp_out *out, const struct sv_buf *request, str
             return 0;
         int64_t pause = (int64_t)asked_s * 1000 > wait ? (int64_t)asked_s * 1000 : wait;
         if (code != SV_EAGAIN || now_ms() + pause > limit)
-            return sv_err_set(
-                err, SV_EIO, SV_NO_POS,
-                "%s: %s%s; what was sent before is there, and can be sent again "
-                "with the same ids",
+            return sv_error(
+                err, SV_EIO,
+                "%s: %s%s; what was sent before is there, and can be sent again with the same ids",
                 out->o->output, why.msg,
                 code == SV_EAGAIN ? ", until the time for repeating (--retry) was over" : "");
         out->repeated += tries == 0;
@@ -261,6 +260,6 @@ static int put_collector(struct otlp_out *out, const struct sv_buf *request, str
 int otlp_out_put(struct otlp_out *out, const struct sv_buf *request, struct sv_err *err)
 {
     if (request->failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "a span is too large for a request");
+        return sv_error(err, SV_ELIMIT, "a span is too large for a request");
     return out->file ? put_file(out, request, err) : put_collector(out, request, err);
 }

@@ -9,8 +9,6 @@
 #include "formats/otlp/encode.h"
 #include "formats/otlp/schema.h"
 
-#include <stdlib.h>
-
 /* ---- words ---- */
 
 static const struct {

@@ -8,8 +8,6 @@
 #include "cmd/export.h"
 #include "cmd/export_columns.h"
 #include "cmd/query_shell.h"
-#include "files/load.h"
-#include "files/rotation.h"
 #include "store/ranks.h"
 
 #include <dirent.h>
@@ -74,7 +72,7 @@ static int name_leaf(const struct sv_export_options *o, const struct sv_dict *di
     snprintf(leaf->parent, sizeof leaf->parent, "%s", sv_buf_cstr(&b));
     sv_buf_fini(&b);
     if (!fits)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the path is too long", o->output);
+        return sv_error(err, SV_EUSAGE, "%.300s: the path is too long", o->output);
     rank = rank < 0 || rank > RANK_MAX ? -1 : rank;
     snprintf(leaf->path, sizeof leaf->path, "%s/rank=%" PRId64, leaf->parent, rank);
     snprintf(leaf->hidden, sizeof leaf->hidden, "%s/.rank=%" PRId64 ".%ld", leaf->parent, rank,
@@ -88,10 +86,10 @@ int sv_export_check_rank(const struct sv_dict *dict, struct sv_err *err)
     for (sv_track k = 1; k < dict->n_tracks; k++) {
         int64_t rank = dict->tracks[k].kind == SV_TRACK_PROCESS ? sv_origin_of(dict, k).rank : -1;
         if (rank >= 0 && first >= 0 && rank != first)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "it holds several ranks (%" PRId64 " and %" PRId64
-                              "): export the ranks' own files, not what was merged of them",
-                              first, rank);
+            return sv_error(err, SV_EUSAGE,
+                            "it holds several ranks (%" PRId64 " and %" PRId64
+                            "): export the ranks' own files, not what was merged of them",
+                            first, rank);
         first = rank >= 0 ? rank : first;
     }
     return 0;
@@ -149,14 +147,14 @@ static int check_free(const struct sv_export_options *o, const struct leaf *leaf
     if (lstat(leaf->path, &st) < 0)
         return 0;
     if (!o->force)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.400s exists; use --force to replace it, or --run or --rank for "
-                          "another name",
-                          leaf->path);
+        return sv_error(
+            err, SV_EIO,
+            "%.400s exists; use --force to replace it, or --run or --rank for another name",
+            leaf->path);
     if (!is_leaf(leaf->path))
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.400s holds something else than exported tables: it is not replaced",
-                          leaf->path);
+        return sv_error(err, SV_EIO,
+                        "%.400s holds something else than exported tables: it is not replaced",
+                        leaf->path);
     return 0;
 }
 
@@ -250,8 +248,7 @@ static int write_parquet(const struct sv_export_options *o, const struct sv_rota
 {
     int code = 0;
     if (o->rank && (traces->n > 1 || rank_number(o->rank) < 0))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--rank: must be a number, and goes with one trace");
+        return sv_error(err, SV_EUSAGE, "--rank: must be a number, and goes with one trace");
     for (size_t i = 0; i < traces->n && code >= 0; i++)
         code = export_trace(o, traces->inputs[i], sv_rotation_of(traces, traces->inputs[i]), err);
     return code;

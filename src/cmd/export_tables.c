@@ -40,7 +40,7 @@ static int write_csv_file(struct sv_sql *q, const char *folder, const char *tabl
     char path[4096];
     struct sv_output *out;
     if (snprintf(path, sizeof path, "%s/%s.csv", folder, table) >= (int)sizeof path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the path is too long", folder);
+        return sv_error(err, SV_EUSAGE, "%.300s: the path is too long", folder);
     int code = sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
     return code < 0 ? code : sv_export_end(out, run_table(q, table, out, "csv", err), err);
 }
@@ -101,7 +101,7 @@ static int make_beside(const char *target, char *path, size_t size, struct sv_er
     for (int i = 0; i < 100; i++) {
         if (snprintf(path, size, "%.*s.%.200s.%d-%d.tmp", (int)(base - target), target, base,
                      (int)getpid(), i) >= (int)size)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the path is too long", target);
+            return sv_error(err, SV_EUSAGE, "%.300s: the path is too long", target);
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0)
             return close(fd);

@@ -18,7 +18,6 @@
 #include "core/base/mem.h"
 #include "core/files/output.h"
 #include "files/open.h"
-#include "files/rotation.h"
 #include "store/ranks.h"
 
 #include <assert.h>
@@ -98,8 +97,8 @@ static int append_file(struct archive *a, const char *name, struct sv_err *err)
                    : 0;
     if (code >= 0 && (uint64_t)size >= TAR_SIZE_MAX)
         code =
-            sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                       "as a Perfetto trace it has 8 GiB or more, which a TAR cannot hold: cut it");
+            sv_error(err, SV_ELIMIT,
+                     "as a Perfetto trace it has 8 GiB or more, which a TAR cannot hold: cut it");
     uint8_t *buf = sv_alloc_aligned(BUF, 64);
     if (code >= 0)
         put_header(a->out, name, (uint64_t)size);
@@ -237,8 +236,8 @@ static int to_clock_write(struct sv_sink *s, const struct sv_event *events, size
         moved[i] = events[i];
         if (__builtin_add_overflow(events[i].ts_ns, t->add_ns, &moved[i].ts_ns) ||
             !sv_event_ends(&moved[i]))
-            return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                              "an event is more than 2^63 ns away from 1970: cut it out");
+            return sv_error(err, SV_ELIMIT,
+                            "an event is more than 2^63 ns away from 1970: cut it out");
     }
     return t->next->write(t->next, moved, n, err);
 }
@@ -342,8 +341,8 @@ static int offset_of(struct sv_merge_axis *axis, size_t i, const char *path, int
         *first = own;
     if (fits && !__builtin_sub_overflow(own, *first, offset))
         return 0;
-    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                      "%.300s: its clock is further from the first trace's than int64 holds", path);
+    return sv_error(err, SV_ELIMIT,
+                    "%.300s: its clock is further from the first trace's than int64 holds", path);
 }
 
 /* offsets[i]: what the first trace's clock reads more than that of trace i at the same moment. */

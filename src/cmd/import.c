@@ -103,10 +103,10 @@ static int check_zone(const struct import *o, const struct sv_files *f, struct s
         if (!format || !(f->items[i].needs & SV_NEEDS_ZONE))
             continue;
         if (!o->assume)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%s (%s) has local times but no time zone: give --tz (UTC, -05:00, "
-                              "America/Montreal), or --assume to take it as UTC",
-                              f->items[i].path, format->name);
+            return sv_error(err, SV_EUSAGE,
+                            "%s (%s) has local times but no time zone: give --tz (UTC, -05:00, "
+                            "America/Montreal), or --assume to take it as UTC",
+                            f->items[i].path, format->name);
         sv_console_note("%s: local times are taken as UTC (--assume)", f->items[i].path);
     }
     return 0;
@@ -131,7 +131,7 @@ static int parse_date(const struct import *o, struct sv_join *join, struct sv_er
 {
     join->read.has_date = o->date != NULL;
     if (o->date && !sv_civil_parse_date(o->date, strlen(o->date), &join->read.date_days))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--date: '%s' is not YYYY-MM-DD", o->date);
+        return sv_error(err, SV_EUSAGE, "--date: '%s' is not YYYY-MM-DD", o->date);
     return 0;
 }
 
@@ -309,9 +309,8 @@ static int import_files(struct import *o, struct sv_join *join, struct sv_files 
     if (code >= 0)
         code = sv_check_inputs(names.items, names.n, join->out.path, err);
     if (code >= 0 && names.n == 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "nothing to import: none of %zu files has a known format%s", f->n,
-                          o->columns ? " or most lines with the columns of --columns" : "");
+        code = sv_error(err, SV_EINPUT, "nothing to import: none of %zu files has a known format%s",
+                        f->n, o->columns ? " or most lines with the columns of --columns" : "");
     if (code >= 0)
         code = check_zone(o, f, err);
     if (code >= 0) {
@@ -322,8 +321,8 @@ static int import_files(struct import *o, struct sv_join *join, struct sv_files 
         join->read.roles = NULL;
         sv_dict_free(roles);
         if (code >= 0 && count_known(f) == 0)
-            code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                              "nothing to import: none of %zu files can be read", f->n);
+            code =
+                sv_error(err, SV_EINPUT, "nothing to import: none of %zu files can be read", f->n);
         if (code >= 0)
             code = sv_join_write(join, merge, err);
         else

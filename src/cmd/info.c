@@ -12,6 +12,7 @@
 #include "files/open.h"
 #include "files/sample.h"
 #include "store/ranks.h"
+#include "why/coverage.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,7 +143,7 @@ static int census_write(struct sv_sink *s, const struct sv_event *events, size_t
             c->flows_on_slices += count_flows(e);
     }
     c->is_stopped = c->head && c->head->pos >= SV_SAMPLE_HEAD;
-    return c->is_stopped ? sv_err_set(err, SV_EIO, SV_NO_POS, "the beginning was read") : 0;
+    return c->is_stopped ? sv_error(err, SV_EIO, "the beginning was read") : 0;
 }
 
 static int census_close(struct sv_sink *s, bool failed, struct sv_err *err)
@@ -353,6 +354,42 @@ static void print_sample(const struct census *c)
     sv_print(stdout, " are not seen: --exact reads all\n");
 }
 
+/* What the recording had, by its metadata: "states, waits (1 ms or more), calls …". */
+static void print_recorded(const struct census *c)
+{
+    static const struct {
+        const char *label;
+        enum sv_coverage_is is;
+    } rows[] = {{"recorded", SV_COVERAGE_HAS_ALL},
+                {"in part", SV_COVERAGE_HAS_SOME},
+                {"not recorded", SV_COVERAGE_HAS_NONE}};
+    struct sv_coverage all;
+    char ns[32];
+    sv_coverage_stated(&all, c->dict);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        unsigned n = 0;
+        for (unsigned i = 0; i < SV_N_COVERAGE_PARTS; i++) {
+            const struct sv_coverage_limits *l = &all.parts[i];
+            if (l->is != rows[k].is)
+                continue;
+            if (n++ == 0)
+                sv_print(stdout, "%-13s %s", rows[k].label, sv_coverage_names[i]);
+            else
+                sv_print(stdout, ", %s", sv_coverage_names[i]);
+            if (l->min_ns)
+                sv_print(stdout, " (%s or more)", sv_human_ns(ns, l->min_ns));
+            if (l->every_ns)
+                sv_print(stdout, " (every %s)", sv_human_ns(ns, l->every_ns));
+            if (l->only.len)
+                sv_print_text(stdout, " (", l->only.bytes, l->only.len, ")");
+            if (l->path.len)
+                sv_print_text(stdout, " (below ", l->path.bytes, l->path.len, ")");
+        }
+        if (n)
+            sv_print(stdout, "\n");
+    }
+}
+
 static void print_text(const struct census *c, const struct sv_opened *in, const struct info *o)
 {
     char a[32], b[32];
@@ -376,6 +413,7 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
         sv_print(stdout, "%-13s %s%s\n", "span", span_word(c),
                  sv_human_ns(a, sv_sat_sub(c->last_ns, c->first_ns)));
     print_clocks(c);
+    print_recorded(c);
     print_counts(c);
     if (c->events == 0) {
         sv_print(stdout, "no events\n");

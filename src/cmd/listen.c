@@ -283,8 +283,7 @@ static bool accept_one(struct listener *l)
     make_place(l, &peer);
     struct sender *s = sv_alloc(sizeof *s);
     *s = (struct sender){.fd = fd, .peer = peer, .since_ms = now_ms()};
-    l->senders = sv_grow(l->senders, &l->cap, l->n + 1, sizeof(struct sender *));
-    l->senders[l->n++] = s;
+    SV_APPEND(l->senders, l->n, l->cap) = s;
     return true;
 }
 
@@ -484,7 +483,7 @@ static int sort_operands(struct listen_options *o, const struct sv_words *operan
         bool is_otlp = o->otlp && strncmp(word, "unix:", 5) != 0 && strncmp(word, "tcp:", 4) != 0;
         const char **to = is_otlp ? &o->otlp_address : address;
         if (*to)
-            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': one address too many", word);
+            code = sv_error(err, SV_EUSAGE, "'%s': one address too many", word);
         *to = word;
     }
     return code < 0 ? code : o->otlp ? 0 : sv_options_need("otlp-grpc", "otlp", err);
@@ -534,10 +533,10 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
     code = finish(o, &claim, fd, err);
     close(fd);
     if (code >= 0 && l->lacks_space)
-        code = sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%s: it has only the number of lost events, because there was no space "
-                          "for the spool; free some space, or use another -o",
-                          o->out.path);
+        code = sv_error(err, SV_EIO,
+                        "%s: it has only the number of lost events, because there was no space for "
+                        "the spool; free some space, or use another -o",
+                        o->out.path);
     return code;
 }
 
@@ -549,15 +548,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (!o->out.path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o FILE");
+        return sv_error(err, SV_EUSAGE, "no output given: use -o FILE");
     if (o->token && (strlen(o->token) > SV_TOKEN_MAX || strchr(o->token, '\n') || !*o->token))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--token must be one line of 1 to %d bytes",
-                          SV_TOKEN_MAX);
+        return sv_error(err, SV_EUSAGE, "--token must be one line of 1 to %d bytes", SV_TOKEN_MAX);
     if (o->user && !sv_peer_list_is_valid(o->user))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--user: expected numbers of users with commas between them, or 'any', "
-                          "not '%.100s'",
-                          o->user);
+        return sv_error(
+            err, SV_EUSAGE,
+            "--user: expected numbers of users with commas between them, or 'any', not '%.100s'",
+            o->user);
     code = sv_recording_option(o->mode, err);
     if (code >= 0)
         code = sv_check_output(&o->out, err);

@@ -2,7 +2,6 @@
  * exit code.
  *
  * Every verb is a struct in a file of its own; the table below is their only list. */
-#include "cli/command.h"
 #include "cli/console.h"
 #include "cli/dispositions.h"
 #include "cmd/commands.h"

@@ -32,7 +32,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, is_many ? 1 : 2, SIZE_MAX, "second input file", err);
     join.align_collectives = o->align && strcmp(o->align, "collectives") == 0;
     if (code >= 0 && o->align && !join.align_collectives)
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--align: '%s' is not collectives", o->align);
+        code = sv_error(err, SV_EUSAGE, "--align: '%s' is not collectives", o->align);
     if (code >= 0)
         code = sv_relations_load(&o->relations, &relations, &join.n_relations, err);
     join.relations = relations;

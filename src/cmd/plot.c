@@ -4,11 +4,9 @@
  * form that the suffix of the output says. Nothing is written unless all of it worked. */
 #include "cmd/plot.h"
 
-#include "cli/console.h"
 #include "cmd/commands.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,15 +36,15 @@ static int take_sides(struct sv_plot *p, struct sv_interval *w, struct sv_err *e
         w->from = o->window.from;
         p->format = o->from;
     } else if (o->from && o->window.from.is_given) {
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time or --from, not both");
+        return sv_error(err, SV_EUSAGE, "--time or --from, not both");
     }
     if (!o->to)
         return 0;
     if (o->window.to.is_given)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time or --to, not both");
+        return sv_error(err, SV_EUSAGE, "--time or --to, not both");
     if (sv_parse_moment(o->to, strlen(o->to), &w->to) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to: '%s' is not a time such as 1.5s, 20ms or @123456789ns", o->to);
+        return sv_error(err, SV_EUSAGE,
+                        "--to: '%s' is not a time such as 1.5s, 20ms or @123456789ns", o->to);
     return 0;
 }
 
@@ -78,8 +76,8 @@ static int find_kind(const char *name, size_t *kind, struct sv_err *err)
                  : i + 1 == N_KINDS ? " and "
                                     : ", ",
                  names[i]);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unknown plot '%s'%s%s%s; available: %s", name,
-                      near ? ", perhaps '" : "", near ? near : "", near ? "'" : "", known);
+    return sv_error(err, SV_EUSAGE, "unknown plot '%s'%s%s%s; available: %s", name,
+                    near ? ", perhaps '" : "", near ? near : "", near ? "'" : "", known);
 }
 
 /* What this kind of picture has no use for is not passed over. */
@@ -112,15 +110,15 @@ static int check(const struct sv_plot *p, size_t kind, struct sv_err *err)
 {
     const char *output = p->o->output;
     if (p->n_names < kinds[kind].least_names)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s after the trace",
-                          kinds[kind].name, kinds[kind].names);
+        return sv_error(err, SV_EUSAGE, "plot %s needs %s after the trace", kinds[kind].name,
+                        kinds[kind].names);
     if (p->n_names > kinds[kind].most_names)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: unexpected argument '%s'",
-                          kinds[kind].name, p->names[kinds[kind].most_names]);
+        return sv_error(err, SV_EUSAGE, "plot %s: unexpected argument '%s'", kinds[kind].name,
+                        p->names[kinds[kind].most_names]);
     if ((!output || strcmp(output, "-") == 0) && isatty(STDOUT_FILENO))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "refusing to write an image to a terminal: use -o FILE.svg (.png, "
-                          ".pdf); 'stave show' draws in the terminal");
+        return sv_error(err, SV_EUSAGE,
+                        "refusing to write an image to a terminal: use -o FILE.svg (.png, .pdf); "
+                        "'stave show' draws in the terminal");
     return 0;
 }
 

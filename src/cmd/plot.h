@@ -1,6 +1,5 @@
 /* What the files of `stave plot` share. */
-#ifndef SV_CMD_PLOT_H
-#define SV_CMD_PLOT_H
+#pragma once
 
 #include "plot/kinds.h"
 
@@ -12,5 +11,3 @@ int sv_plot_picture(struct sv_plot *p, sv_plot_fn *draw, const struct sv_interva
 int sv_plot_svg(const char *kind, struct sv_plot *p, struct sv_buf *to, struct sv_err *err);
 /* Puts the window around the slice that --around names. */
 int sv_plot_zoom(struct sv_plot *p, struct sv_err *err);
-
-#endif

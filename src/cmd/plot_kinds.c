@@ -21,7 +21,7 @@ static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, s
     struct sv_calltree_options options = {
         .merge_tracks = p->o->merge_tracks, .of_samples = p->o->samples, .of_waits = p->o->offcpu};
     if (p->o->samples && p->o->offcpu)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--samples and --offcpu exclude each other");
+        return sv_error(err, SV_EUSAGE, "--samples and --offcpu exclude each other");
     if (p->is_zoomed || p->o->around) {
         options.from_ns = p->from_ns;
         options.to_ns = p->to_ns;
@@ -31,13 +31,13 @@ static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, s
     sv_calltree_make(&tree, traces, n, &options);
     int code = 0;
     if (p->o->offcpu && tree.n == 1)
-        code = sv_err_set(
-            err, SV_EFOUND, SV_NO_POS,
+        code = sv_error(
+            err, SV_EFOUND,
             "%s has no waits with stacks in that window; 'stave record --offcpu' records them",
             p->path);
     else if (p->o->samples && tree.n == 1)
-        code = sv_err_set(
-            err, SV_EFOUND, SV_NO_POS,
+        code = sv_error(
+            err, SV_EFOUND,
             "%s has no stack samples in that window; 'stave record --sample 99' records them",
             p->path);
     else
@@ -51,20 +51,20 @@ int sv_plot_flame(struct sv_plot *p, struct sv_err *err)
     struct sv_loaded other;
     char title[512];
     if (p->trace->slices.n == 0)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no slices", p->path);
+        return sv_error(err, SV_EFOUND, "%s has no slices", p->path);
     if (!p->o->diff) {
         return draw_flame(p, &p->trace, 1, err);
     }
     if (p->is_zoomed || p->o->around)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--time with --diff: the two traces have no common time; cut them first");
+        return sv_error(err, SV_EUSAGE,
+                        "--time with --diff: the two traces have no common time; cut them first");
     struct sv_load_how how = {.from = p->format,
                               .strict = p->o->strict,
                               .memory_limit_bytes = p->o->memory_limit,
                               .index = p->o->no_index};
     int code = sv_load(p->o->diff, &how, &other, err);
     if (code >= 0 && other.trace->slices.n == 0)
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no slices", p->o->diff);
+        code = sv_error(err, SV_EFOUND, "%s has no slices", p->o->diff);
     if (code >= 0) {
         const struct sv_trace *traces[2] = {p->trace, other.trace};
         snprintf(title, sizeof title, "%.200s \xe2\x86\x92 %.200s", p->name, basename(p->o->diff));
@@ -100,10 +100,10 @@ int sv_plot_hist(struct sv_plot *p, struct sv_err *err)
     const struct sv_slices *s = &p->trace->slices;
     char title[512];
     if (o->buckets > SV_BUCKETS_MAX || (o->log && o->linear))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          o->log && o->linear ? "--log or --linear, not both"
-                                              : "--buckets: at most %u",
-                          SV_BUCKETS_MAX);
+        return sv_error(err, SV_EUSAGE,
+                        o->log && o->linear ? "--log or --linear, not both"
+                                            : "--buckets: at most %u",
+                        SV_BUCKETS_MAX);
     bool *is_meant = match_strings(p->trace->dict, p->names, p->n_names);
     struct sv_hist h = {.frame = p->frame, .buckets = (size_t)o->buckets};
     size_t cap = 0, seen = 0;
@@ -113,15 +113,13 @@ int sv_plot_hist(struct sv_plot *p, struct sv_err *err)
         seen++;
         if (s->ts_ns[row] < p->from_ns || s->ts_ns[row] >= p->to_ns)
             continue;
-        h.values = sv_grow(h.values, &cap, h.n + 1, sizeof *h.values);
-        h.values[h.n++] = sv_trace_end_ns(p->trace, row) - s->ts_ns[row];
+        SV_APPEND(h.values, h.n, cap) = sv_trace_end_ns(p->trace, row) - s->ts_ns[row];
     }
     free(is_meant);
     if (seen == 0)
         return sv_plot_no_such_slice(p, p->names[0], err);
     if (h.n == 0)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "'%s' does not begin in that window",
-                          p->names[0]);
+        return sv_error(err, SV_EFOUND, "'%s' does not begin in that window", p->names[0]);
     h.scale = o->log ? SV_HIST_LOG : o->linear ? SV_HIST_LINEAR : SV_HIST_AUTO;
     snprintf(title, sizeof title, "%.200s%s \xe2\x80\x94 %.200s", p->names[0],
              p->n_names > 1 ? SV_ELLIPSIS : "", p->name);

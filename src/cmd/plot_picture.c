@@ -6,7 +6,7 @@
 #include "cli/console.h"
 #include "plot/svg.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_err *err)
@@ -17,12 +17,11 @@ static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_
     p->to_ns =
         sv_moment_in(&w->to, t->first_ns, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
     if (p->to_ns <= p->from_ns)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty");
+        return sv_error(err, SV_EUSAGE, "--time: the window is empty");
     if (p->from_ns > t->last_ns || p->to_ns <= t->first_ns) {
         char end[32];
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--time: no events in that window; the trace lasts %s",
-                          sv_human_ns(end, t->last_ns - t->first_ns));
+        return sv_error(err, SV_EUSAGE, "--time: no events in that window; the trace lasts %s",
+                        sv_human_ns(end, t->last_ns - t->first_ns));
     }
     return sv_plot_zoom(p, err);
 }
@@ -38,8 +37,7 @@ static int set_wall_time(struct sv_plot *p, struct sv_err *err)
     }
     if (!sv_clocks_convert(c, c->trace_clock, SV_CLOCK_REALTIME, p->trace->first_ns,
                            &p->frame.wall_ns))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--wall: the trace does not relate its clock to wall time");
+        return sv_error(err, SV_EUSAGE, "--wall: the trace does not relate its clock to wall time");
     return 0;
 }
 
@@ -53,8 +51,8 @@ int sv_plot_picture(struct sv_plot *p, sv_plot_fn *draw, const struct sv_interva
 {
     sv_picture_init(picture, 0);
     if (is_empty(p->trace))
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          "%s has neither slices nor counters: there is nothing to draw", p->path);
+        return sv_error(err, SV_EFOUND,
+                        "%s has neither slices nor counters: there is nothing to draw", p->path);
     int code = sv_plot_size(p, scale, err);
     if (code >= 0)
         code = set_window(p, window, err);
@@ -90,15 +88,14 @@ static int take_kind(const char *kind, size_t n_names, sv_plot_fn **draw, struct
         if (strcmp(kind, kinds[i].name) != 0)
             continue;
         if (n_names < kinds[i].least_names)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s", kind, kinds[i].names);
+            return sv_error(err, SV_EUSAGE, "plot %s needs %s", kind, kinds[i].names);
         if (n_names > kinds[i].most_names)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s takes %s names", kind,
-                              kinds[i].most_names ? "fewer" : "no");
+            return sv_error(err, SV_EUSAGE, "plot %s takes %s names", kind,
+                            kinds[i].most_names ? "fewer" : "no");
         *draw = kinds[i].draw;
         return 0;
     }
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unknown plot '%.40s'; available: %s", kind,
-                      known);
+    return sv_error(err, SV_EUSAGE, "unknown plot '%.40s'; available: %s", kind, known);
 }
 
 int sv_plot_svg(const char *kind, struct sv_plot *p, struct sv_buf *to, struct sv_err *err)
@@ -109,11 +106,12 @@ int sv_plot_svg(const char *kind, struct sv_plot *p, struct sv_buf *to, struct s
     int code = take_kind(kind, p->n_names, &draw, err);
     if (code < 0)
         return code;
+    assert(draw); /* take_kind() found it */
     code = sv_plot_picture(p, draw, &p->o->window, &picture, &scale, err);
     if (code >= 0) {
         sv_svg_paint(to, &picture);
         if (to->failed)
-            code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the picture is too large");
+            code = sv_error(err, SV_ELIMIT, "the picture is too large");
     }
     sv_picture_fini(&picture);
     return code;

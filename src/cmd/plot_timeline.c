@@ -5,7 +5,6 @@
 #include "plot/timeline.h"
 #include "subjects/io/bands.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,10 +34,10 @@ static int parse_row_word(const char *word, size_t len, unsigned *rows, struct s
     }
     memcpy(text, word, len < sizeof text - 1 ? len : sizeof text - 1);
     const char *near = sv_nearest(text, names, N_ROW_WORDS);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "--rows: unknown rows '%s'%s%s%s; give cpu, gpu, disk, io, app or tracks, "
-                      "separated by commas",
-                      text, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+    return sv_error(err, SV_EUSAGE,
+                    "--rows: unknown rows '%s'%s%s%s; give cpu, gpu, disk, io, app or tracks, "
+                    "separated by commas",
+                    text, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
 }
 
 /* Words, or a number: how many rows at most, as before there were words. */
@@ -69,9 +68,7 @@ static int parse_group(const char *text, enum sv_io_grouping *grouping, struct s
             *grouping = (enum sv_io_grouping)i;
             return 0;
         }
-    return text ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--group: '%s' is not process, role or all",
-                             text)
-                : 0;
+    return text ? sv_error(err, SV_EUSAGE, "--group: '%s' is not process, role or all", text) : 0;
 }
 
 /* ---- the zoom ---- */
@@ -120,13 +117,11 @@ static int find_nth(const struct wanted *w, const char *what, uint32_t *row, str
     struct found *rows = NULL;
     int code = 0;
     for (uint64_t i = 0; i < t->slices.n; i++)
-        if (w->is_meant[t->slices.name[i]]) {
-            rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
-            rows[n++] = (struct found){t->slices.ts_ns[i], (uint32_t)i};
-        }
+        if (w->is_meant[t->slices.name[i]])
+            SV_APPEND(rows, n, cap) = (struct found){t->slices.ts_ns[i], (uint32_t)i};
     if (w->number > n) {
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--around: '%s' occurs only %zu time%s", what,
-                          n, n == 1 ? "" : "s");
+        code = sv_error(err, SV_EUSAGE, "--around: '%s' occurs only %zu time%s", what, n,
+                        n == 1 ? "" : "s");
     } else {
         qsort(rows, n, sizeof *rows, by_time);
         *row = rows[w->number - 1].row;
@@ -173,9 +168,9 @@ static int parse_margin(const char *text, double dur_ns, double *margin_ns, stru
         return 0;
     }
     if (*text == '@' || sv_parse_moment(text, strlen(text), &m) < 0 || m.ns < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--margin: '%s' is neither a share such as 20%% nor a time such as 5ms",
-                          text);
+        return sv_error(err, SV_EUSAGE,
+                        "--margin: '%s' is neither a share such as 20%% nor a time such as 5ms",
+                        text);
     *margin_ns = (double)m.ns;
     return 0;
 }
@@ -186,11 +181,9 @@ int sv_plot_zoom(struct sv_plot *p, struct sv_err *err)
     uint32_t row = 0;
     double margin;
     if (!p->o->around)
-        return p->o->margin ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--margin needs --around NAME")
-                            : 0;
+        return p->o->margin ? sv_error(err, SV_EUSAGE, "--margin needs --around NAME") : 0;
     if (p->is_zoomed)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--around or a window (--time, --from, --to), not both");
+        return sv_error(err, SV_EUSAGE, "--around or a window (--time, --from, --to), not both");
     int code = find_around(p, &row, err);
     if (code < 0)
         return code;
@@ -233,8 +226,8 @@ int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
     if (o->no_arrows || sv_option_is_given("arrows"))
         timeline.arrows_max = o->no_arrows ? 0 : (size_t)o->arrows;
     if (sv_timeline_draw(p->picture, p->trace, &timeline) == 0)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          timeline.rows ? "the trace has nothing for these rows in that window"
-                                        : "no events in that window");
+        return sv_error(err, SV_EFOUND,
+                        timeline.rows ? "the trace has nothing for these rows in that window"
+                                      : "no events in that window");
     return 0;
 }

@@ -4,18 +4,13 @@
  * file, standard input or the shell gives. Ctrl-C ends the running statement; the handler only sets
  * SQLite's own flag. */
 #include "cli/console.h"
-#include "cli/rows.h"
 #include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "cmd/query_shell.h"
-#include "core/base/mem.h"
-#include "files/load.h"
 #include "sql/sql.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,9 +41,9 @@ static int read_all(const char *path, struct sv_buf *b, struct sv_err *err)
     if (!is_stdin)
         fclose(f);
     if (is_bad)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: cannot be read", path);
+        return sv_error(err, SV_EINPUT, "%s: cannot be read", path);
     if (b->failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: more than 64 MiB of SQL", path);
+        return sv_error(err, SV_ELIMIT, "%s: more than 64 MiB of SQL", path);
     return 0;
 }
 
@@ -58,17 +53,16 @@ static int find_sql(const struct query *o, const struct sv_words *operands, stru
 {
     *n_traces = operands->n;
     if (operands->n == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "give a trace and a query: stave query TRACE \"SELECT …\"");
+        return sv_error(err, SV_EUSAGE, "give a trace and a query: stave query TRACE \"SELECT …\"");
     if (o->interactive)
         return 0;
     if (o->file)
         return read_all(o->file, sql, err);
     if (operands->n == 1) {
         if (isatty(STDIN_FILENO))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "no query: give it as the last operand, with -f FILE or on standard "
-                              "input, or use -i");
+            return sv_error(err, SV_EUSAGE,
+                            "no query: give it as the last operand, with -f FILE or on standard "
+                            "input, or use -i");
         return read_all("-", sql, err);
     }
     *n_traces = operands->n - 1;
@@ -133,9 +127,9 @@ static int run_loaded(const struct query *o, const struct sv_loaded *l, const ch
 static int run_database(const struct query *o, const char *url, const char *sql, struct sv_err *err)
 {
     if (o->interactive)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "-i: the shell works on files; give the statements as an operand, with "
-                          "-f or on standard input");
+        return sv_error(err, SV_EUSAGE,
+                        "-i: the shell works on files; give the statements as an operand, with -f "
+                        "or on standard input");
     return sv_query_clickhouse(url, sql, o->to, o->time, err);
 }
 
@@ -148,8 +142,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sv_buf_init(&sql, SQL_MAX);
     bool is_database = operands->n > 0 && sv_is_database(operands->items[0]);
     if (!is_database && !sv_sql_is_built_in())
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "this build has no SQLite: install libsqlite3-dev and build again");
+        return sv_error(err, SV_ELIMIT,
+                        "this build has no SQLite: install libsqlite3-dev and build again");
     int code = sv_options_either("file", "interactive", err);
     if (code >= 0)
         code = find_sql(o, operands, &sql, &n_traces, err);

@@ -13,7 +13,6 @@
 #include "core/base/mem.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,8 +47,7 @@ static int words_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t
     struct words *w = (struct words *)r;
     if (cells[0].type != SV_CELL_TEXT)
         return 0;
-    w->items = sv_grow(w->items, &w->cap, w->n + 1, sizeof *w->items);
-    w->items[w->n++] = sv_strndup(cells[0].text, cells[0].len);
+    SV_APPEND(w->items, w->n, w->cap) = sv_strndup(cells[0].text, cells[0].len);
     return 0;
 }
 
@@ -145,9 +143,8 @@ static void fill_completions(struct sv_sql *q)
         words_fill(&completions, q, sql);
     }
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
-        completions.items = sv_grow(completions.items, &completions.cap, completions.n + 1,
-                                    sizeof *completions.items);
-        completions.items[completions.n++] = sv_strndup(keywords[i], strlen(keywords[i]));
+        SV_APPEND(completions.items, completions.n, completions.cap) =
+            sv_strndup(keywords[i], strlen(keywords[i]));
     }
 }
 
@@ -242,11 +239,10 @@ static void print_schema(const struct shell *s, const char *table)
     struct words w = {0}, c = {0};
     fill_tables(&w, s->q);
     for (size_t i = 0; i < w.n; i++) {
-        char *sql;
         if (*table && strcmp(table, w.items[i]) != 0)
             continue;
         size_t size = strlen(w.items[i]) + 120;
-        sql = sv_alloc(size);
+        char *sql = sv_alloc(size);
         snprintf(sql, size,
                  "SELECT name || CASE type WHEN '' THEN '' ELSE ' ' || type END FROM "
                  "pragma_table_xinfo('%s')",

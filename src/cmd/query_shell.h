@@ -1,6 +1,5 @@
 /* The interactive shell of `stave query -i`, and how it and the command run statements. */
-#ifndef SV_CMD_QUERY_SHELL_H
-#define SV_CMD_QUERY_SHELL_H
+#pragma once
 
 #include "cli/rows.h"
 #include "files/load.h"
@@ -17,5 +16,3 @@ int sv_query_shell(struct sv_sql *q, struct sv_printer *p, bool is_timed, struct
 /* What sv_sql_open() needs to know about a loaded trace; SQLite gets what the limit (0: none)
  * leaves. */
 struct sv_sql_options sv_query_options(const struct sv_loaded *l, uint64_t memory_limit);
-
-#endif

@@ -141,6 +141,9 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
     o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
+    for (unsigned i = 0; o->light && i < SV_N_PROBES; i++)
+        o->probes[i].is_off = true;
+    o->no_sockets |= o->light;
     return record_to_place(o, operands, err);
 }
 
@@ -152,6 +155,11 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     {0,           sv_probe_##probe.option.name,          NULL,                         \
      SV_OPT_FLAG, AT(probes[SV_PROBE_##probe].is_given), sv_probe_##probe.option.help, \
      NULL,        sv_probe_##probe.option.topic},
+#define PROBE_PAIR(probe)                                                                   \
+    PROBE_FLAG(probe){                                                                      \
+        0,           sv_probe_##probe.option.off_name,    NULL,                             \
+        SV_OPT_FLAG, AT(probes[SV_PROBE_##probe].is_off), sv_probe_##probe.option.off_help, \
+        NULL,        sv_probe_##probe.option.topic},
 #define PROBE_COUNT(probe)                \
     {0,                                   \
      sv_probe_##probe.option.name,        \
@@ -184,6 +192,10 @@ static const struct sv_option record_options[] = {
      "stop when the trace has reached this size; the command continues unrecorded (default: no "
      "limit)",
      NULL, "Long recordings"},
+    {0, "light", NULL, SV_OPT_FLAG, AT(light),
+     "record less: no thread states, no waits with stacks, no calls on sockets; for the smallest "
+     "files and the lowest cost",
+     NULL, NULL},
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"
 #undef SV_PROBE
@@ -192,12 +204,16 @@ static const struct sv_option record_options[] = {
      "possible), fp (by frame pointers) or none (innermost only)",
      "dwarf fp none", "Stacks"},
     {0, "offcpu-min", "TIME", SV_OPT_TEXT, AT(offcpu_min),
-     "--offcpu: skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL,
-     "Stacks"},
+     "skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL,
+     "Threads"},
+    {0, "self", NULL, SV_OPT_FLAG, AT(self),
+     "record libstave's own threads and files in traced programs, too", NULL, "System calls"},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
-     "(default: all but sockets)",
+     "(default: all, those on sockets only where they waited)",
      "files maps sync names stat sockets uring all", "System calls"},
+    {0, "no-sockets", NULL, SV_OPT_FLAG, AT(no_sockets),
+     "do not record calls on sockets that waited", NULL, "System calls"},
     {0, "min-latency", "TIME", SV_OPT_TEXT, AT(min_latency),
      "skip calls shorter than this (20us); they are filtered in the kernel and counted (default: "
      "none)",
@@ -212,8 +228,8 @@ static const struct sv_option record_options[] = {
      "reads the file, other programs do not",
      "all once", "System calls"},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
-     "ring buffer per CPU between kernel and stave (default 16M)", NULL,
-     "Between kernel and trace"},
+     "ring buffer per CPU between kernel and stave (default 16M, less with more than 32 CPUs)",
+     NULL, "Between kernel and trace"},
     {0, "spool", "SIZE", SV_OPT_TEXT, AT(spool),
      "disk beside OUT for records that wait while the workload makes very many calls; they are "
      "decoded when it is calm and at the end (default 1G; 0: decode at once)",
@@ -283,11 +299,11 @@ static const struct sv_example examples[] = {
      "keep the last 30 seconds; 'stave trigger' saves them"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
      "only calls of a millisecond or more, only below /data/"},
-    {"stave record -o wait.pftrace --sched -- python3 train.py",
-     "when each thread ran, and what it waited for"},
-    {"stave record -o waits.pftrace --offcpu -- python3 train.py && stave plot flame --offcpu "
+    {"stave record -o waits.pftrace -- python3 train.py && stave plot flame --offcpu "
      "waits.pftrace -o waits.svg",
      "where threads waited, and for what"},
+    {"stave record --light -o calls.pftrace -- ./job",
+     "calls on files, disk requests and processes only, at the lowest cost"},
     {"stave record -o hot.pftrace --sample 99 -- python3 train.py && stave plot flame --samples "
      "hot.pftrace -o hot.svg",
      "where the CPUs spent their time, as a flame graph"},
@@ -300,9 +316,12 @@ const struct sv_command sv_command_record = {
     .summary = "record a workload: processes, file and disk I/O on one time axis",
     .description =
         "Starts COMMAND (or attaches to processes with -p) and records it with all its children "
-        "and threads until it exits: every file operation with path, bytes, offset and duration, "
-        "every block request with its device, process starts and exits, the utilisation of CPUs, "
-        "memory, disks and network, and the events of programs that trace with libstave. The "
+        "and threads until it exits: what each thread did and waited for, with the stacks and "
+        "wakers of waits of 1 ms or more, every file operation with path, bytes, offset and "
+        "duration, calls on sockets that waited, with their peers, every block request with its "
+        "device, process starts and exits, the utilisation of CPUs, memory, disks and network, and "
+        "the events of programs that trace with libstave. --light records less, single parts have "
+        "options such as --no-sched, and the file says what was recorded ('stave info'). The "
         "result has the format of OUT's suffix; without -o it is COMMAND-DATE-TIME.pftrace.\n\n"
         "System calls and block requests come from the kernel by eBPF, which needs root or the "
         "capabilities CAP_BPF and CAP_PERFMON. Without them stave reports this and records the "

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -113,14 +112,14 @@ static int take_name(const char *wanted, char *to, size_t size, struct sv_err *e
         if (i > 0)
             snprintf(text, sizeof text, i == 1 ? ".recovered" : ".recovered.%u", i);
         if (snprintf(to, size, "%s", wanted) >= (int)size || !sv_name_insert(to, size, text))
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: the name is too long", wanted);
+            return sv_error(err, SV_EIO, "%s: the name is too long", wanted);
         int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (fd >= 0)
             return fd;
         if (errno != EEXIST)
             return sv_err_sys(err, "%s: cannot create", to);
     }
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no unused file name found", wanted);
+    return sv_error(err, SV_EIO, "%s: no unused file name found", wanted);
 }
 
 /* A pipe or a device: there is nothing to overwrite. */
@@ -269,18 +268,18 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
     if (o->has_session && is_writer && !sv_abandoned_has_trace(&o->dead))
         return 0; /* it has finished this one */
     if (state == SV_PROCESS_RUNS)
-        return sv_err_set(
-            err, SV_EHELD, SV_NO_POS,
+        return sv_error(
+            err, SV_EHELD,
             is_writer
                 ? "%s: process %u is still writing it; recover it after that process has exited"
                 : "%s: process %u, which traces into it, is still running; recover it after that "
                   "process has exited",
             name, pid);
     if (state == SV_PROCESS_UNKNOWN && !r->force)
-        return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "%s: process %u of another container or machine may still write to it; "
-                          "use --force if that process has exited",
-                          name, pid);
+        return sv_error(err, SV_EHELD,
+                        "%s: process %u of another container or machine may still write to it; use "
+                        "--force if that process has exited",
+                        name, pid);
     return 0;
 }
 
@@ -296,7 +295,7 @@ static int take_lock(const struct sv_leftover *o, struct sv_err *err)
         return fd;
     if (fd >= 0)
         close(fd);
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: another process is recovering it", what);
+    return sv_error(err, SV_EINPUT, "%s: another process is recovering it", what);
 }
 
 /* As it is now that nobody else has it. */
@@ -373,12 +372,11 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     if (code < 0)
         return code;
     if (o->problem[0] && (o->dead.is_other_version || !o->part[0]))
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: the session is %s", o->dead.dir,
-                          o->problem);
+        return sv_error(err, SV_EINPUT, "%s: the session is %s", o->dead.dir, o->problem);
     if (!r->out.path && !sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN}))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no output file; use -o FILE",
-                          o->has_session && o->dead.session.out[0] ? o->dead.session.out
-                                                                   : "its trace");
+        return sv_error(err, SV_EUSAGE, "%s has no output file; use -o FILE",
+                        o->has_session && o->dead.session.out[0] ? o->dead.session.out
+                                                                 : "its trace");
     int lock = take_lock(o, err);
     if (lock < 0)
         return lock;
@@ -430,8 +428,8 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
     for (size_t i = 0; i < l->n; i++)
         n_there += has_something(l->all[i]);
     if (n_there > 1 && r->out.path && strcmp(r->out.path, "-") == 0)
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
+        return sv_error(
+            err, SV_EUSAGE,
             "%s: there are %zu traces to recover, which standard output cannot hold; use -o FILE",
             name, n_there);
     for (size_t i = 0; i < l->n; i++) {
@@ -453,10 +451,10 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
         sv_console_note(NOTHING_RECORDED, name, r->keep ? "kept" : "removed");
         return 0;
     }
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                      "%s: nothing to recover: no killed program wrote it (run 'stave recover' "
-                      "without a name for a list)",
-                      name);
+    return sv_error(err, SV_EINPUT,
+                    "%s: nothing to recover: no killed program wrote it (run 'stave recover' "
+                    "without a name for a list)",
+                    name);
 }
 
 /* ---- cleaning ---- */
@@ -520,8 +518,8 @@ static int clean(const struct recover *r, struct sv_err *err)
         for (size_t k = 0; k < l.n && !is_there; k++)
             is_there = is_named(l.all[k], r->discard.items[i]);
         if (!is_there)
-            code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                              "--discard: no files or sessions of '%s' found", r->discard.items[i]);
+            code = sv_error(err, SV_EINPUT, "--discard: no files or sessions of '%s' found",
+                            r->discard.items[i]);
     }
     size_t n_removable = 0;
     for (size_t i = 0; code >= 0 && i < l.n; i++)
@@ -542,16 +540,14 @@ static int check_options(const struct recover *r, const struct sv_words *operand
                          struct sv_err *err)
 {
     if (r->clean && (operands->n > 0 || r->keep || r->out.path || r->dry_run))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "--clean cannot be combined with a file, -o, --keep or --dry-run; use --discard "
-            "NAME to remove what was not recovered");
+        return sv_error(err, SV_EUSAGE,
+                        "--clean cannot be combined with a file, -o, --keep or --dry-run; use "
+                        "--discard NAME to remove what was not recovered");
     if (!r->clean && (r->yes || r->discard.n > 0))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs --clean",
-                          r->yes ? "yes" : "discard");
+        return sv_error(err, SV_EUSAGE, "--%s needs --clean", r->yes ? "yes" : "discard");
     if (!r->clean && operands->n == 0 && (r->keep || r->out.path || r->force || r->dry_run))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
+        return sv_error(
+            err, SV_EUSAGE,
             "no name given: give the output of the killed program, or its session directory");
     return operands->n == 0
                ? 0

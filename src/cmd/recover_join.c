@@ -13,8 +13,6 @@
 #include "sdk/ring/guard.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,7 +87,7 @@ static int open_part(struct join *j, struct sv_source **source, struct sv_err *e
         f = sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN});
     struct sv_read_options options = {0};
     if (!f || !sv_format_reads(f))
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format", o->part);
+        return sv_error(err, SV_EINPUT, "%s: no reader for this format", o->part);
     return sv_format_open(f, j->in, &options, j->dict, &j->report, source, err);
 }
 
@@ -224,13 +222,11 @@ int sv_recover_check(const struct sv_leftover *o, const char *path, struct sv_re
     struct sv_err why = {0};
     char what[96];
     if (sv_tally_file(path, &r->result, &why) < 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.200s: cannot be read back: %.200s; nothing was removed", path,
-                          why.msg);
+        return sv_error(err, SV_EIO, "%.200s: cannot be read back: %.200s; nothing was removed",
+                        path, why.msg);
     if (!sv_tally_holds(&r->result, &r->inputs, what, sizeof what) ||
         !sv_tally_holds(&r->result, &r->plain, what, sizeof what))
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.200s: it would hold only %s of %.200s; nothing was removed", path,
-                          what, o->part[0] ? o->part : o->dead.dir);
+        return sv_error(err, SV_EIO, "%.200s: it would hold only %s of %.200s; nothing was removed",
+                        path, what, o->part[0] ? o->part : o->dead.dir);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* The joining half of `stave recover`: a growing file, a spool and rings into one trace, counted on
  * both sides. */
-#ifndef SV_CMD_RECOVER_JOIN_H
-#define SV_CMD_RECOVER_JOIN_H
+#pragma once
 
 #include "files/held.h"
 #include "files/open.h"
@@ -24,5 +23,3 @@ int sv_recover_join(struct sv_leftover *o, const struct sv_output_choice *out,
  * missing (SV_EIO). */
 int sv_recover_check(const struct sv_leftover *o, const char *path, struct sv_recovered *r,
                      struct sv_err *err);
-
-#endif

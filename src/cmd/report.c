@@ -8,7 +8,6 @@
 #include "files/load.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TOP_OF_TEXT 10
@@ -40,12 +39,11 @@ static int parse(struct sv_report_options *o, const struct sv_report_subject *s,
     if (o->top) {
         uint64_t n;
         if (sv_parse_count(o->top, &n) < 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--top: '%s' is not a number", o->top);
+            return sv_error(err, SV_EUSAGE, "--top: '%s' is not a number", o->top);
         o->limit = n ? (size_t)n : SIZE_MAX;
     }
     if (o->by && !sv_word_among(o->by, strlen(o->by), s->sections))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--by: '%s' is not one of: %s", o->by,
-                          s->sections);
+        return sv_error(err, SV_EUSAGE, "--by: '%s' is not one of: %s", o->by, s->sections);
     return 0;
 }
 
@@ -69,7 +67,7 @@ static const struct sv_report_subject *find(const char *name, struct sv_err *err
         if (strcmp(subjects[i]->name, name) == 0)
             return subjects[i];
     known_subjects(", ", known);
-    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unknown report '%s'; available: %s", name, known);
+    sv_error(err, SV_EUSAGE, "unknown report '%s'; available: %s", name, known);
     return NULL;
 }
 

@@ -4,7 +4,6 @@
 #include "cmd/show.h"
 
 #include "cli/console.h"
-#include "cli/terminal.h"
 #include "cmd/commands.h"
 #include "files/load.h"
 
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 struct show {
@@ -141,16 +139,16 @@ static int show(const struct show *o, const struct sv_trace *t, const char *path
     int64_t to = sv_moment_in(&o->window.to, t->first_ns,
                               t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
     if (t->slices.n == 0 && t->counters.n == 0)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          "%s has neither slices nor counters: there is nothing to show", path);
+        return sv_error(err, SV_EFOUND,
+                        "%s has neither slices nor counters: there is nothing to show", path);
     if (to <= from || from > t->last_ns || to <= t->first_ns)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: no events in that window");
+        return sv_error(err, SV_EUSAGE, "--time: no events in that window");
     sv_view_init(&v, t, basename(path), from, to);
     v.width = o->width ? (unsigned)o->width : 100;
     v.height = o->height ? (unsigned)o->height : 30;
     int code = 0;
     if (o->find && !sv_view_find(&v, o->find))
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "no slice matches '%s'", o->find);
+        code = sv_error(err, SV_EFOUND, "no slice matches '%s'", o->find);
     if (code >= 0)
         code = o->once ? print_once(&v, o, err) : interact(&v, o, err);
     sv_view_fini(&v);
@@ -171,11 +169,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return code;
     if ((o->width && (o->width < 20 || o->width > 2000)) ||
         (o->height && (o->height < 5 || o->height > 1000)))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--width must be 20 to 2000 columns, --height 5 to 1000 lines");
+        return sv_error(err, SV_EUSAGE,
+                        "--width must be 20 to 2000 columns, --height 5 to 1000 lines");
     if (!o->once && !isatty(STDOUT_FILENO))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "standard output is not a terminal; use --once to print one screen");
+        return sv_error(err, SV_EUSAGE,
+                        "standard output is not a terminal; use --once to print one screen");
     struct sv_load_how how = {.from = o->from,
                               .strict = o->strict,
                               .memory_limit_bytes = o->memory_limit,

@@ -1,7 +1,6 @@
 /* The view of `stave show`: what is on the screen, what keys do to it. Knows no terminal, so that
  * tests can press keys. */
-#ifndef SV_CMD_SHOW_H
-#define SV_CMD_SHOW_H
+#pragma once
 
 #include "cli/terminal.h"
 #include "plot/screen.h"
@@ -40,5 +39,3 @@ void sv_view_key(struct sv_view *v, uint32_t key);
 /* Selects the first slice whose name holds the text (a glob if it has * or ?). False: there is
  * none. */
 bool sv_view_find(struct sv_view *v, const char *text);
-
-#endif

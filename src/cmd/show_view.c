@@ -26,8 +26,7 @@
 
 static void add_line(struct sv_view *v, size_t row, uint32_t line, bool is_process)
 {
-    v->lines = sv_grow(v->lines, &v->cap_lines, v->n_lines + 1, sizeof *v->lines);
-    v->lines[v->n_lines++] = (struct sv_view_line){row, line, is_process};
+    SV_APPEND(v->lines, v->n_lines, v->cap_lines) = (struct sv_view_line){row, line, is_process};
 }
 
 static void make_lines(struct sv_view *v)

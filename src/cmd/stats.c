@@ -7,7 +7,6 @@
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
-#include "core/base/mem.h"
 #include "files/load.h"
 #include "stats/self.h"
 #include "store/ranks.h"
@@ -42,12 +41,12 @@ static int parse_group(const char *text, unsigned *by, struct sv_err *err)
             if (strlen(words[i].word) == len && strncmp(at, words[i].word, len) == 0)
                 bit = words[i].bit;
         if (!bit)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--group-by: '%.*s' is not name, cat or track", (int)len, at);
+            return sv_error(err, SV_EUSAGE, "--group-by: '%.*s' is not name, cat or track",
+                            (int)len, at);
         *by |= bit;
         at += len + (at[len] == ',');
     }
-    return *by ? 0 : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--group-by: the list is empty");
+    return *by ? 0 : sv_error(err, SV_EUSAGE, "--group-by: the list is empty");
 }
 
 static void note_losses(const struct sv_trace *t)
@@ -243,8 +242,7 @@ static const struct sv_option options[] = {
      "name (default), cat, track, or several joined by commas", "name cat track", NULL},
     {0, "filter", "TERM", SV_OPT_LIST, offsetof(struct stats, filter),
      "only slices with name=GLOB, cat=GLOB, track=GLOB, dur>=TIME or dur<=TIME; may be given "
-     "several "
-     "times",
+     "several times; states and waits of threads count only if name, cat or track asks for them",
      NULL, NULL},
     {0, "sort", "COLUMN", SV_OPT_TEXT, offsetof(struct stats, sort),
      "count, total (default), self, min, mean, p50, p90, p99, max or name",

@@ -42,7 +42,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (n == 0 && !problem)
         sv_console_note("no recording is running");
     free(all);
-    return problem ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem) : 0;
+    return problem ? sv_error(err, SV_EINPUT, "%s", problem) : 0;
 }
 
 static const struct sv_option options[] = {{0}};

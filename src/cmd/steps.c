@@ -5,17 +5,11 @@
 #include "why/steps.h"
 
 #include "cli/console.h"
-#include "cli/rows.h"
 #include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "core/base/buf.h"
 #include "core/base/sat.h"
-#include "files/load.h"
 #include "store/ranks.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct steps {
     const char *from, *to, *marker, *run;
@@ -210,8 +204,8 @@ static int run_database(const struct steps *o, const char *url, struct sv_err *e
 {
     struct sv_step_rows rows;
     if (o->marker)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--marker: the steps of a database were found when it was filled");
+        return sv_error(err, SV_EUSAGE,
+                        "--marker: the steps of a database were found when it was filled");
     int code = sv_steps_clickhouse(url, o->run, &rows, err);
     if (code >= 0) {
         note_summary(&rows.steps, &(struct origin){.rows = &rows});
@@ -234,14 +228,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (sv_is_database(operands->items[0]))
         return run_database(o, operands->items[0], err);
     if (o->run)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run: only a database has several runs");
+        return sv_error(err, SV_EUSAGE, "--run: only a database has several runs");
     code =
         sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
     if (code >= 0) {
         sv_steps_find(&s, l.trace, o->marker);
         if (s.n == 0)
-            code = sv_err_set(
-                err, SV_EFOUND, SV_NO_POS,
+            code = sv_error(
+                err, SV_EFOUND,
                 o->marker ? "no slice or instant matches '%s'"
                           : "no steps found: give the name of their marker with --marker GLOB%s",
                 o->marker ? o->marker : "");
@@ -302,7 +296,8 @@ const struct sv_command sv_command_steps = {
         "communication does not count.\n\n"
         "Known markers: ProfilerStep#N of PyTorch; step, iteration, iter, batch and epoch with or "
         "without a number, as NVTX and SDK users write them; block_start and epoch_start of MLLOG. "
-        "Instants mark steps, too: such a step lasts until its …_stop or until the next step.\n\n"
+        "Instants mark steps, too: such a step lasts until its …_stop or until the next step. "
+        "Where there are no markers, the argument 'step' of slices is used.\n\n"
         "A database that 'stave export --to clickhouse' filled can be given instead of traces: "
         "the start of a step then counts from the start of its own trace.",
     .options = options,

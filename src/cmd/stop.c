@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { WAIT_MS = 50, WAIT_MAX_MS = 60000 };
@@ -35,8 +34,8 @@ static int stop_one(const struct sv_running *r, struct sv_err *err)
     for (int ms = 0; ms < WAIT_MAX_MS && still_runs(&r->id); ms += WAIT_MS)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     if (still_runs(&r->id))
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "recording %u was asked to stop, but is still running", r->id.pid);
+        return sv_error(err, SV_EIO, "recording %u was asked to stop, but is still running",
+                        r->id.pid);
     sv_print(stdout, "%s\n", r->out);
     return 0;
 }
@@ -63,12 +62,12 @@ static const struct sv_running *find_near(const struct sv_running *all, size_t n
     if (n_near == 1)
         return near;
     list(all, n);
-    sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-               n_near ? "%zu recordings were started from this terminal or folder: give the pid of "
-                        "one, or use --all"
-                      : "%zu recordings are running, none started from this terminal or folder: "
-                        "give the pid of one, or use --all",
-               n_near ? n_near : n);
+    sv_error(err, SV_EUSAGE,
+             n_near ? "%zu recordings were started from this terminal or folder: give the pid of "
+                      "one, or use --all"
+                    : "%zu recordings are running, none started from this terminal or folder: give "
+                      "the pid of one, or use --all",
+             n_near ? n_near : n);
     return NULL;
 }
 
@@ -92,10 +91,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
     if (code >= 0 && problem)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
+        code = sv_error(err, SV_EINPUT, "%s", problem);
     else if (code >= 0 && n_stopped == 0)
-        code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' is running", word)
-                    : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording is running");
+        code = word ? sv_error(err, SV_EINPUT, "no recording '%s' is running", word)
+                    : sv_error(err, SV_EINPUT, "no recording is running");
     free(all);
     return code;
 }

@@ -44,19 +44,17 @@ static int read_token(const char *path, uint8_t token[static SV_PING_TOKEN], str
     char text[SV_PING_TOKEN_TEXT + 1] = "";
     int fd = sv_trusted_file(AT_FDCWD, path, O_RDONLY, SV_TRUST_PRIVATE, 0);
     if (fd < 0 && errno == EPERM)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "--token-file: %.200s must be your own and readable by nobody else "
-                          "(chmod 600)",
-                          path);
+        return sv_error(
+            err, SV_EINPUT,
+            "--token-file: %.200s must be your own and readable by nobody else (chmod 600)", path);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "--token-file: %.200s: %s", path,
-                          strerror(errno));
+        return sv_error(err, SV_EINPUT, "--token-file: %.200s: %s", path, strerror(errno));
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     if (n >= 2 * SV_PING_TOKEN && sv_ping_token_parse(text, token))
         return 0;
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                      "--token-file: %.200s holds no token; 'stave sync --serve' makes one", path);
+    return sv_error(err, SV_EINPUT,
+                    "--token-file: %.200s holds no token; 'stave sync --serve' makes one", path);
 }
 
 /* The one that is there, or a new one. */
@@ -180,8 +178,7 @@ static int ask(const struct sync *o, const char *address, int64_t lasts_ns, stru
     struct sv_ping_client c;
     struct sv_relation r = {0};
     if (o->out && access(o->out, F_OK) == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-o %.200s: there is such a file already",
-                          o->out);
+        return sv_error(err, SV_EUSAGE, "-o %.200s: there is such a file already", o->out);
     int code = read_token(o->token_file, token, err);
     if (code >= 0)
         code = sv_ping_connect(&c, address, token, CONNECT_MS, err);
@@ -190,8 +187,8 @@ static int ask(const struct sync *o, const char *address, int64_t lasts_ns, stru
     sv_clock_owner_self(&r.local);
     r.reference = c.server;
     if (sv_clock_owner_equal(&r.local, &r.reference))
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%.200s is this host: its clocks need no relation", address);
+        code =
+            sv_error(err, SV_EUSAGE, "%.200s is this host: its clocks need no relation", address);
     if (code >= 0)
         code = measure(&c, lasts_ns, &r, err);
     sv_ping_disconnect(&c);
@@ -211,12 +208,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (!o->token_file)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--token-file FILE is missing: 'stave sync --serve' makes one");
+        return sv_error(err, SV_EUSAGE,
+                        "--token-file FILE is missing: 'stave sync --serve' makes one");
     if (o->duration && (sv_parse_moment(o->duration, strlen(o->duration), &lasts) < 0 ||
                         lasts.is_absolute || lasts.ns < 0))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--for: '%s' is not a time such as 10s or 5min", o->duration);
+        return sv_error(err, SV_EUSAGE, "--for: '%s' is not a time such as 10s or 5min",
+                        o->duration);
     catch_signals();
     return o->serve ? serve(o, lasts.ns, err) : ask(o, operands->items[0], lasts.ns, err);
 }

@@ -28,9 +28,8 @@ static int trigger(const struct sv_running *r, struct sv_err *err)
     for (int ms = 0; ms < WAIT_MAX_MS && access(path, F_OK) != 0; ms += WAIT_MS)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     if (access(path, F_OK) != 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "recording %u was asked to save, but %s has not appeared", r->id.pid,
-                          path);
+        return sv_error(err, SV_EIO, "recording %u was asked to save, but %s has not appeared",
+                        r->id.pid, path);
     sv_print(stdout, "%s\n", path);
     return 0;
 }
@@ -54,20 +53,20 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         n_rings++;
     }
     if (n_rings > 1)
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%zu recordings match; give one by its pid ('stave status' lists them)",
-                          n_rings);
+        code = sv_error(err, SV_EUSAGE,
+                        "%zu recordings match; give one by its pid ('stave status' lists them)",
+                        n_rings);
     else if (n == 0 && (problem = sv_running_problem(text, sizeof text)))
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
+        code = sv_error(err, SV_EINPUT, "%s", problem);
     else if (!chosen && word)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' is running", word);
+        code = sv_error(err, SV_EINPUT, "no recording '%s' is running", word);
     else if (!chosen)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording with --last is running");
+        code = sv_error(err, SV_EINPUT, "no recording with --last is running");
     else if (!chosen->is_ring)
-        code = sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "recording %d keeps everything: a trigger needs --last; 'stave stop' ends it",
-            (int)chosen->id.pid);
+        code =
+            sv_error(err, SV_EUSAGE,
+                     "recording %d keeps everything: a trigger needs --last; 'stave stop' ends it",
+                     (int)chosen->id.pid);
     else
         code = trigger(chosen, err);
     free(all);

@@ -72,12 +72,9 @@ static int print_json(const struct sv_dict *d, const struct sv_check *check, uin
     sv_buf_init(&b, 1 << 24);
     sv_json_init(j, &b);
     sv_json_begin(j, '{');
-    sv_json_lit(j, "events");
-    sv_json_u64(j, check->events);
-    sv_json_lit(j, "damage");
-    sv_json_u64(j, damage);
-    sv_json_lit(j, "findings");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "events", u64, check->events);
+    sv_json_put(j, "damage", u64, damage);
+    sv_json_put(j, "findings", begin, '[');
     for (unsigned r = 0; r < SV_CHECK_RULES; r++) {
         const struct sv_check_row *row = &check->rows[r];
         if (!row->count)
@@ -88,10 +85,8 @@ static int print_json(const struct sv_dict *d, const struct sv_check *check, uin
             j, "rule",
             (struct sv_text){sv_check_rules[r].name, (uint32_t)strlen(sv_check_rules[r].name)});
         json_member(j, "severity", (struct sv_text){severity, (uint32_t)strlen(severity)});
-        sv_json_lit(j, "count");
-        sv_json_u64(j, row->count);
-        sv_json_lit(j, "first_ns");
-        sv_json_i64(j, row->first_ns);
+        sv_json_put(j, "count", u64, row->count);
+        sv_json_put(j, "first_ns", i64, row->first_ns);
         json_member(j, "track", sv_dict_text(d, d->tracks[row->track].name));
         json_member(j, "name", sv_dict_text(d, row->name));
         sv_json_end(j);

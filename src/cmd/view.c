@@ -170,8 +170,8 @@ static int check_recording(const char *path, struct sv_err *err)
     free(part);
     if (is_there)
         return 0;
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                      "%s: no recording writes this file ('stave status' lists them)", path);
+    return sv_error(err, SV_EINPUT, "%s: no recording writes this file ('stave status' lists them)",
+                    path);
 }
 
 static void announce(const struct view *o, struct serving *s)
@@ -438,10 +438,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (o->port > 65535)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--port must be 1 to 65535");
+        return sv_error(err, SV_EUSAGE, "--port must be 1 to 65535");
     struct sv_err why = {0};
     if (sv_web_load(&why) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no viewer: %s", why.msg);
+        return sv_error(err, SV_EUSAGE, "no viewer: %s", why.msg);
     static const char *const alone[] = {"follow", "port", "socket", "no-browser"};
     code = sv_options_need("align", "compare", err);
     if (code >= 0)
@@ -451,11 +451,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (o->follow && operands->n > 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--follow takes one trace");
+        return sv_error(err, SV_EUSAGE, "--follow takes one trace");
     if (o->export)
         return export_page(o, operands, err);
     if (o->compare && operands->n != 2)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--compare takes two traces");
+        return sv_error(err, SV_EUSAGE, "--compare takes two traces");
     code = o->follow ? check_recording(operands->items[0], err) : check_inputs(o, operands, err);
     return code < 0 ? code : serve(o, operands, err);
 }

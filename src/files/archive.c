@@ -135,11 +135,10 @@ static int copy_bytes(struct archive *a, const uint8_t *bytes, size_t n, struct 
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return sv_err_set(
-                err, SV_EIO, SV_NO_POS,
-                "%.200s: a temporary file in %.100s cannot be written: %s; set TMPDIR "
-                "to a directory with more space",
-                a->path, sv_temporary_dir(), strerror(errno));
+            return sv_error(err, SV_EIO,
+                            "%.200s: a temporary file in %.100s cannot be written: %s; set TMPDIR "
+                            "to a directory with more space",
+                            a->path, sv_temporary_dir(), strerror(errno));
         bytes += written;
         n -= (size_t)written;
         a->copied += (uint64_t)written;
@@ -303,8 +302,7 @@ static int open_store(struct archive *a, struct sv_err *err)
         return err->code = SV_EINPUT;
     }
     struct sv_files *f = a->f;
-    f->stores = sv_grow(f->stores, &f->stores_cap, f->n_stores + 1, sizeof *f->stores);
-    f->stores[f->n_stores++] = a->fd;
+    SV_APPEND(f->stores, f->n_stores, f->stores_cap) = a->fd;
     return 0;
 }
 

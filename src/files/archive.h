@@ -1,6 +1,5 @@
 /* An archive as a folder: its files are found as those of a folder are. */
-#ifndef SV_FILES_ARCHIVE_H
-#define SV_FILES_ARCHIVE_H
+#pragma once
 
 #include "files/found.h"
 
@@ -10,5 +9,3 @@
 int sv_files_archive(struct sv_files *f, const char *path, bool strict, struct sv_err *err);
 /* A regular file that begins like one. */
 bool sv_is_archive(const char *path);
-
-#endif

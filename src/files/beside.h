@@ -1,6 +1,5 @@
 /* Reading and storing at the same time: a source in front of a source. */
-#ifndef SV_FILES_BESIDE_H
-#define SV_FILES_BESIDE_H
+#pragma once
 
 #include "store/trace.h"
 #include "threads/workers.h"
@@ -10,5 +9,3 @@
  * counts the dictionary, to which the source adds), `source` itself. */
 struct sv_source *sv_beside(struct sv_source *source, struct sv_trace *trace,
                             struct sv_workers *workers, size_t memory_limit_bytes);
-
-#endif

@@ -18,8 +18,7 @@ void sv_files_add(struct sv_files *f, const char *path, bool was_found)
         f->too_many++;
         return;
     }
-    f->items = sv_grow(f->items, &f->cap, f->n + 1, sizeof *f->items);
-    f->items[f->n++] =
+    SV_APPEND(f->items, f->n, f->cap) =
         (struct sv_found){.path = sv_strndup(path, strlen(path)), .was_found = was_found};
 }
 

@@ -1,7 +1,6 @@
 /* The files that a command line means: those that it names, and all below the folders that it
  * names. */
-#ifndef SV_FILES_FOUND_H
-#define SV_FILES_FOUND_H
+#pragma once
 
 #include "core/files/input.h"
 #include "formats/formats.h"
@@ -45,5 +44,3 @@ int sv_files_walk(struct sv_files *f, const char *path, int depth, struct sv_err
 int sv_found_open(const struct sv_found *file, struct sv_input **in, struct sv_err *err);
 void sv_files_free(struct sv_files *f);
 bool sv_is_folder(const char *path);
-
-#endif

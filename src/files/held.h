@@ -1,7 +1,6 @@
 /* What a trace holds, by numbers: to show that a result has at least what its inputs have. A slice
  * counts once, as its begin; losses count with their numbers; ends and flows do not count. */
-#ifndef SV_FILES_HELD_H
-#define SV_FILES_HELD_H
+#pragma once
 
 #include "core/stream/stages.h"
 
@@ -16,5 +15,3 @@ bool sv_tally_holds(const struct sv_tally *whole, const struct sv_tally *part, c
 char *sv_tally_text(const struct sv_tally *t, char *text, size_t size);
 /* Counts a file as any command reads it. */
 int sv_tally_file(const char *path, struct sv_tally *t, struct sv_err *err);
-
-#endif

@@ -9,6 +9,7 @@
 #include "files/found.h"
 #include "files/rotation.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +39,8 @@ static int find_offset(const struct sv_join *join, const char *path, struct sv_m
         const char *word = join->offsets->items[i], *equals = strrchr(word, '=');
         int64_t ns;
         if (!equals || parse_offset(equals + 1, &ns) < 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--offset: '%s' is not FILE=TIME, for example b.json=-1.5ms", word);
+            return sv_error(err, SV_EUSAGE,
+                            "--offset: '%s' is not FILE=TIME, for example b.json=-1.5ms", word);
         if (strlen(path) == (size_t)(equals - word) &&
             memcmp(path, word, (size_t)(equals - word)) == 0) {
             input->has_offset = true;
@@ -60,8 +61,7 @@ int sv_join_check(const struct sv_join *join, struct sv_err *err)
             found |= strlen(join->inputs->items[k]) == len &&
                      memcmp(join->inputs->items[k], word, len) == 0;
         if (equals && !found)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--offset: no input is called '%.*s'",
-                              (int)len, word);
+            return sv_error(err, SV_EUSAGE, "--offset: no input is called '%.*s'", (int)len, word);
     }
     return 0;
 }
@@ -205,18 +205,18 @@ static int find_inputs(const struct sv_join *join, struct sv_files *files, struc
             sv_files_add(files, path, false);
     }
     if (code >= 0 && files->too_many)
-        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "%zu files, and at most %u can be merged at once: merge them in groups, "
-                          "then the results",
-                          files->n + files->too_many, SV_FILES_MAX);
+        code = sv_error(err, SV_ELIMIT,
+                        "%zu files, and at most %u can be merged at once: merge them in groups, "
+                        "then the results",
+                        files->n + files->too_many, SV_FILES_MAX);
     if (code >= 0 && files->too_deep)
-        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "folders in more than %d levels: merge them in groups, then the results",
-                          SV_FOLDERS_MAX);
+        code = sv_error(err, SV_ELIMIT,
+                        "folders in more than %d levels: merge them in groups, then the results",
+                        SV_FOLDERS_MAX);
     for (size_t i = 0; i < files->n && code >= 0; i++)
         code = choose_file(join, &files->items[i], names, err);
     if (code >= 0 && names->n == 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "none of the inputs is a trace");
+        code = sv_error(err, SV_EINPUT, "none of the inputs is a trace");
     return code;
 }
 
@@ -240,7 +240,8 @@ static int read_inputs(const struct sv_join *join, const struct sv_files *files,
 {
     size_t n = 0;
     for (size_t i = 0; i < join->rotations->n; i++) {
-        const struct sv_found *f = files->items; /* the inputs are some of them */
+        const struct sv_found *f = files->items;
+        assert(f); /* the inputs are some of them */
         while (f->path != join->rotations->inputs[i])
             f++;
         int code = sv_join_add(join, merge, f->path, NULL, err);
@@ -248,7 +249,7 @@ static int read_inputs(const struct sv_join *join, const struct sv_files *files,
         if (code < 0 && forgive(join, f, code, err) < 0)
             return code;
     }
-    return n ? 0 : sv_err_set(err, SV_EINPUT, SV_NO_POS, "none of the inputs can be read");
+    return n ? 0 : sv_error(err, SV_EINPUT, "none of the inputs can be read");
 }
 
 static int join_files(const struct sv_join *join, const struct sv_files *files, struct sv_err *err)

@@ -1,6 +1,5 @@
 /* Several inputs on one time axis: what `merge` does, and `convert` with more than one input. */
-#ifndef SV_FILES_JOIN_H
-#define SV_FILES_JOIN_H
+#pragma once
 
 #include "files/open.h"
 
@@ -37,5 +36,3 @@ int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *
 int sv_join_write(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err);
 /* SV_EUSAGE when --offset names a file that is not an input. */
 int sv_join_check(const struct sv_join *join, struct sv_err *err);
-
-#endif

@@ -363,8 +363,8 @@ static int write_index(struct sv_image_writer *w, int folder, const struct sv_ke
     char part[NAME_SIZE], name[NAME_SIZE];
     name_index(name, key);
     if (!make_room(folder, name, sv_image_size(w)))
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "it would be larger than a tenth of the free space, or 20 GB");
+        return sv_error(err, SV_ELIMIT,
+                        "it would be larger than a tenth of the free space, or 20 GB");
     int fd = open_part(folder, part);
     if (fd < 0)
         return sv_err_sys(err, "cannot make a file");
@@ -384,11 +384,11 @@ int sv_kept_end(struct sv_image_writer *w, const char *path, const char *from,
     sv_kept_key(path, from, true, &now);
     bool is_same = memcmp(&now.image, &key->image, sizeof now.image) == 0;
     int folder = is_same && key->is_settled ? open_folder(true) : -1;
-    int code = !is_same           ? sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace was changed")
-               : !key->is_settled ? sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                                               "the trace was changed just before it was read")
-               : folder < 0       ? sv_err_sys(err, "no folder that only you can use")
-                                  : write_index(w, folder, key, stop, ctx, err);
+    int code = !is_same ? sv_error(err, SV_EFOUND, "the trace was changed")
+               : !key->is_settled
+                   ? sv_error(err, SV_EFOUND, "the trace was changed just before it was read")
+               : folder < 0 ? sv_err_sys(err, "no folder that only you can use")
+                            : write_index(w, folder, key, stop, ctx, err);
     if (folder >= 0)
         close(folder);
     sv_image_writer_free(w);

@@ -4,8 +4,7 @@
  * An index belongs to one file as it was: device, inode, size, times, samples of its content, how
  * it was read, and by what was built from which sources. If anything of this is different or the
  * index is damaged, it is not used. It may be removed at any time. */
-#ifndef SV_FILES_KEPT_H
-#define SV_FILES_KEPT_H
+#pragma once
 
 #include "files/open.h"
 #include "store/image.h"
@@ -44,5 +43,3 @@ int sv_kept_end(struct sv_image_writer *w, const char *path, const char *from,
 /* From how many slices on every command makes an index (STAVE_INDEX_SLICES, for tests); UINT64_MAX:
  * it does not. */
 uint64_t sv_kept_slices(void);
-
-#endif

@@ -7,7 +7,6 @@
 #include "files/beside.h"
 #include "files/rotation.h"
 #include "files/tail.h"
-#include "threads/workers.h"
 
 #include <string.h>
 

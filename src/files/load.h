@@ -1,6 +1,5 @@
 /* Loading a whole trace into the store, for the commands that look at it as a whole. */
-#ifndef SV_FILES_LOAD_H
-#define SV_FILES_LOAD_H
+#pragma once
 
 #include "files/kept.h"
 #include "store/trace.h"
@@ -84,5 +83,3 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
                  "its clock",                                                               \
             NULL, NULL                                                                      \
     }
-
-#endif

@@ -48,10 +48,9 @@ int sv_recording_option(const char *mode, struct sv_err *err)
     if (!mode)
         return 0;
     if (!sv_recording_mode_parse(mode, &ignored))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "--mode: expected 0600, 0640 or 0644 (reading for others, never writing), "
-            "not '%.100s'",
+        return sv_error(
+            err, SV_EUSAGE,
+            "--mode: expected 0600, 0640 or 0644 (reading for others, never writing), not '%.100s'",
             mode);
     return setenv("STAVE_MODE", mode, 1) == 0 ? 0 : sv_err_sys(err, "--mode");
 }
@@ -65,10 +64,10 @@ int sv_open_log(const char *path, struct sv_err *err)
     struct stat st;
     int error = errno;
     if (lstat(path, &st) == 0 && error != ENOSPC)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.300s exists and is not a regular file that only you can write: remove "
-                          "it, or choose another name for the trace",
-                          path);
+        return sv_error(err, SV_EIO,
+                        "%.300s exists and is not a regular file that only you can write: remove "
+                        "it, or choose another name for the trace",
+                        path);
     errno = error;
     return sv_err_sys(err, "cannot write %.300s", path);
 }
@@ -89,8 +88,8 @@ static int not_among(const char *what, const char *name, enum sv_format_list lis
     struct sv_buf names;
     sv_buf_init(&names, sizeof err->msg);
     sv_format_names(&names, list, of, ", ", " or ");
-    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s '%.100s'; use %s%s", what, name, sv_buf_cstr(&names),
-               list == SV_LIST_SUFFIXES ? ", or --to FORMAT" : "");
+    sv_error(err, SV_EUSAGE, "%s '%.100s'; use %s%s", what, name, sv_buf_cstr(&names),
+             list == SV_LIST_SUFFIXES ? ", or --to FORMAT" : "");
     sv_buf_fini(&names);
     return SV_EUSAGE;
 }
@@ -151,9 +150,9 @@ bool sv_is_database(const char *path)
 /* The URL is not repeated: it may hold what others must not read. */
 static int refuse_database(struct sv_err *err)
 {
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "this command reads files, not a database: 'stave query' and 'stave steps' "
-                      "take a clickhouse:// URL");
+    return sv_error(err, SV_EUSAGE,
+                    "this command reads files, not a database: 'stave query' and 'stave steps' "
+                    "take a clickhouse:// URL");
 }
 
 /* Threads for an input whose caller has none, unless it is so small that it is read before they
@@ -237,8 +236,7 @@ static int parse_compression(const char *text, enum sv_compression *c, struct sv
 {
     if (sv_compression_named(text, c))
         return 0;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--compress: '%s' is not none, gzip or zstd",
-                      text);
+    return sv_error(err, SV_EUSAGE, "--compress: '%s' is not none, gzip or zstd", text);
 }
 
 /* A choice as it is carried out. */
@@ -270,8 +268,7 @@ static int choose_format_of(const struct sv_output_choice *choice, struct chosen
     if (c->format)
         return 0;
     if (strcmp(path, "-") == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no output format: use -o FILE or --to FORMAT");
+        return sv_error(err, SV_EUSAGE, "no output format: use -o FILE or --to FORMAT");
     return not_among("no format has the suffix of", path, SV_LIST_SUFFIXES, NULL, err);
 }
 
@@ -283,8 +280,7 @@ static int choose_dialect(struct chosen *c, struct sv_err *err)
         return 0;
     const struct sv_dialect *d = sv_dialect_named(c->format, name);
     if (!d && !c->format->dialects)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--dialect: %s has no dialects",
-                          c->format->name);
+        return sv_error(err, SV_EUSAGE, "--dialect: %s has no dialects", c->format->name);
     if (!d) {
         char what[64];
         snprintf(what, sizeof what, "--dialect: %s has no", c->format->name);
@@ -334,9 +330,9 @@ int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
     const char *path = choice->path ? choice->path : "-";
     int code = choose(choice, &c, err);
     if (code >= 0 && strcmp(path, "-") == 0 && c.writer->is_binary && isatty(STDOUT_FILENO))
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s is binary and standard output is a terminal; use -o FILE",
-                          c.format->name);
+        code = sv_error(err, SV_EUSAGE,
+                        "%s is binary and standard output is a terminal; use -o FILE",
+                        c.format->name);
     if (code >= 0)
         code = sv_output_open(path, SV_OUTPUT_RENAME, c.around, &out, err);
     return code < 0 ? code : open_sink(&c, out, dict, report, sink, err);
@@ -554,17 +550,16 @@ int sv_check_inputs(const char *const *paths, size_t n, const char *output, stru
     int code = 0;
     for (size_t i = 0; i < n && code >= 0; i++) {
         if (output && sv_is_same_file(paths[i], output))
-            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%.300s: is the input and the output; write to another file",
-                              paths[i]);
+            code = sv_error(err, SV_EUSAGE,
+                            "%.300s: is the input and the output; write to another file", paths[i]);
         if (identify(paths[i], &ids[n_ids]))
             ids[n_ids++].at = i;
     }
     qsort(ids, n_ids, sizeof *ids, by_identity);
     for (size_t i = 1; i < n_ids && code >= 0; i++)
         if (ids[i].device == ids[i - 1].device && ids[i].inode == ids[i - 1].inode)
-            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.220s: is given twice, first as %.220s",
-                              paths[ids[i].at], paths[ids[i - 1].at]);
+            code = sv_error(err, SV_EUSAGE, "%.220s: is given twice, first as %.220s",
+                            paths[ids[i].at], paths[ids[i - 1].at]);
     free(ids);
     return code;
 }
@@ -573,9 +568,8 @@ int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t 
                        const char *what, struct sv_err *err)
 {
     if (operands->n < at_least)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s missing; see --help", what);
+        return sv_error(err, SV_EUSAGE, "%s missing; see --help", what);
     if (operands->n > at_most)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "one %s too many: '%s'", what,
-                          operands->items[at_most]);
+        return sv_error(err, SV_EUSAGE, "one %s too many: '%s'", what, operands->items[at_most]);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* Files of a command: inputs recognised by content, outputs chosen by suffix, and the run between
  * them. */
-#ifndef SV_FILES_OPEN_H
-#define SV_FILES_OPEN_H
+#pragma once
 
 #include "cli/command.h"
 #include "formats/formats.h"
@@ -167,5 +166,3 @@ bool sv_is_same_file(const char *a, const char *b);
 
 int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t at_most,
                        const char *what, struct sv_err *err);
-
-#endif

@@ -13,7 +13,7 @@ enum { FILE_MAX = 1 << 20 };
 
 static int cannot_read(const char *path, struct sv_err *err)
 {
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS, "--relation: %s: %s", path, strerror(errno));
+    return sv_error(err, SV_EINPUT, "--relation: %s: %s", path, strerror(errno));
 }
 
 static int load_one(const char *path, struct sv_relation *r, struct sv_err *err)
@@ -27,7 +27,7 @@ static int load_one(const char *path, struct sv_relation *r, struct sv_err *err)
     if (ferror(f)) {
         code = cannot_read(path, err);
     } else if (n > FILE_MAX) {
-        code = sv_err_set(err, SV_EFORMAT, SV_NO_POS, "--relation: more than 1 MiB is no relation");
+        code = sv_error(err, SV_EFORMAT, "--relation: more than 1 MiB is no relation");
     } else {
         code = sv_relation_parse(r, text, n, err);
     }

@@ -1,7 +1,6 @@
 /* Relations between hosts from files of their own (`stave sync -o`), for `stave merge
  * --relation`. */
-#ifndef SV_FILES_RELATIONS_H
-#define SV_FILES_RELATIONS_H
+#pragma once
 
 #include "cli/command.h"
 #include "clocks/relation.h"
@@ -10,5 +9,3 @@
 int sv_relations_load(const struct sv_words *paths, struct sv_relation **out, size_t *n,
                       struct sv_err *err);
 void sv_relations_free(struct sv_relation *relations, size_t n);
-
-#endif

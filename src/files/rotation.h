@@ -6,8 +6,7 @@
  * recording it is, its number, and when it began. Parts that follow each other are read one after
  * the other with one dictionary, and what was put in between is left out: the events are those of a
  * recording that was not rotated. */
-#ifndef SV_FILES_ROTATION_H
-#define SV_FILES_ROTATION_H
+#pragma once
 
 #include "cli/command.h"
 #include "core/base/err.h"
@@ -43,5 +42,3 @@ bool sv_is_part(struct sv_opened *o);
  * alone). */
 void sv_rotation_wrap(struct sv_opened *o, const struct sv_rotation *parts,
                       const struct sv_read_options *options, struct sv_dict *dict);
-
-#endif

@@ -1,7 +1,6 @@
 /* A few parts of a large trace that can be read by themselves, from which the whole can be
  * estimated. */
-#ifndef SV_FILES_SAMPLE_H
-#define SV_FILES_SAMPLE_H
+#pragma once
 
 #include "files/open.h"
 
@@ -32,5 +31,3 @@ struct sv_sample {
  * read in part; negative: an error. */
 int sv_open_sample(const char *path, uint64_t above, struct sv_sample *s, struct sv_dict *dict,
                    struct sv_opened *o, struct sv_err *err);
-
-#endif

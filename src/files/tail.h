@@ -1,7 +1,6 @@
 /* The end of a recording that is still being written: what came last can be read without all that
  * came before. */
-#ifndef SV_FILES_TAIL_H
-#define SV_FILES_TAIL_H
+#pragma once
 
 #include "files/open.h"
 
@@ -14,5 +13,3 @@ int sv_open_tail(const char *path, uint64_t bytes, struct sv_dict *dict, struct 
 /* The position of the first resync point from `at` on; false: there is none. */
 bool sv_find_resync(int fd, uint64_t at, uint64_t *found);
 bool sv_has_resync(int fd, uint64_t at); /* one is exactly there */
-
-#endif

@@ -1,7 +1,6 @@
 /* Unpacking a compressed input on several threads, where it has several gzip members or zstd
  * frames. */
-#ifndef SV_FILES_UNPACK_H
-#define SV_FILES_UNPACK_H
+#pragma once
 
 #include "core/files/input.h"
 
@@ -11,5 +10,3 @@ struct sv_workers;
  * is. The threads are used until sv_input_unpack_end(). part_bytes: stored bytes that a thread
  * takes at a time; 0: a good number. For tests. */
 void sv_unpack_beside(struct sv_input *in, struct sv_workers *workers, size_t part_bytes);
-
-#endif

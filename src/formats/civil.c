@@ -238,7 +238,7 @@ int sv_zone_open_bytes(const uint8_t *p, size_t len, struct sv_zone **out, struc
             return 0;
         }
     }
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "not a file of the time zone database");
+    return sv_error(err, SV_EFORMAT, "not a file of the time zone database");
 }
 
 int sv_zone_open(const char *name, struct sv_zone **out, struct sv_err *err)
@@ -256,10 +256,10 @@ int sv_zone_open(const char *name, struct sv_zone **out, struct sv_err *err)
         snprintf(path, sizeof path, ZONE_FOLDER "%s", name) < (int)sizeof path)
         f = fopen(path, "rb");
     if (!f)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "there is no time zone '%s': give UTC, +HH:MM, -HH:MM or a name like "
-                          "America/Montreal (from the package tzdata)",
-                          name);
+        return sv_error(err, SV_EUSAGE,
+                        "there is no time zone '%s': give UTC, +HH:MM, -HH:MM or a name like "
+                        "America/Montreal (from the package tzdata)",
+                        name);
     uint8_t *bytes = sv_alloc(ZONE_FILE_MAX);
     size_t len = fread(bytes, 1, ZONE_FILE_MAX, f);
     (void)fclose(f);

@@ -3,8 +3,7 @@
  *
  * Nothing here asks the machine for its own zone or locale: what a file means must not depend on
  * where it is read. */
-#ifndef SV_FORMATS_CIVIL_H
-#define SV_FORMATS_CIVIL_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -39,5 +38,3 @@ void sv_zone_free(struct sv_zone *z);
 /* The UTC second of a local one. In the hour that occurs twice, the first one that is not before
  * `not_before`; what the jump in spring leaves out counts on from before it. */
 int64_t sv_zone_utc(const struct sv_zone *z, int64_t local_s, int64_t not_before);
-
-#endif

@@ -5,8 +5,7 @@
  *     sv_csv_fini(&line);
  *
  * A field does not continue in the next line: none of the servers' files has such ones. */
-#ifndef SV_FORMATS_CSV_LINE_H
-#define SV_FORMATS_CSV_LINE_H
+#pragma once
 
 #include "core/stream/dict.h"
 
@@ -33,5 +32,3 @@ void sv_csv_fini(struct sv_csv_line *line);
 void sv_csv_find(const struct sv_csv_line *head, const char *const *names, size_t n, int *place);
 /* The names that were not found, with commas, cut to `cap` bytes. Returns how many there are. */
 size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char *out, size_t cap);
-
-#endif

@@ -1,7 +1,6 @@
 /* Decimal times of text formats to nanoseconds, without a double on the way. What does not fit into
  * int64 is refused: the reader reports the line as damage. */
-#ifndef SV_FORMATS_DECIMAL_H
-#define SV_FORMATS_DECIMAL_H
+#pragma once
 
 #include "formats/lines.h"
 
@@ -9,5 +8,3 @@
  * nanosecond are dropped; 1.5e+06 is read, too. Not negative. */
 bool sv_decimal_ns(struct sv_text t, int decimals, int64_t *ns);
 bool sv_decimal_signed_ns(struct sv_text t, int decimals, int64_t *ns); /* may begin with a minus */
-
-#endif

@@ -33,8 +33,7 @@ static bool is_xspace(const uint8_t *head, size_t n)
         return false;
     size_t have = (size_t)(file.end - file.p);
     struct sv_pb plane = sv_pb_at(file.p, len < have ? (size_t)len : have);
-    struct sv_pb_field f;
-    while (sv_pb_next(&plane, &f) && f.id <= XPLANE_NAME) {
+    for (struct sv_pb_field f; sv_pb_next(&plane, &f) && f.id <= XPLANE_NAME;) {
         if (f.id == XPLANE_ID && f.type == SV_PB_VARINT)
             continue;
         if (f.id != XPLANE_NAME || f.type != SV_PB_BYTES)

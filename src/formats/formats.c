@@ -4,7 +4,6 @@
  * for the output; an input is recognised only by its first bytes. */
 #include "formats/formats.h"
 
-#include "core/base/buf.h"
 #include "core/files/out_name.h"
 #include "formats/foreign.h"
 #include "formats/lines.h"

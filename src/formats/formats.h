@@ -1,8 +1,7 @@
 /* Formats: what each is called, how it is recognised, read and written. Each format is one `const
  * struct sv_format` at the end of its own file; list.h is the only list of them. Help, completion,
  * error texts and the tables in docs/formats.md are made from it. */
-#ifndef SV_FORMATS_FORMATS_H
-#define SV_FORMATS_FORMATS_H
+#pragma once
 
 #include "core/files/input.h"
 #include "core/stream/stream.h"
@@ -154,5 +153,3 @@ bool sv_columns_fit(const char *columns, struct sv_input *in);
 typedef void sv_metric_fn(void *ctx, int64_t ts_ns, double queued, double rejected);
 int sv_metrics_csv_read(struct sv_input *in, sv_metric_fn *take, void *ctx,
                         struct sv_report *report, struct sv_err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * A reader is a struct that begins with a struct sv_lines and a const struct sv_lines_kind that
  * says what it does with a line. A line that cannot be understood is damage, counted with its byte
  * position; the next line starts afresh. */
-#ifndef SV_FORMATS_LINES_H
-#define SV_FORMATS_LINES_H
+#pragma once
 
 #include "formats/civil.h"
 #include "formats/formats.h"
@@ -134,5 +133,3 @@ sv_track sv_lines_process(struct sv_lines *l, int64_t pid, struct sv_text comm);
 sv_track sv_lines_group(struct sv_lines *l, sv_track parent, unsigned kind, const char *name,
                         size_t len);
 sv_track sv_lines_counter(struct sv_lines *l, sv_track parent, const char *name, const char *unit);
-
-#endif

@@ -6,7 +6,6 @@
  * say more about the member that follows. */
 #include "formats/tar.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {

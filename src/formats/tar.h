@@ -8,8 +8,7 @@
  *
  * Nothing in an archive is trusted. Names are given as they are, and sizes as they are declared:
  * the content may end before. */
-#ifndef SV_FORMATS_TAR_H
-#define SV_FORMATS_TAR_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/files/input.h"
@@ -46,5 +45,3 @@ struct sv_tar sv_tar_at(struct sv_input *in, uint64_t limit);
  * longer than the limit; nothing can be read after these. Other errors are those of the input. */
 int sv_tar_next(struct sv_tar *t, struct sv_tar_member *m, struct sv_err *err);
 void sv_tar_fini(struct sv_tar *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writers in files of their own, for the formats that point to them. */
-#ifndef SV_FORMATS_WRITERS_H
-#define SV_FORMATS_WRITERS_H
+#pragma once
 
 #include "core/stream/writer.h"
 
@@ -10,5 +9,3 @@ extern const struct sv_writer sv_kineto_writer;       /* chrome/kineto_write.c *
 extern const struct sv_writer sv_ferrum_writer;       /* chrome/ferrum_write.c */
 /* serving/batching_write.c: a server's JSON and the summary of its batches */
 extern const struct sv_writer sv_batching_writer, sv_batching_summary_writer;
-
-#endif

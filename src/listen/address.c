@@ -25,15 +25,14 @@ static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
     if (lstat(a->sun_path, &st) != 0)
         return 0;
     if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists and is not a socket of yours",
-                          a->sun_path);
+        return sv_error(err, SV_EIO, "%s exists and is not a socket of yours", a->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool is_served = fd >= 0 && (connect(fd, (const struct sockaddr *)a, sizeof *a) == 0 ||
                                  errno != ECONNREFUSED);
     if (fd >= 0)
         close(fd);
     if (is_served)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "another listener uses %s", a->sun_path);
+        return sv_error(err, SV_EIO, "another listener uses %s", a->sun_path);
     if (unlink(a->sun_path) != 0)
         return sv_err_sys(err, "cannot replace %s", a->sun_path);
     return 0;
@@ -44,8 +43,8 @@ static int open_local(struct sv_address *to, const char *path, bool is_shared, s
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct stat st;
     if (!*path || strlen(path) >= sizeof a.sun_path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'unix:%.200s' is no address: the path is %s",
-                          path, *path ? "longer than 107 bytes" : "empty");
+        return sv_error(err, SV_EUSAGE, "'unix:%.200s' is no address: the path is %s", path,
+                        *path ? "longer than 107 bytes" : "empty");
     memcpy(a.sun_path, path, strlen(path));
     int code = clear_path(&a, err);
     if (code < 0)
@@ -70,11 +69,10 @@ static int open_local(struct sv_address *to, const char *path, bool is_shared, s
 
 static int bad_inet(const char *text, struct sv_err *err)
 {
-    return sv_err_set(
-        err, SV_EUSAGE, SV_NO_POS,
-        "'tcp:%.200s' is no address: expected tcp:ADDRESS:PORT, the address with four "
-        "numbers or localhost, the port from 1 to 65535",
-        text);
+    return sv_error(err, SV_EUSAGE,
+                    "'tcp:%.200s' is no address: expected tcp:ADDRESS:PORT, the address with four "
+                    "numbers or localhost, the port from 1 to 65535",
+                    text);
 }
 
 static int open_inet(struct sv_address *to, const char *text, bool has_token, struct sv_err *err)
@@ -91,9 +89,8 @@ static int open_inet(struct sv_address *to, const char *text, bool has_token, st
         return bad_inet(text, err);
     bool is_loopback = (ntohl(a.sin_addr.s_addr) >> 24) == 127;
     if (!is_loopback && !has_token)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "tcp:%.200s: an address that other machines can reach needs --token",
-                          text);
+        return sv_error(err, SV_EUSAGE,
+                        "tcp:%.200s: an address that other machines can reach needs --token", text);
     a.sin_port = htons((uint16_t)port);
     to->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int yes = 1;
@@ -110,9 +107,9 @@ int sv_address_open(struct sv_address *a, const char *text, bool has_token, bool
     int code = strncmp(text, "unix:", 5) == 0 ? open_local(a, text + 5, is_shared, err)
                : strncmp(text, "tcp:", 4) == 0
                    ? open_inet(a, text + 4, has_token, err)
-                   : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                                "'%.200s' is no address: expected unix:PATH or tcp:ADDRESS:PORT",
-                                text);
+                   : sv_error(err, SV_EUSAGE,
+                              "'%.200s' is no address: expected unix:PATH or tcp:ADDRESS:PORT",
+                              text);
     if (code >= 0 && listen(a->fd, BACKLOG) != 0)
         code = sv_err_sys(err, "cannot listen on %s", text);
     return code;

@@ -1,6 +1,5 @@
 /* The address that `stave listen` listens on, and whose connections come there. */
-#ifndef SV_LISTEN_ADDRESS_H
-#define SV_LISTEN_ADDRESS_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -30,5 +29,3 @@ void sv_address_close(struct sv_address *a); /* also twice, and after a failed o
 
 /* The next connection, non-blocking; -1 with errno. */
 int sv_address_accept(const struct sv_address *a, struct sv_peer *peer);
-
-#endif

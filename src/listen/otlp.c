@@ -14,7 +14,6 @@
 #include "net/listen_socket.h"
 #include "net/web.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -378,9 +377,8 @@ static int open_grpc(struct sv_otlp_door *d, const char *address, struct sv_err 
                                 .message_max = BODY_MAX};
     d->is_grpc_local = is_loopback(address);
     if (!d->o.token && !d->is_grpc_local)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%.200s: an address that other machines can reach needs --token",
-                          address);
+        return sv_error(err, SV_EUSAGE,
+                        "%.200s: an address that other machines can reach needs --token", address);
     return sv_grpc_open(&o, address, &d->grpc, err);
 }
 
@@ -402,11 +400,11 @@ int sv_otlp_open(const struct sv_otlp_options *o, struct sv_otlp_door **out, str
     pthread_mutex_init(&d->lock, NULL);
     struct sv_err why = {0};
     if (sv_web_load(&why) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--otlp: %s", why.msg);
+        return sv_error(err, SV_EUSAGE, "--otlp: %s", why.msg);
     if (!o->token && o->address && !is_loopback(o->address))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%.200s: an address that other machines can reach needs --token",
-                          o->address);
+        return sv_error(err, SV_EUSAGE,
+                        "%.200s: an address that other machines can reach needs --token",
+                        o->address);
     int code = sv_listeners_open(&d->listeners, o->address ? o->address : SV_OTLP_ADDRESS, 0, err);
     if (code >= 0 && o->grpc)
         code = open_grpc(d, o->grpc, err);

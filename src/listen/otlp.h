@@ -4,8 +4,7 @@
  * nothing that was acknowledged. A client address is a sender of the spool; its requests are frames
  * of that sender, checked and as protobuf whatever form they came in. Answers are those of the OTLP
  * specification. */
-#ifndef SV_LISTEN_OTLP_H
-#define SV_LISTEN_OTLP_H
+#pragma once
 
 #include "core/base/err.h"
 #include "listen/spool.h"
@@ -45,5 +44,3 @@ struct sv_otlp_counts {
 };
 /* Ends the connections, marks the streams in the spool as whole. NULL is fine. */
 struct sv_otlp_counts sv_otlp_close(struct sv_otlp_door *d);
-
-#endif

@@ -1,8 +1,7 @@
 /* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into
  * the spool (sdk/write/stream_wire.h says what is on the wire). Every byte is untrusted. Used by
  * listen.c and fed directly by tests. */
-#ifndef SV_LISTEN_SENDER_H
-#define SV_LISTEN_SENDER_H
+#pragma once
 
 #include "listen/spool.h"
 #include "sdk/write/stream_wire.h"
@@ -74,5 +73,3 @@ enum sv_taken sv_stream_take(struct sv_stream *s, struct sv_spool *spool, const 
 
 /* The connection has ended by itself (`cause` says why, when the sender had not ended before). */
 void sv_stream_cut(struct sv_stream *s, struct sv_spool *spool, enum sv_spool_cause cause);
-
-#endif

@@ -230,8 +230,7 @@ static bool meet_sender(struct sv_spool_view *v, uint64_t at, const struct sv_sp
         !read_at(v->fd, at + sizeof *r, &s.slot, sizeof s.slot))
         return false;
     s.slot.peer[sizeof s.slot.peer - 1] = '\0';
-    v->streams = sv_grow(v->streams, &v->cap, v->n + 1, sizeof *v->streams);
-    v->streams[v->n++] = s;
+    SV_APPEND(v->streams, v->n, v->cap) = s;
     return true;
 }
 
@@ -303,8 +302,7 @@ static void add_piece(struct sv_spool_frames *f, uint64_t at, uint64_t bytes)
 {
     if (bytes == 0)
         return;
-    f->pieces = sv_grow(f->pieces, &f->cap, f->n + 1, sizeof *f->pieces);
-    f->pieces[f->n++] = (struct sv_piece){.at = at, .bytes = bytes};
+    SV_APPEND(f->pieces, f->n, f->cap) = (struct sv_piece){.at = at, .bytes = bytes};
 }
 
 /* One record's worth of the stream. *whole: pieces of whole frames. False: the stream cannot be

@@ -18,8 +18,7 @@
  * that no whole frame in the file accounts for are lost. So is, by number, a frame that was cut,
  * unless the listener ended first: then the sender still has it. What a sender did not send is not
  * known here (its own rings have it). */
-#ifndef SV_LISTEN_SPOOL_H
-#define SV_LISTEN_SPOOL_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/files/claim.h"
@@ -165,5 +164,3 @@ enum sv_spool_how {
 };
 int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsigned how,
                     struct sv_err *err);
-
-#endif

@@ -344,8 +344,7 @@ static int make_all(struct job *j, const struct sv_output_choice *out, struct sv
     while (code >= 0 && j->n_left > 0) {
         j->result->more_files++;
         if (!next_name(out->path, j->result->more_files + 1, path, sizeof path))
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left beside it",
-                              out->path);
+            return sv_error(err, SV_EIO, "%s: no free name is left beside it", out->path);
         sv_console_note("%s: %zu stream%s whose clock nothing relates to the others go to %s",
                         out->path, j->n_left, j->n_left == 1 ? "" : "s", path);
         how.path = path;
@@ -401,9 +400,8 @@ static int check_result(const struct sv_claim *c, const char *path, const struct
     char what[96];
     if (sv_tally_holds(&r->made, &r->given, what, sizeof what))
         return 0;
-    return sv_err_set(err, SV_EIO, SV_NO_POS,
-                      "%.200s: it holds only %s of %.200s; nothing was removed", path, what,
-                      c->part);
+    return sv_error(err, SV_EIO, "%.200s: it holds only %s of %.200s; nothing was removed", path,
+                    what, c->part);
 }
 
 int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsigned how,
@@ -414,12 +412,12 @@ int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, unsi
     struct sv_spool_result result;
     int fd = sv_trusted_file(AT_FDCWD, c->part, O_RDONLY, SV_TRUST_OWN, 0);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: %s", c->part,
-                          errno == EPERM ? "it is not a regular file that only you can write"
-                                         : strerror(errno));
+        return sv_error(err, SV_EINPUT, "%s: %s", c->part,
+                        errno == EPERM ? "it is not a regular file that only you can write"
+                                       : strerror(errno));
     if (!to.path && !sv_claim_free_name(c, free_name, sizeof free_name)) {
         close(fd);
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", c->out);
+        return sv_error(err, SV_EIO, "%s: no free name is left for it", c->out);
     }
     struct stat st;
     bool replaces = !to.path && lstat(free_name, &st) == 0 && st.st_size > 0;

@@ -618,7 +618,7 @@ static int listen_on(struct sv_grpc *g, const char *address, struct sv_err *err)
     int port = g->f->grpc_server_add_http2_port(g->server, address, open);
     g->f->grpc_server_credentials_release(open);
     if (port <= 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot listen on %s for gRPC", address);
+        return sv_error(err, SV_EIO, "cannot listen on %s for gRPC", address);
     g->port = (uint16_t)port;
     g->own = a;
     g->own.sin_port = htons(g->port);
@@ -785,13 +785,13 @@ int sv_grpc_open(const struct sv_grpc_options *o, const char *address, struct sv
     (void)address;
     *out = NULL;
     sv_grpc_version(why, sizeof why);
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s", why);
+    return sv_error(err, SV_EIO, "%s", why);
 }
 
 int sv_grpc_start(struct sv_grpc *g, struct sv_err *err)
 {
     (void)g;
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "no gRPC");
+    return sv_error(err, SV_EIO, "no gRPC");
 }
 
 uint16_t sv_grpc_port(const struct sv_grpc *g)

@@ -17,8 +17,7 @@
  *
  * Over the C core of libgrpc, whose library is loaded when the first server is opened: programs
  * that never open one do not pay for it. What it logs is dropped unless GRPC_VERBOSITY is set. */
-#ifndef SV_NET_GRPC_H
-#define SV_NET_GRPC_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -101,5 +100,3 @@ void sv_grpc_answer_header(struct sv_grpc_call *c, const char *name, const char 
 
 /* The version of the library that is there, or NULL with the reason and what to do in `why`. */
 const char *sv_grpc_version(char *why, size_t size);
-
-#endif

@@ -37,7 +37,7 @@ const struct sv_grpc_library *sv_grpc_library(struct sv_err *err)
     pthread_once(&library.once, load);
     if (library.is_there)
         return &library.functions;
-    sv_err_set(err, SV_EIO, SV_NO_POS, "no gRPC: %s", library.why);
+    sv_error(err, SV_EIO, "no gRPC: %s", library.why);
     return NULL;
 }
 

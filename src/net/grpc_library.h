@@ -2,8 +2,7 @@
  * (SV_HAVE_GRPC).
  *
  * Linking it would load a dozen C++ libraries into every run of every command. */
-#ifndef SV_NET_GRPC_LIBRARY_H
-#define SV_NET_GRPC_LIBRARY_H
+#pragma once
 
 #ifdef SV_HAVE_GRPC
 #include "core/base/err.h"
@@ -61,6 +60,4 @@ struct sv_grpc_library {
 
 /* Loaded once and for good; NULL with the reason. From any thread. */
 const struct sv_grpc_library *sv_grpc_library(struct sv_err *err);
-#endif
-
 #endif

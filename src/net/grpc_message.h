@@ -1,7 +1,6 @@
 /* A message as libgrpc brings it, as one piece of bytes: slices joined, compressed ones unpacked up
  * to a limit. */
-#ifndef SV_NET_GRPC_MESSAGE_H
-#define SV_NET_GRPC_MESSAGE_H
+#pragma once
 
 #include "net/grpc.h"
 
@@ -20,6 +19,4 @@ struct sv_grpc_message {
 enum sv_grpc_status sv_grpc_message_open(struct sv_grpc_message *m, const grpc_byte_buffer *from,
                                          size_t max);
 void sv_grpc_message_close(struct sv_grpc_message *m);
-#endif
-
 #endif

@@ -8,8 +8,7 @@
  *
  * `enter` and `done` begin the time for the next headers, `headers` that for the body, `complete`
  * ends it. All calls from any thread. */
-#ifndef SV_NET_HTTP_GATE_H
-#define SV_NET_HTTP_GATE_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -61,5 +60,3 @@ struct sv_gate_counts sv_gate_count(struct sv_gate *g);
 /* An answer in the middle of a request, which the HTTP library does not support: the connection
  * ends with it. */
 void sv_gate_refuse(int fd, unsigned status, const char *message);
-
-#endif

@@ -29,6 +29,6 @@ static void load(void)
 int sv_mhd_load(struct sv_err *err)
 {
     pthread_once(&library.once, load);
-    return library.is_there ? 0 : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s", library.why);
+    return library.is_there ? 0 : sv_error(err, SV_EUSAGE, "%s", library.why);
 }
 #endif

@@ -2,8 +2,7 @@
  * part of a start. A build of archives (the wheel) has it linked.
  *
  *     if (sv_mhd_load(err) < 0) …        // then sv_mhd.MHD_start_daemon(…) */
-#ifndef SV_NET_HTTP_LATE_H
-#define SV_NET_HTTP_LATE_H
+#pragma once
 
 #ifdef SV_HAVE_MICROHTTPD
 #include "core/base/err.h"
@@ -33,6 +32,4 @@ extern struct sv_mhd sv_mhd;
 
 /* Before anything else here, from any thread. SV_EUSAGE says what to install. */
 int sv_mhd_load(struct sv_err *err);
-#endif
-
 #endif

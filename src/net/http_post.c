@@ -57,12 +57,12 @@ int sv_http_target_read(struct sv_http_target *t, const char *url, const char *p
 {
     static const char scheme[] = "http://";
     if (strncasecmp(url, "https://", 8) == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%.200s: https is not supported here: send to a collector on this "
-                          "machine over http, which passes it on",
-                          url);
+        return sv_error(err, SV_EUSAGE,
+                        "%.200s: https is not supported here: send to a collector on this machine "
+                        "over http, which passes it on",
+                        url);
     if (strncasecmp(url, scheme, sizeof scheme - 1) != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.200s: expected http://HOST:PORT", url);
+        return sv_error(err, SV_EUSAGE, "%.200s: expected http://HOST:PORT", url);
     const char *from = url + sizeof scheme - 1;
     size_t n = strcspn(from, "/?#");
     const char *rest = from[n] && strcmp(from + n, "/") != 0 ? from + n : path;
@@ -70,8 +70,7 @@ int sv_http_target_read(struct sv_http_target *t, const char *url, const char *p
     snprintf(t->path, sizeof t->path, "%s", rest);
     if (!read_authority(t, from, n) || *rest != '/' || strlen(rest) >= sizeof t->path ||
         strchr(rest, '#') || !is_plain(url, strlen(url)))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%.200s: not a URL of the form http://HOST:PORT/PATH", url);
+        return sv_error(err, SV_EUSAGE, "%.200s: not a URL of the form http://HOST:PORT/PATH", url);
     return 0;
 }
 
@@ -124,13 +123,12 @@ static int connect_to(const struct sv_http_target *t, int64_t until_ms, struct s
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     int fd = -1, code = getaddrinfo(t->host, t->port, &hints, &found);
     if (code != 0)
-        return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "%s: %s", t->host, gai_strerror(code));
+        return sv_error(err, SV_EAGAIN, "%s: %s", t->host, gai_strerror(code));
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
         fd = connect_one(a, until_ms);
     freeaddrinfo(found);
     if (fd < 0)
-        return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "%s port %s: %s", t->host, t->port,
-                          strerror(errno));
+        return sv_error(err, SV_EAGAIN, "%s port %s: %s", t->host, t->port, strerror(errno));
     return fd;
 }
 
@@ -243,10 +241,10 @@ static int receive(int fd, int64_t until_ms, struct sv_http_reply *reply, struct
             sv_buf_add(&all, piece, (size_t)got);
     }
     if (got < 0 || (got == 0 && all.len == 0))
-        code = sv_err_set(err, SV_EAGAIN, SV_NO_POS, "no answer: %s",
-                          got < 0 ? strerror(errno) : "the connection was closed");
+        code = sv_error(err, SV_EAGAIN, "no answer: %s",
+                        got < 0 ? strerror(errno) : "the connection was closed");
     else if (!take_answer(&all, reply))
-        code = sv_err_set(err, SV_EIO, SV_NO_POS, "the answer is not one of HTTP");
+        code = sv_error(err, SV_EIO, "the answer is not one of HTTP");
     sv_buf_fini(&all);
     return code;
 }
@@ -264,7 +262,7 @@ int sv_http_post(const struct sv_http_target *t, const char *type, const char *h
                      "%zu\r\nUser-Agent: stave\r\nConnection: close\r\n%s\r\n",
                      t->path, t->host, t->port, type, len, headers ? headers : "");
     if (n < 0 || (size_t)n >= sizeof head)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the headers are too long");
+        return sv_error(err, SV_EUSAGE, "the headers are too long");
     int fd = connect_to(t, until, err);
     if (fd < 0)
         return fd;
@@ -275,7 +273,7 @@ int sv_http_post(const struct sv_http_target *t, const char *type, const char *h
     int code = receive(fd, until, reply, err);
     if (code == SV_EAGAIN && !is_sent && err) {
         sv_err_clear(err);
-        sv_err_set(err, SV_EAGAIN, SV_NO_POS, "%s port %s: %s", t->host, t->port, strerror(kept));
+        sv_error(err, SV_EAGAIN, "%s port %s: %s", t->host, t->port, strerror(kept));
     }
     close(fd);
     return code;

@@ -1,8 +1,7 @@
 /* A POST over HTTP/1.1 and its answer, one connection each: for who sends spans to a collector.
  * Waits, within a time limit. What the other side says is bounded and never followed elsewhere: no
  * redirection, no proxy. https is refused: there is no TLS here. */
-#ifndef SV_NET_HTTP_POST_H
-#define SV_NET_HTTP_POST_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
@@ -29,5 +28,3 @@ struct sv_http_reply {
 int sv_http_post(const struct sv_http_target *t, const char *type, const char *headers,
                  const void *bytes, size_t len, int64_t limit_ms, struct sv_http_reply *reply,
                  struct sv_err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * Every HTTP server of the project goes through here. A request whose length can be read in two
  * ways is refused: a proxy in between may read it the other way. Memory grows with what has come,
  * not with what was announced. */
-#ifndef SV_NET_HTTP_REQUEST_H
-#define SV_NET_HTTP_REQUEST_H
+#pragma once
 
 #include "net/http_gate.h"
 
@@ -33,5 +32,3 @@ void sv_http_refuse(struct MHD_Connection *c, unsigned status, const char *messa
 /* For MHD_OPTION_NOTIFY_CONNECTION: enters and leaves the gate; the visitor is the connection's
  * socket context. */
 void sv_http_entered(struct sv_gate *g, struct MHD_Connection *c, void **context);
-
-#endif

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { BACKLOG = 1024 };
@@ -19,12 +18,12 @@ int sv_address_read(const char *text, struct sockaddr_in *out, struct sv_err *er
     unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
     if (!colon || colon[1] < '0' || colon[1] > '9' || *end || port > 65535 ||
         (size_t)(colon - text) >= sizeof host)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address must be HOST:PORT, not '%s'", text);
+        return sv_error(err, SV_EUSAGE, "address must be HOST:PORT, not '%s'", text);
     memcpy(host, text, (size_t)(colon - text));
     host[colon - text] = 0;
     const char *number = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
     if (inet_pton(AF_INET, number, &out->sin_addr) != 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address: '%s' is not an IPv4 address", host);
+        return sv_error(err, SV_EUSAGE, "address: '%s' is not an IPv4 address", host);
     out->sin_port = htons((uint16_t)port);
     return 0;
 }

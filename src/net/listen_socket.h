@@ -1,7 +1,6 @@
 /* Listening sockets, and those of the server. Opened before anything else: a port that is taken is
  * found before a file is made or a model is loaded. */
-#ifndef SV_NET_LISTEN_SOCKET_H
-#define SV_NET_LISTEN_SOCKET_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -24,5 +23,3 @@ struct sv_listeners {
 int sv_listeners_open(struct sv_listeners *l, const char *address, int64_t metrics_port,
                       struct sv_err *err);
 void sv_listeners_close(struct sv_listeners *l); /* those that are left */
-
-#endif

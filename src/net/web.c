@@ -35,12 +35,9 @@ void sv_web_error(struct sv_web_answer *a, unsigned status, const char *fmt, ...
 #include "net/listen_socket.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -406,8 +403,8 @@ static int listen_on_path(struct sv_web *w, struct sv_err *err)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (strlen(w->o.socket) >= sizeof a.sun_path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--socket: a name of at most %zu bytes",
-                          sizeof a.sun_path - 1);
+        return sv_error(err, SV_EUSAGE, "--socket: a name of at most %zu bytes",
+                        sizeof a.sun_path - 1);
     memcpy(a.sun_path, w->o.socket, strlen(w->o.socket) + 1);
     mode_t before = umask(0177); /* 0600 from the first moment on */
     int fd = sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG);
@@ -512,8 +509,7 @@ void sv_web_close(struct sv_web *w)
 #else
 int sv_web_load(struct sv_err *err)
 {
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "built without libmicrohttpd: install it and build again");
+    return sv_error(err, SV_EUSAGE, "built without libmicrohttpd: install it and build again");
 }
 uint16_t sv_web_port(const struct sv_web *w)
 {

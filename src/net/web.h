@@ -12,8 +12,7 @@
  * must be this machine's loopback and Origin, if there is one, must be the same: a name that
  * another site points to this machine is refused. Answers may not be kept, framed or guessed at.
  * Only GET and POST; bodies, connections and times are limited as in net/http_gate.h. */
-#ifndef SV_NET_WEB_H
-#define SV_NET_WEB_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
@@ -72,5 +71,3 @@ void sv_web_close(struct sv_web *w); /* ends the connections */
 uint16_t sv_web_port(const struct sv_web *w);
 const char *sv_web_token(const struct sv_web *w); /* 32 hexadecimal digits */
 int sv_web_load(struct sv_err *err); /* libmicrohttpd; SV_EUSAGE says why there is none */
-
-#endif

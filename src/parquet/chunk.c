@@ -59,9 +59,9 @@ static void put_page(struct sv_parquet *p, size_t rows, enum sv_parquet_encoding
     const struct sv_buf *packed = p->page.failed ? NULL : compress(p);
     size_t start = p->chunk.len;
     if (!packed) {
-        sv_err_set(&p->failed, SV_ELIMIT, SV_NO_POS,
-                   "column %s: a page is larger than 1 GiB or cannot be compressed",
-                   p->columns[p->at].name);
+        sv_error(&p->failed, SV_ELIMIT,
+                 "column %s: a page is larger than 1 GiB or cannot be compressed",
+                 p->columns[p->at].name);
         return;
     }
     struct sv_thrift head = sv_thrift_begin(&p->chunk);
@@ -269,8 +269,7 @@ static void reset_slots(struct sv_parquet *p, size_t n)
 
 static void add_word(struct sv_parquet *p, uint32_t symbol)
 {
-    p->words = sv_grow(p->words, &p->cap_words, p->n_words + 1, sizeof *p->words);
-    p->words[p->n_words++] = symbol;
+    SV_APPEND(p->words, p->n_words, p->cap_words) = symbol;
     if (p->n_words * 2 < p->n_slots)
         return;
     reset_slots(p, p->n_slots * 4);

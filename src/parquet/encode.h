@@ -1,7 +1,6 @@
 /* Parquet's encodings of numbers, appended to a buffer: differences of integers, and small numbers
  * in runs. */
-#ifndef SV_PARQUET_ENCODE_H
-#define SV_PARQUET_ENCODE_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -20,5 +19,3 @@ static inline unsigned sv_bit_width(uint64_t v)
 {
     return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
 }
-
-#endif

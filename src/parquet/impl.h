@@ -1,7 +1,6 @@
 /* Internal header of the Parquet writer: parquet.c has the file and its footer, chunk.c the columns
  * of a row group. */
-#ifndef SV_PARQUET_IMPL_H
-#define SV_PARQUET_IMPL_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/files/output.h"
@@ -70,5 +69,3 @@ int32_t sv_parquet_codec(void);
 void sv_parquet_put_chunk(struct sv_parquet *p, const struct sv_buf *chunk,
                           const struct sv_chunk_info *info);
 void sv_chunk_free(struct sv_parquet *p); /* its scratch */
-
-#endif

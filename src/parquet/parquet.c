@@ -128,9 +128,9 @@ void sv_parquet_put_chunk(struct sv_parquet *p, const struct sv_buf *chunk,
                           const struct sv_chunk_info *info)
 {
     if (chunk->failed)
-        sv_err_set(&p->failed, SV_ELIMIT, SV_NO_POS,
-                   "column %s: its values in a row group are larger than 1 GiB",
-                   p->columns[p->at].name);
+        sv_error(&p->failed, SV_ELIMIT,
+                 "column %s: its values in a row group are larger than 1 GiB",
+                 p->columns[p->at].name);
     note_chunk(p, info, sv_output_bytes(p->out), chunk->len);
     sv_output_write(p->out, chunk->data, chunk->len);
     p->group_plain += info->plain_bytes;
@@ -195,14 +195,14 @@ static void put_footer(struct sv_parquet *p)
     sv_buf_add(b, &len, 4);
     sv_buf_add(b, magic, sizeof magic);
     if (b->failed || p->groups.failed || p->group.failed)
-        sv_err_set(&p->failed, SV_ELIMIT, SV_NO_POS, "the file has too many row groups");
+        sv_error(&p->failed, SV_ELIMIT, "the file has too many row groups");
     sv_output_write(p->out, b->data, b->len);
 }
 
 int sv_parquet_failure(const struct sv_parquet *p, struct sv_err *err)
 {
     if (p->failed.code)
-        return sv_err_set(err, p->failed.code, SV_NO_POS, "%s", p->failed.msg);
+        return sv_error(err, p->failed.code, "%s", p->failed.msg);
     return sv_output_failure(p->out, err);
 }
 

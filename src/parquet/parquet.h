@@ -15,8 +15,7 @@
  * becomes \xNN (core/base/utf8.h). The file grows under a temporary name and gets its own when it
  * is whole. Failures are sticky: the first is returned by close(). Rows that come one by one are
  * collected by rows.h. */
-#ifndef SV_PARQUET_PARQUET_H
-#define SV_PARQUET_PARQUET_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -60,5 +59,3 @@ void sv_parquet_again(struct sv_parquet *p);
 int sv_parquet_failure(const struct sv_parquet *p, struct sv_err *err); /* so far */
 int sv_parquet_close(struct sv_parquet *p, struct sv_err *err);         /* frees it */
 void sv_parquet_discard(struct sv_parquet *p); /* leaves no file, frees it */
-
-#endif

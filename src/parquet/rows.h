@@ -4,8 +4,7 @@
  *     struct sv_parquet_rows *r = sv_parquet_rows_new(p, columns, n);
  *     sv_parquet_rows_add(r, cells);          // n cells of the columns' types, or NULL
  *     sv_parquet_rows_end(r);                 // the last group; frees r, not p */
-#ifndef SV_PARQUET_ROWS_H
-#define SV_PARQUET_ROWS_H
+#pragma once
 
 #include "core/base/rows.h"
 #include "parquet/parquet.h"
@@ -16,5 +15,3 @@ struct sv_parquet_rows *sv_parquet_rows_new(struct sv_parquet *p,
                                             const struct sv_parquet_column *columns, size_t n);
 void sv_parquet_rows_add(struct sv_parquet_rows *r, const struct sv_cell *cells);
 void sv_parquet_rows_end(struct sv_parquet_rows *r); /* failures are those of p */
-
-#endif

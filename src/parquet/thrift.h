@@ -6,8 +6,7 @@
  *     …
  *     sv_thrift_end(&inner);
  *     sv_thrift_end(&t);                                                                        */
-#ifndef SV_PARQUET_THRIFT_H
-#define SV_PARQUET_THRIFT_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -50,5 +49,3 @@ struct sv_thrift sv_thrift_struct(struct sv_thrift *t, unsigned number);
 /* A list as a field: its n members follow without numbers, structs by sv_thrift_begin() and
  * _end(). */
 void sv_thrift_list(struct sv_thrift *t, unsigned number, enum sv_thrift_type type, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* Where in a trace something happens: for pictures, which otherwise are white where a program only
  * waited to begin. */
-#ifndef SV_PLOT_ACTIVITY_H
-#define SV_PLOT_ACTIVITY_H
+#pragma once
 
 #include "store/trace.h"
 
@@ -13,5 +12,3 @@ struct sv_activity {
 /* The part of the trace that holds nearly all of its events. False: that is most of the trace, so
  * that nothing should be left out. */
 bool sv_activity_find(const struct sv_trace *t, struct sv_activity *a);
-
-#endif

@@ -70,8 +70,7 @@ static void add_flow(struct drawing *d, uint32_t from, uint32_t to)
     d->n_all++;
     if (d->n == d->o->max)
         return;
-    d->arrows = sv_grow(d->arrows, &d->cap, d->n + 1, sizeof *d->arrows);
-    d->arrows[d->n++] = a;
+    SV_APPEND(d->arrows, d->n, d->cap) = a;
 }
 
 static void draw_arrow(struct sv_picture *p, const struct drawing *d, const struct arrow *a)

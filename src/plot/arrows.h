@@ -1,6 +1,5 @@
 /* Flows as arrows between the slices of a time line. */
-#ifndef SV_PLOT_ARROWS_H
-#define SV_PLOT_ARROWS_H
+#pragma once
 
 #include "plot/layout.h"
 #include "plot/picture.h"
@@ -16,5 +15,3 @@ struct sv_arrows {
 /* Arrows whose ends are both drawn and in the window; those that look alike are one. Returns how
  * many there are: none are drawn when that is more than max. */
 size_t sv_arrows_draw(struct sv_picture *p, const struct sv_arrows *o);
-
-#endif

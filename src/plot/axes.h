@@ -9,8 +9,7 @@
  *
  * Several panels share a picture. However many values there are, the marks are bounded by the
  * pixels of the panel. */
-#ifndef SV_PLOT_AXES_H
-#define SV_PLOT_AXES_H
+#pragma once
 
 #include "plot/axis.h"
 #include "plot/frame.h"
@@ -80,5 +79,3 @@ void sv_axes_box_plot(struct sv_axes *a, double x, double half, const struct sv_
 
 /* 0 … 1 as a colour that grows lighter evenly and that colour-blind readers can order. */
 uint32_t sv_color_sequential(double x);
-
-#endif

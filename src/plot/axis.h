@@ -1,6 +1,5 @@
 /* Axes: round ticks with units, for times, durations and plain numbers. */
-#ifndef SV_PLOT_AXIS_H
-#define SV_PLOT_AXIS_H
+#pragma once
 
 #include "plot/picture.h"
 
@@ -37,5 +36,3 @@ void sv_axis_draw_x(struct sv_picture *p, const struct sv_axis *a, double top, d
 void sv_axis_draw_y(struct sv_picture *p, const struct sv_axis *a, double left, double right);
 /* A little more than the largest value, so that the highest tick is round. */
 double sv_axis_round_up(const struct sv_axis *a, double largest);
-
-#endif

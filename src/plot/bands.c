@@ -6,7 +6,6 @@
 #include "plot/bands.h"
 
 #include "core/base/mem.h"
-#include "plot/colors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -409,8 +408,7 @@ static void find_disks(struct sv_bands *b, const struct family *f)
     for (sv_track k = 1; k < t->n_tracks; k++) {
         if (!is_disk(t, k))
             continue;
-        disks = sv_grow(disks, &cap, n + 1, sizeof *disks);
-        disks[n++] = (struct disk){k, traffic_of(f, k)};
+        SV_APPEND(disks, n, cap) = (struct disk){k, traffic_of(f, k)};
     }
     if (n)
         qsort(disks, n, sizeof *disks, by_bytes);

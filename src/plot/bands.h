@@ -9,8 +9,7 @@
  * A band is a stack of series (CPU), lines with up to two axes (a GPU, a disk), or lanes that are
  * the darker the more of the time is spent in them. Only what the trace holds becomes a band;
  * conventions are those of docs/io.md. */
-#ifndef SV_PLOT_BANDS_H
-#define SV_PLOT_BANDS_H
+#pragma once
 
 #include "plot/axis.h"
 #include "plot/bins.h"
@@ -94,5 +93,3 @@ struct sv_band *sv_bands_add(struct sv_bands *b, enum sv_band_kind kind);
 /* All bins NaN (series) or 0 (lanes). */
 struct sv_band_part *sv_band_part_add(struct sv_bands *all, struct sv_band *b, const char *name,
                                       uint32_t color);
-
-#endif

@@ -1,6 +1,5 @@
 /* Stacked bars: one bar per step, layer or whatever, divided by kind. */
-#ifndef SV_PLOT_BARS_H
-#define SV_PLOT_BARS_H
+#pragma once
 
 #include "plot/frame.h"
 
@@ -34,5 +33,3 @@ void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b);
 
 /* Keeps the `top` bars with most time (0: all), in their order; says how many are left. */
 size_t sv_bars_keep_top(struct sv_bar *bars, size_t n, size_t n_kinds, uint64_t top);
-
-#endif

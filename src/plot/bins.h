@@ -3,8 +3,7 @@
  *
  * What a figure of a long run shows comes from here: the cost depends on the events once, the
  * picture on the bins alone. */
-#ifndef SV_PLOT_BINS_H
-#define SV_PLOT_BINS_H
+#pragma once
 
 #include "store/trace.h"
 
@@ -41,5 +40,3 @@ void sv_bins_counter(const struct sv_bins *b, const struct sv_trace *t, sv_track
 void sv_bins_add(double *to, const double *from, size_t n);
 
 size_t sv_bin_of(const struct sv_bins *b, int64_t ns); /* within [0, n) */
-
-#endif

@@ -7,16 +7,13 @@
 #include "plot/cairo_paint.h"
 
 #ifdef SV_HAVE_CAIRO
-
 #include "core/base/late.h"
-#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <cairo-ft.h>
 #include <cairo-pdf.h>
 #include <cairo.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define FUNCTIONS(F)                         \
     F(FcCharSetAddChar)                      \
@@ -344,10 +341,10 @@ static int check_size(const struct sv_picture *p, enum sv_picture_form form, dou
     double w = p->width * scale, h = p->height * scale;
     if (form == SV_FORM_PDF || (w <= SIDE_MAX && h <= SIDE_MAX && w * h <= PIXEL_MAX))
         return 0;
-    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                      "a PNG of %.0f × %.0f pixels is too large: use a smaller --scale, --width or "
-                      "--rows, or write SVG or PDF",
-                      w, h);
+    return sv_error(err, SV_ELIMIT,
+                    "a PNG of %.0f × %.0f pixels is too large: use a smaller --scale, --width or "
+                    "--rows, or write SVG or PDF",
+                    w, h);
 }
 
 int sv_cairo_load(struct sv_err *err)
@@ -357,7 +354,7 @@ int sv_cairo_load(struct sv_err *err)
     if (sv_late_load(SV_CAIRO_SONAME, "libcairo2", names, sizeof names / sizeof *names, &lib, why,
                      sizeof why))
         return 0;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s, or write SVG (-o FILE.svg)", why);
+    return sv_error(err, SV_EUSAGE, "%s, or write SVG (-o FILE.svg)", why);
 }
 
 int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
@@ -398,8 +395,7 @@ int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_pictu
     close_fonts(&a.fonts);
     sv_buf_fini(&a.text);
     if (status != CAIRO_STATUS_SUCCESS)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "cairo failed: %s",
-                          lib.cairo_status_to_string(status));
+        return sv_error(err, SV_ELIMIT, "cairo failed: %s", lib.cairo_status_to_string(status));
     return 0;
 }
 
@@ -407,8 +403,8 @@ int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_pictu
 
 int sv_cairo_load(struct sv_err *err)
 {
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "this stave was built without cairo and writes only SVG (-o FILE.svg)");
+    return sv_error(err, SV_EUSAGE,
+                    "this stave was built without cairo and writes only SVG (-o FILE.svg)");
 }
 
 int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,

@@ -1,6 +1,5 @@
 /* The cairo painter: PNG and PDF. */
-#ifndef SV_PLOT_CAIRO_PAINT_H
-#define SV_PLOT_CAIRO_PAINT_H
+#pragma once
 
 #include "core/base/err.h"
 #include "plot/picture.h"
@@ -14,5 +13,3 @@ int sv_cairo_load(struct sv_err *err);
  * for cairo; SV_EUSAGE: there is no cairo. */
 int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
                    double scale, struct sv_err *err);
-
-#endif

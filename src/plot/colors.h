@@ -5,8 +5,7 @@
  * together as "other"; where it has not, or nearly all that lasts is of one, the name decides: few
  * names have colours of their own. The choice is made for the whole trace, so all windows of it
  * look alike. */
-#ifndef SV_PLOT_COLORS_H
-#define SV_PLOT_COLORS_H
+#pragma once
 
 #include "store/image.h"
 
@@ -61,5 +60,3 @@ unsigned sv_color_shade(uint8_t cover);
 uint32_t sv_color_toned(uint32_t color, unsigned calm, unsigned shade);
 /* -1: blue, 0: almost white, 1: vermilion. */
 uint32_t sv_color_diverging(double x);
-
-#endif

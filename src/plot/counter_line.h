@@ -1,7 +1,6 @@
 /* The line of a counter: steps from value to value, and marks where it has none that a scale could
  * place (NaN, infinities). */
-#ifndef SV_PLOT_COUNTER_LINE_H
-#define SV_PLOT_COUNTER_LINE_H
+#pragma once
 
 #include "plot/layout.h"
 #include "plot/picture.h"
@@ -17,5 +16,3 @@ struct sv_counter_line {
 };
 
 void sv_counter_line_draw(struct sv_picture *p, const struct sv_counter_line *c);
-
-#endif

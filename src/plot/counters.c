@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LEFT         88.0
 #define PANEL_HEIGHT 170.0

@@ -1,6 +1,5 @@
 /* Counters over time: those of one unit share a panel. */
-#ifndef SV_PLOT_COUNTERS_H
-#define SV_PLOT_COUNTERS_H
+#pragma once
 
 #include "plot/frame.h"
 #include "plot/layout.h"
@@ -14,5 +13,3 @@ struct sv_counter_plot {
 
 void sv_counters_draw(struct sv_picture *p, const struct sv_trace *t,
                       const struct sv_counter_plot *o);
-
-#endif

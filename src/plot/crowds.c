@@ -96,8 +96,7 @@ static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bo
     }
     for (size_t x = 0; x < (size_t)l->width; x++)
         c.most = fmax(c.most, (double)c.at_once[x]);
-    all->items = sv_grow(all->items, &all->cap, all->n + 1, sizeof *all->items);
-    all->items[all->n++] = c;
+    SV_APPEND(all->items, all->n, all->cap) = c;
 }
 
 void sv_crowds_find(struct sv_crowds *c, const struct sv_layout *l, const bool *wanted)

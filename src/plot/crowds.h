@@ -1,8 +1,7 @@
 /* Crowds: rows of a time line that are too many to be looked at one by one, as the lanes of a
  * server's requests ("requests 1" … "requests 32"). They are drawn as one row: how many of their
  * slices run at once. */
-#ifndef SV_PLOT_CROWDS_H
-#define SV_PLOT_CROWDS_H
+#pragma once
 
 #include "plot/layout.h"
 
@@ -24,5 +23,3 @@ struct sv_crowds {
 /* Of the rows that `wanted` says yes to. */
 void sv_crowds_find(struct sv_crowds *c, const struct sv_layout *l, const bool *wanted);
 void sv_crowds_fini(struct sv_crowds *c);
-
-#endif

@@ -157,8 +157,7 @@ static void draw_children(struct drawing *d, const struct box *box)
             return;
         }
         draw_call(d, child, x, w);
-        d->next = sv_grow(d->next, &d->cap_next, d->n_next + 1, sizeof *d->next);
-        d->next[d->n_next++] = (struct box){child, x};
+        SV_APPEND(d->next, d->n_next, d->cap_next) = (struct box){child, x};
         x += w;
     }
 }

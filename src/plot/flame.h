@@ -1,6 +1,5 @@
 /* The flame graph: a box per call path, as wide as its total time, under the box of its caller. */
-#ifndef SV_PLOT_FLAME_H
-#define SV_PLOT_FLAME_H
+#pragma once
 
 #include "plot/frame.h"
 #include "stats/calltree.h"
@@ -13,5 +12,3 @@ struct sv_flame {
 
 /* With a tree of two traces: the difference, widths by the second. */
 void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const struct sv_flame *o);
-
-#endif

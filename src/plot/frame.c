@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, struct sv_ref facts)
 {

@@ -1,7 +1,6 @@
 /* What surrounds every plot: title, a line of facts, legend; and the options that all plots
  * have. */
-#ifndef SV_PLOT_FRAME_H
-#define SV_PLOT_FRAME_H
+#pragma once
 
 #include "plot/axis.h"
 #include "plot/picture.h"
@@ -40,5 +39,3 @@ void sv_plot_frame_zoom(struct sv_picture *p, const struct sv_axis *a, double to
 
 /* 1234567 → 1,234,567. Appends. */
 void sv_format_count(struct sv_buf *to, uint64_t n);
-
-#endif

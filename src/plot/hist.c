@@ -7,7 +7,6 @@
 #include "core/base/percentile.h"
 #include "plot/colors.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #define LEFT   78.0

@@ -1,6 +1,5 @@
 /* The histogram of durations, with the median and the slow ends marked. */
-#ifndef SV_PLOT_HIST_H
-#define SV_PLOT_HIST_H
+#pragma once
 
 #include "plot/frame.h"
 
@@ -17,5 +16,3 @@ struct sv_hist {
 };
 
 void sv_hist_draw(struct sv_picture *p, const struct sv_hist *h);
-
-#endif

@@ -1,6 +1,5 @@
 /* The kinds of pictures of `stave plot`: a list of names. Who draws them is above this folder. */
-#ifndef SV_PLOT_KINDS_H
-#define SV_PLOT_KINDS_H
+#pragma once
 
 #include "plot/making.h"
 
@@ -28,5 +27,3 @@ SV_PLOT_KINDS(SV_PLOT_DECLARE)
 /* batch is not like the others: its input may be a CSV, its output a folder. */
 int sv_plot_batch(struct sv_plot *p, double scale, struct sv_err *err);
 int sv_plot_list_panels(void);
-
-#endif

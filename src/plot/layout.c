@@ -20,17 +20,6 @@ double sv_layout_x(const struct sv_layout *l, int64_t ns)
            (double)((uint64_t)l->to_ns - (uint64_t)l->from_ns) * l->width;
 }
 
-int64_t sv_layout_ns(const struct sv_layout *l, double x)
-{
-    double span = (double)((uint64_t)l->to_ns - (uint64_t)l->from_ns);
-    double at = ceil(x / l->width * span);
-    if (at <= 0)
-        return l->from_ns;
-    if (at >= span)
-        return l->to_ns;
-    return (int64_t)((uint64_t)l->from_ns + (uint64_t)at);
-}
-
 uint32_t sv_layout_lines(const struct sv_row_info *row)
 {
     return row->lines < SV_LINES_MAX ? row->lines : SV_LINES_MAX;
@@ -189,8 +178,8 @@ static void add_value(struct sv_layout *l, size_t first, double x, double v)
         points[n - 1] = same;
         return;
     }
-    l->points = sv_grow(l->points, &l->cap_points, l->n_points + 1, sizeof *l->points);
-    l->points[l->n_points++] = (struct sv_point){.x = x, .value = v, .min = v, .max = v};
+    SV_APPEND(l->points, l->n_points, l->cap_points) =
+        (struct sv_point){.x = x, .value = v, .min = v, .max = v};
 }
 
 /* Begins with the value that the counter had before the window. */

@@ -11,8 +11,7 @@
  * of the picture, not on the size of the trace (strips.h).
  *
  * Rows and lines are those of store/track_rows.h. */
-#ifndef SV_PLOT_LAYOUT_H
-#define SV_PLOT_LAYOUT_H
+#pragma once
 
 #include "plot/strips.h"
 #include "store/track_rows.h"
@@ -74,10 +73,7 @@ void sv_layout_init(struct sv_layout *l, const struct sv_layout_index *x,
 void sv_layout_fini(struct sv_layout *l);
 
 double sv_layout_x(const struct sv_layout *l, int64_t ns); /* within [0, width] */
-int64_t sv_layout_ns(const struct sv_layout *l, double x);
 /* The lines that are drawn of a row, and the one of a slice. */
 uint32_t sv_layout_lines(const struct sv_row_info *row);
 uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_member *m,
                         uint32_t slice);
-
-#endif

@@ -1,7 +1,6 @@
 /* What every kind of picture needs while it is made: see making.h. */
 #include "plot/making.h"
 
-#include "cli/console.h"
 #include "cli/nearest.h"
 
 #include <stdlib.h>
@@ -30,9 +29,9 @@ int sv_plot_no_such(const char *what, const char *name, const char *const *candi
                 left[i] = left[--n_left];
     }
     free(left);
-    int code = n ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no %s matches '%.80s'; available: %s%s",
-                              what, name, sv_buf_cstr(&list), n_left ? ", " SV_ELLIPSIS : "")
-                 : sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace has no %ss", what);
+    int code = n ? sv_error(err, SV_EUSAGE, "no %s matches '%.80s'; available: %s%s", what, name,
+                            sv_buf_cstr(&list), n_left ? ", " SV_ELLIPSIS : "")
+                 : sv_error(err, SV_EFOUND, "the trace has no %ss", what);
     sv_buf_fini(&list);
     return code;
 }
@@ -43,14 +42,11 @@ int sv_plot_size(struct sv_plot *p, double *scale, struct sv_err *err)
     *scale = 1;
     if (o->scale &&
         (sv_parse_number(o->scale, strlen(o->scale), scale) < 0 || *scale < 0.1 || *scale > 10))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--scale: '%s' is not between 0.1 and 10",
-                          o->scale);
+        return sv_error(err, SV_EUSAGE, "--scale: '%s' is not between 0.1 and 10", o->scale);
     if (o->width && (o->width < 300 || o->width > 20000))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--width must be between 300 and 20000 pixels");
+        return sv_error(err, SV_EUSAGE, "--width must be between 300 and 20000 pixels");
     if (o->height && (o->height < 150 || o->height > 20000))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--height must be between 150 and 20000 pixels");
+        return sv_error(err, SV_EUSAGE, "--height must be between 150 and 20000 pixels");
     p->frame.title = o->title ? o->title : p->name;
     p->frame.width = o->width ? (double)o->width : 1400;
     p->frame.height = (double)o->height;

@@ -1,7 +1,6 @@
 /* A picture in the making: what the user asked for, the trace, where the marks go. Each kind of
  * picture is a function over it: plot/kinds.h lists them. */
-#ifndef SV_PLOT_MAKING_H
-#define SV_PLOT_MAKING_H
+#pragma once
 
 #include "files/load.h"
 #include "plot/cairo_paint.h"
@@ -42,5 +41,3 @@ int sv_plot_size(struct sv_plot *p, double *scale, struct sv_err *err);
 int sv_plot_no_such_slice(const struct sv_plot *p, const char *name, struct sv_err *err);
 int sv_plot_no_such(const char *what, const char *name, const char *const *candidates, size_t n,
                     struct sv_err *err);
-
-#endif

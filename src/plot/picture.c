@@ -48,8 +48,7 @@ struct sv_ref sv_picture_printf(struct sv_picture *p, const char *fmt, ...)
 
 void sv_picture_add(struct sv_picture *p, const struct sv_picture_mark *m)
 {
-    p->marks = sv_grow(p->marks, &p->cap, p->n + 1, sizeof *p->marks);
-    p->marks[p->n++] = *m;
+    SV_APPEND(p->marks, p->n, p->cap) = *m;
 }
 
 void sv_picture_box(struct sv_picture *p, double x, double y, double w, double h, uint32_t color)
@@ -97,8 +96,7 @@ struct sv_picture_mark *sv_picture_path(struct sv_picture *p, uint32_t color, do
 
 void sv_picture_point(struct sv_picture *p, double x, double y)
 {
-    p->points = sv_grow(p->points, &p->cap_points, p->n_points + 1, sizeof *p->points);
-    p->points[p->n_points++] = (struct sv_xy){x, y};
+    SV_APPEND(p->points, p->n_points, p->cap_points) = (struct sv_xy){x, y};
     p->marks[p->n - 1].n_points++;
 }
 

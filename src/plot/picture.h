@@ -9,8 +9,7 @@
  * were added. Texts are copied. A back end shortens a text that is wider than its maximum, with its
  * own font; plots that must know a width before painting ask sv_text_width(), which is of a wide
  * font. */
-#ifndef SV_PLOT_PICTURE_H
-#define SV_PLOT_PICTURE_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/stream/dict.h"
@@ -116,5 +115,3 @@ uint32_t sv_text_char(const char *s, size_t len, size_t *n);
 unsigned sv_char_columns(uint32_t c);
 /* The text as painters may show it: control characters and invalid UTF-8 as U+FFFD. Appends. */
 void sv_text_clean(struct sv_buf *to, const char *bytes, size_t len);
-
-#endif

@@ -5,7 +5,6 @@
 #include "core/base/mem.h"
 #include "core/base/utf8.h"
 #include "plot/axis.h"
-#include "plot/picture.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,7 @@
  * A cell is a pixel of the layout. Cells have colours whatever the terminal can do; writing the
  * screen brings them down to true colour, 256 colours or none. Without colours slices have
  * brackets: [forward----]. */
-#ifndef SV_PLOT_SCREEN_H
-#define SV_PLOT_SCREEN_H
+#pragma once
 
 #include "plot/colors.h"
 #include "plot/layout.h"
@@ -61,5 +60,3 @@ void sv_screen_axis(struct sv_screen *s, unsigned x, unsigned y, const struct sv
 /* Appends the screen: for a terminal from its top left corner (is_whole), or as lines of text
  * without trailing blanks. */
 void sv_screen_write(const struct sv_screen *s, bool is_whole, struct sv_buf *to);
-
-#endif

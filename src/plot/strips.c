@@ -634,8 +634,8 @@ void sv_strip_items_fini(struct sv_strip_items *out)
 static void add_point(struct sv_strip_points *out, int64_t pixel, double min, double max,
                       double last)
 {
-    out->items = sv_grow(out->items, &out->cap, out->n + 1, sizeof *out->items);
-    out->items[out->n++] = (struct sv_strip_point){(int32_t)pixel, min, max, last};
+    SV_APPEND(out->items, out->n, out->cap) =
+        (struct sv_strip_point){(int32_t)pixel, min, max, last};
 }
 
 /* What is worse is shown. */

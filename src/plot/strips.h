@@ -11,8 +11,7 @@
  * every zoom, and a picture costs by its pixels, not by the trace. Memory: at most 0.8 bytes per
  * slice, and 4 more for slices of rows that are made of several tracks. Read-only once it is made:
  * any number of threads may ask. */
-#ifndef SV_PLOT_STRIPS_H
-#define SV_PLOT_STRIPS_H
+#pragma once
 
 #include "store/track_rows.h"
 
@@ -86,5 +85,3 @@ struct sv_strip_points {
 /* The first point is the value from before `left`, if there is one. */
 void sv_strips_counter(const struct sv_strips *s, size_t row, const struct sv_pixels *px,
                        struct sv_strip_points *out);
-
-#endif

@@ -13,6 +13,7 @@
 #include "plot/counter_line.h"
 #include "plot/crowds.h"
 #include "subjects/io/words.h"
+#include "why/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -54,10 +55,20 @@ struct drawing {
 
 static void find_machine_categories(struct drawing *d, const struct sv_dict *dict)
 {
-    static const char *const names[] = {SV_CAT_SYSCALL,      SV_CAT_BLOCK,   SV_CAT_PAGE_CACHE,
-                                        SV_CAT_FAULT,        SV_CAT_PROCESS, SV_CAT_SCHED,
-                                        SV_CAT_THREAD_STATE, "vfs",          "clock",
-                                        SV_CAT_CPU_SAMPLE};
+    static const char *const names[] = {SV_CAT_SYSCALL,
+                                        SV_CAT_BLOCK,
+                                        SV_CAT_PAGE_CACHE,
+                                        SV_CAT_PAGE_CREATED,
+                                        SV_CAT_FAULT,
+                                        SV_CAT_PROCESS,
+                                        SV_CAT_SCHED,
+                                        SV_CAT_THREAD_STATE,
+                                        "vfs",
+                                        "clock",
+                                        SV_CAT_CPU_SAMPLE,
+                                        SV_CAT_OFFCPU_SAMPLE,
+                                        SV_CAT_CPU_RIVAL,
+                                        SV_CAT_SCHEDSTAT};
     d->is_machine = sv_alloc((size_t)dict->n_strings + 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         d->is_machine[sv_dict_find_str(dict, names[i], strlen(names[i]))] = true;
@@ -77,7 +88,7 @@ static bool is_app_counter(const struct sv_dict *d, sv_track track)
             return false;
     }
     if (d->tracks[d->tracks[track].parent].kind == SV_TRACK_PROCESS)
-        return strcmp(name, "cpu") != 0 && strcmp(name, "memory") != 0;
+        return strcmp(name, "cpu") != 0 && strncmp(name, "memory", 6) != 0;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strcmp(sv_dict_text(d, d->tracks[top].name).bytes, groups[i]) == 0)
             return false;

@@ -1,7 +1,6 @@
 /* The time line: what the machine did (CPU, GPUs, disks, I/O by process) and the tracks of the
  * trace over time. */
-#ifndef SV_PLOT_TIMELINE_H
-#define SV_PLOT_TIMELINE_H
+#pragma once
 
 #include "plot/bands.h"
 #include "plot/frame.h"
@@ -31,5 +30,3 @@ struct sv_plot_timeline {
 /* Rows without anything in the window are left out. Returns how many rows were drawn. */
 size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
                         const struct sv_plot_timeline *o);
-
-#endif

@@ -21,12 +21,11 @@ int sv_plot_form(const char *output, enum sv_picture_form *form, struct sv_err *
             *form = forms[i].form;
             struct sv_err why = {0};
             if (*form != SV_FORM_SVG && sv_cairo_load(&why) < 0)
-                return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: %s", output, why.msg);
+                return sv_error(err, SV_EUSAGE, "%s: %s", output, why.msg);
             return 0;
         }
     }
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: unknown suffix; use .svg, .png or .pdf",
-                      output);
+    return sv_error(err, SV_EUSAGE, "%s: unknown suffix; use .svg, .png or .pdf", output);
 }
 
 int sv_plot_write(const char *output, enum sv_picture_form form, double scale,
@@ -41,7 +40,7 @@ int sv_plot_write(const char *output, enum sv_picture_form form, double scale,
     else
         code = sv_cairo_paint(&bytes, p, form, scale, err);
     if (code >= 0 && bytes.failed)
-        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the picture is larger than 2 GB");
+        code = sv_error(err, SV_ELIMIT, "the picture is larger than 2 GB");
     if (code >= 0)
         code = sv_output_open(output ? output : "-", SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
     if (code >= 0) {

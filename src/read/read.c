@@ -94,12 +94,12 @@ static int load(struct stave_read *r, const char *const *paths, size_t n,
         .index = o->no_index ? SV_INDEX_NOT_USED : SV_INDEX_USED,
     };
     if (n == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no trace was given");
+        return sv_error(err, SV_EUSAGE, "no trace was given");
     for (size_t i = 0; i < n; i++)
         if (sv_is_database(paths[i]))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%.200s: only files can be loaded; 'stave query' asks databases",
-                              paths[i]);
+            return sv_error(err, SV_EUSAGE,
+                            "%.200s: only files can be loaded; 'stave query' asks databases",
+                            paths[i]);
     r->path = sv_strndup(paths[0], strlen(paths[0]));
     int code = sv_load_traces(paths, n, &how, &r->loaded, err);
     if (code == SV_EFOUND)
@@ -159,10 +159,12 @@ struct stave_read_table *stave_read_query(struct stave_read *r, const char *sql,
     begin(&err, error);
     struct stave_read_table *t = sv_read_table_new();
     pthread_mutex_lock(&r->lock);
-    int code = r->sql ? sv_sql_run(r->sql, sql, sv_read_table_sink(t), &err)
-                      : sv_err_set(&err, SV_ELIMIT, SV_NO_POS,
-                                   "libstave-read was built without SQLite: install "
-                                   "libsqlite3-dev and build again");
+    int code =
+        r->sql
+            ? sv_sql_run(r->sql, sql, sv_read_table_sink(t), &err)
+            : sv_error(
+                  &err, SV_ELIMIT,
+                  "libstave-read was built without SQLite: install libsqlite3-dev and build again");
     pthread_mutex_unlock(&r->lock);
     if (code >= 0)
         return t;
@@ -184,7 +186,7 @@ static char *give_text(int code, struct sv_buf *b, size_t *len, struct sv_err *e
                        struct stave_error *error)
 {
     if (code >= 0 && b->failed)
-        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the result is larger than 2 GB");
+        code = sv_error(err, SV_ELIMIT, "the result is larger than 2 GB");
     if (code < 0) {
         give_error(error, code, err);
         sv_buf_fini(b);

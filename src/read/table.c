@@ -106,8 +106,7 @@ static int take_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t 
 {
     struct stave_read_table *t = (struct stave_read_table *)r;
     if (t->texts->n_strings > TEXTS_MAX - n)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "the result has more than 4 billion different texts");
+        return sv_error(err, SV_ELIMIT, "the result has more than 4 billion different texts");
     if (t->n_rows == t->cap_rows)
         grow(t);
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,5 @@
 /* The result of a query in columns: what stave_read_query() gives. Texts are kept once each. */
-#ifndef SV_READ_TABLE_H
-#define SV_READ_TABLE_H
+#pragma once
 
 #include "core/base/rows.h"
 
@@ -10,5 +9,3 @@
  * counts. */
 struct stave_read_table *sv_read_table_new(void);
 struct sv_rows_sink *sv_read_table_sink(struct stave_read_table *t);
-
-#endif

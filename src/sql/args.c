@@ -8,7 +8,6 @@
 
 #ifdef SV_HAVE_SQLITE
 #include "core/base/mem.h"
-#include "sql/direct.h"
 #include "sql/impl.h"
 
 #include <stdlib.h>
@@ -53,8 +52,7 @@ static void flat_clear(struct flat *f)
 static void add_entry(struct flat *f, struct sv_buf *key, struct sv_buf *flat_key,
                       const struct sv_arg *arg)
 {
-    f->entries = sv_grow(f->entries, &f->cap, f->n + 1, sizeof *f->entries);
-    f->entries[f->n++] =
+    SV_APPEND(f->entries, f->n, f->cap) =
         (struct entry){sv_arena_copy(&f->batch->arena, sv_buf_cstr(key), key->len),
                        sv_arena_copy(&f->batch->arena, sv_buf_cstr(flat_key), flat_key->len), *arg};
 }
@@ -195,8 +193,7 @@ bool sv_sql_has_args(struct sv_sql *q, uint32_t handle)
 
 static void add_fact(struct flat *f, const char *key, struct sv_arg value)
 {
-    f->entries = sv_grow(f->entries, &f->cap, f->n + 1, sizeof *f->entries);
-    f->entries[f->n++] = (struct entry){key, key, value};
+    SV_APPEND(f->entries, f->n, f->cap) = (struct entry){key, key, value};
 }
 
 static void add_text_fact(struct flat *f, const char *key, const char *text, size_t len)

@@ -218,25 +218,25 @@ static int create_function(struct sv_sql *q, const char *p, const char **tail, s
     p = parse_params(f, sv_sql_skip_space(p + len));
     p = p ? after_word(p, "RETURNS") : NULL;
     if (p && after_word(p, "TABLE"))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: functions that return tables are not supported: use a view", name);
+        return sv_error(err, SV_EUSAGE,
+                        "%s: functions that return tables are not supported: use a view", name);
     p = p ? p + word_length(p) : NULL;
     if (p && *sv_sql_skip_space(p) == '(')
         p = after_outside(sv_sql_skip_space(p) + 1, ")");
     const char *body = p ? after_word(p, "AS") : NULL;
     if (!*name || !body)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "CREATE PERFETTO FUNCTION needs name(argument TYPE, …) RETURNS TYPE AS "
-                          "SELECT …");
+        return sv_error(
+            err, SV_EUSAGE,
+            "CREATE PERFETTO FUNCTION needs name(argument TYPE, …) RETURNS TYPE AS SELECT …");
     *tail = after_statement(body);
     f->body = sv_strndup(body, (size_t)(*tail - body));
     if (!sv_sandbox_may_define(&q->sandbox, name))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: SQLite has a function of this name: choose another one", name);
+        return sv_error(err, SV_EUSAGE,
+                        "%s: SQLite has a function of this name: choose another one", name);
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     if (sqlite3_create_function_v2(q->db, name, f->n_params, flags, f, call_function, NULL, NULL,
                                    NULL) != SQLITE_OK)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: %s", name, sqlite3_errmsg(q->db));
+        return sv_error(err, SV_EUSAGE, "%s: %s", name, sqlite3_errmsg(q->db));
     /* Another meaning of sum() and its like: such statements cannot be rewritten. */
     q->has_own_aggregate |= sv_sql_is_aggregate(name);
     return 1;
@@ -291,8 +291,7 @@ int sv_sql_dialect(struct sv_sql *q, char *sql, const char **tail, struct sv_err
         return 1;
     }
     if (after_word(p, "MACRO"))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "macros are not supported: write the statement out");
+        return sv_error(err, SV_EUSAGE, "macros are not supported: write the statement out");
     if (!is_drop && (next = after_word(p, "FUNCTION")))
         return create_function(q, next, tail, err);
     if (is_drop)

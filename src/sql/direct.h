@@ -1,7 +1,6 @@
 /* The large tables without SQL: for exports, which read them from the store's columns with the
  * numbers that SQL shows. Only where SQLite is built in. */
-#ifndef SV_SQL_DIRECT_H
-#define SV_SQL_DIRECT_H
+#pragma once
 
 #include "sql/sql.h"
 #include "store/index.h"
@@ -36,5 +35,3 @@ struct sv_arg_row {
 /* All rows of `args`, in its order. What `take` returns below 0 ends it and is returned. */
 int sv_sql_each_arg(struct sv_sql *q, int (*take)(void *ctx, const struct sv_arg_row *row),
                     void *ctx);
-
-#endif

@@ -5,7 +5,6 @@
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "core/base/mem.h"
 #include "core/base/search.h"
 #include "sql/impl.h"
 
@@ -164,8 +163,6 @@ static const struct sv_sql_key flow_keys[] = {
 
 const struct sv_sql_table sv_sql_flow = {
     .name = "flow",
-    .columns = "id INTEGER, slice_out INTEGER, slice_in INTEGER, trace_id INTEGER, "
-               "arg_set_id INTEGER",
     .keys = flow_keys,
     .n_keys = sizeof flow_keys / sizeof flow_keys[0],
     .rows = flow_rows,
@@ -178,15 +175,6 @@ const struct sv_sql_table sv_sql_flow = {
 static uint64_t loss_rows(struct sv_sql *q)
 {
     return q->trace->losses.n;
-}
-
-static int loss_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n)
-{
-    (void)order;
-    (void)conds;
-    (void)n;
-    sv_sql_range(c, 0, c->q->trace->losses.n);
-    return SQLITE_OK;
 }
 
 static void loss_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
@@ -208,9 +196,7 @@ static void loss_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colum
 
 const struct sv_sql_table sv_sql_loss = {
     .name = "loss",
-    .columns = "id INTEGER, ts INTEGER, dur INTEGER, track_id INTEGER, cause TEXT, count INTEGER",
     .rows = loss_rows,
-    .start = loss_start,
     .column = loss_column,
 };
 #endif

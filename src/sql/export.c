@@ -315,7 +315,7 @@ static int export_tables(struct sv_sql *q, const char *path, bool has_slices, bo
 
 int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
 {
-    uint32_t roots[N_SLICE_TREES];
+    uint32_t roots[N_SLICE_TREES] = {0};
     bool is_odd = has_odd_text(q), is_paged = q->trace->slices.n > 0 && !is_odd && fits_pages(q);
     sv_sandbox_trust(&q->sandbox, true);
     int code = exec(q, path, sqlite3_mprintf("ATTACH %Q AS out", path), err);

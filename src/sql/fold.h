@@ -1,7 +1,6 @@
 /* Statements over groups of slices in the place of slices (fold.c), and the words of a statement
  * (tokens.c). Internal to sql/. */
-#ifndef SV_SQL_FOLD_H
-#define SV_SQL_FOLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ struct sv_sql_word {
 /* The words of the statement in [sql, end) without its semicolon; 0 when there are more than `max`,
  * or something that is none of these kinds (quoted names, parameters). */
 size_t sv_sql_words(const char *sql, const char *end, struct sv_sql_word *out, size_t max);
-
-#endif

@@ -71,8 +71,7 @@ static void percentile_step(sqlite3_context *ctx, int argc, sqlite3_value **argv
     v->p = p;
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
         return;
-    v->items = sv_grow(v->items, &v->cap, v->n + 1, sizeof *v->items);
-    v->items[v->n++] = to_ordered(sqlite3_value_double(argv[0]));
+    SV_APPEND(v->items, v->n, v->cap) = to_ordered(sqlite3_value_double(argv[0]));
 }
 
 static void percentile_final(sqlite3_context *ctx)

@@ -389,9 +389,7 @@ static int groups_start(struct sv_sql_cursor *c, int order, const struct sv_sql_
     if (p->numbers) {
         collect_values(p);
         set->number = q->n_group_sets;
-        q->group_sets = sv_grow(q->group_sets, &q->cap_group_sets, (size_t)q->n_group_sets + 1,
-                                sizeof *q->group_sets);
-        q->group_sets[q->n_group_sets++] = set;
+        SV_APPEND(q->group_sets, q->n_group_sets, q->cap_group_sets) = set;
     }
     sv_map_fini(&p->map);
     free(p->numbers);
@@ -501,8 +499,7 @@ static void percentile_step(sqlite3_context *ctx, int argc, sqlite3_value **argv
         v->p = 0;
         return;
     }
-    v->handles = sv_grow(v->handles, &v->cap, v->n + 1, sizeof *v->handles);
-    v->handles[v->n++] = sqlite3_value_int64(argv[0]);
+    SV_APPEND(v->handles, v->n, v->cap) = sqlite3_value_int64(argv[0]);
 }
 
 /* The values of all groups in one array; *n of them. */

@@ -4,8 +4,7 @@
  * The table has a row for each group of slices that agree in the key columns which the statement
  * reads. Other columns of a slice can only be compared with constants (ts, dur) or read as figures
  * of the group (stave_…). */
-#ifndef SV_SQL_GROUPS_H
-#define SV_SQL_GROUPS_H
+#pragma once
 
 #include "sql/impl.h"
 
@@ -27,5 +26,3 @@ void sv_sql_forget_groups(struct sv_sql *q);
  * a double. */
 enum sv_sql_sums { SV_SUMS_OVERFLOW, SV_SUMS_FIT, SV_SUMS_ARE_EXACT };
 enum sv_sql_sums sv_sql_sums(struct sv_sql *q);
-
-#endif

@@ -17,8 +17,7 @@
  *   export.c  all tables as a SQLite file, by tree_file.c
  *
  * Tables of one subject (step, collective, engine_request, …) are in subjects/NAME/table.c. */
-#ifndef SV_SQL_IMPL_H
-#define SV_SQL_IMPL_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/map.h"
@@ -139,8 +138,11 @@ struct sv_sql_table {
     uint64_t (*rows)(struct sv_sql *q); /* how many there are, roughly */
     /* The order that can be given for ORDER BY, as a number > 0 for start(), else 0. */
     int (*order)(struct sv_sql *q, sqlite3_index_info *info, bool has_conds);
+    /* Before the first row of an iteration: computes what rows() then counts exactly; may be
+     * NULL. */
+    const void *(*make)(struct sv_sql *q);
     /* Begins an iteration: sets the range of the cursor by sv_sql_range(), _list() or _none().
-     * Conditions may be used or not: SQLite checks each row again. */
+     * Conditions may be used or not: SQLite checks each row again. NULL: all rows that pass(). */
     int (*start)(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n);
     int (*step)(struct sv_sql_cursor *c); /* NULL: the next of the range */
     void (*column)(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
@@ -296,5 +298,3 @@ const struct sv_origin *sv_sql_machine_origin(struct sv_sql *q, uint64_t machine
 /* Sets the cursor to the one number in [1, n) that is the value plus `shift`, if there is one. */
 void sv_sql_start_number(struct sv_sql_cursor *c, const struct sv_sql_cond *cond, int shift,
                          uint32_t n);
-
-#endif

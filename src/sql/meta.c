@@ -50,16 +50,6 @@ static uint64_t stats_rows(struct sv_sql *q)
     return N_TOTALS + (q->report ? q->report->n : 0);
 }
 
-static int stats_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                       size_t n)
-{
-    (void)order;
-    (void)conds;
-    (void)n;
-    sv_sql_range(c, 0, stats_rows(c->q));
-    return SQLITE_OK;
-}
-
 static void stats_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     static const char *const severities[] = {
@@ -85,10 +75,7 @@ static void stats_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
 
 const struct sv_sql_table sv_sql_stats = {
     .name = "stats",
-    .columns = "id INTEGER, name TEXT, key INTEGER, idx INTEGER, severity TEXT, source TEXT, "
-               "value INTEGER, description TEXT, machine_id INTEGER, trace_id INTEGER",
     .rows = stats_rows,
-    .start = stats_start,
     .column = stats_column,
 };
 
@@ -154,31 +141,11 @@ static uint64_t clock_rows(struct sv_sql *q)
     return q->dict->clocks.n * SV_READINGS_MAX;
 }
 
-/* Rows are numbered snapshot × SV_READINGS_MAX + reading: those that do not exist are stepped
- * over. */
-static int clock_settle(struct sv_sql_cursor *c)
+/* Rows are numbered snapshot × SV_READINGS_MAX + reading: not all exist. */
+static bool clock_exists(const struct sv_sql_cursor *c)
 {
-    const struct sv_clocks *k = &c->q->dict->clocks;
-    while (c->at < c->end && c->at % SV_READINGS_MAX >= k->snapshots[c->at / SV_READINGS_MAX].n)
-        c->at++;
-    c->row = c->at;
-    return SQLITE_OK;
-}
-
-static int clock_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                       size_t n)
-{
-    (void)order;
-    (void)conds;
-    (void)n;
-    sv_sql_range(c, 0, clock_rows(c->q));
-    return clock_settle(c);
-}
-
-static int clock_step(struct sv_sql_cursor *c)
-{
-    c->at++;
-    return clock_settle(c);
+    const struct sv_snapshot *s = &c->q->dict->clocks.snapshots[c->row / SV_READINGS_MAX];
+    return c->row % SV_READINGS_MAX < s->n;
 }
 
 /* The greatest error of the wall clock, or whether something keeps it to the true time; NULL where
@@ -213,13 +180,9 @@ static void clock_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
 
 const struct sv_sql_table sv_sql_clock_snapshot = {
     .name = "clock_snapshot",
-    .columns = "id INTEGER, ts INTEGER, clock_id INTEGER, clock_name TEXT, clock_value INTEGER, "
-               "snapshot_id INTEGER, machine_id INTEGER, max_error_ns INTEGER, "
-               "is_synchronised INTEGER",
     .rows = clock_rows,
-    .start = clock_start,
-    .step = clock_step,
     .column = clock_column,
+    .passes = clock_exists,
 };
 
 /* ---- machine ---- */
@@ -227,16 +190,6 @@ const struct sv_sql_table sv_sql_clock_snapshot = {
 static uint64_t machine_rows(struct sv_sql *q)
 {
     return q->n_spaces;
-}
-
-static int machine_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                         size_t n)
-{
-    (void)order;
-    (void)conds;
-    (void)n;
-    sv_sql_range(c, 0, c->q->n_spaces);
-    return SQLITE_OK;
 }
 
 enum { M_ORIGIN = 14 };
@@ -266,7 +219,6 @@ const struct sv_sql_table sv_sql_machine = {
                "system_ram_bytes INTEGER, system_ram_gb INTEGER, label_index "
                "INTEGER, " SV_SQL_ORIGIN_COLUMNS(""),
     .rows = machine_rows,
-    .start = machine_start,
     .column = machine_column,
 };
 #endif

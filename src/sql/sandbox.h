@@ -15,8 +15,7 @@
  *
  * sv_sandbox_open_foreign() opens a database file of somebody else, from which plain tables are
  * read and nothing else is done. */
-#ifndef SV_SQL_SANDBOX_H
-#define SV_SQL_SANDBOX_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -50,5 +49,4 @@ bool sv_sandbox_may_define(const struct sv_sandbox *x, const char *name);
  * connection. Read-only. SQLite's code; close it with sqlite3_close(), also if it failed. */
 int sv_sandbox_open_foreign(const char *uri, void *bytes, size_t size, sqlite3 **db);
 
-#endif
 #endif

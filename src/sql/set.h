@@ -1,6 +1,5 @@
 /* The tables that a subject brings to every SQL connection, and what it keeps for one. */
-#ifndef SV_SQL_SET_H
-#define SV_SQL_SET_H
+#pragma once
 
 #include "subjects/list.h"
 
@@ -20,5 +19,3 @@ SV_SUBJECTS(SV_SET_DECLARE)
 
 /* Where the set keeps what it has made for this connection, which is NULL at first. */
 void **sv_sql_kept(struct sv_sql *q, const struct sv_sql_set *set);
-
-#endif

@@ -9,6 +9,7 @@
 #ifdef SV_HAVE_SQLITE
 #include "core/base/mem.h"
 #include "core/base/search.h"
+#include "core/base/sort.h"
 #include "sql/impl.h"
 #include "stats/self.h"
 #include "store/track_rows.h"
@@ -239,12 +240,6 @@ static void start_track(struct sv_sql_cursor *c, const struct sv_sql_cond *cond,
     sv_sql_range(c, from, to);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static const struct sv_track_rows *rows_of(struct sv_sql *q)
 {
     if (!q->rows)
@@ -278,7 +273,7 @@ static void start_view_row(struct sv_sql_cursor *c, const struct sv_sql_cond *co
         free(rows);
         return;
     }
-    qsort(rows, n, sizeof *rows, by_number);
+    qsort(rows, n, sizeof *rows, sv_compare_u32);
     sv_index_sort_rows(c->q->index, rows, n);
     sv_sql_own(c, rows, n);
 }
@@ -361,7 +356,7 @@ static void start_pattern(struct sv_sql_cursor *c, const struct sv_sql_cond *con
         groups++;
     }
     if (groups > 1)
-        qsort(rows, n, sizeof *rows, by_number);
+        qsort(rows, n, sizeof *rows, sv_compare_u32);
     sv_index_sort_rows(c->q->index, rows, n);
     sv_sql_own(c, rows, n);
 }

@@ -14,8 +14,8 @@ int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, 
     (void)t;
     (void)options;
     *out = NULL;
-    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                      "this build has no SQLite: install libsqlite3-dev and build again");
+    return sv_error(err, SV_ELIMIT,
+                    "this build has no SQLite: install libsqlite3-dev and build again");
 }
 
 void sv_sql_close(struct sv_sql *q)
@@ -28,7 +28,7 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, str
     (void)q;
     (void)sql;
     (void)rows;
-    return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "this build has no SQLite");
+    return sv_error(err, SV_ELIMIT, "this build has no SQLite");
 }
 
 int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
@@ -90,7 +90,6 @@ bool sv_sql_is_built_in(void)
 #include "core/base/mem.h"
 #include "sql/fold.h"
 #include "sql/groups.h"
-#include "sql/impl.h"
 #include "store/track_rows.h"
 
 #include <assert.h>
@@ -184,7 +183,7 @@ int sv_sql_error(struct sv_sql *q, const char *doing, struct sv_err *err)
     int code = rc == SQLITE_NOMEM                        ? SV_ENOMEM
                : rc == SQLITE_IOERR || rc == SQLITE_FULL ? SV_EIO
                                                          : SV_ELIMIT;
-    return sv_err_set(err, code, SV_NO_POS, "%s: %s", doing, sqlite3_errmsg(q->db));
+    return sv_error(err, code, "%s: %s", doing, sqlite3_errmsg(q->db));
 }
 
 int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
@@ -294,31 +293,29 @@ static int statement_error(struct sv_sql *q, const char *sql, const char *at, st
     int rc = sqlite3_errcode(q->db) & 0xff, offset = sqlite3_error_offset(q->db);
     const char *message = sqlite3_errmsg(q->db), *hint = sv_sql_dialect_hint(q, message);
     if (rc == SQLITE_INTERRUPT && q->limit_ms && is_late(q))
-        return sv_err_set(err, SV_EAGAIN, SV_NO_POS,
-                          "ended after %lld s: narrow the query, or run it with 'stave query'",
-                          (long long)q->limit_ms / 1000);
+        return sv_error(err, SV_EAGAIN,
+                        "ended after %lld s: narrow the query, or run it with 'stave query'",
+                        (long long)q->limit_ms / 1000);
     if (rc == SQLITE_INTERRUPT)
-        return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "interrupted");
+        return sv_error(err, SV_EAGAIN, "interrupted");
     if (rc == SQLITE_NOMEM)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
-                          "the query needs more memory than the limit allows");
+        return sv_error(err, SV_ENOMEM, "the query needs more memory than the limit allows");
     if (rc == SQLITE_AUTH && q->sandbox.has_too_many_views)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "line %u: at most %d views can be made: make tables of some",
-                          line_of(sql, at), SV_SANDBOX_VIEWS_MAX);
+        return sv_error(err, SV_EUSAGE,
+                        "line %u: at most %d views can be made: make tables of some",
+                        line_of(sql, at), SV_SANDBOX_VIEWS_MAX);
     if (rc == SQLITE_AUTH)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "line %u: traces are read-only: files and settings cannot be used (%s)",
-                          line_of(sql, at), message);
+        return sv_error(err, SV_EUSAGE,
+                        "line %u: traces are read-only: files and settings cannot be used (%s)",
+                        line_of(sql, at), message);
     if (rc == SQLITE_IOERR || rc == SQLITE_FULL)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s", message);
+        return sv_error(err, SV_EIO, "%s", message);
     int shown = offset < 0 ? 0 : (int)strcspn(at + offset, "\n");
     shown = shown < 40 ? shown : 40;
     if (offset < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s%s", line_of(sql, at), message,
-                          hint);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s, at '%.*s'%s",
-                      line_of(sql, at + offset), message, shown, at + offset, hint);
+        return sv_error(err, SV_EUSAGE, "line %u: %s%s", line_of(sql, at), message, hint);
+    return sv_error(err, SV_EUSAGE, "line %u: %s, at '%.*s'%s", line_of(sql, at + offset), message,
+                    shown, at + offset, hint);
 }
 
 static void fill_cells(sqlite3_stmt *s, struct sv_cell *cells, int n)

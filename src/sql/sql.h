@@ -10,8 +10,7 @@
  * every table is a virtual one, and conditions on id, ts, track_id and name become lookups. The
  * connection cannot open, attach or write files; tables and views that a statement creates live in
  * memory until it is closed. Without SQLite in the build sv_sql_open() says so. */
-#ifndef SV_SQL_SQL_H
-#define SV_SQL_SQL_H
+#pragma once
 
 #include "core/base/report.h"
 #include "core/base/rows.h"
@@ -52,5 +51,3 @@ int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err);
 const char *const *sv_sql_tables(void);
 
 bool sv_sql_is_built_in(void); /* false: compiled without SQLite */
-
-#endif

@@ -242,6 +242,14 @@ static inline void skip_unwanted(struct sv_sql_cursor *c)
         advance(c);
 }
 
+/* All rows: where the table says no better. */
+static int start_all(struct sv_sql_cursor *c)
+{
+    sv_sql_range(c, 0, c->table->rows(c->q));
+    c->is_filtered = c->table->passes != NULL;
+    return SQLITE_OK;
+}
+
 static int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *pairs, int argc,
                          sqlite3_value **argv)
 {
@@ -258,7 +266,9 @@ static int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *pairs,
             conds[i].op != SV_OP_IN)
             return SQLITE_OK;
     }
-    int rc = c->table->start(c, order, conds, (size_t)argc);
+    if (c->table->make)
+        c->table->make(c->q);
+    int rc = c->table->start ? c->table->start(c, order, conds, (size_t)argc) : start_all(c);
     take_row(c);
     skip_unwanted(c);
     return rc;

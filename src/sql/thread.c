@@ -270,9 +270,6 @@ static const struct sv_sql_key thread_keys[] = {
 
 const struct sv_sql_table sv_sql_thread = {
     .name = "thread",
-    .columns = "utid INTEGER, id INTEGER, tid INTEGER, name TEXT, start_ts INTEGER, "
-               "end_ts INTEGER, upid INTEGER, is_main_thread INTEGER, is_idle INTEGER, "
-               "machine_id INTEGER, arg_set_id INTEGER",
     .keys = thread_keys,
     .n_keys = sizeof thread_keys / sizeof thread_keys[0],
     .rows = thread_rows,

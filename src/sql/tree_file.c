@@ -178,7 +178,7 @@ int sv_tree_file_open(const char *path, struct sv_tree_file **out, struct sv_err
         get_u32(head + 52) != 0 || get_u32(head + 56) != 1) {
         sv_tree_file_close(f, NULL);
         *out = NULL;
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%.300s: SQLite made an unusual file", path);
+        return sv_error(err, SV_ELIMIT, "%.300s: SQLite made an unusual file", path);
     }
     f->change = get_u32(head + 24);
     f->n_pages = get_u32(head + 28);
@@ -247,8 +247,7 @@ static void page_end(struct page *p)
 
 static void level_add(struct level *l, uint32_t page, uint64_t key)
 {
-    l->items = sv_grow(l->items, &l->cap, l->n + 1, sizeof *l->items);
-    l->items[l->n++] = (struct child){page, key};
+    SV_APPEND(l->items, l->n, l->cap) = (struct child){page, key};
 }
 
 /* The last page of a level: if it is the only one it becomes the root. */

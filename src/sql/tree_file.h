@@ -10,8 +10,7 @@
  * SQLite itself would look for the place of each entry or sort them first. The format is
  * https://sqlite.org/fileformat2.html; entries that would need overflow pages are not supported:
  * see sv_tree_payload_max(). */
-#ifndef SV_SQL_TREE_FILE_H
-#define SV_SQL_TREE_FILE_H
+#pragma once
 
 #include "core/base/err.h"
 
@@ -43,5 +42,3 @@ size_t sv_tree_payload_max(bool is_index);
 size_t sv_tree_put_varint(uint8_t *out, uint64_t v);
 unsigned sv_tree_int_type(int64_t v);                           /* the smallest that holds it */
 size_t sv_tree_put_int(uint8_t *out, unsigned type, int64_t v); /* returns its length */
-
-#endif

@@ -82,9 +82,9 @@ static const struct sv_typed_column loss_columns[] = {
     INT("id"), INT("ts"), INT("dur"), INT("track_id"), TEXT("cause"), INT("count"),
 };
 static const struct sv_typed_column io_columns[] = {
-    INT("id"),  TEXT("op"),   INT("ts"),      INT("dur"),       INT("pid"),
-    INT("tid"), TEXT("path"), INT("fd"),      INT("bytes"),     INT("offset"),
-    INT("ret"), INT("errno"), TEXT("device"), TEXT("category"), INT("track_id"),
+    INT("id"),      TEXT("op"),       INT("ts"),       INT("dur"),    INT("pid"), INT("tid"),
+    TEXT("path"),   INT("fd"),        INT("bytes"),    INT("offset"), INT("ret"), INT("errno"),
+    TEXT("device"), TEXT("category"), INT("track_id"), TEXT("path2"), INT("fd2"), INT("offset2"),
 };
 static const struct sv_typed_column kernel_columns[] = {
     INT("id"),          TEXT("name"),   INT("ts"),       INT("dur"),

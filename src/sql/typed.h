@@ -5,8 +5,7 @@
  * number becomes its decimal text); what cannot be converted becomes NULL and the caller counts it.
  * Columns have the names of docs/sql.md. Of `track` the hidden columns are there, too: the views
  * over tracks cannot be made without them. */
-#ifndef SV_SQL_TYPED_H
-#define SV_SQL_TYPED_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/rows.h"
@@ -32,7 +31,9 @@ struct sv_typed_table {
 };
 
 /* The categories of the views over slices, here and in their definitions. */
-#define SV_CATEGORIES_IO     "'io', 'vfs', 'block', 'syscall', 'io_uring'"
+#define SV_CALLS_COPY \
+    "'sendfile', 'copy_file_range', 'splice'" /* they read `path`, write `path2` */
+#define SV_CATEGORIES_IO     "'io', 'vfs', 'block', 'syscall', 'io_uring', 'aio'"
 #define SV_CATEGORIES_KERNEL "'kernel', 'gpu_kernel', 'Kernel'"
 #define SV_CATEGORIES_MEMCPY "'gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', 'memset'"
 #define SV_CATEGORIES_GPU_SLICE \
@@ -57,5 +58,3 @@ void sv_typed_select(const struct sv_typed_table *t, struct sv_buf *sql);
 /* The value in the column's type; a text is in `text`, which is emptied first, or where it was.
  * False: it is NULL now, since the type cannot hold it. */
 bool sv_typed_convert(enum sv_column_type type, struct sv_cell *cell, struct sv_buf *text);
-
-#endif

@@ -101,7 +101,7 @@ const char *const sv_sql_views[] = {
     "CREATE VIEW cpu_sample AS SELECT s.id, s.ts, k.owner_utid AS utid, "
     "extract_arg(s.arg_set_id, 'cpu') AS cpu, s.name, s.arg_set_id "
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'cpu_sample'",
-    "CREATE VIEW offcpu AS SELECT s.id, s.ts, extract_arg(s.arg_set_id, 'dur') AS dur, "
+    "CREATE VIEW offcpu AS SELECT s.id, s.ts, s.dur, "
     "k.owner_utid AS utid, s.name AS reason, extract_arg(s.arg_set_id, 'queued') AS queued, "
     "extract_arg(s.arg_set_id, 'lock') AS lock, extract_arg(s.arg_set_id, 'lock_name') AS "
     "lock_name, extract_arg(s.arg_set_id, 'waker_tid') AS waker_tid, "
@@ -111,6 +111,16 @@ const char *const sv_sql_views[] = {
     "CREATE VIEW lock_wait AS SELECT o.id, o.ts, o.dur, o.reason, o.lock, o.lock_name, o.utid, "
     "t.tid, t.name AS thread_name, o.waker_tid, o.waker, o.interrupt, o.arg_set_id "
     "FROM offcpu o JOIN thread t ON t.utid = o.utid WHERE o.reason IN ('lock', 'gil')",
+    "CREATE VIEW cpu_rival AS SELECT s.id, s.ts, k.owner_utid AS utid, "
+    "extract_arg(s.arg_set_id, 'rival') AS rival, extract_arg(s.arg_set_id, 'rival_pid') AS "
+    "rival_pid, extract_arg(s.arg_set_id, 'rival_tid') AS rival_tid, "
+    "extract_arg(s.arg_set_id, 'dur') AS dur, extract_arg(s.arg_set_id, 'n') AS n, "
+    "extract_arg(s.arg_set_id, 'cgroup') AS cgroup, s.arg_set_id "
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'cpu_rival'",
+    "CREATE VIEW schedstat AS SELECT s.id, s.ts, k.owner_utid AS utid, "
+    "extract_arg(s.arg_set_id, 'run_ns') AS run_ns, extract_arg(s.arg_set_id, 'delay_ns') AS "
+    "delay_ns, extract_arg(s.arg_set_id, 'switches') AS switches, s.arg_set_id "
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'schedstat'",
     "CREATE VIEW stack_frame AS SELECT s.id AS slice_id, cast(substr(a.key, 7) AS INTEGER) AS "
     "depth, frame_function(a.string_value) AS function, frame_file(a.string_value) AS file, "
     "frame_line(a.string_value) AS line, a.string_value AS text "
@@ -142,17 +152,25 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'bytes') AS bytes, extract_arg(s.arg_set_id, 'offset') AS "
     "\"offset\", "
     "extract_arg(s.arg_set_id, 'ret') AS ret, extract_arg(s.arg_set_id, 'errno') AS errno, "
-    "extract_arg(s.arg_set_id, 'device') AS device, s.category, s.track_id FROM slice s "
+    "extract_arg(s.arg_set_id, 'device') AS device, s.category, s.track_id, "
+    "extract_arg(s.arg_set_id, 'path2') AS path2, extract_arg(s.arg_set_id, 'fd2') AS fd2, "
+    "extract_arg(s.arg_set_id, 'offset2') AS offset2 FROM slice s "
     "JOIN track k ON s.track_id = k.id LEFT JOIN thread t ON t.utid = k.owner_utid "
     "LEFT JOIN process p ON p.upid = k.owner_upid "
     "WHERE s.category IN (" SV_CATEGORIES_IO ")",
+    /* A copy reads one file and writes another; its time is that of the first. */
     "CREATE VIEW file AS SELECT path, count(*) AS ops, "
     "sum(op GLOB 'open*' OR op = 'creat') AS opens, "
     "sum(op GLOB '*read*') AS reads, sum(op GLOB '*write*') AS writes, "
     "sum(CASE WHEN op GLOB '*read*' THEN bytes END) AS bytes_read, "
     "sum(CASE WHEN op GLOB '*write*' THEN bytes END) AS bytes_written, "
     "sum(dur) AS dur, max(dur) AS max_dur, min(ts) AS first_ts, max(ts + dur) AS last_ts, "
-    "sum(errno IS NOT NULL AND errno != 0) AS errors FROM io WHERE path IS NOT NULL GROUP BY path",
+    "sum(errno IS NOT NULL AND errno != 0) AS errors FROM ("
+    "SELECT path, CASE WHEN op IN (" SV_CALLS_COPY
+    ") THEN 'read' ELSE op END AS op, bytes, dur, ts, "
+    "errno FROM io UNION ALL "
+    "SELECT path2, 'write', bytes, 0, ts, errno FROM io WHERE op IN (" SV_CALLS_COPY ")) "
+    "WHERE path IS NOT NULL GROUP BY path",
     "CREATE VIEW kernel AS SELECT s.id, s.name, s.ts, s.dur, "
     "extract_arg(s.arg_set_id, 'device') AS device, extract_arg(s.arg_set_id, 'stream') AS stream, "
     "coalesce(extract_arg(s.arg_set_id, 'grid'), extract_arg(s.arg_set_id, 'grid_dim'), "

@@ -8,6 +8,7 @@
 
 #ifdef SV_HAVE_SQLITE
 #include "core/base/mem.h"
+#include "core/base/sort.h"
 #include "sql/impl.h"
 
 #include <stdlib.h>
@@ -19,8 +20,7 @@ struct list {
 
 static void add(struct list *l, uint32_t item)
 {
-    l->items = sv_grow(l->items, &l->cap, l->n + 1, sizeof *l->items);
-    l->items[l->n++] = item;
+    SV_APPEND(l->items, l->n, l->cap) = item;
 }
 
 static uint64_t few_rows(struct sv_sql *q)
@@ -47,6 +47,14 @@ static void slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     if (column < SV_SLICE_ARGUMENT)
         sv_sql_slice_column(c, ctx, column);
 }
+
+/* A table's start() that walks `how` says. */
+#define STARTS_BY(walk, name, how)                                                                 \
+    static int name(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n) \
+    {                                                                                              \
+        (void)order;                                                                               \
+        return walk(c, conds, n, how);                                                             \
+    }
 
 /* ---- nesting ---- */
 
@@ -102,16 +110,10 @@ static int relatives_start(struct sv_sql_cursor *c, const struct sv_sql_cond *co
     return SQLITE_OK;
 }
 
-#define RELATIVES_START(name, how)                                                                 \
-    static int name(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n) \
-    {                                                                                              \
-        (void)order;                                                                               \
-        return relatives_start(c, conds, n, how);                                                  \
-    }
-RELATIVES_START(ancestor_start, UP)
-RELATIVES_START(descendant_start, DOWN)
-RELATIVES_START(ancestor_and_self_start, UP | SELF)
-RELATIVES_START(descendant_and_self_start, DOWN | SELF)
+STARTS_BY(relatives_start, ancestor_start, UP)
+STARTS_BY(relatives_start, descendant_start, DOWN)
+STARTS_BY(relatives_start, ancestor_and_self_start, UP | SELF)
+STARTS_BY(relatives_start, descendant_and_self_start, DOWN | SELF)
 
 /* ---- time ---- */
 
@@ -220,16 +222,10 @@ static void travel(struct tour *v, uint32_t root, unsigned how)
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static size_t unique(uint32_t *items, size_t n)
 {
     size_t kept = 0;
-    qsort(items, n, sizeof *items, by_number);
+    qsort(items, n, sizeof *items, sv_compare_u32);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || items[i] != items[i - 1])
             items[kept++] = items[i];
@@ -255,26 +251,9 @@ static int flows_start(struct sv_sql_cursor *c, const struct sv_sql_cond *conds,
     return SQLITE_OK;
 }
 
-static int connected_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                           size_t n)
-{
-    (void)order;
-    return flows_start(c, conds, n, AFTER | BEFORE);
-}
-
-static int following_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                           size_t n)
-{
-    (void)order;
-    return flows_start(c, conds, n, AFTER | RELATIVES);
-}
-
-static int preceding_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                           size_t n)
-{
-    (void)order;
-    return flows_start(c, conds, n, BEFORE | RELATIVES);
-}
+STARTS_BY(flows_start, connected_start, AFTER | BEFORE)
+STARTS_BY(flows_start, following_start, AFTER | RELATIVES)
+STARTS_BY(flows_start, preceding_start, BEFORE | RELATIVES)
 
 #define SLICE_FUNCTION(table, sql_name, arguments, count, begin) \
     const struct sv_sql_table table = {                          \

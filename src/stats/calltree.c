@@ -7,6 +7,7 @@
 #include "core/base/map.h"
 #include "core/base/sat.h"
 #include "core/stream/frame_text.h"
+#include "stats/select.h"
 #include "stats/self.h"
 #include "why/steps.h"
 #include "why/words.h"
@@ -126,6 +127,7 @@ static void add_rows(struct building *b, const int64_t *self)
     const struct sv_slices *s = &b->t->slices;
     sv_track track = 0;
     uint32_t top = 0;
+    struct sv_meanwhile left_out = sv_meanwhile_of(b->t->dict);
     b->call_of = sv_alloc_aligned((s->n + 1) * sizeof *b->call_of, 64);
     for (uint64_t row = 0; row < s->n; row++) {
         if (s->track[row] != track || row == 0) {
@@ -134,7 +136,7 @@ static void add_rows(struct building *b, const int64_t *self)
         }
         uint32_t parent = s->parent[row] == SV_NO_ROW ? top : b->call_of[s->parent[row]];
         b->call_of[row] = parent;
-        if (s->kind[row] != SV_SLICE)
+        if (s->kind[row] != SV_SLICE || sv_is_meanwhile(&left_out, s->cat[row]))
             continue;
         uint32_t call = call_under(b, parent, b->names[s->name[row]], b->keys[s->name[row]]);
         struct sv_call_node *x = &b->c->calls[call];
@@ -208,10 +210,9 @@ static void add_waits_of(struct building *b, uint64_t row, uint32_t call,
 {
     const struct sv_slices *s = &b->t->slices;
     struct sv_text cpu = {"cpu", 3};
-    int64_t dur = number_of(b, row, SV_WAIT_DUR), queued = number_of(b, row, SV_WAIT_QUEUED);
-    dur = dur > 0 ? dur : 0;
-    queued = queued > 0 ? queued < dur ? queued : dur : 0;
-    int64_t end = sv_sat_add(s->ts_ns[row], dur), woken = end - queued;
+    int64_t queued = number_of(b, row, SV_WAIT_QUEUED), end = sv_trace_end_ns(b->t, row);
+    int64_t dur = end - s->ts_ns[row];
+    int64_t woken = end - (queued > 0 ? queued < dur ? queued : dur : 0);
     add_wait(b, call, sv_dict_text(b->t->dict, s->name[row]), stack,
              within(b, s->ts_ns[row], woken));
     add_wait(b, call, cpu, stack, within(b, woken, end));
@@ -250,7 +251,8 @@ static void add_samples(struct building *b)
     for (uint64_t row = 0; row < s->n; row++) {
         struct sv_arg found;
         bool is_wait = waits && s->cat[row] == waits;
-        if (s->kind[row] == SV_INSTANT && s->args[row] != 0 && is_wait == b->o->of_waits &&
+        if ((is_wait || s->kind[row] == SV_INSTANT) && s->args[row] != 0 &&
+            is_wait == b->o->of_waits &&
             !(has_window && (s->ts_ns[row] < b->o->from_ns || s->ts_ns[row] >= b->o->to_ns)) &&
             sv_trace_arg_of_type(b->t, s->args[row], SV_ARG_STACK, &found))
             add_sample(b, row, &scratch);

@@ -4,8 +4,7 @@
  * The first level are the tracks, numbers in their names ignored (the threads of a pool are one),
  * unless they are to be merged. Numbers in step markers are ignored, too. total = self + the totals
  * of the children, always. */
-#ifndef SV_STATS_CALLTREE_H
-#define SV_STATS_CALLTREE_H
+#pragma once
 
 #include "core/base/mem.h"
 #include "store/trace.h"
@@ -52,5 +51,3 @@ int64_t sv_sample_ns(const struct sv_dict *d);
 void sv_calltree_make(struct sv_calltree *c, const struct sv_trace *const *traces, size_t n,
                       const struct sv_calltree_options *o);
 void sv_calltree_fini(struct sv_calltree *c);
-
-#endif

@@ -9,6 +9,8 @@
 #include "core/base/mem.h"
 #include "core/base/percentile.h"
 #include "core/base/sat.h"
+#include "core/base/sort.h"
+#include "stats/select.h"
 #include "stats/self.h"
 #include "store/filter.h"
 #include "why/steps.h"
@@ -25,18 +27,12 @@ const char *const sv_diff_state_names[] = {"same", "changed", "added", "removed"
 
 /* ---- the rank test ---- */
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 double sv_rank_test(int64_t *a, size_t n_a, int64_t *b, size_t n_b)
 {
     if (n_a < 3 || n_b < 3)
         return 1;
-    qsort(a, n_a, sizeof *a, by_number);
-    qsort(b, n_b, sizeof *b, by_number);
+    qsort(a, n_a, sizeof *a, sv_compare_i64);
+    qsort(b, n_b, sizeof *b, sv_compare_i64);
     double n1 = (double)n_a, n2 = (double)n_b, rank_sum = 0, ties = 0, rank = 1;
     for (size_t i = 0, j = 0; i < n_a || j < n_b;) {
         int64_t v = j == n_b || (i < n_a && a[i] <= b[j]) ? a[i] : b[j];
@@ -128,6 +124,7 @@ struct side {
     uint64_t *start; /* by group: where its durations begin; one more at the end */
     int64_t *durs;
     struct sv_steps steps;
+    struct sv_meanwhile left_out;
 };
 
 static int64_t length(const struct sv_trace *t, uint64_t row)
@@ -148,6 +145,12 @@ static void number_groups(struct side *s, struct sv_map *map)
     }
 }
 
+static bool counts(const struct side *s, uint64_t row)
+{
+    return s->t->slices.kind[row] == SV_SLICE &&
+           !sv_is_meanwhile(&s->left_out, s->t->slices.cat[row]);
+}
+
 static void sum_groups(struct side *s, struct sv_diff_row *rows, size_t n_groups, unsigned which)
 {
     const struct sv_trace *t = s->t;
@@ -156,7 +159,7 @@ static void sum_groups(struct side *s, struct sv_diff_row *rows, size_t n_groups
         rows[g].side[which].row = SV_NO_ROW;
     for (uint64_t row = 0; row < t->slices.n; row++) {
         struct sv_diff_side *x = &rows[s->group[row]].side[which];
-        if (t->slices.kind[row] != SV_SLICE)
+        if (!counts(s, row))
             continue;
         if (x->count++ == 0)
             x->row = (uint32_t)row;
@@ -171,7 +174,7 @@ static void sum_groups(struct side *s, struct sv_diff_row *rows, size_t n_groups
     memcpy(next, s->start, n_groups * sizeof *next);
     s->durs = sv_alloc_aligned((s->start[n_groups] + 1) * sizeof *s->durs, 64);
     for (uint64_t row = 0; row < t->slices.n; row++)
-        if (t->slices.kind[row] == SV_SLICE)
+        if (counts(s, row))
             s->durs[next[s->group[row]]++] = length(t, row);
     free(next);
 }
@@ -256,6 +259,7 @@ void sv_diff_make(struct sv_diff *d, const struct sv_trace *a, const struct sv_t
     *d = (struct sv_diff){.steps = {1, 1}};
     for (unsigned k = 0; k < 2; k++) {
         sv_steps_find(&sides[k].steps, sides[k].t, NULL);
+        sides[k].left_out = sv_meanwhile_of(sides[k].t->dict);
         sides[k].keys = row_keys(sides[k].t, &sides[k].steps);
         number_groups(&sides[k], &map);
         d->span_ns[k] = sv_sat_sub(sides[k].t->last_ns, sides[k].t->first_ns);

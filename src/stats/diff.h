@@ -4,8 +4,7 @@
  * Numbers in track paths and in step markers are ignored, since pids, tids and step numbers differ
  * from run to run. Whether durations differ by more than chance is decided by the Mann-Whitney rank
  * test (two-sided, normal approximation, corrected for ties). */
-#ifndef SV_STATS_DIFF_H
-#define SV_STATS_DIFF_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "store/trace.h"
@@ -49,5 +48,3 @@ void sv_diff_parents(const struct sv_trace *t, uint32_t row, struct sv_buf *to);
 
 /* p of the rank test of two samples, which are sorted by it. */
 double sv_rank_test(int64_t *a, size_t n_a, int64_t *b, size_t n_b);
-
-#endif

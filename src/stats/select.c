@@ -7,6 +7,8 @@
 #include "core/base/glob.h"
 #include "core/base/mem.h"
 #include "store/ranks.h"
+#include "subjects/io/words.h"
+#include "why/words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,13 @@ static int kind_of(const char *term)
         if (strncmp(term, kinds[k], strlen(kinds[k])) == 0)
             return k;
     return -1;
+}
+
+struct sv_meanwhile sv_meanwhile_of(const struct sv_dict *d)
+{
+    return (struct sv_meanwhile){
+        sv_dict_find_str(d, SV_CAT_THREAD_STATE, strlen(SV_CAT_THREAD_STATE)),
+        sv_dict_find_str(d, SV_CAT_OFFCPU_SAMPLE, strlen(SV_CAT_OFFCPU_SAMPLE))};
 }
 
 static bool matches_part(const char *glob, struct sv_text text)
@@ -109,12 +118,14 @@ int sv_select_init(struct sv_select *s, const struct sv_trace *t, const char *co
     *s = (struct sv_select){.trace = t, .max_dur_ns = INT64_MAX, .n_strings = t->dict->n_strings};
     s->strings = sv_alloc((size_t)s->n_strings + 1);
     s->tracks = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *s->tracks);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        s->is_named |= kind_of(terms[i]) >= 0;
         if (kind_of(terms[i]) < 0 && !add_duration(s, terms[i]))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--filter: '%s' is not name=GLOB, cat=GLOB, track=GLOB, dur>=TIME or "
-                              "dur<=TIME",
-                              terms[i]);
+            return sv_error(
+                err, SV_EUSAGE,
+                "--filter: '%s' is not name=GLOB, cat=GLOB, track=GLOB, dur>=TIME or dur<=TIME",
+                terms[i]);
+    }
     for (sv_str x = 0; x < s->n_strings; x++) {
         struct sv_text text = sv_dict_text(t->dict, x);
         s->strings[x] = (uint8_t)(accepts(terms, n, NAME, text, text) |

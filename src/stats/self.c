@@ -12,7 +12,6 @@
 #include "threads/workers.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define THREADS_FROM ((uint64_t)1 << 18) /* slices */
 #define SHARES       8u                  /* of each thread: tracks differ in length */
@@ -238,8 +237,7 @@ static int64_t self_of_overlapping(const struct sv_trace *t, sv_track home, uint
         for (uint32_t row = first_from(t, of, own.ts_ns); row < of->end; row++) {
             if (t->slices.ts_ns[row] > own.end_ns)
                 break;
-            p.items = sv_grow(p.items, &p.cap, p.n + 1, sizeof *p.items);
-            p.items[p.n++] = piece_of(t, row);
+            SV_APPEND(p.items, p.n, p.cap) = piece_of(t, row);
         }
     }
     struct piece *spare = sv_alloc(SV_SORT_SPARE(p.n) * sizeof *spare);

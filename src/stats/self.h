@@ -1,6 +1,5 @@
 /* Self time: what a slice's own children leave of it. */
-#ifndef SV_STATS_SELF_H
-#define SV_STATS_SELF_H
+#pragma once
 
 #include "store/trace.h"
 
@@ -10,6 +9,4 @@
  * from. */
 int64_t *sv_self_times(const struct sv_trace *t);
 /* The same for one row; only what begins while it lasts is looked at. */
-int64_t sv_self_time(const struct sv_trace *t, uint32_t row);
-
-#endif
+int64_t sv_self_time(const struct sv_trace *t, uint32_t slice);

@@ -12,7 +12,6 @@
 #include "core/base/sat.h"
 #include "threads/workers.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +23,7 @@
 struct grouping {
     const struct sv_trace *t;
     const struct sv_select *select;
+    struct sv_meanwhile left_out;
     unsigned by;
     uint32_t *direct; /* by string or track, for one column */
     struct sv_map pairs, all;
@@ -65,7 +65,8 @@ static uint32_t mapped_group(struct grouping *g, uint64_t row)
 static uint32_t group_of(struct grouping *g, uint64_t row)
 {
     const struct sv_slices *c = &g->t->slices;
-    if (c->kind[row] != SV_SLICE || (g->select && !sv_select_has(g->select, row)))
+    if (c->kind[row] != SV_SLICE || (g->select && !sv_select_has(g->select, row)) ||
+        sv_is_meanwhile(&g->left_out, c->cat[row]))
         return NO_GROUP;
     if (!g->direct)
         return mapped_group(g, row);
@@ -80,6 +81,8 @@ static uint32_t group_of(struct grouping *g, uint64_t row)
 static void grouping_init(struct grouping *g)
 {
     unsigned by = g->by;
+    if (!g->select || !g->select->is_named)
+        g->left_out = sv_meanwhile_of(g->t->dict);
     if (by != SV_BY_NAME && by != SV_BY_CAT && by != SV_BY_TRACK)
         return;
     size_t n = (size_t)(by == SV_BY_TRACK ? g->t->n_tracks : g->t->dict->n_strings) + 1;
@@ -293,10 +296,9 @@ int sv_stats_sort(struct sv_stats *s, const struct sv_dict *dict, const char *co
     while (c < n_columns && strcmp(column, columns[c]) != 0)
         c++;
     if (c == n_columns)
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "--sort: '%s' is not count, total, self, min, mean, p50, p90, p99, max or "
-            "name",
+        return sv_error(
+            err, SV_EUSAGE,
+            "--sort: '%s' is not count, total, self, min, mean, p50, p90, p99, max or name",
             column);
     struct sorted *rows = sv_alloc((s->n + 1) * sizeof *rows);
     for (size_t i = 0; i < s->n; i++) {

@@ -6,8 +6,7 @@
  *
  * Percentiles are interpolated between neighbours, as SQL's percentile() does. A slice that never
  * ended counts as lasting until the trace ends. Instants are not counted. */
-#ifndef SV_STATS_STATS_H
-#define SV_STATS_STATS_H
+#pragma once
 
 #include "stats/select.h"
 
@@ -44,5 +43,3 @@ struct sv_counter_stat {
 /* Tracks with counter values, in their order; free() the result. */
 struct sv_counter_stat *sv_counter_stats(const struct sv_trace *t, const struct sv_select *select,
                                          size_t *n);
-
-#endif

@@ -7,10 +7,10 @@
  * past which events are counted as unchecked and the rules that need them are silent rather than
  * wrong. */
 #include "store/check.h"
-#include "core/base/map.h"
 #include "core/stream/stages.h"
 #include "core/stream/trace_context.h"
 #include "store/rebase.h"
+#include "subjects/io/words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ const struct sv_check_rule_info sv_check_rules[SV_CHECK_RULES] = {
 /* An open slice; those of a track are linked, innermost first. */
 struct open {
     int64_t ts_ns, end_ns; /* end INT64_MAX: not known yet (edges), or never */
-    sv_str name;
+    sv_str name, cat;
     uint32_t below; /* number in `open`; of a free one: the next free one */
     bool is_edge;
 };
@@ -154,6 +154,7 @@ static void push(struct check *c, const struct sv_event *e, int64_t end_ns)
     c->open[i] = (struct open){.ts_ns = e->ts_ns,
                                .end_ns = end_ns,
                                .name = e->name,
+                               .cat = e->cat,
                                .below = k->top,
                                .is_edge = e->kind == SV_BEGIN};
     k->top = i;
@@ -310,8 +311,8 @@ static struct flow *flow_of(struct check *c, uint64_t id, const struct sv_event 
         note(c, SV_CHECK_UNCHECKED, e);
         return NULL;
     }
-    c->flows = sv_grow(c->flows, &c->cap_flows, c->n_flows + 1, sizeof *c->flows);
-    c->flows[c->n_flows++] = (struct flow){.ts_ns = e->ts_ns, .track = e->track, .name = e->name};
+    SV_APPEND(c->flows, c->n_flows, c->cap_flows) =
+        (struct flow){.ts_ns = e->ts_ns, .track = e->track, .name = e->name};
     *sv_map_add(&c->flow_index, id, NULL) = c->n_flows;
     return &c->flows[c->n_flows - 1];
 }
@@ -469,13 +470,17 @@ static void check_event(struct check *c, const struct sv_event *e)
 
 /* ---- the end ---- */
 
+/* A thread is in its last state when the recording ends. */
 static void close_tracks(struct check *c)
 {
+    const sv_str state =
+        sv_dict_find_str(c->dict, SV_CAT_THREAD_STATE, strlen(SV_CAT_THREAD_STATE));
     for (sv_track t = 0; t < c->n_tracks; t++) {
         const struct track_state *k = &c->tracks[t];
         for (uint32_t i = k->is_blind ? 0 : k->top; i; i = c->open[i].below) {
             struct sv_event e = {.ts_ns = c->open[i].ts_ns, .track = t, .name = c->open[i].name};
-            note_late(c, SV_CHECK_BEGIN_WITHOUT_END, c->open[i].is_edge, &e);
+            if (!state || c->open[i].cat != state)
+                note_late(c, SV_CHECK_BEGIN_WITHOUT_END, c->open[i].is_edge, &e);
         }
         struct sv_event e = {.ts_ns = k->waiting_ns, .track = t};
         note_late(c, SV_CHECK_FLOW_OUTSIDE, k->waiting, &e);

@@ -8,8 +8,7 @@
  * It takes every shape: order is looked at as events come, everything else after a sort in bounded
  * memory. Memory is bounded throughout; where a bound is reached the rest is not looked at, and a
  * row says so. */
-#ifndef SV_STORE_CHECK_H
-#define SV_STORE_CHECK_H
+#pragma once
 
 #include "core/stream/stream.h"
 
@@ -106,5 +105,3 @@ struct sv_sink *sv_check_new(struct sv_dict *dict, unsigned gives, size_t sort_m
 int sv_check_worst(const struct sv_check *check);
 /* "note", "warning", "error" */
 const char *sv_check_severity_name(enum sv_check_severity severity);
-
-#endif

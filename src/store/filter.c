@@ -12,7 +12,6 @@
 #include "core/stream/hold.h"
 #include "store/ranks.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 enum phase { BEFORE, INSIDE, AFTER };
@@ -249,8 +248,7 @@ static void collect(struct waiting *w, struct sv_held *list)
     for (struct sv_held *h = list; h; h = h->next) {
         if (!(h->tag & TAG_WAITING))
             continue;
-        w->items = sv_grow(w->items, &w->cap, w->n + 1, sizeof(struct sv_held *));
-        w->items[w->n++] = h;
+        SV_APPEND(w->items, w->n, w->cap) = h;
     }
 }
 

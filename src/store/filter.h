@@ -9,8 +9,7 @@
  *   - counters begin with the value that they had
  *   - a begin that is dropped takes its end with it; flow numbers stay as they are
  *   - loss is never filtered by name or category. */
-#ifndef SV_STORE_FILTER_H
-#define SV_STORE_FILTER_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/stream/stream.h"
@@ -42,5 +41,3 @@ struct sv_sink *sv_filter_new(struct sv_dict *dict, const struct sv_filter *filt
 /* The names from the root to the track, joined by '/'; a process or thread without a name is "pid
  * 12", "tid 13". */
 void sv_track_path(const struct sv_dict *dict, sv_track track, struct sv_buf *to);
-
-#endif

@@ -138,8 +138,7 @@ void sv_image_add(struct sv_image_writer *w, const char *name, const void *bytes
 void *sv_image_add_new(struct sv_image_writer *w, const char *name, size_t size, size_t item_size)
 {
     void *bytes = sv_alloc(size + 1);
-    w->owned = sv_grow(w->owned, &w->cap_owned, w->n_owned + 1, sizeof *w->owned);
-    w->owned[w->n_owned++] = bytes;
+    SV_APPEND(w->owned, w->n_owned, w->cap_owned) = bytes;
     sv_image_add(w, name, bytes, size, item_size);
     return bytes;
 }
@@ -180,7 +179,7 @@ static int flush(struct writing *x, uint64_t at, size_t n, struct sv_err *err)
     if (x->since_flush < FLUSH_BYTES)
         return 0;
     if (x->stop && x->stop(x->ctx))
-        return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "stopped");
+        return sv_error(err, SV_EAGAIN, "stopped");
     const unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                          SYNC_FILE_RANGE_WAIT_AFTER;
     (void)sync_file_range(x->fd, (off_t)(at + n - x->since_flush), (off_t)x->since_flush, how);
@@ -338,11 +337,6 @@ void sv_image_close(struct sv_image *im)
     if (im->is_mapped)
         munmap((void *)(uintptr_t)im->bytes, im->size);
     free(im);
-}
-
-uint64_t sv_image_bytes(const struct sv_image *im)
-{
-    return im->size;
 }
 
 const void *sv_image_find(const struct sv_image *im, const char *name, size_t item_size,

@@ -16,13 +16,12 @@
  * and structs as the compiler lays them out. Raise SV_IMAGE_VERSION when a stored struct or the
  * meaning of a section changes. Damage must never crash a reader: what is used as an index or a
  * length is checked, see sv_trace_check(). */
-#ifndef SV_STORE_IMAGE_H
-#define SV_STORE_IMAGE_H
+#pragma once
 
 #include "core/base/report.h"
 #include "store/trace.h"
 
-#define SV_IMAGE_VERSION 5u
+#define SV_IMAGE_VERSION 6u
 #define SV_IMAGE_ALIGN   ((size_t)4096)
 #define SV_IMAGE_CHUNK   ((size_t)1 << 16)
 #define SV_IMAGE_NAME    24u /* bytes, the end included */
@@ -59,7 +58,6 @@ struct sv_image *sv_image_open(int fd, const struct sv_image_key *key);
 /* The same of bytes in memory, which must outlive it. `key` may be NULL: any. */
 struct sv_image *sv_image_of_bytes(const void *bytes, size_t size, const struct sv_image_key *key);
 void sv_image_close(struct sv_image *im);
-uint64_t sv_image_bytes(const struct sv_image *im);
 
 /* The items of a section, NULL when there is none of this name and size of items. An empty section
  * is not NULL. */
@@ -90,5 +88,3 @@ struct sv_trace *sv_trace_of_image(struct sv_image *im, struct sv_dict *dict,
  * one. */
 bool sv_trace_check(const struct sv_trace *t, unsigned how, bool (*stop)(void *), void *ctx);
 const struct sv_image *sv_trace_image(const struct sv_trace *t); /* NULL: it was loaded */
-
-#endif

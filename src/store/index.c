@@ -58,18 +58,6 @@ void sv_index_free(struct sv_index *x)
     free(x);
 }
 
-size_t sv_index_bytes(const struct sv_index *x)
-{
-    size_t row = sizeof(uint32_t) * x->trace->slices.n, bytes = 0;
-    bytes += x->order ? row : 0;
-    bytes += x->rank ? row : 0;
-    bytes += x->children ? 2 * row : 0;
-    bytes += x->counter_order ? sizeof(uint32_t) * x->trace->counters.n : 0;
-    if (x->names)
-        bytes += row + sizeof(uint32_t) * ((size_t)x->names->n_strings + 2 * x->names->n_groups);
-    return bytes;
-}
-
 /* ---- time ---- */
 
 /* The head of one track in the merge. */

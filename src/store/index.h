@@ -7,8 +7,7 @@
  * Everything is made at first use and kept. An id is the rank of a slice by (time, row): small
  * numbers that grow with time, which is how Perfetto numbers slices. A few ids are found by
  * searching the tracks; only who asks for many pays for the table (8 bytes per slice). */
-#ifndef SV_STORE_INDEX_H
-#define SV_STORE_INDEX_H
+#pragma once
 
 #include "store/trace.h"
 
@@ -27,7 +26,6 @@ struct sv_index;
 
 struct sv_index *sv_index_new(const struct sv_trace *t);
 void sv_index_free(struct sv_index *x);
-size_t sv_index_bytes(const struct sv_index *x); /* memory held */
 
 uint32_t sv_index_id(struct sv_index *x, uint32_t row);
 uint32_t sv_index_row(struct sv_index *x, uint64_t id); /* SV_NO_ROW when there is no such slice */
@@ -49,5 +47,3 @@ void sv_index_sort_rows(const struct sv_index *x, uint32_t *rows, size_t n);
 
 /* The same for counter values: all rows in the order of time. */
 const uint32_t *sv_index_counter_order(struct sv_index *x);
-
-#endif

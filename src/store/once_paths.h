@@ -5,8 +5,7 @@
  * with only `fd` mean the same file, until another one names a file or the descriptor is closed. An
  * empty `path` says that the file is not known. Both sides keep the same table, in the order of the
  * file, so that what is left out is exactly what will be filled in. */
-#ifndef SV_STORE_ONCE_PATHS_H
-#define SV_STORE_ONCE_PATHS_H
+#pragma once
 
 #include "core/stream/stream.h"
 
@@ -32,5 +31,3 @@ bool sv_once_paths_asked(struct sv_once_paths **p, struct sv_dict *dict, const c
 /* The stage of a recording. Its close() leaves `next` open, which must stay until then. */
 struct sv_sink *sv_once_paths_sink(struct sv_dict *dict, struct sv_sink *next);
 void sv_once_paths_sink_new_file(struct sv_sink *s);
-
-#endif

@@ -5,8 +5,7 @@
  * machine.h). A merge keeps what its inputs disagree on under a label per input ("rank
  * 3/hostname"), and each process has the label of its input (sv_track_info.origin). A label may be
  * made of several: of a file that was merged again. */
-#ifndef SV_STORE_RANKS_H
-#define SV_STORE_RANKS_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "store/trace.h"
@@ -33,5 +32,3 @@ void sv_track_title(const struct sv_dict *dict, sv_track track, struct sv_buf *t
 /* One of the metadata by its key, in the same way: "world_size" of this track's rank. NULL: there
  * is none. */
 const struct sv_meta *sv_meta_of_track(const struct sv_dict *dict, sv_track track, const char *key);
-
-#endif

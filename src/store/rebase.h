@@ -10,8 +10,7 @@
  *   - flow and correlation numbers: moved apart by group, also those in Kineto's argument
  *   "correlation". Numbers that ranks agree on stay: those of
  *     MPI's events with SV_FLOW_SHARED on top. */
-#ifndef SV_STORE_REBASE_H
-#define SV_STORE_REBASE_H
+#pragma once
 
 #include "core/base/map.h"
 #include "core/stream/batch.h"
@@ -62,5 +61,3 @@ bool sv_rebase_time(struct sv_rebase *r, struct sv_event *e);
 /* Appends the event to the batch, which must have space, with its arguments copied. Its times are
  * taken as converted already. */
 void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_batch *b);
-
-#endif

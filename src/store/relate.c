@@ -436,13 +436,13 @@ static int refuse(const struct relate *r, const struct choice *c, struct sv_err 
     name_some(r, c, lost, &b);
     const char *name = r->inputs[lost].name;
     bool has_hosts = r->n_machines > 1 && !is_private(r->inputs[lost].clocks->trace_clock);
-    int code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no clock relates these traces (%.220s): give %s%s--offset %s=±NS, or "
-                          "--assume to use all times unchanged",
-                          sv_buf_cstr(&b),
-                          would_join(r) ? "--same-host if one machine wrote them, " : "",
-                          has_hosts ? "--relation FILE (of 'stave sync'), " : "",
-                          strlen(name) <= 70 ? name : "FILE" /* half a path helps nobody */);
+    int code = sv_error(err, SV_EUSAGE,
+                        "no clock relates these traces (%.220s): give %s%s--offset %s=±NS, or "
+                        "--assume to use all times unchanged",
+                        sv_buf_cstr(&b),
+                        would_join(r) ? "--same-host if one machine wrote them, " : "",
+                        has_hosts ? "--relation FILE (of 'stave sync'), " : "",
+                        strlen(name) <= 70 ? name : "FILE" /* half a path helps nobody */);
     sv_buf_fini(&b);
     return code;
 }

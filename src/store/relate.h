@@ -3,8 +3,7 @@
  * The wall clock (REALTIME) is the same everywhere; every other clock belongs to one machine, and
  * SV_CLOCK_UNKNOWN only to its input. Inputs of one machine share their snapshots: one that knows
  * only MONOTONIC is related by what another one of that machine read. */
-#ifndef SV_STORE_RELATE_H
-#define SV_STORE_RELATE_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/stream/clock.h"
@@ -49,5 +48,3 @@ void sv_shift_fini(struct sv_shift *s);
  * what to do) when some input cannot be related, unless `assume` is set. */
 int sv_relate(const struct sv_relate_input *inputs, size_t n, bool assume, struct sv_shift *shifts,
               uint32_t *common_clock, uint32_t *machine, struct sv_err *err);
-
-#endif

@@ -8,6 +8,8 @@
  * batch and counts what finish will need, so that finish keeps to it too. */
 #include "store/trace_impl.h"
 
+#include "why/words.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -150,11 +152,10 @@ static double megabytes(size_t bytes)
 
 int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err)
 {
-    return sv_err_set(
-        err, SV_ENOMEM, SV_NO_POS,
-        "the system has no more memory for the trace (%.0f MB so far, %llu slices): cut "
-        "it first (stave cut --time FROM:TO) or use a machine with more",
-        megabytes(sv_trace_bytes(t)), (unsigned long long)t->slices.n);
+    return sv_error(err, SV_ENOMEM,
+                    "the system has no more memory for the trace (%.0f MB so far, %llu slices): "
+                    "cut it first (stave cut --time FROM:TO) or use a machine with more",
+                    megabytes(sv_trace_bytes(t)), (unsigned long long)t->slices.n);
 }
 
 static int check_memory(const struct sv_trace *t, struct sv_err *err)
@@ -162,19 +163,18 @@ static int check_memory(const struct sv_trace *t, struct sv_err *err)
     const struct sv_trace_impl *x = t->impl;
     size_t need = x->memory_limit ? needed_bytes(t) : 0;
     if (need > x->memory_limit)
-        return sv_err_set(
-            err, SV_ENOMEM, SV_NO_POS,
+        return sv_error(
+            err, SV_ENOMEM,
             "the trace does not fit the memory limit: %.1f MB are needed for the %llu slices, %llu "
             "counter values and their arguments read so far, %.1f MB are allowed; raise "
-            "--memory-limit or "
-            "cut the trace first (stave cut --time FROM:TO)",
+            "--memory-limit or cut the trace first (stave cut --time FROM:TO)",
             megabytes(need), (unsigned long long)t->slices.n, (unsigned long long)t->counters.n,
             megabytes(x->memory_limit));
     if (t->slices.n > ROWS_MAX || t->counters.n > ROWS_MAX || t->points.n > ROWS_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "more than %u slices or counter values: cut the trace first (stave cut "
-                          "--time FROM:TO)",
-                          ROWS_MAX);
+        return sv_error(
+            err, SV_ELIMIT,
+            "more than %u slices or counter values: cut the trace first (stave cut --time FROM:TO)",
+            ROWS_MAX);
     return x->args.failed ? sv_trace_no_memory(t, err) : 0;
 }
 
@@ -590,11 +590,38 @@ static void report_findings(const struct sv_trace *t)
                       x->args.crowded, SV_NO_POS, NULL);
 }
 
+/* Waits with a stack were instants with their length as an argument; here all of them are slices.
+ * Not earlier: while events come, another thread may add strings to the dictionary. */
+static int lengthen_waits(struct sv_trace *t, struct sv_err *err)
+{
+    struct sv_trace_impl *x = t->impl;
+    struct sv_slices *s = &t->slices;
+    sv_str cat = sv_dict_find_str(t->dict, SV_CAT_OFFCPU_SAMPLE, sizeof SV_CAT_OFFCPU_SAMPLE - 1),
+           dur = sv_dict_find_str(t->dict, SV_WAIT_DUR, sizeof SV_WAIT_DUR - 1);
+    (void)err;
+    for (uint64_t row = 0; cat && dur && row < s->n; row++) {
+        struct sv_event e = {.ts_ns = s->ts_ns[row], .track = s->track[row]};
+        struct sv_arg a;
+        if (s->cat[row] != cat || s->kind[row] != SV_INSTANT ||
+            !sv_trace_arg(t, s->args[row], dur, &a) || a.type != SV_ARG_INT || a.i <= 0)
+            continue;
+        struct sv_track_state *k = &x->states[e.track];
+        e.dur_ns = a.i;
+        s->kind[row] = SV_SLICE;
+        s->flags[row] = 0;
+        s->dur_ns[row] = clamp_dur(x, &e);
+        s->depth[row] = SV_WHOLE;
+        k->flags |= SV_T_SLICES | SV_T_UNSORTED;
+        see_disorder(x, k->n_rows, SV_SORT_ROW_BYTES);
+    }
+    return 0;
+}
+
 static int run_finish(struct sv_trace *t, struct sv_err *err)
 {
     static int (*const steps[])(struct sv_trace *, struct sv_err *) = {
-        sv_trace_sort, sv_trace_doubt, sv_trace_sort_points,
-        sv_trace_nest, sv_trace_bind,  sv_trace_chain};
+        lengthen_waits, sv_trace_sort, sv_trace_doubt, sv_trace_sort_points,
+        sv_trace_nest,  sv_trace_bind, sv_trace_chain};
     for (size_t i = 0; i < COUNT(steps); i++) {
         int code = steps[i](t, err);
         if (code < 0)

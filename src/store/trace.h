@@ -13,8 +13,7 @@
  * Cost: SV_TRACE_SLICE_BYTES per slice plus its arguments; SV_TRACE_PEAK_BYTES while all tracks are
  * brought together, and for a moment 24 more per row of the largest track that is out of order (48
  * if it consists of edges). A test holds it to that. */
-#ifndef SV_STORE_TRACE_H
-#define SV_STORE_TRACE_H
+#pragma once
 
 #include "core/stream/stream.h"
 
@@ -205,5 +204,3 @@ uint64_t sv_trace_flows_in(const struct sv_trace *t, uint32_t row, uint64_t *fir
  * others, counters, losses, and the flow points that are left. Storing what it gives makes the same
  * trace again. The trace must outlive it. */
 struct sv_source *sv_trace_source(const struct sv_trace *t, struct sv_report *report);
-
-#endif

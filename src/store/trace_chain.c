@@ -10,8 +10,6 @@
 
 #include "core/base/sort.h"
 
-#include <stdlib.h>
-
 #define AHEAD 8u /* carriers whose slots are on their way from memory */
 
 struct carrier {

@@ -1,6 +1,5 @@
 /* Inside the image of a trace: checks of what was mapped. */
-#ifndef SV_STORE_TRACE_IMAGE_H
-#define SV_STORE_TRACE_IMAGE_H
+#pragma once
 
 #include "store/image.h"
 #include "store/trace_impl.h"
@@ -13,5 +12,3 @@ bool sv_image_check_dict(const struct sv_dict_content *c, uint64_t text_bytes);
  * alone. */
 #define SV_IMAGE_LISTS ((size_t)64 << 20)
 bool sv_image_check_rows(const struct sv_trace *t, unsigned how, bool (*stop)(void *), void *ctx);
-
-#endif

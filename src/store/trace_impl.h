@@ -9,8 +9,7 @@
  *   trace_chain.c   finish: carriers of flows become arrows
  *   trace_source.c  the trace as a source
  *   trace_image.c   the trace as sections of a file, and back */
-#ifndef SV_STORE_TRACE_IMPL_H
-#define SV_STORE_TRACE_IMPL_H
+#pragma once
 
 #include "core/base/block.h"
 #include "core/base/map.h"
@@ -273,5 +272,3 @@ int sv_trace_sort_points(struct sv_trace *t, struct sv_err *err);
 int sv_trace_nest(struct sv_trace *t, struct sv_err *err);
 int sv_trace_bind(struct sv_trace *t, struct sv_err *err);  /* flow points */
 int sv_trace_chain(struct sv_trace *t, struct sv_err *err); /* arrows */
-
-#endif

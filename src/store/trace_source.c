@@ -90,8 +90,7 @@ static void add_cursor(struct trace_source *s, enum cursor_kind kind, sv_track t
                        .kind = kind};
     if (first == end || !advance(s->trace, &c))
         return;
-    s->heap = sv_grow(s->heap, &s->cap, s->n + 1, sizeof *s->heap);
-    s->heap[s->n++] = c;
+    SV_APPEND(s->heap, s->n, s->cap) = c;
 }
 
 /* ---- events ---- */

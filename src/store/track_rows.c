@@ -323,8 +323,7 @@ static void add_row(struct sv_track_rows *r, const struct candidate *c, size_t n
     for (size_t i = 0; i < n; i++) {
         uint32_t band = take_line(&f, 0, c[i].first_ns, c[i].last_ns);
         bands = band + 1 > bands ? band + 1 : bands;
-        r->members = sv_grow(r->members, &r->cap_members, r->n_members + 1, sizeof *r->members);
-        r->members[r->n_members++] =
+        SV_APPEND(r->members, r->n_members, r->cap_members) =
             (struct sv_row_member){.track = c[i].track, .line = band * height};
     }
     row->lines = bands * height;

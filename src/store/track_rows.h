@@ -10,8 +10,7 @@
  * slices of one line never overlap. (Lines end at SV_ROW_LINES_MAX: what would be on further ones
  * is on the last.) Rows and lines depend on the trace alone: the pictures, the viewer and the SQL
  * columns view_row and view_line have the same numbers. */
-#ifndef SV_STORE_TRACK_ROWS_H
-#define SV_STORE_TRACK_ROWS_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "store/image.h"
@@ -70,5 +69,3 @@ static inline uint32_t sv_track_rows_line(const struct sv_track_rows *r, uint32_
  * name (pid 7)", or the track's. Both append. */
 void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to);
 void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to);
-
-#endif

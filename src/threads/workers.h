@@ -24,8 +24,7 @@
  * comes, with all signals blocked, and end with the pool, so that none is left when the caller
  * forks. NULL is a pool of one thread. Calls for a pool come from the thread that made it, or from
  * what runs in it: `fill` may take from another line. */
-#ifndef SV_THREADS_WORKERS_H
-#define SV_THREADS_WORKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ void *sv_line_next(struct sv_line *l);
 void sv_line_halt(struct sv_line *l);
 void sv_line_resume(struct sv_line *l); /* also after fill had no more */
 void sv_line_free(struct sv_line *l);
-
-#endif

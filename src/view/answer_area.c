@@ -77,8 +77,7 @@ static struct name_sum *sum_of(struct area *a, uint32_t slice)
     sv_str name = a->s->trace->slices.name[slice];
     uint32_t *number = &a->group_of[name];
     if (*number == 0) {
-        a->sums = sv_grow(a->sums, &a->cap_sums, a->n_sums + 1, sizeof *a->sums);
-        a->sums[a->n_sums++] =
+        SV_APPEND(a->sums, a->n_sums, a->cap_sums) =
             (struct name_sum){.name = name,
                               .color = (uint8_t)sv_color_number(&a->s->colors, slice),
                               .min_ns = INT64_MAX};
@@ -95,8 +94,7 @@ static int32_t find_node(struct area *a, uint64_t key, int32_t parent, sv_str na
         return (int32_t)*number - 1;
     if (a->n_nodes == NODES_MAX) /* counts for the one above */
         return parent;
-    a->nodes = sv_grow(a->nodes, &a->cap_nodes, a->n_nodes + 1, sizeof *a->nodes);
-    a->nodes[a->n_nodes++] = (struct node){.name = name, .parent = parent};
+    SV_APPEND(a->nodes, a->n_nodes, a->cap_nodes) = (struct node){.name = name, .parent = parent};
     *sv_map_add(&a->node_of, key, &is_new) = a->n_nodes;
     return (int32_t)a->n_nodes - 1;
 }
@@ -295,34 +293,26 @@ static void put_percentile(struct sv_json *j, struct area *a, const struct name_
     if (!a->durations)
         sv_json_null(j);
     else
-        sv_put_time(j, (int64_t)sv_percentile(a->durations + sum->first, sum->count, p));
+        sv_json_i64_text(j, (int64_t)sv_percentile(a->durations + sum->first, sum->count, p));
 }
 
 static void put_sum(struct sv_json *j, struct area *a, const struct name_sum *sum)
 {
     sv_json_begin(j, '{');
-    sv_json_lit(j, "name");
-    sv_json_u64(j, sum->name);
-    sv_json_lit(j, "text");
-    sv_put_str(j, a->s->trace->dict, sum->name);
-    sv_json_lit(j, "colour");
-    sv_json_u64(j, sum->color);
-    sv_json_lit(j, "count");
-    sv_put_count(j, sum->count);
-    sv_json_lit(j, "total");
-    sv_put_time(j, sum->total_ns);
-    sv_json_lit(j, "self");
-    sv_put_time(j, sum->self_ns);
-    sv_json_lit(j, "min");
-    sv_put_time(j, sum->min_ns);
+    sv_json_put(j, "name", u64, sum->name);
+    sv_json_put(j, "text", str, a->s->trace->dict, sum->name);
+    sv_json_put(j, "colour", u64, sum->color);
+    sv_json_put(j, "count", u64_text, sum->count);
+    sv_json_put(j, "total", i64_text, sum->total_ns);
+    sv_json_put(j, "self", i64_text, sum->self_ns);
+    sv_json_put(j, "min", i64_text, sum->min_ns);
     sv_json_lit(j, "p50");
     put_percentile(j, a, sum, 0.5);
     sv_json_lit(j, "p90");
     put_percentile(j, a, sum, 0.9);
     sv_json_lit(j, "p99");
     put_percentile(j, a, sum, 0.99);
-    sv_json_lit(j, "max");
-    sv_put_time(j, sum->max_ns);
+    sv_json_put(j, "max", i64_text, sum->max_ns);
     sv_json_end(j);
 }
 
@@ -337,13 +327,11 @@ static void put_names(struct sv_json *j, struct area *a)
             a->sums[n++] = a->sums[i];
     if (n)
         qsort(a->sums, n, sizeof *a->sums, by_total);
-    sv_json_lit(j, "names");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "names", begin, '[');
     for (; shown < n && shown < limit; shown++)
         put_sum(j, a, &a->sums[shown]);
     sv_json_end(j);
-    sv_json_lit(j, "more");
-    sv_json_u64(j, n - shown);
+    sv_json_put(j, "more", u64, n - shown);
 }
 
 /* The text, and the colour of a frame as `plot flame` has it: the kernel's are grey. */
@@ -352,35 +340,28 @@ static void put_node_text(struct sv_json *j, const struct area *a, sv_str name)
     const struct sv_dict *d = a->s->trace->dict;
     sv_json_lit(j, "text");
     if (name < d->n_strings) {
-        sv_put_str(j, d, name);
+        sv_json_str(j, d, name);
         return;
     }
     struct sv_text frame = a->frames->all[name - d->n_strings];
     bool is_kernel = frame.len > 4 && memcmp(frame.bytes + frame.len - 4, "_[k]", 4) == 0;
     uint64_t hash = sv_hash_bytes(frame.bytes, frame.len, 0);
     sv_json_text(j, frame.bytes, frame.len);
-    sv_json_lit(j, "colour");
-    sv_json_u64(j, is_kernel ? SV_N_COLORS : hash % SV_N_COLORS);
+    sv_json_put(j, "colour", u64, is_kernel ? SV_N_COLORS : hash % SV_N_COLORS);
 }
 
 static void put_tree(struct sv_json *j, const struct area *a)
 {
-    sv_json_lit(j, "flame");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "flame", begin, '[');
     for (size_t i = 0; i < a->n_nodes; i++) {
         const struct node *node = &a->nodes[i];
         sv_json_begin(j, '{');
-        sv_json_lit(j, "name");
-        sv_json_u64(j, node->name);
+        sv_json_put(j, "name", u64, node->name);
         put_node_text(j, a, node->name);
-        sv_json_lit(j, "parent");
-        sv_json_i64(j, node->parent);
-        sv_json_lit(j, "total");
-        sv_put_time(j, node->total_ns);
-        sv_json_lit(j, "self");
-        sv_put_time(j, node->self_ns);
-        sv_json_lit(j, "count");
-        sv_put_count(j, node->count);
+        sv_json_put(j, "parent", i64, node->parent);
+        sv_json_put(j, "total", i64_text, node->total_ns);
+        sv_json_put(j, "self", i64_text, node->self_ns);
+        sv_json_put(j, "count", u64_text, node->count);
         sv_json_end(j);
     }
     sv_json_end(j);
@@ -416,18 +397,12 @@ static void put_counter(struct sv_json *j, const struct area *a, uint32_t row)
     if (min > max)
         min = max = NAN;
     sv_json_begin(j, '{');
-    sv_json_lit(j, "row");
-    sv_json_u64(j, row);
-    sv_json_lit(j, "min");
-    sv_json_double(j, min);
-    sv_json_lit(j, "max");
-    sv_json_double(j, max);
-    sv_json_lit(j, "mean");
-    sv_json_double(j, time > 0 ? sum / time : isfinite(last) ? last : max);
-    sv_json_lit(j, "last");
-    sv_json_double(j, last);
-    sv_json_lit(j, "not_finite");
-    sv_put_count(j, not_finite);
+    sv_json_put(j, "row", u64, row);
+    sv_json_put(j, "min", double, min);
+    sv_json_put(j, "max", double, max);
+    sv_json_put(j, "mean", double, time > 0 ? sum / time : isfinite(last) ? last : max);
+    sv_json_put(j, "last", double, last);
+    sv_json_put(j, "not_finite", u64_text, not_finite);
     sv_json_end(j);
 }
 
@@ -436,12 +411,10 @@ static void reply(struct area *a, struct sv_web_answer *out)
     struct sv_json j;
     sv_json_init(&j, &out->body);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "slices");
-    sv_put_count(&j, a->n);
+    sv_json_put(&j, "slices", u64_text, a->n);
     put_names(&j, a);
     put_tree(&j, a);
-    sv_json_lit(&j, "counters");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "counters", begin, '[');
     for (size_t i = 0; i < a->ask->n_rows; i++)
         if (a->s->rows->items[a->ask->rows[i].row].lines == 0)
             put_counter(&j, a, a->ask->rows[i].row);

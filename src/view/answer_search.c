@@ -6,7 +6,6 @@
 #include "core/base/mem.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 #define HITS_MAX 10000
 
@@ -121,14 +120,10 @@ static void reply(struct sv_shown *s, struct finding *f, struct sv_web_answer *a
     struct sv_json j;
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "total");
-    sv_put_count(&j, f->total);
-    if (f->has_best) {
-        sv_json_lit(&j, "index");
-        sv_put_count(&j, count_before(f));
-    }
-    sv_json_lit(&j, "hits");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "total", u64_text, f->total);
+    if (f->has_best)
+        sv_json_put(&j, "index", u64_text, count_before(f));
+    sv_json_put(&j, "hits", begin, '[');
     if (f->has_best)
         sv_put_short(&j, s, f->best.slice);
     qsort(f->hits, f->n, sizeof *f->hits, compare_hits);

@@ -4,7 +4,6 @@
 #include "core/base/mem.h"
 #include "core/chrome/args_json.h"
 #include "stats/self.h"
-#include "store/index.h"
 
 #include <stdlib.h>
 
@@ -38,8 +37,7 @@ static void put_arg(struct sv_json *j, const struct sv_dict *d, const struct sv_
         sv_json_text(j, key.bytes, key.len);
     else
         sv_json_text(j, sv_arg_type_name(arg->type), strlen(sv_arg_type_name(arg->type)));
-    sv_json_lit(j, "type");
-    sv_json_text(j, type, strlen(type));
+    sv_json_put(j, "type", cstr, type);
     sv_json_lit(j, "value");
     if (arg->type == SV_ARG_TEXT) {
         sv_json_text(j, arg->text, arg->size);
@@ -85,8 +83,7 @@ static void put_parents(struct sv_json *j, const struct sv_shown *s, uint32_t sl
 static void put_flow(struct sv_json *j, const struct sv_shown *s, uint64_t flow, uint32_t other)
 {
     sv_json_begin(j, '{');
-    sv_json_lit(j, "flow");
-    sv_put_count(j, s->trace->flows.id[flow]);
+    sv_json_put(j, "flow", u64_text, s->trace->flows.id[flow]);
     sv_json_lit(j, "slice");
     sv_put_short(j, s, other);
     sv_json_end(j);
@@ -96,21 +93,17 @@ static void put_flows(struct sv_json *j, const struct sv_shown *s, uint32_t slic
 {
     const struct sv_flows *f = &s->trace->flows;
     uint64_t first, n = sv_trace_flows_in(s->trace, slice, &first);
-    sv_json_lit(j, "in");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "in", begin, '[');
     for (uint64_t i = 0; i < n && i < FLOWS_MAX; i++)
         put_flow(j, s, f->by_to[first + i], f->from[f->by_to[first + i]]);
     sv_json_end(j);
-    sv_json_lit(j, "more_in");
-    sv_json_u64(j, n > FLOWS_MAX ? n - FLOWS_MAX : 0);
+    sv_json_put(j, "more_in", u64, n > FLOWS_MAX ? n - FLOWS_MAX : 0);
     n = sv_trace_flows_out(s->trace, slice, &first);
-    sv_json_lit(j, "out");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "out", begin, '[');
     for (uint64_t i = 0; i < n && i < FLOWS_MAX; i++)
         put_flow(j, s, first + i, f->to[first + i]);
     sv_json_end(j);
-    sv_json_lit(j, "more_out");
-    sv_json_u64(j, n > FLOWS_MAX ? n - FLOWS_MAX : 0);
+    sv_json_put(j, "more_out", u64, n > FLOWS_MAX ? n - FLOWS_MAX : 0);
 }
 
 static void put_place(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
@@ -120,38 +113,26 @@ static void put_place(struct sv_json *j, const struct sv_shown *s, uint32_t slic
     uint32_t row = s->rows->row_of_track[track];
     sv_buf_init(&name, 1u << 20);
     sv_row_name(s->rows, row, &name);
-    sv_json_lit(j, "row");
-    sv_json_u64(j, row);
-    sv_json_lit(j, "line");
-    sv_json_u64(j, sv_track_rows_line(s->rows, slice));
-    sv_json_lit(j, "colour");
-    sv_json_u64(j, sv_color_number(&s->colors, slice));
-    sv_json_lit(j, "track");
-    sv_put_count(j, track);
-    sv_json_lit(j, "thread");
-    sv_json_text(j, sv_buf_cstr(&name), name.len);
+    sv_json_put(j, "row", u64, row);
+    sv_json_put(j, "line", u64, sv_track_rows_line(s->rows, slice));
+    sv_json_put(j, "colour", u64, sv_color_number(&s->colors, slice));
+    sv_json_put(j, "track", u64_text, track);
+    sv_json_put(j, "thread", text, sv_buf_cstr(&name), name.len);
     sv_buf_clear(&name);
     sv_group_name(s->trace->dict, s->rows->items[row].group, &name);
-    sv_json_lit(j, "process");
-    sv_json_text(j, sv_buf_cstr(&name), name.len);
+    sv_json_put(j, "process", text, sv_buf_cstr(&name), name.len);
     sv_buf_fini(&name);
 }
 
 static void put_times(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
 {
     const struct sv_slices *c = &s->trace->slices;
-    sv_json_lit(j, "ts");
-    sv_put_time(j, c->ts_ns[slice]);
-    sv_json_lit(j, "dur");
-    sv_put_time(j, c->dur_ns[slice]);
-    sv_json_lit(j, "ends");
-    sv_put_time(j, sv_trace_end_ns(s->trace, slice));
-    sv_json_lit(j, "self");
-    sv_put_time(j, sv_self_time(s->trace, slice));
-    sv_json_lit(j, "unfinished");
-    sv_json_bool(j, c->dur_ns[slice] == SV_UNFINISHED);
-    sv_json_lit(j, "instant");
-    sv_json_bool(j, c->kind[slice] == SV_INSTANT);
+    sv_json_put(j, "ts", i64_text, c->ts_ns[slice]);
+    sv_json_put(j, "dur", i64_text, c->dur_ns[slice]);
+    sv_json_put(j, "ends", i64_text, sv_trace_end_ns(s->trace, slice));
+    sv_json_put(j, "self", i64_text, sv_self_time(s->trace, slice));
+    sv_json_put(j, "unfinished", bool, c->dur_ns[slice] == SV_UNFINISHED);
+    sv_json_put(j, "instant", bool, c->kind[slice] == SV_INSTANT);
 }
 
 void sv_answer_slice(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
@@ -163,14 +144,10 @@ void sv_answer_slice(struct sv_shown *s, const struct sv_web_request *q, struct 
         return;
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "slice");
-    sv_json_u64(&j, slice);
-    sv_json_lit(&j, "id");
-    sv_put_count(&j, sv_viewer_id(s->viewer, slice));
-    sv_json_lit(&j, "name");
-    sv_put_str(&j, s->trace->dict, c->name[slice]);
-    sv_json_lit(&j, "category");
-    sv_put_str(&j, s->trace->dict, c->cat[slice]);
+    sv_json_put(&j, "slice", u64, slice);
+    sv_json_put(&j, "id", u64_text, sv_viewer_id(s->viewer, slice));
+    sv_json_put(&j, "name", str, s->trace->dict, c->name[slice]);
+    sv_json_put(&j, "category", str, s->trace->dict, c->cat[slice]);
     put_times(&j, s, slice);
     put_place(&j, s, slice);
     sv_json_lit(&j, "args");

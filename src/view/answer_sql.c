@@ -77,7 +77,7 @@ static int head(struct sv_rows_sink *sink, const char *const *names, size_t n, s
     sv_json_init(&j, &t->columns);
     sv_json_begin(&j, '[');
     for (size_t i = 0; i < n; i++)
-        sv_json_text(&j, names[i], strlen(names[i]));
+        sv_json_cstr(&j, names[i]);
     sv_json_end(&j);
     sv_json_init(&t->j, &t->rows);
     sv_json_begin(&t->j, '[');
@@ -93,7 +93,7 @@ static void put_cell(struct sv_json *j, const struct sv_cell *c)
     struct sv_buf number;
     switch (c->type) {
     case SV_CELL_NULL: sv_json_null(j); break;
-    case SV_CELL_INT: sv_put_time(j, c->i); break;
+    case SV_CELL_INT: sv_json_i64_text(j, c->i); break;
     case SV_CELL_REAL:
         sv_buf_init(&number, 64);
         sv_buf_double(&number, c->d);
@@ -110,7 +110,7 @@ static int row(struct sv_rows_sink *sink, const struct sv_cell *cells, size_t n,
     struct table *t = (struct table *)(void *)sink;
     if (t->n == t->max || t->rows.failed) {
         t->has_more = true;
-        return sv_err_set(err, SV_EPIPE, SV_NO_POS, "enough");
+        return sv_error(err, SV_EPIPE, "enough");
     }
     t->n++;
     sv_json_begin(&t->j, '[');
@@ -141,21 +141,16 @@ static void reply(struct table *t, double ms, struct sv_web_answer *a)
     sv_json_end(&t->j);
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "columns");
-    sv_json_raw(&j, sv_buf_cstr(&t->columns), t->columns.len);
-    sv_json_lit(&j, "types");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "columns", raw, sv_buf_cstr(&t->columns), t->columns.len);
+    sv_json_put(&j, "types", begin, '[');
     for (size_t i = 0; i < t->n_columns; i++) {
         const char *type = i < COLUMNS_MAX ? type_of(t->types[i]) : "mixed";
-        sv_json_text(&j, type, strlen(type));
+        sv_json_cstr(&j, type);
     }
     sv_json_end(&j);
-    sv_json_lit(&j, "rows");
-    sv_json_raw(&j, sv_buf_cstr(&t->rows), t->rows.len);
-    sv_json_lit(&j, "more");
-    sv_json_bool(&j, t->has_more);
-    sv_json_lit(&j, "ms");
-    sv_json_double(&j, ms);
+    sv_json_put(&j, "rows", raw, sv_buf_cstr(&t->rows), t->rows.len);
+    sv_json_put(&j, "more", bool, t->has_more);
+    sv_json_put(&j, "ms", double, ms);
     sv_json_end(&j);
     a->body.failed |= t->rows.failed;
 }
@@ -194,14 +189,13 @@ static void run(struct sv_sql_desk *d, struct sv_shown *s, const char *sql, uint
 void sv_answer_sql(struct sv_sql_desk *d, struct sv_shown *s, const struct sv_web_request *q,
                    struct sv_web_answer *a)
 {
-    struct sv_member m;
     struct sv_batch *texts = sv_alloc(sizeof *texts);
     struct sv_text sql = {0};
     int64_t limit = 10000;
     sv_batch_init(texts);
     if (q->is_post && q->len) {
         struct sv_members members = sv_members_of((const char *)q->body, q->len);
-        while (sv_member_next(&members, &m)) {
+        for (struct sv_member m; sv_member_next(&members, &m);) {
             if (sv_member_is(&m, "sql") && m.type == '"')
                 sql = sv_member_text(&m, texts);
             else if (sv_member_is(&m, "limit"))

@@ -11,7 +11,7 @@
 static void put_int_member(struct sv_json *j, const char *key, size_t len, int64_t v)
 {
     sv_json_key(j, key, len);
-    sv_put_time(j, v);
+    sv_json_i64_text(j, v);
 }
 #define PUT_INT(j, key, v) put_int_member((j), key, sizeof(key) - 1, (v))
 
@@ -28,8 +28,7 @@ static void put_process(struct sv_json *j, const struct sv_dict *d, sv_track pro
         PUT_INT(j, "rank", o.rank);
     if (!o.host)
         return;
-    sv_json_lit(j, "host");
-    sv_json_text(j, o.host, strlen(o.host));
+    sv_json_put(j, "host", cstr, o.host);
 }
 
 static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track group)
@@ -39,12 +38,9 @@ static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track grou
     sv_buf_init(&name, 1u << 20);
     sv_group_name(d, group, &name);
     sv_json_begin(j, '{');
-    sv_json_lit(j, "id");
-    sv_json_u64(j, group);
-    sv_json_lit(j, "name");
-    sv_json_text(j, sv_buf_cstr(&name), name.len);
-    sv_json_lit(j, "kind");
-    sv_json_text(j, group_kind(d, group), strlen(group_kind(d, group)));
+    sv_json_put(j, "id", u64, group);
+    sv_json_put(j, "name", text, sv_buf_cstr(&name), name.len);
+    sv_json_put(j, "kind", text, group_kind(d, group), strlen(group_kind(d, group)));
     if (group && d->tracks[group].kind == SV_TRACK_PROCESS)
         put_process(j, d, group);
     sv_json_end(j);
@@ -76,12 +72,9 @@ static void put_range(struct sv_json *j, const struct sv_shown *s, size_t row)
         else
             is_finite = false;
     }
-    sv_json_lit(j, "min");
-    sv_json_double(j, range.min);
-    sv_json_lit(j, "max");
-    sv_json_double(j, range.max);
-    sv_json_lit(j, "finite");
-    sv_json_bool(j, is_finite);
+    sv_json_put(j, "min", double, range.min);
+    sv_json_put(j, "max", double, range.max);
+    sv_json_put(j, "finite", bool, is_finite);
     free(points.items);
 }
 
@@ -89,24 +82,18 @@ static void put_counter_row(struct sv_json *j, const struct sv_shown *s, size_t 
 {
     sv_track track = s->rows->items[row].track;
     const struct sv_trace_track *k = &s->trace->tracks[track];
-    sv_json_lit(j, "kind");
-    sv_json_text(j, "counter", 7);
-    sv_json_lit(j, "points");
-    sv_json_u64(j, k->counter_end - k->counter_first);
-    sv_json_lit(j, "unit");
-    sv_put_str(j, s->trace->dict, s->trace->dict->tracks[track].unit);
+    sv_json_put(j, "kind", text, "counter", 7);
+    sv_json_put(j, "points", u64, k->counter_end - k->counter_first);
+    sv_json_put(j, "unit", str, s->trace->dict, s->trace->dict->tracks[track].unit);
     put_range(j, s, row);
 }
 
 static void put_slice_row(struct sv_json *j, const struct sv_shown *s, size_t row)
 {
     const struct sv_track_info *k = &s->trace->dict->tracks[s->rows->items[row].track];
-    sv_json_lit(j, "kind");
-    sv_json_text(j, "slices", 6);
-    sv_json_lit(j, "slices");
-    sv_json_u64(j, sv_strips_count(s->strips, row));
-    sv_json_lit(j, "busy");
-    sv_put_count(j, sv_strips_busy_ns(s->strips, row));
+    sv_json_put(j, "kind", text, "slices", 6);
+    sv_json_put(j, "slices", u64, sv_strips_count(s->strips, row));
+    sv_json_put(j, "busy", u64_text, sv_strips_busy_ns(s->strips, row));
     if (k->kind == SV_TRACK_THREAD)
         PUT_INT(j, "tid", k->tid);
 }
@@ -119,22 +106,14 @@ static void put_row(struct sv_json *j, const struct sv_shown *s, size_t row)
     sv_buf_init(&name, 1u << 20);
     sv_row_name(s->rows, row, &name);
     sv_json_begin(j, '{');
-    sv_json_lit(j, "id");
-    sv_json_u64(j, row);
-    sv_json_lit(j, "name");
-    sv_json_text(j, sv_buf_cstr(&name), name.len);
-    sv_json_lit(j, "group");
-    sv_json_u64(j, info->group);
-    sv_json_lit(j, "depth");
-    sv_json_u64(j, info->depth);
-    sv_json_lit(j, "lines");
-    sv_json_u64(j, info->lines);
-    if (s->about.is_compared) {
-        sv_json_lit(j, "side");
-        sv_json_u64(j, s->trace->dict->tracks[info->track].space);
-    }
-    sv_json_lit(j, "track");
-    sv_json_text(j, track, strlen(track));
+    sv_json_put(j, "id", u64, row);
+    sv_json_put(j, "name", text, sv_buf_cstr(&name), name.len);
+    sv_json_put(j, "group", u64, info->group);
+    sv_json_put(j, "depth", u64, info->depth);
+    sv_json_put(j, "lines", u64, info->lines);
+    if (s->about.is_compared)
+        sv_json_put(j, "side", u64, s->trace->dict->tracks[info->track].space);
+    sv_json_put(j, "track", cstr, track);
     if (info->lines)
         put_slice_row(j, s, row);
     else
@@ -151,14 +130,11 @@ static void put_losses(struct sv_json *j, const struct sv_shown *s)
         sv_json_begin(j, '{');
         PUT_INT(j, "ts", l->ts_ns[i]);
         PUT_INT(j, "dur", l->dur_ns[i]);
-        sv_json_lit(j, "count");
-        sv_put_count(j, l->count[i]);
-        sv_json_lit(j, "cause");
-        sv_put_str(j, s->trace->dict, l->cause[i]);
+        sv_json_put(j, "count", u64_text, l->count[i]);
+        sv_json_put(j, "cause", str, s->trace->dict, l->cause[i]);
         if (sv_trace_has_track(s->trace, l->track[i]) &&
             s->rows->row_of_track[l->track[i]] != SV_NO_ROW) {
-            sv_json_lit(j, "row");
-            sv_json_u64(j, s->rows->row_of_track[l->track[i]]);
+            sv_json_put(j, "row", u64, s->rows->row_of_track[l->track[i]]);
         }
         sv_json_end(j);
     }
@@ -170,7 +146,7 @@ static void put_note(struct sv_json *j, const char *fmt, unsigned long long n)
     char text[200];
     int len = snprintf(text, sizeof text, "%llu ", n);
     snprintf(text + len, sizeof text - (size_t)len, "%s", fmt);
-    sv_json_text(j, text, strlen(text));
+    sv_json_cstr(j, text);
 }
 
 static void put_notes(struct sv_json *j, const struct sv_shown *s)
@@ -203,31 +179,22 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     (void)q;
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "version");
-    sv_json_u64(&j, 1);
-    sv_json_lit(&j, "state");
-    sv_json_text(&j, "ready", 5);
-    sv_json_lit(&j, "generation");
-    sv_json_u64(&j, s->generation);
-    sv_json_lit(&j, "live");
-    sv_json_bool(&j, s->about.is_live);
-    sv_json_lit(&j, "compared");
-    sv_json_bool(&j, s->about.is_compared);
+    sv_json_put(&j, "version", u64, 1);
+    sv_json_put(&j, "state", text, "ready", 5);
+    sv_json_put(&j, "generation", u64, s->generation);
+    sv_json_put(&j, "live", bool, s->about.is_live);
+    sv_json_put(&j, "compared", bool, s->about.is_compared);
     sv_viewer_put_name(&j, s->viewer);
     PUT_INT(&j, "first", s->about.is_tail ? s->about.began_ns : t->first_ns);
     PUT_INT(&j, "last", t->last_ns);
-    sv_json_lit(&j, "slices");
-    sv_json_u64(&j, t->slices.n);
-    sv_json_lit(&j, "counters");
-    sv_json_u64(&j, t->counters.n);
-    sv_json_lit(&j, "flows");
-    sv_json_u64(&j, t->flows.n);
+    sv_json_put(&j, "slices", u64, t->slices.n);
+    sv_json_put(&j, "counters", u64, t->counters.n);
+    sv_json_put(&j, "flows", u64, t->flows.n);
     sv_json_lit(&j, "pages");
     sv_pages_put_json(&j, s->pages);
     sv_json_lit(&j, "groups");
     put_groups(&j, s);
-    sv_json_lit(&j, "rows");
-    sv_json_begin(&j, '[');
+    sv_json_put(&j, "rows", begin, '[');
     for (size_t i = 0; i < s->rows->n; i++)
         put_row(&j, s, i);
     sv_json_end(&j);

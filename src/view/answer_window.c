@@ -5,7 +5,6 @@
 #include "view/answers.h"
 
 #include "core/base/map.h"
-#include "core/base/mem.h"
 
 #include <float.h>
 #include <math.h>
@@ -214,17 +213,14 @@ void sv_answer_names(struct sv_shown *s, const struct sv_web_request *q, struct 
     if (sv_ask_read(&ask, s, q, a)) {
         sv_json_init(&j, &a->body);
         sv_json_begin(&j, '{');
-        sv_json_lit(&j, "names");
-        sv_json_begin(&j, '[');
+        sv_json_put(&j, "names", begin, '[');
         for (size_t i = 0; i < ask.n_names; i++) {
             if ((uint64_t)ask.names[i] >= s->trace->dict->n_strings)
                 continue;
             struct sv_text text = sv_dict_text(s->trace->dict, (sv_str)ask.names[i]);
             sv_json_begin(&j, '{');
-            sv_json_lit(&j, "name");
-            sv_json_i64(&j, ask.names[i]);
-            sv_json_lit(&j, "text");
-            sv_json_text(&j, text.bytes, cut_text(text));
+            sv_json_put(&j, "name", i64, ask.names[i]);
+            sv_json_put(&j, "text", text, text.bytes, cut_text(text));
             sv_json_end(&j);
         }
         sv_json_end(&j);

@@ -1,7 +1,6 @@
 /* Inside the viewer: the trace as it is shown, and the answers about it. One function per address
  * of docs/view_protocol.md. */
-#ifndef SV_VIEW_ANSWERS_H
-#define SV_VIEW_ANSWERS_H
+#pragma once
 
 #include "core/base/json.h"
 #include "net/web.h"
@@ -79,10 +78,6 @@ bool sv_ask_slice(const struct sv_shown *s, const struct sv_web_request *q, stru
 
 /* ---- parts of answers ---- */
 
-void sv_put_time(struct sv_json *j, int64_t ns); /* a decimal string */
-void sv_put_count(struct sv_json *j, uint64_t n);
-void sv_put_str(struct sv_json *j, const struct sv_dict *d, sv_str s);
+void sv_json_str(struct sv_json *j, const struct sv_dict *d, sv_str s);
 void sv_put_args(struct sv_json *j, const struct sv_shown *s, uint32_t slice);  /* [{"key":…}] */
 void sv_put_short(struct sv_json *j, const struct sv_shown *s, uint32_t slice); /* a short slice */
-
-#endif

@@ -16,21 +16,7 @@
 
 /* ---- parts of answers ---- */
 
-void sv_put_time(struct sv_json *j, int64_t ns)
-{
-    char text[24];
-    int n = snprintf(text, sizeof text, "%" PRId64, ns);
-    sv_json_text(j, text, (size_t)n);
-}
-
-void sv_put_count(struct sv_json *j, uint64_t n)
-{
-    char text[24];
-    int len = snprintf(text, sizeof text, "%" PRIu64, n);
-    sv_json_text(j, text, (size_t)len);
-}
-
-void sv_put_str(struct sv_json *j, const struct sv_dict *d, sv_str s)
+void sv_json_str(struct sv_json *j, const struct sv_dict *d, sv_str s)
 {
     struct sv_text text = sv_dict_text(d, s);
     sv_json_text(j, text.bytes, text.len);
@@ -40,20 +26,13 @@ void sv_put_short(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
 {
     const struct sv_slices *c = &s->trace->slices;
     sv_json_begin(j, '{');
-    sv_json_lit(j, "slice");
-    sv_json_u64(j, slice);
-    sv_json_lit(j, "name");
-    sv_put_str(j, s->trace->dict, c->name[slice]);
-    sv_json_lit(j, "ts");
-    sv_put_time(j, c->ts_ns[slice]);
-    sv_json_lit(j, "dur");
-    sv_put_time(j, c->dur_ns[slice]);
-    sv_json_lit(j, "row");
-    sv_json_u64(j, s->rows->row_of_track[c->track[slice]]);
-    sv_json_lit(j, "line");
-    sv_json_u64(j, sv_track_rows_line(s->rows, slice));
-    sv_json_lit(j, "colour");
-    sv_json_u64(j, sv_color_number(&s->colors, slice));
+    sv_json_put(j, "slice", u64, slice);
+    sv_json_put(j, "name", str, s->trace->dict, c->name[slice]);
+    sv_json_put(j, "ts", i64_text, c->ts_ns[slice]);
+    sv_json_put(j, "dur", i64_text, c->dur_ns[slice]);
+    sv_json_put(j, "row", u64, s->rows->row_of_track[c->track[slice]]);
+    sv_json_put(j, "line", u64, sv_track_rows_line(s->rows, slice));
+    sv_json_put(j, "colour", u64, sv_color_number(&s->colors, slice));
     sv_json_end(j);
 }
 
@@ -104,18 +83,17 @@ static bool read_row(struct sv_ask *ask, const struct sv_shown *s, const struct 
     if (n != 3 || items.is_bad || v[0] < 0 || (uint64_t)v[0] >= s->rows->n || v[1] < 0 ||
         v[1] > SV_ROW_LINES_MAX || v[2] < 0 || v[2] > SV_ROW_LINES_MAX)
         return false;
-    ask->rows = sv_grow(ask->rows, &ask->cap_rows, ask->n_rows + 1, sizeof *ask->rows);
-    ask->rows[ask->n_rows++] = (struct sv_ask_row){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2]};
+    SV_APPEND(ask->rows, ask->n_rows, ask->cap_rows) =
+        (struct sv_ask_row){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2]};
     return true;
 }
 
 static bool read_rows(struct sv_ask *ask, const struct sv_shown *s, const struct sv_member *m)
 {
-    struct sv_member item;
     struct sv_members items = sv_members_of(m->value.bytes, m->value.len);
     if (m->type != '[')
         return false;
-    while (sv_member_next(&items, &item))
+    for (struct sv_member item; sv_member_next(&items, &item);)
         if (ask->n_rows == SV_ASK_ROWS_MAX || !read_row(ask, s, &item))
             return false;
     return !items.is_bad;
@@ -123,16 +101,14 @@ static bool read_rows(struct sv_ask *ask, const struct sv_shown *s, const struct
 
 static bool read_names(struct sv_ask *ask, const struct sv_member *m)
 {
-    struct sv_member item;
     struct sv_members items = sv_members_of(m->value.bytes, m->value.len);
     if (m->type != '[')
         return false;
-    while (sv_member_next(&items, &item)) {
+    for (struct sv_member item; sv_member_next(&items, &item);) {
         int64_t name;
         if (ask->n_names == 10000 || !read_i64(&item, &name) || name < 0)
             return false;
-        ask->names = sv_grow(ask->names, &ask->cap_names, ask->n_names + 1, sizeof *ask->names);
-        ask->names[ask->n_names++] = name;
+        SV_APPEND(ask->names, ask->n_names, ask->cap_names) = name;
     }
     return !items.is_bad;
 }
@@ -189,14 +165,13 @@ static bool read_member(struct sv_ask *ask, const struct sv_shown *s, const stru
 bool sv_ask_read(struct sv_ask *ask, const struct sv_shown *s, const struct sv_web_request *q,
                  struct sv_web_answer *a)
 {
-    struct sv_member m;
     *ask = (struct sv_ask){0};
     if (!q->is_post || q->len == 0 || q->body[0] != '{') {
         sv_web_error(a, q->is_post ? 400 : 405, "expected POST with a JSON object");
         return false;
     }
     struct sv_members members = sv_members_of((const char *)q->body, q->len);
-    while (sv_member_next(&members, &m))
+    for (struct sv_member m; sv_member_next(&members, &m);)
         if (!read_member(ask, s, &m)) {
             sv_web_error(a, 400, "malformed value of '%.*s'", (int)(m.key.len & 63), m.key.bytes);
             return false;

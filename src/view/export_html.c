@@ -3,7 +3,6 @@
 #include "view/export_html.h"
 
 #include "core/base/mem.h"
-#include "core/chrome/args_json.h"
 #include "view/answers.h"
 #include "view/page.h"
 
@@ -39,7 +38,7 @@ static void put_answer(struct sv_json *j, struct sv_viewer *v, const char *key, 
 static void put_number(struct sv_json *j, int64_t v)
 {
     if (v > ((int64_t)1 << 53) || v < -((int64_t)1 << 53))
-        sv_put_time(j, v);
+        sv_json_i64_text(j, v);
     else
         sv_json_i64(j, v);
 }
@@ -52,10 +51,8 @@ static void put_slices(struct sv_json *j, const struct sv_shown *s, size_t row)
     for (size_t i = 0; i < n; i++)
         slice[i] = sv_strips_slice(s->strips, row, (uint32_t)i);
     sv_json_begin(j, '{');
-    sv_json_lit(j, "nests");
-    sv_json_bool(j, n && !s->trace->tracks[c->track[slice[0]]].has_overlap);
-    sv_json_lit(j, "first");
-    sv_put_time(j, n ? c->ts_ns[slice[0]] : 0);
+    sv_json_put(j, "nests", bool, n && !s->trace->tracks[c->track[slice[0]]].has_overlap);
+    sv_json_put(j, "first", i64_text, n ? c->ts_ns[slice[0]] : 0);
     PUT_COLUMN(j, "ts", n, put_number(j, i ? c->ts_ns[slice[i]] - c->ts_ns[slice[i - 1]] : 0));
     PUT_COLUMN(j, "dur", n, put_number(j, c->dur_ns[slice[i]]));
     PUT_COLUMN(j, "number", n, sv_json_u64(j, slice[i]));
@@ -78,8 +75,7 @@ static void put_counter(struct sv_json *j, const struct sv_shown *s, size_t row)
     const struct sv_counters *c = &s->trace->counters;
     size_t n = k->counter_end - k->counter_first;
     sv_json_begin(j, '{');
-    sv_json_lit(j, "first");
-    sv_put_time(j, c->ts_ns[k->counter_first]);
+    sv_json_put(j, "first", i64_text, c->ts_ns[k->counter_first]);
     PUT_COLUMN(
         j, "times", n,
         put_number(j, i ? c->ts_ns[k->counter_first + i] - c->ts_ns[k->counter_first + i - 1] : 0));
@@ -89,8 +85,7 @@ static void put_counter(struct sv_json *j, const struct sv_shown *s, size_t row)
 
 static void put_rows(struct sv_json *j, const struct sv_shown *s)
 {
-    sv_json_lit(j, "rows");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "rows", begin, '[');
     for (size_t row = 0; row < s->rows->n; row++) {
         if (s->rows->items[row].lines)
             put_slices(j, s, row);
@@ -102,13 +97,12 @@ static void put_rows(struct sv_json *j, const struct sv_shown *s)
 
 static void put_names(struct sv_json *j, const struct sv_dict *d)
 {
-    PUT_COLUMN(j, "names", d->n_strings, sv_put_str(j, d, (sv_str)i));
+    PUT_COLUMN(j, "names", d->n_strings, sv_json_str(j, d, (sv_str)i));
 }
 
 static void put_args(struct sv_json *j, const struct sv_shown *s)
 {
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "args", begin, '{');
     for (uint32_t slice = 0; slice < s->trace->slices.n; slice++) {
         char key[16];
         if (!s->trace->slices.args[slice])
@@ -121,11 +115,10 @@ static void put_args(struct sv_json *j, const struct sv_shown *s)
 
 static void put_flows(struct sv_json *j, const struct sv_flows *f)
 {
-    sv_json_lit(j, "flows");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "flows", begin, '[');
     for (uint64_t i = 0; i < f->n; i++) {
         sv_json_begin(j, '[');
-        sv_put_count(j, f->id[i]);
+        sv_json_u64_text(j, f->id[i]);
         sv_json_u64(j, f->from[i]);
         sv_json_u64(j, f->to[i]);
         sv_json_end(j);
@@ -139,8 +132,7 @@ static void put_trace(struct sv_buf *to, struct sv_viewer *v, const struct sv_sh
     sv_json_init(&j, to);
     sv_json_begin(&j, '{');
     put_answer(&j, v, "trace", "/api/trace", NULL);
-    sv_json_lit(&j, "answers");
-    sv_json_begin(&j, '{');
+    sv_json_put(&j, "answers", begin, '{');
     put_answer(&j, v, "steps", "/api/steps", NULL);
     put_answer(&j, v, "io", NULL, "io");
     put_answer(&j, v, "gpu", NULL, "gpu");
@@ -291,19 +283,17 @@ static int write_bundle(struct sv_output *out, const struct sv_buf *trace, struc
     int code = pack(trace, &packed, err);
     sv_json_init(&j, &json);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "modules");
-    sv_json_begin(&j, '{');
+    sv_json_put(&j, "modules", begin, '{');
     for (const struct sv_page_file *f = sv_page_files; f->path; f++)
         if (ends_with(f->path, ".js")) {
             sv_json_key(&j, f->path + 1, strlen(f->path + 1));
             sv_json_text(&j, (const char *)f->bytes, (size_t)(f->end - f->bytes));
         }
     sv_json_end(&j);
-    sv_json_lit(&j, "trace");
-    sv_json_text(&j, sv_buf_cstr(&packed), packed.len);
+    sv_json_put(&j, "trace", text, sv_buf_cstr(&packed), packed.len);
     sv_json_end(&j);
     if (code >= 0 && (json.failed || packed.failed))
-        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the trace is too large for a page");
+        code = sv_error(err, SV_ELIMIT, "the trace is too large for a page");
     write_text(out, "<script type=\"application/json\" id=\"stave-bundle\">");
     write_json(out, &json);
     write_text(out, "</script>\n");
@@ -317,18 +307,19 @@ int sv_view_export(struct sv_viewer *v, struct sv_output *out, struct sv_err *er
     const struct sv_shown *s = sv_viewer_shown(v);
     struct sv_buf trace;
     if (s->trace->slices.n > SV_EXPORT_SLICES_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "the trace has %llu slices; a page can hold %u: take a part of it with "
-                          "'stave cut --time'",
-                          (unsigned long long)s->trace->slices.n, SV_EXPORT_SLICES_MAX);
+        return sv_error(err, SV_ELIMIT,
+                        "the trace has %llu slices; a page can hold %u: take a part of it with "
+                        "'stave cut --time'",
+                        (unsigned long long)s->trace->slices.n, SV_EXPORT_SLICES_MAX);
     sv_buf_init(&trace, (size_t)1 << 30);
     put_trace(&trace, v, s);
     write_page(out);
     write_styles(out);
-    int code = trace.failed ? sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                                         "the trace is too large for a page: its arguments take "
-                                         "more than 1 GiB")
-                            : write_bundle(out, &trace, err);
+    int code =
+        trace.failed
+            ? sv_error(err, SV_ELIMIT,
+                       "the trace is too large for a page: its arguments take more than 1 GiB")
+            : write_bundle(out, &trace, err);
     write_text(out, loader);
     sv_buf_fini(&trace);
     return code;

@@ -1,6 +1,5 @@
 /* A trace and the page in one HTML file, which needs no server: `stave view --export`. */
-#ifndef SV_VIEW_EXPORT_HTML_H
-#define SV_VIEW_EXPORT_HTML_H
+#pragma once
 
 #include "core/files/output.h"
 #include "view/viewer.h"
@@ -9,5 +8,3 @@
 
 /* Appends the page to `out`. The viewer shows the trace, offline. */
 int sv_view_export(struct sv_viewer *v, struct sv_output *out, struct sv_err *err);
-
-#endif

@@ -7,7 +7,6 @@
 #include "core/stream/json_members.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,9 +15,8 @@
 /* Whether it is one JSON value that ends where it should. */
 static bool is_json(const char *p, size_t len)
 {
-    struct sv_member m;
     struct sv_members members = sv_members_of(p, len);
-    while (sv_member_next(&members, &m))
+    for (struct sv_member m; sv_member_next(&members, &m);)
         if ((m.type == '{' || m.type == '[') && !is_json(m.value.bytes, m.value.len))
             return false;
     return !members.is_bad;

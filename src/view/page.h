@@ -1,6 +1,5 @@
 /* The files of the page, which are part of the program. */
-#ifndef SV_VIEW_PAGE_H
-#define SV_VIEW_PAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ const struct sv_page_file *sv_page_file(const char *path);
 
 extern const struct sv_page_file
     sv_page_files[]; /* made by tools/cmake/page.cmake; ends with a zeroed one */
-
-#endif

@@ -1,7 +1,6 @@
 /* Which pages beside the time line a trace has data for. Called when a trace is shown; kept in its
  * image. */
-#ifndef SV_VIEW_PAGES_H
-#define SV_VIEW_PAGES_H
+#pragma once
 
 #include "core/base/json.h"
 #include "store/image.h"
@@ -23,5 +22,3 @@ uint32_t sv_pages_of(const struct sv_trace *t);
 void sv_pages_put_json(struct sv_json *j, uint32_t pages); /* ["steps","gpu"] */
 /* Adds them to an image of the trace: there sv_pages_of() finds them. */
 void sv_pages_put(uint32_t pages, struct sv_image_writer *w);
-
-#endif

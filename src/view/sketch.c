@@ -82,8 +82,7 @@ static struct lane *lane_of(struct sv_sketch *k, sv_track track)
     if (k->lane_of[track] == 0) {
         if (k->n_lanes == TRACKS_MAX)
             return NULL;
-        k->lanes = sv_grow(k->lanes, &k->cap_lanes, k->n_lanes + 1, sizeof *k->lanes);
-        k->lanes[k->n_lanes++] = (struct lane){.track = track};
+        SV_APPEND(k->lanes, k->n_lanes, k->cap_lanes) = (struct lane){.track = track};
         k->lane_of[track] = (uint32_t)k->n_lanes;
     }
     return &k->lanes[k->lane_of[track] - 1];
@@ -190,12 +189,9 @@ static void put_lane(struct sv_json *j, const struct lane *lane, uint32_t used)
     for (uint32_t p = 0; p < PARTS; p++)
         most = lane->parts[p] > most ? lane->parts[p] : most;
     sv_json_begin(j, '{');
-    sv_json_lit(j, "name");
-    sv_json_text(j, lane->name, strlen(lane->name));
-    sv_json_lit(j, "events");
-    sv_put_count(j, lane->n);
-    sv_json_lit(j, "density");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "name", cstr, lane->name);
+    sv_json_put(j, "events", u64_text, lane->n);
+    sv_json_put(j, "density", begin, '[');
     for (uint32_t p = 0; p < used; p++)
         sv_json_u64(j, lane->parts[p] ? 1 + (uint64_t)lane->parts[p] * 254 / most : 0);
     sv_json_end(j);
@@ -213,12 +209,9 @@ void sv_sketch_put(struct sv_sketch *k, struct sv_json *j)
     while (used > 1 && is_free(k, PARTS - used + 1))
         used--;
     sv_json_begin(j, '{');
-    sv_json_lit(j, "from");
-    sv_put_time(j, (int64_t)((uint64_t)k->first << k->shift));
-    sv_json_lit(j, "to");
-    sv_put_time(j, (int64_t)((uint64_t)(k->first + used) << k->shift));
-    sv_json_lit(j, "rows");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "from", i64_text, (int64_t)((uint64_t)k->first << k->shift));
+    sv_json_put(j, "to", i64_text, (int64_t)((uint64_t)(k->first + used) << k->shift));
+    sv_json_put(j, "rows", begin, '[');
     for (size_t i = 0; i < k->n_lanes && i < SHOWN_MAX; i++)
         put_lane(j, busiest[i], used);
     sv_json_end(j);

@@ -3,8 +3,7 @@
  *
  * A sink that counts what passes through it. The range of time doubles as it is needed, so a count
  * costs a shift and an addition. */
-#ifndef SV_VIEW_SKETCH_H
-#define SV_VIEW_SKETCH_H
+#pragma once
 
 #include "core/base/json.h"
 #include "core/stream/stream.h"
@@ -17,5 +16,3 @@ void sv_sketch_free(struct sv_sketch *k);
 struct sv_sink *sv_sketch_sink(struct sv_sketch *k, struct sv_dict *dict, struct sv_sink *next);
 /* On any thread: the value of "sketch". */
 void sv_sketch_put(struct sv_sketch *k, struct sv_json *j);
-
-#endif

@@ -1,6 +1,5 @@
 /* SQL for the viewer: one connection, used by one request at a time. */
-#ifndef SV_VIEW_SQL_DESK_H
-#define SV_VIEW_SQL_DESK_H
+#pragma once
 
 #include "view/answers.h"
 
@@ -12,5 +11,3 @@ void sv_sql_desk_free(struct sv_sql_desk *d);
 void sv_answer_sql(struct sv_sql_desk *d, struct sv_shown *s, const struct sv_web_request *q,
                    struct sv_web_answer *a);
 void sv_answer_tables(struct sv_sql_desk *d, struct sv_shown *s, struct sv_web_answer *a);
-
-#endif

@@ -2,8 +2,6 @@
 #include "view/viewer.h"
 
 #include "core/base/mem.h"
-#include "store/index.h"
-#include "view/answers.h"
 #include "view/notes.h"
 #include "view/page.h"
 #include "view/sketch.h"
@@ -68,12 +66,10 @@ bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq)
 
 void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v)
 {
-    sv_json_lit(j, "name");
-    sv_json_text(j, v->files[0], strlen(v->files[0]));
-    sv_json_lit(j, "files");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "name", cstr, v->files[0]);
+    sv_json_put(j, "files", begin, '[');
     for (size_t i = 0; i < v->n_files; i++)
-        sv_json_text(j, v->files[i], strlen(v->files[i]));
+        sv_json_cstr(j, v->files[i]);
     sv_json_end(j);
 }
 
@@ -104,13 +100,10 @@ static void answer_state(struct sv_viewer *v, struct sv_web_answer *a)
     struct sv_json j;
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
-    sv_json_lit(&j, "version");
-    sv_json_i64(&j, 1);
-    sv_json_lit(&j, "state");
-    sv_json_text(&j, "loading", 7);
+    sv_json_put(&j, "version", i64, 1);
+    sv_json_put(&j, "state", text, "loading", 7);
     sv_viewer_put_name(&j, v);
-    sv_json_lit(&j, "progress");
-    sv_json_double(&j, atomic_load(&v->progress) / 1000.0);
+    sv_json_put(&j, "progress", double, atomic_load(&v->progress) / 1000.0);
     sv_json_lit(&j, "sketch");
     sv_sketch_put(v->sketch, &j);
     sv_json_end(&j);

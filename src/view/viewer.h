@@ -11,8 +11,7 @@
  *
  * The trace is read-only, so requests are answered on many threads at once; only SQL is one at a
  * time. */
-#ifndef SV_VIEW_VIEWER_H
-#define SV_VIEW_VIEWER_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/report.h"
@@ -61,5 +60,3 @@ void sv_viewer_put(const struct sv_viewer *v, struct sv_image_writer *w);
  * closed, which waits for it. */
 void sv_viewer_work(struct sv_viewer *v, void (*work)(void *ctx), void *ctx);
 bool sv_viewer_is_closing(void *viewer);
-
-#endif

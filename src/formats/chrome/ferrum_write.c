@@ -89,8 +89,7 @@ static void put_args(struct ferrum *w, const struct sv_event *e)
             continue;
         }
         if (!is_open) {
-            sv_json_lit(j, "args");
-            sv_json_begin(j, '{');
+            sv_json_put(j, "args", begin, '{');
             is_open = true;
         }
         if (!sv_arg_member_json(j, w->dict, a, end))

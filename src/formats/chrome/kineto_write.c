@@ -136,16 +136,14 @@ static void put_time(struct kineto *w, int64_t ts_ns)
     int64_t shown;
     if (__builtin_add_overflow(ts_ns, w->shift_ns, &shown))
         shown = ts_ns;
-    sv_json_lit(&w->json, "ts");
-    sv_json_us3(&w->json, shown);
+    sv_json_put(&w->json, "ts", us3, shown);
 }
 
 static void begin(struct kineto *w, const char *phase)
 {
     sv_json_line(&w->json);
     sv_json_begin(&w->json, '{');
-    sv_json_lit(&w->json, "ph");
-    sv_json_text(&w->json, phase, 1);
+    sv_json_put(&w->json, "ph", text, phase, 1);
 }
 
 static bool is_flow(const struct sv_arg *a)
@@ -157,8 +155,7 @@ static bool is_flow(const struct sv_arg *a)
 static void put_args(struct kineto *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "args", begin, '{');
     for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a = sv_arg_next(a)) {
         if (is_flow(a))
             continue;
@@ -196,8 +193,7 @@ static void put_arrow(struct kineto *w, char phase, uint64_t flow, sv_track t,
     if (phase == '?')
         phase = is_new ? 's' : 'f';
     begin(w, &phase);
-    sv_json_lit(j, "id");
-    sv_json_u64(j, *number);
+    sv_json_put(j, "id", u64, *number);
     put_ids(w, t, row);
     put_time(w, ts_ns);
     sv_json_lit(j, "cat");
@@ -210,10 +206,8 @@ static void put_arrow(struct kineto *w, char phase, uint64_t flow, sv_track t,
         put_str(w, name);
     else
         sv_json_text(j, "ac2g", 4);
-    if (phase == 'f') {
-        sv_json_lit(j, "bp");
-        sv_json_text(j, "e", 1);
-    }
+    if (phase == 'f')
+        sv_json_put(j, "bp", text, "e", 1);
     sv_json_end(j);
 }
 
@@ -279,7 +273,7 @@ static void put_name(struct kineto *w, const struct sv_event *e, const struct ro
     const char *usual = row->is_device ? "gpu_user_annotation" : "user_annotation";
     sv_json_lit(j, "cat");
     if (step >= 0 || cat.len == 0)
-        sv_json_text(j, usual, strlen(usual));
+        sv_json_cstr(j, usual);
     else if (class_ == SV_GPU_CALL && strncmp(cat.bytes, "cuda_", 5) != 0 &&
              strcmp(cat.bytes, "Runtime") != 0) /* its readers know no other */
         sv_json_text(j, "cuda_runtime", 12);
@@ -318,8 +312,7 @@ static void write_slice(struct kineto *w, const struct sv_event *e)
     put_name(w, e, &row);
     put_ids(w, e->track, &row);
     put_time(w, e->ts_ns);
-    sv_json_lit(j, "dur");
-    sv_json_us3(j, e->dur_ns > 0 ? e->dur_ns : 0);
+    sv_json_put(j, "dur", us3, e->dur_ns > 0 ? e->dur_ns : 0);
     if (e->n_args) {
         put_args(w, e);
         sv_json_end(j);
@@ -365,8 +358,11 @@ static void write_instant(struct kineto *w, const struct sv_event *e)
         put_str(w, e->name);
     put_ids(w, e->track, &row);
     put_time(w, e->ts_ns);
-    sv_json_lit(j, "s");
-    sv_json_text(j, e->flags & SV_SCOPE_GLOBAL ? "g" : e->flags & SV_SCOPE_PROCESS ? "p" : "t", 1);
+    sv_json_put(j, "s", text,
+                e->flags & SV_SCOPE_GLOBAL    ? "g"
+                : e->flags & SV_SCOPE_PROCESS ? "p"
+                                              : "t",
+                1);
     put_args(w, e);
     if (is_memory) {
         sv_json_lit(j, "Device Type"); /* as PyTorch numbers them: CUDA */
@@ -385,12 +381,10 @@ static void write_counter(struct kineto *w, const struct sv_event *e)
     if (e->n_args == 0)
         return;
     begin(w, "C");
-    sv_json_lit(j, "name");
-    sv_json_text(j, name.bytes, name.len);
+    sv_json_put(j, "name", text, name.bytes, name.len);
     put_ids(w, e->track, row_of(w, e->track));
     put_time(w, e->ts_ns);
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "args", begin, '{');
     sv_json_key(j, name.bytes, name.len);
     sv_arg_json(j, w->dict, &e->args[0], e->args + 1);
     end(w);
@@ -400,18 +394,14 @@ static void write_loss(struct kineto *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
     begin(w, "i");
-    sv_json_lit(j, "cat");
-    sv_json_text(j, SV_CHROME_LOSS, strlen(SV_CHROME_LOSS));
+    sv_json_put(j, "cat", cstr, SV_CHROME_LOSS);
     sv_json_lit(j, "name");
     put_str(w, e->name);
     put_ids(w, e->track, row_of(w, e->track));
     put_time(w, e->ts_ns);
-    sv_json_lit(j, "s");
-    sv_json_text(j, "t", 1);
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
-    sv_json_lit(j, SV_CHROME_LOSS_COUNT);
-    sv_json_i64(j, e->n_args ? e->args[0].i : 0);
+    sv_json_put(j, "s", text, "t", 1);
+    sv_json_put(j, "args", begin, '{');
+    sv_json_put(j, SV_CHROME_LOSS_COUNT, i64, e->n_args ? e->args[0].i : 0);
     end(w);
 }
 
@@ -458,8 +448,7 @@ static void put_distributed(struct kineto *w)
                       (long long)meta_number(w, "world_size", 1));
     }
     sv_json_line(&w->json);
-    sv_json_lit(&w->json, "distributedInfo");
-    sv_json_raw(&w->json, (const char *)json.data, json.len);
+    sv_json_put(&w->json, "distributedInfo", raw, (const char *)json.data, json.len);
     sv_buf_fini(&json);
 }
 
@@ -557,24 +546,20 @@ static void write_head(struct kineto *w, int64_t first_ns)
     sv_json_begin(j, '{');
     if (!sv_dict_find_meta(w->dict, SV_CHROME_META "schemaVersion")) {
         sv_json_line(j);
-        sv_json_lit(j, "schemaVersion");
-        sv_json_i64(j, 1);
+        sv_json_put(j, "schemaVersion", i64, 1);
     }
     put_distributed(w);
     put_top_keys(w);
     if (!sv_dict_find_meta(w->dict, SV_CHROME_META "displayTimeUnit")) {
         sv_json_line(j);
-        sv_json_lit(j, "displayTimeUnit");
-        sv_json_text(j, "ms", 2);
+        sv_json_put(j, "displayTimeUnit", text, "ms", 2);
     }
     if (w->has_base) {
         sv_json_line(j);
-        sv_json_lit(j, SV_CHROME_BASE);
-        sv_json_i64(j, w->base_ns);
+        sv_json_put(j, SV_CHROME_BASE, i64, w->base_ns);
     }
     sv_json_line(j);
-    sv_json_lit(j, "traceEvents");
-    sv_json_begin(j, '[');
+    sv_json_put(j, "traceEvents", begin, '[');
 }
 
 /* ---- names of rows ---- */
@@ -584,26 +569,22 @@ static void begin_meta(struct kineto *w, sv_track t, const struct row *row, cons
 {
     struct sv_json *j = &w->json;
     begin(w, "M");
-    sv_json_lit(j, "name");
-    sv_json_text(j, what, strlen(what));
+    sv_json_put(j, "name", cstr, what);
     const struct sv_dict *d = w->dict;
     put_id(w, "\"pid\":", 6, row->pid, d->tracks[sv_dict_process_of(d, t)].name);
     if (is_thread)
         put_id(w, "\"tid\":", 6, row->tid, d->tracks[sv_dict_thread_of(d, t)].name);
     else {
-        sv_json_lit(j, "tid");
-        sv_json_i64(j, 0);
+        sv_json_put(j, "tid", i64, 0);
     }
-    sv_json_lit(j, "args");
-    sv_json_begin(j, '{');
+    sv_json_put(j, "args", begin, '{');
 }
 
 static void put_order(struct kineto *w, sv_track t, const struct row *row, const char *what,
                       bool is_thread, int64_t order)
 {
     begin_meta(w, t, row, what, is_thread);
-    sv_json_lit(&w->json, "sort_index");
-    sv_json_i64(&w->json, order);
+    sv_json_put(&w->json, "sort_index", i64, order);
     end(w);
 }
 
@@ -681,8 +662,7 @@ static void write_tail(struct kineto *w)
     sv_json_end(j);
     if (w->devices.len && !sv_dict_find_meta(w->dict, SV_CHROME_META "deviceProperties")) {
         sv_json_line(j);
-        sv_json_lit(j, "deviceProperties");
-        sv_json_begin(j, '[');
+        sv_json_put(j, "deviceProperties", begin, '[');
         sv_json_members(j, (const char *)w->devices.data, w->devices.len);
         sv_json_end(j);
     }

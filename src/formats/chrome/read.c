@@ -442,7 +442,7 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
     if (r->once_paths)
         sv_once_paths_fill_in(r->once_paths, b);
     if (b->n == 0 && !r->any_list && r->n_events == 0)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "no trace events found: not a Chrome trace");
+        return sv_error(err, SV_EFORMAT, "no trace events found: not a Chrome trace");
     return sv_source_given(s, b->n, err);
 }
 

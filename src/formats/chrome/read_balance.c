@@ -42,8 +42,7 @@ static struct chrome_open *open_of(struct chrome_balance *b, sv_track track)
 
 static void forget(struct chrome_balance *b, sv_track track)
 {
-    b->free = sv_grow(b->free, &b->cap_free, b->n_free + 1, sizeof *b->free);
-    b->free[b->n_free++] = b->tracks[track] - 1;
+    SV_APPEND(b->free, b->n_free, b->cap_free) = b->tracks[track] - 1;
     b->tracks[track] = 0;
 }
 

@@ -7,8 +7,6 @@
 #include "core/chrome/keys.h"
 #include "formats/chrome/reader.h"
 
-#include <assert.h>
-
 enum how {
     HOW_UNKNOWN, /* an instant on the thread, with the phase as an argument */
     HOW_THREAD,  /* the event of this kind on the thread */

@@ -322,8 +322,7 @@ void chrome_seen_before(struct chrome_reader *r, sv_str key, const uint8_t *at)
         return;
     }
     /* Seen in an object around this one, perhaps: that must be known again when this one closes. */
-    r->undo = sv_grow(r->undo, &r->cap_undo, r->n_undo + 1, sizeof *r->undo);
-    r->undo[r->n_undo++] = (struct chrome_undo){key, *s};
+    SV_APPEND(r->undo, r->n_undo, r->cap_undo) = (struct chrome_undo){key, *s};
 }
 
 void chrome_begin_event(struct chrome_reader *r)

@@ -8,9 +8,6 @@
  * as their text. */
 #include "formats/chrome/reader.h"
 
-#include <math.h>
-#include <strings.h>
-
 #define WORD_MAX    64u /* longest bare word */
 #define PLAIN_DEPTH 16u /* nesting of arrays that are read without levels */
 

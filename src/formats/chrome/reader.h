@@ -17,8 +17,7 @@
  * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that
  * it did may outlive a stop at the end of the window, because the event is then read again:
  * findings wait in `pending`, arguments in the open list of the batch. */
-#ifndef SV_FORMATS_CHROME_READER_H
-#define SV_FORMATS_CHROME_READER_H
+#pragma once
 
 #include "formats/chrome/state.h"
 
@@ -254,5 +253,3 @@ static inline enum chrome_step chrome_more(struct chrome_reader *r)
     r->need = r->in->len * 2 > r->in->len + 1 ? r->in->len * 2 : r->in->len + 1;
     return STEP_MORE;
 }
-
-#endif

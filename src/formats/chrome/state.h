@@ -1,6 +1,5 @@
 /* What the Chrome JSON reader keeps: one struct for the reader, one for the event being read. */
-#ifndef SV_FORMATS_CHROME_STATE_H
-#define SV_FORMATS_CHROME_STATE_H
+#pragma once
 
 #include "core/base/json_scan.h"
 #include "core/base/map.h"
@@ -268,5 +267,3 @@ struct chrome_reader {
     struct chrome_balance balance;
     struct chrome_flow_hash flow_hashes[CHROME_FLOW_HASHES];
 };
-
-#endif

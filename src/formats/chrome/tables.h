@@ -1,7 +1,6 @@
 /* The Chrome reader's tables: what it may find, and the members of an event. Each is written once,
  * here. */
-#ifndef SV_FORMATS_CHROME_TABLES_H
-#define SV_FORMATS_CHROME_TABLES_H
+#pragma once
 
 /* X(name, severity, what): rows of the report. */
 #define CHROME_FINDINGS(X)                                                                         \
@@ -99,5 +98,3 @@
 enum chrome_finding { CHROME_FINDINGS(CHROME_FINDING_NAME) FOUND_N };
 /* FIELD_CLOSE is not a field but the end of them. */
 enum chrome_field { FIELD_OTHER, CHROME_FIELDS(CHROME_FIELD_NAME) FIELD_N, FIELD_CLOSE = FIELD_N };
-
-#endif

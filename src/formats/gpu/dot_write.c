@@ -206,8 +206,7 @@ static void set_last(struct dot *w, uint32_t stream, size_t i)
     if (s->is_active)
         return;
     s->is_active = true;
-    d->active = sv_grow(d->active, &d->cap_active, d->n_active + 1, sizeof *d->active);
-    d->active[d->n_active++] = stream;
+    SV_APPEND(d->active, d->n_active, d->cap_active) = stream;
 }
 
 static void put_edges_of(struct dot *w, size_t i)
@@ -304,8 +303,7 @@ static int dot_write(struct sv_sink *s, const struct sv_event *events, size_t n,
         if (events[i].kind == SV_SLICE)
             add(w, &events[i]);
     if (w->n >= UINT32_MAX / 2)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "too much work for one graph; 'stave cut' takes a window");
+        return sv_error(err, SV_ELIMIT, "too much work for one graph; 'stave cut' takes a window");
     return 0;
 }
 

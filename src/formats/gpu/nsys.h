@@ -4,8 +4,7 @@
  * nsys_read.c opens the database and walks its tables, nsys_tables.c says what a row means. Tables
  * and columns come and go between versions of Nsight Systems: a column that is absent reads as
  * NULL, a table that is absent is empty. */
-#ifndef SV_FORMATS_GPU_NSYS_H
-#define SV_FORMATS_GPU_NSYS_H
+#pragma once
 
 #include "core/base/map.h"
 #include "formats/lines.h"
@@ -69,5 +68,3 @@ struct sv_nsys_table {
     bool is_about;             /* describes others: read before all events */
 };
 extern const struct sv_nsys_table sv_nsys_tables[]; /* ends with a NULL name */
-
-#endif

@@ -37,9 +37,9 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
                        struct sv_err *err)
 {
     (void)in, (void)options, (void)dict, (void)report, (void)out;
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                      "an SQLite database: this program was built without SQLite; install "
-                      "libsqlite3-dev and build it again");
+    return sv_error(err, SV_EFORMAT,
+                    "an SQLite database: this program was built without SQLite; install "
+                    "libsqlite3-dev and build it again");
 }
 
 #else
@@ -317,7 +317,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     if (is_file(in)) {
         s->rows_max = in->size_bytes;
         if (open_file(s, in->name) != SQLITE_OK)
-            code = sv_err_set(err, SV_EIO, SV_NO_POS, "%s", sqlite3_errmsg(s->db));
+            code = sv_error(err, SV_EIO, "%s", sqlite3_errmsg(s->db));
         sv_input_skip(in, in->len); /* SQLite reads it */
     } else {
         code = open_copy(s, in, err);

@@ -4,8 +4,6 @@
  * of the export's own ENUM_… tables, which have not changed in the versions seen (2021 to 2026). */
 #include "formats/gpu/nsys.h"
 
-#include "core/base/mem.h"
-
 #include <stdio.h>
 #include <string.h>
 

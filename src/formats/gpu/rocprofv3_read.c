@@ -521,9 +521,8 @@ static void close_source(struct sv_source *source)
 static void find_tools(struct rocprof *s)
 {
     const char *data = (const char *)s->in->data;
-    struct sv_member m;
     struct sv_members top = sv_members_of(data, s->in->len);
-    while (sv_member_next(&top, &m)) {
+    for (struct sv_member m; sv_member_next(&top, &m);) {
         if (sv_member_is(&m, "rocprofiler-sdk-tool") && m.type == '[') {
             s->tools = inside(&m);
             return;

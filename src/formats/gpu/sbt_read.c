@@ -142,10 +142,8 @@ static bool read_strings(struct sbt *s, struct sv_pb *w)
     uint64_t n = number(w);
     if (n > STRINGS_MAX || n > (uint64_t)(w->end - w->p))
         return false;
-    for (uint64_t i = 0; i < n && !w->bad; i++) {
-        s->strings = sv_grow(s->strings, &s->cap_strings, s->n_strings + 1, sizeof *s->strings);
-        s->strings[s->n_strings++] = str(s, w);
-    }
+    for (uint64_t i = 0; i < n && !w->bad; i++)
+        SV_APPEND(s->strings, s->n_strings, s->cap_strings) = str(s, w);
     return !w->bad;
 }
 

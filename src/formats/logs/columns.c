@@ -105,8 +105,8 @@ static const char *word_of(enum sv_column_kind kind)
 
 static int bad_word(struct sv_err *err, struct sv_text word, const char *why)
 {
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "columns: '%.*s' %s",
-                      (int)(word.len < 60 ? word.len : 60), word.bytes, why);
+    return sv_error(err, SV_EUSAGE, "columns: '%.*s' %s", (int)(word.len < 60 ? word.len : 60),
+                    word.bytes, why);
 }
 
 static bool set_label(struct sv_log_column *c, const char *bytes, size_t len)
@@ -232,9 +232,9 @@ int sv_columns_parse(struct sv_columns *c, const char *description, struct sv_er
         p += n + (p + n < end);
     }
     if (!sv_columns_time(c))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "columns: none of them is a time: ts, start or end, for example "
-                          "'ts:utc pid bytes latency:ns path'");
+        return sv_error(err, SV_EUSAGE,
+                        "columns: none of them is a time: ts, start or end, for example 'ts:utc "
+                        "pid bytes latency:ns path'");
     return 0;
 }
 
@@ -675,11 +675,17 @@ static bool take_number(struct cursor *c, const struct sv_log_column *column, en
     return is_good;
 }
 
-/* R, W, and of the tools for file systems O (open) and S (sync). */
+/* R, W, and of the tools for file systems O (open) and S (sync). Of block requests as the kernel
+ * prints them: read, write, discard, none, with flags around them (RA, WS, WSM, FWFS). */
 static bool take_letter(struct cursor *c, struct sv_record *r)
 {
     struct sv_text word = next_field(c);
-    return word.len == 1 && strchr("RWOS", word.bytes[0]) && put_text(r, SV_COL_RW, word);
+    bool is_flags = word.len >= 1 && word.len <= 8;
+    for (uint32_t i = 0; is_flags && i < word.len; i++)
+        is_flags = strchr("RWDNFEASM", word.bytes[i]) != NULL;
+    is_flags = is_flags && strchr("RWDNF", word.bytes[0]);
+    bool is_one = word.len == 1 && strchr("OS", word.bytes[0]);
+    return (is_one || is_flags) && put_text(r, SV_COL_RW, word);
 }
 
 static bool take_column(struct cursor *c, struct sv_record *r)

@@ -7,11 +7,12 @@
  *
  * A description is given by the user (import --columns), made from a header's words, or found by
  * the shape of the lines. KIND:UNIT is a column, KIND=VALUE holds for every line and is none. */
-#ifndef SV_FORMATS_LOGS_COLUMNS_H
-#define SV_FORMATS_LOGS_COLUMNS_H
+#pragma once
 
 #include "formats/csv_line.h"
 #include "formats/lines.h"
+
+#include <string.h>
 
 #define SV_COLUMNS_MAX 32u
 
@@ -119,7 +120,13 @@ static inline bool sv_record_has(const struct sv_record *r, enum sv_column_kind 
 
 static inline char sv_record_rw(const struct sv_record *r)
 {
-    return sv_record_has(r, SV_COL_RW) ? r->text[SV_COL_RW].bytes[0] : 0;
+    struct sv_text word = r->text[SV_COL_RW];
+    uint32_t i = 0;
+    if (!sv_record_has(r, SV_COL_RW))
+        return 0;
+    while (i + 1 < word.len && word.bytes[i] == 'F' && strchr("RWDNF", word.bytes[i + 1]))
+        i++; /* a flush before it */
+    return word.bytes[i];
 }
 
 /* SV_EUSAGE with the word that is not understood. `err` may be NULL. */
@@ -184,5 +191,3 @@ void sv_record_put(struct sv_lines *l, struct sv_batch *b, const struct sv_recor
 /* Puts the values of counters and meters; false: one is no number. */
 bool sv_record_meters(struct sv_lines *l, struct sv_batch *b, const struct sv_columns *c,
                       const struct sv_record *r, int64_t ts_ns);
-
-#endif

@@ -136,7 +136,13 @@ static void put_block(struct sv_lines *l, struct sv_batch *b, const struct sv_re
     if (comm.len)
         sv_add_text(l, b, "comm", comm);
     char rw = sv_record_rw(r);
-    sv_str name = sv_dict_cstr(l->dict, rw == 'W' ? "write" : rw == 'R' ? "read" : "request");
+    if (r->text[SV_COL_RW].len > 1 && rw)
+        sv_add_text(l, b, "flags", r->text[SV_COL_RW]);
+    sv_str name = sv_dict_cstr(l->dict, rw == 'W'   ? "write"
+                                        : rw == 'R' ? "read"
+                                        : rw == 'D' ? "discard"
+                                        : rw == 'F' ? "flush"
+                                                    : "request");
     struct sv_event *e = sv_put_event(l, b, dur_ns >= 0 ? SV_SLICE : SV_INSTANT, start_ns, track,
                                       name, SV_CAT_BLOCK);
     e->dur_ns = dur_ns >= 0 ? dur_ns : 0;

@@ -138,7 +138,7 @@ static bool is_likely(const struct sv_log_shape *shape, const struct sv_columns 
         return false; /* an offset */
     if (sv_columns_have(c, SV_COL_ADDRESS) && !sv_text_begins(r->text[SV_COL_ADDRESS], "0x"))
         return false;
-    if (rw && rw != 'R' && rw != 'W')
+    if (rw && !strchr("RWDFN", rw))
         return false;
     if (sv_columns_have(c, SV_COL_COMM) && sv_text_i64(r->text[SV_COL_COMM], &fd))
         return false;

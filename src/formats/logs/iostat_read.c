@@ -80,10 +80,9 @@ static bool put_disk(struct sv_lines *l, struct sv_batch *b, const struct sv_mem
                      int64_t ts_ns)
 {
     struct sv_members members = sv_members_of(disk->value.bytes, disk->value.len);
-    struct sv_member m;
     sv_track track = 0;
     size_t put = 0;
-    while (sv_member_next(&members, &m)) {
+    for (struct sv_member m; sv_member_next(&members, &m);) {
         double value;
         if (sv_member_is(&m, "disk_device") && m.type == '"')
             track = sv_meter_disk(l, sv_member_text(&m, b));

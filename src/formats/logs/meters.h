@@ -1,7 +1,6 @@
 /* The columns of utilisation logs (mpstat, nvidia-smi pmon, iostat) and the counters that they
  * become. */
-#ifndef SV_FORMATS_LOGS_METERS_H
-#define SV_FORMATS_LOGS_METERS_H
+#pragma once
 
 #include "formats/lines.h"
 
@@ -21,5 +20,3 @@ sv_track sv_meter_cpu(struct sv_lines *l, struct sv_text cpu);
 sv_track sv_meter_disk(struct sv_lines *l, struct sv_text disk);
 void sv_meter_put(struct sv_lines *l, struct sv_batch *b, const struct sv_meter *m, sv_track row,
                   int64_t ts_ns, double value);
-
-#endif

@@ -34,8 +34,7 @@ static int probe(const uint8_t *head, size_t n)
 static void take_metadata(const struct sv_member *metadata, struct record *r)
 {
     struct sv_members members = sv_members_of(metadata->value.bytes, metadata->value.len);
-    struct sv_member m;
-    while (sv_member_next(&members, &m)) {
+    for (struct sv_member m; sv_member_next(&members, &m);) {
         if (sv_member_is(&m, "rank") || sv_member_is(&m, "process_index"))
             (void)sv_member_i64(&m, &r->rank);
         else if (sv_member_is(&m, "epoch_num") || sv_member_is(&m, "first_epoch_num") ||
@@ -47,8 +46,7 @@ static void take_metadata(const struct sv_member *metadata, struct record *r)
 static bool take_record(const char *json, size_t len, struct sv_batch *b, struct record *r)
 {
     struct sv_members members = sv_members_of(json, len);
-    struct sv_member m;
-    while (sv_member_next(&members, &m)) {
+    for (struct sv_member m; sv_member_next(&members, &m);) {
         if (sv_member_is(&m, "time_ms"))
             r->has_time = sv_member_i64(&m, &r->time_ms);
         else if (sv_member_is(&m, "key") && m.type == '"')

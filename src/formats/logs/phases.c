@@ -18,8 +18,7 @@ bool sv_phase_begin(struct sv_phases *p, sv_track track, sv_str name, int64_t ts
 {
     if (p->n == SV_PHASES_OPEN_MAX)
         return false;
-    p->open = sv_grow(p->open, &p->cap, p->n + 1, sizeof *p->open);
-    p->open[p->n++] = (struct sv_phase){track, name, ts_ns, number};
+    SV_APPEND(p->open, p->n, p->cap) = (struct sv_phase){track, name, ts_ns, number};
     return true;
 }
 

@@ -1,7 +1,6 @@
 /* Phases of an application as its log reports them: a beginning, later an end of the same name on
  * the same track. */
-#ifndef SV_FORMATS_LOGS_PHASES_H
-#define SV_FORMATS_LOGS_PHASES_H
+#pragma once
 
 #include "formats/lines.h"
 
@@ -31,5 +30,3 @@ bool sv_phase_leave(struct sv_phases *p, struct sv_lines *l, struct sv_batch *b)
 
 /* The track of a rank's phases: "phases" when the rank is not known (-1). */
 sv_track sv_phase_track(struct sv_lines *l, int64_t rank);
-
-#endif

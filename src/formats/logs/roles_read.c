@@ -20,12 +20,11 @@ static bool pid_of(struct sv_text t, int64_t *pid)
 static int count_roles(const uint8_t *p, size_t n)
 {
     struct sv_members members = sv_members_of((const char *)p, n);
-    struct sv_member m;
     int64_t pid;
     int count = 0;
     if (!members.is_object)
         return -1;
-    while (sv_member_next(&members, &m)) {
+    for (struct sv_member m; sv_member_next(&members, &m);) {
         if (m.type != '"' || m.value.len == 0 || !pid_of(m.key, &pid))
             return -1;
         count++;
@@ -59,9 +58,8 @@ static int read_all(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
         return 0;
     }
     struct sv_members members = sv_members_of((const char *)l->in->data, l->in->len);
-    struct sv_member m;
     int64_t pid;
-    while (sv_member_next(&members, &m))
+    for (struct sv_member m; sv_member_next(&members, &m);)
         if (pid_of(m.key, &pid))
             sv_lines_process(l, pid, sv_member_text(&m, b));
     return 0;

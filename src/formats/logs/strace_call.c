@@ -12,8 +12,8 @@
 
 #define ARGUMENTS_MAX 8
 
-/* A letter per argument: f descriptor, d folder, p path, P second path, n bytes asked for, o
- * offset, l length, a address, - other. */
+/* A letter per argument: f descriptor, F the one that a copy writes to, d folder, p path, P second
+ * path, n bytes asked for, o offset, l length, a address, - other. */
 static const struct {
     const char *name, *arguments;
     enum sv_strace_kind kind;
@@ -36,8 +36,9 @@ static const struct {
     {"pwritev", "f--o", SV_STRACE_TRANSFER},
     {"preadv2", "f--o", SV_STRACE_TRANSFER},
     {"pwritev2", "f--o", SV_STRACE_TRANSFER},
-    {"sendfile", "f--n", SV_STRACE_TRANSFER},
-    {"copy_file_range", "f---n", SV_STRACE_TRANSFER},
+    {"sendfile", "Ff-n", SV_STRACE_TRANSFER},
+    {"copy_file_range", "f-F-n", SV_STRACE_TRANSFER},
+    {"splice", "f-F-n", SV_STRACE_TRANSFER},
     {"getdents64", "f-n", SV_STRACE_OTHER},
     {"mmap", "al--fo", SV_STRACE_OTHER},
     {"munmap", "al", SV_STRACE_OTHER},
@@ -291,6 +292,7 @@ static void take_argument(char role, struct sv_text t, struct sv_batch *b, struc
     struct sv_text ignored = {0};
     switch (role) {
     case 'f': c->has_fd = take_fd(t, &c->fd, &c->fd_path); break;
+    case 'F': c->has_fd2 = take_fd(t, &c->fd2, &c->path2); break;
     case 'd': c->has_dirfd = take_fd(t, &c->dirfd, &ignored); break;
     case 'p': c->path = unquote(t, b); break;
     case 'P': c->path2 = unquote(t, b); break;

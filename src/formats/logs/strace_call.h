@@ -1,6 +1,5 @@
 /* One call as strace prints it, taken apart: NAME(ARGUMENTS) = RESULT ERRNO (text) <duration>. */
-#ifndef SV_FORMATS_LOGS_STRACE_CALL_H
-#define SV_FORMATS_LOGS_STRACE_CALL_H
+#pragma once
 
 #include "formats/lines.h"
 
@@ -17,9 +16,10 @@ struct sv_strace_call {
     struct sv_text name;
     enum sv_strace_kind kind;
     bool has_ret, has_duration, has_fd, has_dirfd, has_requested, has_length, has_offset;
+    bool has_fd2;                /* a copy: where to */
     bool has_address, is_thread; /* is_thread: a clone with CLONE_THREAD */
     int64_t ret, dur_ns;         /* ret: −errno on failure */
-    int64_t fd, dirfd, requested, length, offset;
+    int64_t fd, fd2, dirfd, requested, length, offset;
     uint64_t address;
     struct sv_text path, path2, fd_path; /* fd_path: of strace -y */
 };
@@ -30,5 +30,3 @@ bool sv_strace_parse(struct sv_text text, struct sv_batch *b, struct sv_strace_c
 /* The number of an errno's name (Linux's, of all architectures but alpha, mips, parisc and sparc),
  * 0: not known. */
 int sv_errno_number(struct sv_text name);
-
-#endif

@@ -192,9 +192,10 @@ static sv_str find_path(struct strace *s, int64_t pid, const struct sv_strace_ca
     return path;
 }
 
-static void add_arguments(struct strace *s, struct sv_batch *b, const struct sv_strace_call *c,
-                          sv_str path)
+static void add_arguments(struct strace *s, struct sv_batch *b, int64_t pid,
+                          const struct sv_strace_call *c, sv_str path)
 {
+    struct sv_text path2 = c->path2;
     struct sv_lines *l = &s->lines;
     bool opens = c->kind == SV_STRACE_OPEN;
     if (opens && c->has_ret && c->ret >= 0)
@@ -203,8 +204,12 @@ static void add_arguments(struct strace *s, struct sv_batch *b, const struct sv_
         sv_add_int(l, b, "fd", c->fd);
     if (path)
         sv_add_text(l, b, "path", sv_dict_text(l->dict, path));
-    if (c->path2.len)
-        sv_add_text(l, b, "path2", c->path2);
+    if (c->has_fd2) {
+        sv_add_int(l, b, "fd2", c->fd2);
+        path2 = path2.len ? path2 : sv_dict_text(l->dict, path_of(s, pid, c->fd2));
+    }
+    if (path2.len)
+        sv_add_text(l, b, "path2", path2);
     if (c->has_requested)
         sv_add_int(l, b, "requested", c->requested);
     if (c->has_length)
@@ -231,7 +236,7 @@ static bool put_call(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
                       ? first->path
                       : find_path(s, pid, &c);
     sv_track track = sv_dict_thread(l->dict, l->space, pid, tid);
-    add_arguments(s, b, &c, path);
+    add_arguments(s, b, pid, &c, path);
     if (!was_seen || c.kind != SV_STRACE_CLOSE)
         follow(s, pid, &c, path);
     sv_str name = sv_dict_str(l->dict, c.name.bytes, c.name.len);
@@ -269,8 +274,7 @@ static bool hold(struct strace *s, struct sv_batch *b, int64_t tid, int64_t ts_n
         s->cloning_pid = process_of(s, tid);
     uint64_t *slot = sv_map_add(&s->waiting, (uint64_t)tid, &is_new);
     if (is_new) {
-        s->pending = sv_grow(s->pending, &s->cap_pending, s->n_pending + 1, sizeof *s->pending);
-        s->pending[s->n_pending++] = (struct pending){0};
+        SV_APPEND(s->pending, s->n_pending, s->cap_pending) = (struct pending){0};
         *slot = s->n_pending;
     }
     struct pending *p = &s->pending[*slot - 1];

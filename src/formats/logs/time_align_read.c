@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PAIRS_MAX   65536u
 #define TICK_NS     10000000 /* of the slowest kernels: 100 Hz */
@@ -70,10 +69,8 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     int64_t wall_ns;
     if (!sv_wall_ns(&l->wall, of_day, &wall_ns))
         return sv_lines_bad(l, "a time before the year 2262");
-    if (s->has_last && is_next && ns >= s->last_ns && s->n < PAIRS_MAX) {
-        s->pairs = sv_grow(s->pairs, &s->cap, s->n + 1, sizeof *s->pairs);
-        s->pairs[s->n++] = (struct pair){s->last_ns, ns, wall_ns};
-    }
+    if (s->has_last && is_next && ns >= s->last_ns && s->n < PAIRS_MAX)
+        SV_APPEND(s->pairs, s->n, s->cap) = (struct pair){s->last_ns, ns, wall_ns};
     s->has_last = true;
     s->last_ns = ns;
     s->last_of_day = of_day;

@@ -1,7 +1,6 @@
 /* Requests that are received: see check.h. All of the message is looked at, by the table of
  * schema.h, so that the reader of the kept bytes finds no damage. */
 #include "formats/otlp/check.h"
-#include "core/base/wire.h"
 #include "formats/otlp/reader.h"
 
 enum { NESTED_MAX = 2 * OTLP_DEPTH_MAX + 4 };
@@ -9,8 +8,7 @@ enum { NESTED_MAX = 2 * OTLP_DEPTH_MAX + 4 };
 /* Can it be read to its end, with all that is in it? Fields that nobody knows are as they are. */
 static bool is_sound(const struct sv_otlp_message *m, struct sv_pb w, unsigned depth)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         const struct sv_otlp_field *known = sv_otlp_field(m, f.id);
         if (!known)
             continue;
@@ -72,7 +70,7 @@ static bool copy_with(struct sv_pb w, uint32_t id, struct sv_buf *out, struct sv
     bool ok = true;
     const uint8_t *from = w.p;
     for (; ok && sv_pb_next(&w, &f); from = w.p) {
-        if (f.id != id) {
+        if (f.id != id || f.type != SV_PB_BYTES) {
             sv_buf_add(out, from, (size_t)(w.p - from));
             continue;
         }

@@ -1,7 +1,6 @@
 /* Is a request of OTLP one that can be kept? For who receives them: what cannot be read later is
  * refused now, while the sender still has it. */
-#ifndef SV_FORMATS_OTLP_CHECK_H
-#define SV_FORMATS_OTLP_CHECK_H
+#pragma once
 
 #include "core/base/buf.h"
 
@@ -18,5 +17,3 @@ struct sv_otlp_checked {
 /* Appends the request without the spans that cannot be kept to `out`. False: it is not a request at
  * all (`out` is then of no use). */
 bool sv_otlp_check(const uint8_t *bytes, size_t len, struct sv_buf *out, struct sv_otlp_checked *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* Attributes of OTLP from arguments: see encode.h. */
 #include "formats/otlp/encode.h"
 #include "core/base/utf8.h"
-#include "core/base/wire.h"
 #include "core/stream/trace_context.h"
 #include "formats/otlp/schema.h"
 

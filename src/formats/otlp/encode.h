@@ -1,6 +1,5 @@
 /* Arguments of events as attributes of OTLP, and ids from their texts: for who writes spans. */
-#ifndef SV_FORMATS_OTLP_ENCODE_H
-#define SV_FORMATS_OTLP_ENCODE_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/stream/dict.h"
@@ -16,5 +15,3 @@ void sv_otlp_put_text(struct sv_buf *out, uint32_t id, const char *key, const ch
 
 /* An id from its hexadecimal text; false: it is none, or all zero. */
 bool sv_otlp_id(const struct sv_arg *text, uint8_t *to, size_t n);
-
-#endif

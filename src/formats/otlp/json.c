@@ -494,12 +494,14 @@ static bool write_message(const struct sv_otlp_message *m, struct sv_pb w, struc
 static bool write_value(const struct sv_otlp_field *f, const struct sv_pb_field *v,
                         struct sv_json *j, unsigned depth)
 {
+    struct sv_pb sub = sv_pb_sub(v);
+    size_t len = (size_t)(sub.end - sub.p);
     switch ((enum sv_otlp_type)f->type) {
     case OTLP_TYPE_MESSAGE:
-        return depth < MESSAGES_MAX && write_message(f->message, sv_pb_sub(v), j, depth + 1);
-    case OTLP_TYPE_STRING: sv_json_text(j, (const char *)v->bytes, (size_t)v->u); break;
-    case OTLP_TYPE_HEX: hex_text(j, v->bytes, (size_t)v->u); break;
-    case OTLP_TYPE_BASE64: base64_text(j, v->bytes, (size_t)v->u); break;
+        return depth < MESSAGES_MAX && write_message(f->message, sub, j, depth + 1);
+    case OTLP_TYPE_STRING: sv_json_text(j, (const char *)sub.p, len); break;
+    case OTLP_TYPE_HEX: hex_text(j, sub.p, len); break;
+    case OTLP_TYPE_BASE64: base64_text(j, sub.p, len); break;
     case OTLP_TYPE_BOOL: sv_json_bool(j, v->u != 0); break;
     case OTLP_TYPE_DOUBLE: sv_json_double(j, sv_pb_double(v)); break;
     case OTLP_TYPE_ENUM:

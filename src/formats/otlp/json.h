@@ -4,8 +4,7 @@
  * From JSON as the specification asks: keys in lowerCamelCase, ids hexadecimal, 64-bit numbers as
  * text or number, enumerations as numbers (names are taken, too), unknown keys passed over, null is
  * absent. One pass, nothing is kept but the output. */
-#ifndef SV_FORMATS_OTLP_JSON_H
-#define SV_FORMATS_OTLP_JSON_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/json.h"
@@ -27,5 +26,3 @@ const uint8_t *sv_otlp_from_json(const struct sv_otlp_message *m, const uint8_t 
 /* Writes the message as a JSON object; unknown fields are left out. False: it is damaged. */
 bool sv_otlp_to_json(const struct sv_otlp_message *m, const uint8_t *bytes, size_t len,
                      struct sv_json *j);
-
-#endif

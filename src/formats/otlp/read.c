@@ -375,8 +375,8 @@ static bool cut_element(struct otlp_reader *r, struct sv_pb *w, uint32_t id, str
 static bool next_element(struct otlp_reader *r, struct sv_pb *w, uint32_t id,
                          const struct sv_otlp_message *m, struct sv_pb *out)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(w, &f)) {
+    struct sv_pb_field f = {.bytes = w->p};
+    for (; sv_pb_next(w, &f); f.bytes = w->p) {
         if (f.id == id && f.type == SV_PB_BYTES) {
             *out = sv_pb_sub(&f);
             return true;
@@ -435,7 +435,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
         }
     }
     if (b->n == 0 && r->is_at_end && !r->has_found)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "no spans were found");
+        return sv_error(err, SV_EFORMAT, "no spans were found");
     return sv_source_given(source, b->n, err);
 }
 

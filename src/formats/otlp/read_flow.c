@@ -54,8 +54,8 @@ static void follow(struct otlp_flows *f, struct sv_batch *b, uint64_t flow, int6
         return;
     s->has_begun = true;
     bool is_running = ts_ns >= s->ts_ns && ts_ns <= s->end_ns;
-    f->points = sv_grow(f->points, &f->cap_points, f->n_points + 1, sizeof *f->points);
-    f->points[f->n_points++] = (struct otlp_point){flow, is_running ? ts_ns : s->ts_ns, s->track};
+    SV_APPEND(f->points, f->n_points, f->cap_points) =
+        (struct otlp_point){flow, is_running ? ts_ns : s->ts_ns, s->track};
 }
 
 static bool has_remote_parent(const struct otlp_span *s)
@@ -70,8 +70,7 @@ static bool has_remote_parent(const struct otlp_span *s)
 static bool read_link(struct sv_pb w, uint64_t *flow)
 {
     const uint8_t *trace_id = NULL, *id = NULL;
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.type != SV_PB_BYTES)
             continue;
         if (f.id == OTLP_LINK_TRACE_ID && f.u == OTLP_TRACE_ID_BYTES)
@@ -101,7 +100,6 @@ void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                     const struct otlp_span *s, sv_track track, int64_t end_ns)
 {
     struct otlp_flows *f = &r->flows;
-    struct sv_pb_field field;
     uint64_t flow;
     if (!s->trace_id || !s->id)
         return;
@@ -111,7 +109,7 @@ void otlp_flow_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                             .track = track};
     if (has_remote_parent(s))
         follow(f, b, sv_trace_flow(s->trace_id, s->parent_id), own.ts_ns);
-    while (sv_pb_next(&w, &field)) {
+    for (struct sv_pb_field field; sv_pb_next(&w, &field);) {
         if (field.id != OTLP_SPAN_LINKS || field.type != SV_PB_BYTES)
             continue;
         if (read_link(sv_pb_sub(&field), &flow))

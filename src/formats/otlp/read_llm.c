@@ -91,8 +91,7 @@ void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
     const char *outcome = s->status == OTLP_STATUS_ERROR ? "failed" : "responded", *own = NULL;
     size_t n_given = 0;
     int64_t id;
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         struct otlp_text key, text;
         struct sv_pb value;
         if (f.id != OTLP_SPAN_ATTRIBUTES || f.type != SV_PB_BYTES ||

@@ -3,7 +3,6 @@
  * A resource with process.pid is the process of that number on its host (host.name or host.id, with
  * container.id where there is one), so that a merge with a recording of that machine gives one
  * process. One without is a group named by its service. */
-#include "core/base/json.h"
 #include "core/stream/machine.h"
 #include "formats/otlp/json.h"
 #include "formats/otlp/reader.h"
@@ -117,9 +116,8 @@ static void keep_head(struct otlp_reader *r, struct otlp_kept *kept, const char 
 
 static struct sv_pb find_sub(struct sv_pb w, uint32_t id)
 {
-    struct sv_pb_field f;
     struct sv_pb found = {0};
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == id && f.type == SV_PB_BYTES)
             found = sv_pb_sub(&f);
     return found;
@@ -170,8 +168,7 @@ void otlp_resource(struct otlp_reader *r, struct sv_pb resource_spans)
 {
     struct resource x = {.pid = -1};
     struct sv_pb w = find_sub(resource_spans, OTLP_RS_RESOURCE);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == OTLP_RESOURCE_ATTRIBUTES && f.type == SV_PB_BYTES)
             read_attribute(&x, sv_pb_sub(&f));
     if (w.bad)
@@ -193,9 +190,8 @@ void otlp_scope(struct otlp_reader *r, struct sv_pb scope_spans)
         sv_otlp_field(&sv_otlp_request, OTLP_RESOURCE_SPANS)->message;
     struct sv_pb w = find_sub(scope_spans, OTLP_SS_SCOPE);
     bool has_more = find_sub(scope_spans, OTLP_SS_SCHEMA_URL).p != NULL;
-    struct sv_pb_field f;
     r->scope = r->scope_version = (struct otlp_text){0};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id == OTLP_SCOPE_NAME && f.type == SV_PB_BYTES)
             r->scope = (struct otlp_text){f.bytes, (size_t)f.u};
         else if (f.id == OTLP_SCOPE_VERSION && f.type == SV_PB_BYTES)

@@ -33,8 +33,7 @@ static void read_attribute(struct otlp_span *s, struct sv_pb attribute)
 
 static bool read_status(struct otlp_span *s, struct sv_pb w)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id == OTLP_STATUS_CODE && f.type == SV_PB_VARINT)
             s->status = (uint32_t)f.u;
         else if (f.id == OTLP_STATUS_MESSAGE && f.type == SV_PB_BYTES)
@@ -88,9 +87,8 @@ static const char *judge(const struct otlp_span *s)
 
 bool otlp_span_read(struct sv_pb w, struct otlp_span *s)
 {
-    struct sv_pb_field f;
     *s = (struct otlp_span){.tid = -1};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.type != SV_PB_BYTES)
             read_number(s, &f);
         else if (!read_bytes(s, &f))
@@ -102,9 +100,8 @@ bool otlp_span_read(struct sv_pb w, struct otlp_span *s)
 
 void otlp_span_outline(struct sv_pb w, struct otlp_span *s)
 {
-    struct sv_pb_field f;
     *s = (struct otlp_span){.tid = -1};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.type != SV_PB_BYTES)
             read_number(s, &f);
         else if (f.id != OTLP_SPAN_ATTRIBUTES && f.id != OTLP_SPAN_STATUS)
@@ -205,8 +202,7 @@ static void put_identity(struct otlp_reader *r, struct sv_batch *b, const struct
 
 static void put_attributes(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w, uint32_t id)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == id && f.type == SV_PB_BYTES)
             otlp_put_attribute(r, b, sv_pb_sub(&f));
 }
@@ -214,9 +210,8 @@ static void put_attributes(struct otlp_reader *r, struct sv_batch *b, struct sv_
 static void put_link(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
     struct sv_pb all = w;
-    struct sv_pb_field f;
     size_t open = sv_batch_open(b, 0, SV_ARG_DICT), attributes = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         struct otlp_text text = {f.bytes, f.type == SV_PB_BYTES ? (size_t)f.u : 0};
         if (f.id == OTLP_LINK_TRACE_ID && text.len == OTLP_TRACE_ID_BYTES)
             otlp_put_hex(b, r->key.trace_id, text.bytes, text.len);
@@ -241,9 +236,8 @@ static void put_link(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 /* All that a link has: the flow of it is only an arrow. */
 static void put_links(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
-    struct sv_pb_field f;
     size_t open = sv_batch_open(b, r->key.links, SV_ARG_ARRAY);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.id == OTLP_SPAN_LINKS && f.type == SV_PB_BYTES)
             put_link(r, b, sv_pb_sub(&f));
     sv_batch_close(b, open);
@@ -294,11 +288,10 @@ void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
 void otlp_event_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
 {
     struct sv_pb all = w;
-    struct sv_pb_field f;
     struct otlp_text name = {0};
     uint64_t time = 0;
     uint32_t dropped = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.id == OTLP_EVENT_DROPPED && f.type == SV_PB_VARINT)
             dropped = (uint32_t)f.u;
         else if (f.id == OTLP_EVENT_TIME && f.type == SV_PB_FIXED64)

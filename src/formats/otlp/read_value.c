@@ -2,8 +2,6 @@
  * sizes are those of the bytes that are there. */
 #include "formats/otlp/reader.h"
 
-#include <stdlib.h>
-
 bool otlp_is(struct otlp_text t, const char *word)
 {
     return t.len == strlen(word) && memcmp(t.bytes, word, t.len) == 0;
@@ -19,10 +17,9 @@ sv_str otlp_word(struct otlp_reader *r, struct otlp_text t)
 
 bool otlp_key_value(struct sv_pb w, struct otlp_text *key, struct sv_pb *value)
 {
-    struct sv_pb_field f;
     *key = (struct otlp_text){0};
     *value = (struct sv_pb){0};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.type != SV_PB_BYTES)
             continue;
         if (f.id == OTLP_KV_KEY)
@@ -36,9 +33,8 @@ bool otlp_key_value(struct sv_pb w, struct otlp_text *key, struct sv_pb *value)
 /* The last field of a value counts, as everywhere in protobuf. */
 static bool last(struct sv_pb value, uint32_t id, uint32_t type, struct sv_pb_field *out)
 {
-    struct sv_pb_field f;
     bool is_found = false;
-    while (sv_pb_next(&value, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&value, &f);) {
         is_found = f.id == id && f.type == type;
         *out = f;
     }
@@ -111,9 +107,8 @@ static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, str
 static void put_members(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_pb list,
                         bool is_dict, unsigned depth)
 {
-    struct sv_pb_field f;
     size_t open = sv_batch_open(b, key, is_dict ? SV_ARG_DICT : SV_ARG_ARRAY);
-    while (sv_pb_next(&list, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&list, &f);) {
         struct otlp_text name;
         struct sv_pb value = sv_pb_sub(&f);
         if (f.id != OTLP_LIST_VALUES || f.type != SV_PB_BYTES)
@@ -167,8 +162,8 @@ static void put_field(struct otlp_reader *r, struct sv_batch *b, sv_str key,
 static void put_value(struct otlp_reader *r, struct sv_batch *b, sv_str key, struct sv_pb value,
                       unsigned depth)
 {
-    struct sv_pb_field f, kept = {0};
-    while (sv_pb_next(&value, &f))
+    struct sv_pb_field f = {.bytes = value.p}, kept = {0};
+    for (; sv_pb_next(&value, &f); f.bytes = value.p)
         kept = f;
     if (value.bad)
         otlp_damage(r, value.p, "attribute that cannot be read", NULL);

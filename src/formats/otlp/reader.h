@@ -7,8 +7,7 @@
  *   read_flow.c       parents and links across processes as flows
  *   read_value.c      attributes as arguments
  *   read_llm.c        spans of LLM engines in the words of core/serving/engine_words.h */
-#ifndef SV_FORMATS_OTLP_READER_H
-#define SV_FORMATS_OTLP_READER_H
+#pragma once
 
 #include "core/base/buf.h"
 #include "core/base/map.h"
@@ -111,6 +110,7 @@ struct otlp_reader {
 /* Byte position of a place in the unit; of a JSON document that of its begin. */
 int64_t otlp_pos(const struct otlp_reader *r, const uint8_t *at);
 void otlp_damage(struct otlp_reader *r, const uint8_t *at, const char *what, const char *detail);
+/* `bytes` is its place, also where it is a number, for which sv_pb_next() does not set it. */
 void otlp_unknown(struct otlp_reader *r, const struct sv_pb_field *f);
 
 /* ---- read_value.c ---- */
@@ -156,5 +156,3 @@ bool otlp_llm_marks(struct otlp_text key);
 /* The request's arguments, from the attributes of the span. */
 void otlp_llm_args(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
                    const struct otlp_span *s);
-
-#endif

@@ -4,8 +4,7 @@
  * One table for both directions between protobuf and JSON (json.h), and the numbers for who reads
  * or writes the protobuf form. A field that is not here is unknown: it is passed over and
  * counted. */
-#ifndef SV_FORMATS_OTLP_SCHEMA_H
-#define SV_FORMATS_OTLP_SCHEMA_H
+#pragma once
 
 #include "core/base/wire.h"
 
@@ -147,5 +146,3 @@ static inline uint32_t sv_otlp_wire_type(const struct sv_otlp_field *f)
     };
     return types[f->type];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Perfetto packets before their turn: frames, and blocks of packets that were decoded as far as
  * that needs no state. Part of state.h. */
-#ifndef SV_FORMATS_PERFETTO_BLOCK_H
-#define SV_FORMATS_PERFETTO_BLOCK_H
+#pragma once
 
 #include "core/base/wire.h"
 #include "core/files/input.h"
@@ -87,5 +86,3 @@ struct sv_pf_block {
     struct sv_pf_unpacked *unpacked; /* packets that were compressed; NULL: none yet */
     size_t next, next_arg;           /* what is read next */
 };
-
-#endif

@@ -9,13 +9,11 @@
  * first gets the arrow. */
 #include "core/base/map.h"
 #include "core/base/wire.h"
-#include "core/perfetto/payloads.h"
 #include "core/perfetto/proto.h"
 #include "core/perfetto/proto_gpu.h"
 #include "core/perfetto/stave.h"
 #include "core/perfetto/write.h"
 #include "core/stream/gpu_words.h"
-#include "core/stream/stages.h"
 #include "formats/writers.h"
 
 #include <stdio.h>
@@ -409,7 +407,7 @@ static bool is_replaced(const struct stages *w, const struct sv_event *e)
 static int packets_fit(const struct stages *w, struct sv_err *err)
 {
     return w->packets.failed || w->packet.failed
-               ? sv_err_set(err, SV_ELIMIT, SV_NO_POS, "too many GPU stages for one file")
+               ? sv_error(err, SV_ELIMIT, "too many GPU stages for one file")
                : 0;
 }
 

@@ -17,7 +17,6 @@
 #include "formats/writers.h"
 #include "store/once_paths.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>

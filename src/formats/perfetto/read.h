@@ -1,7 +1,6 @@
 /* The Perfetto reader's inside: the calls between its files. See formats/perfetto/state.h for the
  * whole. */
-#ifndef SV_FORMATS_PERFETTO_READ_H
-#define SV_FORMATS_PERFETTO_READ_H
+#pragma once
 
 #include "formats/perfetto/state.h"
 
@@ -225,5 +224,3 @@ void sv_pf_gpu_memory(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_gpu_log(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_gpu_finish(struct sv_pf *r);
 void sv_pf_gpu_free(struct sv_pf *r);
-
-#endif

@@ -87,9 +87,8 @@ static void nested_dict(struct sv_pf *r, sv_str key, struct sv_pf_blob data, uns
 static void nested_array(struct sv_pf *r, sv_str key, struct sv_pf_blob data, unsigned depth)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, key, SV_ARG_ARRAY);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_NESTED_ARRAY_VALUES))
             nested_value(r, 0, sv_pf_bytes(&f), depth + 1);
     sv_batch_close(r->b, open);
@@ -250,12 +249,11 @@ void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigne
 {
     struct annotation a;
     struct sv_pb w = sv_pb_at(bytes, len);
-    struct sv_pb_field f;
     size_t start = (size_t)(r->b->arg - r->b->args);
     memset(&a, 0, offsetof(struct annotation, value));
     a.open = NO_CONTAINER;
     a.name.len = a.type.len = 0;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         annotation_field(r, &a, &f, depth);
     if (__builtin_expect(w.bad || (!a.has_name && !is_member), 0)) {
         sv_pf_damage(r, "malformed annotation", w.bad ? "dropped" : "without a name; dropped");
@@ -292,11 +290,10 @@ void sv_pf_arg_quick(struct sv_pf *r, const struct sv_arg *from)
 void sv_pf_arg_source(struct sv_pf *r, struct sv_pf_blob location, unsigned type, sv_str key)
 {
     struct sv_pb w = sv_pf_wire(location);
-    struct sv_pb_field f;
     if (!location.bytes)
         return;
     size_t open = sv_batch_open(r->b, key, type);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SOURCE_FILE))
             sv_pf_arg_text(r, r->str.file, f.bytes, (size_t)f.u);
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SOURCE_FUNCTION))
@@ -310,9 +307,8 @@ void sv_pf_arg_source(struct sv_pf *r, struct sv_pf_blob location, unsigned type
 void sv_pf_arg_task(struct sv_pf *r, struct sv_pf_blob task)
 {
     struct sv_pb w = sv_pf_wire(task);
-    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, sv_dict_cstr(r->dict, "task"), SV_ARG_DICT);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_TASK_POSTED_FROM_IID))
             sv_pf_arg_source(r, sv_pf_blob_at(r, SV_PF_T_SOURCE, f.u), SV_ARG_DICT,
                              sv_dict_cstr(r->dict, "posted_from"));
@@ -322,9 +318,8 @@ void sv_pf_arg_task(struct sv_pf *r, struct sv_pf_blob task)
 void sv_pf_arg_log(struct sv_pf *r, struct sv_pf_blob message)
 {
     struct sv_pb w = sv_pf_wire(message);
-    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, sv_dict_cstr(r->dict, "log_message"), SV_ARG_DICT);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_LOG_BODY_IID)) {
             struct sv_pf_blob body = sv_pf_blob_at(r, SV_PF_T_LOG_BODY, f.u);
             if (body.bytes)
@@ -392,8 +387,7 @@ static struct sv_pf_blob mapping_name(struct sv_pf *r, uint64_t iid)
 {
     struct sv_pf_blob name = {0};
     struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_MAPPING, iid));
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_MAPPING_PATH_IIDS))
             name = sv_pf_blob_at(r, SV_PF_T_MAPPING_PATH, f.u);
     return name;
@@ -402,10 +396,9 @@ static struct sv_pf_blob mapping_name(struct sv_pf *r, uint64_t iid)
 static void interned_frame(struct sv_pf *r, uint64_t iid)
 {
     struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_FRAME, iid));
-    struct sv_pb_field f;
     struct sv_pf_blob function = {0}, file = {0};
     uint64_t line = 0, mapping = 0, pc = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (f.type != SV_PB_VARINT)
             continue;
         switch (f.id) {
@@ -433,11 +426,10 @@ static void interned_frame(struct sv_pf *r, uint64_t iid)
 void sv_pf_arg_callstack(struct sv_pf *r, struct sv_pf_blob callstack)
 {
     struct sv_pb w = sv_pf_wire(callstack);
-    struct sv_pb_field f;
     if (!callstack.bytes)
         return;
     size_t open = sv_batch_open(r->b, 0, SV_ARG_STACK);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         struct sv_pb packed = sv_pb_sub(&f);
         uint64_t iid = f.u;
         if (f.id != SV_PF_INTERNED_TEXT) /* frame_ids has the number of a text */

@@ -97,8 +97,7 @@ static struct sv_pf_clock_group *group_of(struct sv_pf *r, struct sv_pf_clock *c
         /* No way leads over the private clocks of a sequence; there may be thousands of them. */
         if (!c->is_sequence && n_global < 2)
             continue;
-        c->groups = sv_grow(c->groups, &c->cap_groups, c->n_groups + 1, sizeof *c->groups);
-        c->groups[c->n_groups++] = (uint32_t)cs->n_groups;
+        SV_APPEND(c->groups, c->n_groups, c->cap_groups) = (uint32_t)cs->n_groups;
     }
     *slot = ++cs->n_groups;
     return g;
@@ -574,8 +573,7 @@ struct readings {
 static struct reading read_clock(struct sv_pb w)
 {
     struct reading x = {.multiplier = 1};
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_CLOCK_ID): x.id = (uint32_t)f.u; break;
         case SV_PF_V(SV_PF_CLOCK_TIMESTAMP): x.timestamp = f.u; break;
@@ -590,9 +588,8 @@ static struct reading read_clock(struct sv_pb w)
 /* What the snapshot says beside its clocks; the rest of its fields is needed to read those. */
 static void read_snapshot_facts(struct sv_pb w, struct readings *s)
 {
-    struct sv_pb_field f;
     *s = (struct readings){.uncertainty_ns = -1};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_SNAPSHOT_PRIMARY): s->primary = (uint32_t)f.u; break;
         case SV_PF_V(SV_PF_STAVE_CLOCK):
@@ -620,9 +617,8 @@ static bool reading_ns(const struct readings *s, struct reading *x)
 static void read_snapshot(struct sv_pf *r, struct sv_pf_blob data, struct readings *s)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     read_snapshot_facts(w, s);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_SNAPSHOT_CLOCKS))
             continue;
         struct reading x = read_clock(sv_pb_sub(&f));
@@ -748,13 +744,12 @@ static void add_offsets(const struct round *a, const struct round *b, int64_t *s
 void sv_pf_remote_clock_sync(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     struct round rounds[2];
     int64_t sum[64] = {0};
     uint32_t n[64] = {0}, n_rounds = 0;
     if (r->seq->machine == r->machines[0])
         return;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_REMOTE_SYNCED))
             continue;
         read_round(sv_pb_sub(&f), &rounds[n_rounds % 2]);

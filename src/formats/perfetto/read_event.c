@@ -10,8 +10,6 @@
 
 #include "core/base/mem.h"
 
-#include <assert.h>
-
 #define EXTRAS_MAX 64
 
 /* ---- where it happened ---- */
@@ -80,8 +78,7 @@ static sv_str joined_categories(struct sv_pf *r, struct sv_pf_blob event)
 {
     struct joined j = {.n = 0};
     struct sv_pb w = sv_pf_wire(event);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         struct sv_pb packed = sv_pb_sub(&f);
         uint64_t iid;
         switch (sv_pf_tag(&f)) {
@@ -404,8 +401,7 @@ static bool read_old_times(struct sv_pf *r, struct sv_pf_event_in *e, const stru
 /* Work that the GPU does for this event, or that it waits for: the stages carry the same flows. */
 static void read_gpu_correlation(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         struct sv_pb packed = sv_pb_sub(&f);
         uint64_t id = f.u;
         do {
@@ -573,10 +569,9 @@ static void rare_event(struct sv_pf *r, struct sv_pf_event_in *e, struct sv_pf_b
     struct extras x;
     struct extra_value extra[2 * EXTRAS_MAX];
     struct sv_pb w = sv_pf_wire(event);
-    struct sv_pb_field f;
     x.n_values = x.n_doubles = x.n_uuids = x.n_double_uuids = 0;
     x.is_dropped = false;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         read_rare(r, e, &f, &x);
     if (e->has_legacy && !e->name_iid && (e->name_iid = sv_pf_legacy_name_iid(e->legacy)) != 0)
         e->name = sv_pf_str_quick(r, SV_PF_T_NAME, e->name_iid);

@@ -76,8 +76,7 @@ struct stage {
 static struct stage read_stage(struct sv_pb w)
 {
     struct stage s = {.pid = -1};
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_STAGE_EVENT_ID):
             s.event_id = f.u;
@@ -115,8 +114,7 @@ static struct stage read_stage(struct sv_pb w)
 static struct old_spec read_old_spec(struct sv_pf *r, struct sv_pb w)
 {
     struct old_spec s = {0};
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPEC_NAME))
             s.name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPEC_DESCRIPTION))
@@ -136,12 +134,10 @@ static void read_old_specs(struct sv_pf *r, struct stage *s)
     while (sv_pb_next(&w, &f)) {
         struct sv_pb sub = sv_pb_sub(&f);
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPECS_HW_QUEUE) && queue < OLD_SPECS_MAX) {
-            g->queues = sv_grow(g->queues, &g->cap_queues, queue + 1, sizeof *g->queues);
-            g->queues[queue++] = read_old_spec(r, sub);
+            SV_APPEND(g->queues, queue, g->cap_queues) = read_old_spec(r, sub);
             g->n_queues = g->n_queues > queue ? g->n_queues : queue;
         } else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPECS_STAGE) && g->n_stages < OLD_SPECS_MAX) {
-            g->stages = sv_grow(g->stages, &g->cap_stages, g->n_stages + 1, sizeof *g->stages);
-            g->stages[g->n_stages++] = read_old_spec(r, sub);
+            SV_APPEND(g->stages, g->n_stages, g->cap_stages) = read_old_spec(r, sub);
         } else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPECS_CONTEXT)) {
             while (sv_pb_next(&sub, &c))
                 if (sv_pf_tag(&c) == SV_PF_V(SV_PF_GPU_CONTEXT_PID))
@@ -160,8 +156,7 @@ static struct spec interned_spec(struct sv_pf *r, uint64_t iid)
 {
     struct spec s = {0};
     struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_GPU_SPEC, iid));
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_GPU_SPEC_NAME): s.name = sv_pf_bytes(&f); break;
         case SV_PF_B(SV_PF_GPU_SPEC_DESCRIPTION): s.desc = sv_pf_bytes(&f); break;
@@ -246,8 +241,7 @@ static void kernel_arg(struct sv_pf *r, struct sv_pb w)
 static void kernel_args(struct sv_pf *r, uint64_t iid)
 {
     struct sv_pb w = sv_pf_wire(sv_pf_blob_at(r, SV_PF_T_KERNEL, iid));
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_KERNEL_NAME):
             sv_pf_arg_text(r, key(r, "kernel_name"), f.bytes, (size_t)f.u);
@@ -267,9 +261,8 @@ static void kernel_args(struct sv_pf *r, uint64_t iid)
 static void dimensions(struct sv_pf *r, const char *name, struct sv_pb w)
 {
     static const char *const axes[] = {"x", "y", "z"};
-    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, key(r, name), SV_ARG_DICT);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (f.type == SV_PB_VARINT && f.id >= 1 && f.id <= 3)
             sv_pf_arg_uint(r, key(r, axes[f.id - 1]), f.u);
     sv_batch_close(r->b, open);
@@ -278,9 +271,8 @@ static void dimensions(struct sv_pf *r, const char *name, struct sv_pb w)
 static void launch(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     size_t open = sv_batch_open(r->b, key(r, "launch"), SV_ARG_DICT);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_LAUNCH_GRID))
             dimensions(r, "grid_size", sv_pb_sub(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_LAUNCH_WORKGROUP))
@@ -288,17 +280,16 @@ static void launch(struct sv_pf *r, struct sv_pf_blob data)
     }
     sv_batch_close(r->b, open);
     w = sv_pf_wire(data);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_LAUNCH_ARGS))
             kernel_arg(r, sv_pb_sub(&f));
 }
 
 static void extra_data(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_pb_field f;
     sv_str name = 0;
     struct sv_pf_blob text = {(const uint8_t *)"", 0};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(1))
             name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(2))
@@ -334,8 +325,7 @@ static void stage_args(struct sv_pf *r, struct sv_pf_blob data)
         {SV_PF_STAGE_RENDER_PASS_INSTANCE, "render_pass_instance_id"},
     };
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
             if (sv_pf_tag(&f) == SV_PF_V(numbers[i].field))
                 sv_pf_arg_uint(r, key(r, numbers[i].key), f.u);
@@ -354,9 +344,8 @@ static int64_t context_pid(struct sv_pf *r, uint64_t iid)
     if (!sv_pf_find(r->seq->state, SV_PF_T_GPU_CONTEXT, iid, &value))
         return -1; /* many producers give none */
     struct sv_pb w = sv_pf_wire(r->seq->state->blobs[value]);
-    struct sv_pb_field f;
     int64_t pid = -1;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_CONTEXT_PID))
             pid = (int32_t)f.u;
     return pid;
@@ -430,8 +419,7 @@ struct counter_spec {
 static struct counter_spec read_counter_spec(struct sv_pf *r, struct sv_pb w)
 {
     struct counter_spec s = {0};
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_GPU_CSPEC_ID):
             s.id = f.u;
@@ -488,8 +476,7 @@ static void read_counter_descriptor(struct sv_pf *r, uint32_t seq, uint64_t gpu,
                                     struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_GPU_DESCRIPTOR_SPECS))
             continue;
         struct counter_spec s = read_counter_spec(r, sv_pb_sub(&f));
@@ -503,9 +490,8 @@ static void use_interned_descriptor(struct sv_pf *r, uint64_t iid, uint64_t *gpu
 {
     struct sv_pf_blob message = sv_pf_blob_at(r, SV_PF_T_GPU_COUNTERS, iid), descriptor = {0};
     struct sv_pb w = sv_pf_wire(message);
-    struct sv_pb_field f;
     bool is_new;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(2))
             descriptor = sv_pf_bytes(&f);
         else if (sv_pf_tag(&f) == SV_PF_V(3))
@@ -562,14 +548,13 @@ static void read_counter(struct sv_pf *r, uint32_t seq, uint64_t gpu, struct sv_
 void sv_pf_gpu_counters(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     uint64_t gpu = 0;
     uint32_t seq = 0;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_COUNTER_GPU_ID))
             gpu = f.u;
     w = sv_pf_wire(data);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_GPU_COUNTER_DESCRIPTOR)) {
             read_counter_descriptor(r, 0, gpu, sv_pf_bytes(&f));
         } else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_COUNTER_DESCRIPTOR_IID)) {
@@ -578,7 +563,7 @@ void sv_pf_gpu_counters(struct sv_pf *r, struct sv_pf_blob data)
         }
     }
     w = sv_pf_wire(data);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_GPU_COUNTER_VALUES))
             read_counter(r, seq, gpu, sv_pb_sub(&f));
 }
@@ -588,9 +573,8 @@ void sv_pf_gpu_counters(struct sv_pf *r, struct sv_pf_blob data)
 void sv_pf_gpu_frequency(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     uint64_t gpu = 0, khz = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_FREQUENCY_ID))
             gpu = f.u;
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_GPU_FREQUENCY_KHZ))
@@ -603,9 +587,8 @@ void sv_pf_gpu_frequency(struct sv_pf *r, struct sv_pf_blob data)
 void sv_pf_gpu_memory(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     uint64_t gpu = 0, pid = 0, size = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_GPU_MEM_ID): gpu = f.u; break;
         case SV_PF_V(SV_PF_GPU_MEM_PID): pid = f.u; break;
@@ -623,10 +606,9 @@ void sv_pf_gpu_log(struct sv_pf *r, struct sv_pf_blob data)
     static const char *const severities[] = {"UNSPECIFIED", "VERBOSE", "DEBUG",
                                              "INFO",        "WARNING", "ERROR"};
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     uint64_t severity = 0;
     sv_pf_ready(r);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_GPU_LOG_SEVERITY): severity = f.u; break;
         case SV_PF_B(SV_PF_GPU_LOG_TAG):
@@ -651,8 +633,7 @@ static void device_info(struct sv_pf *r, unsigned n, struct sv_pb w)
         [SV_PF_GPU_MODEL] = "model", [SV_PF_GPU_ARCHITECTURE] = "architecture",
         [SV_PF_GPU_UUID] = "uuid",   [SV_PF_GPU_EXTRA] = NULL,
         [SV_PF_GPU_PCI] = "pci_bdf"};
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         char name[32], text[40];
         if (f.type != SV_PB_BYTES || f.id > SV_PF_GPU_PCI || !names[f.id])
             continue;
@@ -679,9 +660,8 @@ static void device_info(struct sv_pf *r, unsigned n, struct sv_pb w)
 void sv_pf_gpu_info(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     unsigned n = 0;
-    while (sv_pb_next(&w, &f) && n < 1024)
+    for (struct sv_pb_field f; sv_pb_next(&w, &f) && n < 1024;)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_GPU_INFO_GPUS))
             device_info(r, n++, sv_pb_sub(&f));
 }

@@ -134,11 +134,10 @@ static struct sv_pf_state *state_of(struct sv_pf_seq *seq)
 static void read_entry(struct sv_pf *r, unsigned table, const struct sv_pb_field *entry)
 {
     struct sv_pb w = sv_pb_sub(entry);
-    struct sv_pb_field f;
     struct sv_pf_blob text = {(const uint8_t *)"", 0};
     uint64_t iid = 0;
     bool has_iid = false;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_INTERNED_IID)) {
             iid = f.u;
             has_iid = true;
@@ -163,11 +162,10 @@ static void read_entry(struct sv_pf *r, unsigned table, const struct sv_pb_field
 void sv_pf_interned_data(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     if (!r->seq->is_valid)
         sv_pf_note(r, "interned data before a cleared state",
                    "sequence %u; kept, Perfetto drops it", r->seq->id);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
             if (lists[i].field == f.id && f.type == SV_PB_BYTES) {
                 read_entry(r, lists[i].table, &f);

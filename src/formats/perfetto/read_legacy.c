@@ -67,9 +67,8 @@ static void read_field(struct legacy *l, const struct sv_pb_field *f)
 uint64_t sv_pf_legacy_name_iid(struct sv_pf_blob legacy)
 {
     struct sv_pb w = sv_pf_wire(legacy);
-    struct sv_pb_field f;
     uint64_t iid = 0;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_LEGACY_NAME_IID))
             iid = f.u;
     return iid;
@@ -372,8 +371,7 @@ void sv_pf_legacy_event(struct sv_pf *r, struct sv_pf_event_in *e)
 {
     struct legacy l = {0};
     struct sv_pb w = sv_pf_wire(e->legacy);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         read_field(&l, &f);
     if (w.bad) {
         sv_pf_damage(r, "malformed legacy event", "dropped");

@@ -41,8 +41,7 @@ static sv_str command_line(struct sv_pf *r, struct sv_pf_blob process)
     char text[4096];
     size_t n = 0;
     struct sv_pb w = sv_pf_wire(process);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_TREE_CMDLINE))
             continue;
         if (n > 0 && n < sizeof text)
@@ -57,8 +56,7 @@ static sv_str command_line(struct sv_pf *r, struct sv_pf_blob process)
 static struct process read_process(struct sv_pb w)
 {
     struct process p = {0};
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_TREE_PID): p.pid = (int32_t)f.u; break;
         case SV_PF_V(SV_PF_TREE_PPID): p.ppid = (int32_t)f.u; break;
@@ -105,10 +103,9 @@ static void tree_process(struct sv_pf *r, struct sv_pf_blob data)
 
 static void tree_thread(struct sv_pf *r, struct sv_pb w)
 {
-    struct sv_pb_field f;
     int64_t tid = 0, tgid = 0;
     struct sv_pf_blob name = {0};
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_TREE_TID): tid = (int32_t)f.u; break;
         case SV_PF_V(SV_PF_TREE_TGID): tgid = (int32_t)f.u; break;
@@ -125,8 +122,7 @@ static void tree_thread(struct sv_pf *r, struct sv_pb w)
 void sv_pf_process_tree(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_TREE_PROCESSES))
             tree_process(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_TREE_THREADS))
@@ -204,8 +200,7 @@ static void stats_process(struct sv_pf *r, struct sv_pf_blob data)
 void sv_pf_process_stats(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_STATS_PROCESSES))
             stats_process(r, sv_pf_bytes(&f));
 }
@@ -235,8 +230,7 @@ static void set_meta_fields(struct sv_pf *r, struct sv_pf_blob data,
                             const struct meta_field *fields, size_t n)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         for (size_t i = 0; i < n; i++) {
             if (fields[i].field != f.id)
                 continue;
@@ -251,9 +245,8 @@ static void set_meta_fields(struct sv_pf *r, struct sv_pf_blob data,
 void sv_pf_trace_uuid(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     uint64_t msb = 0, lsb = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_UUID_MSB))
             msb = f.u;
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_UUID_LSB))
@@ -287,11 +280,10 @@ void sv_pf_system_info(struct sv_pf *r, struct sv_pf_blob data)
         {SV_PF_UTSNAME_MACHINE, "system_machine"},
     };
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     if (r->seq->machine != r->machines[0]) /* there is one place only */
         return;
     set_meta_fields(r, data, fields, sizeof fields / sizeof *fields);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SYSTEM_UTSNAME))
             set_meta_fields(r, sv_pf_bytes(&f), uts, sizeof uts / sizeof *uts);
 }
@@ -332,8 +324,7 @@ static void chrome_meta(struct sv_pf *r, struct sv_pb w)
 void sv_pf_chrome_events(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_BUNDLE_METADATA): chrome_meta(r, sv_pb_sub(&f)); break;
         case SV_PF_B(SV_PF_BUNDLE_TRACE_EVENTS):
@@ -401,8 +392,7 @@ static void attribute(struct sv_pf *r, struct sv_pb w)
 void sv_pf_trace_attributes(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_ATTRIBUTES_LIST))
             attribute(r, sv_pb_sub(&f));
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE_ORIGIN))
@@ -442,8 +432,7 @@ struct sv_pf_losses {
 
 static void add_losses(struct sv_pb w, const struct loss_field *fields, uint64_t *counts, size_t n)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         for (size_t i = 0; i < n; i++)
             if (sv_pf_tag(&f) == SV_PF_V(fields[i].field))
                 counts[i] += f.u;
@@ -452,12 +441,11 @@ static void add_losses(struct sv_pb w, const struct loss_field *fields, uint64_t
 void sv_pf_trace_stats(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     if (!r->losses)
         r->losses = sv_alloc(sizeof *r->losses);
     *r->losses = (struct sv_pf_losses){.pos = r->pos};
     add_losses(w, service_losses, r->losses->service, N_SERVICE);
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_TRACE_STATS_BUFFERS))
             add_losses(sv_pb_sub(&f), buffer_losses, r->losses->buffer, N_BUFFER);
 }
@@ -494,10 +482,9 @@ void sv_pf_meta_finish(struct sv_pf *r)
 void sv_pf_trigger(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     sv_str name = 0;
     sv_pf_ready(r);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_B(SV_PF_TRIGGER_NAME):
             name = sv_dict_str(r->dict, (const char *)f.bytes, (size_t)f.u);
@@ -517,10 +504,9 @@ void sv_pf_trigger(struct sv_pf *r, struct sv_pf_blob data)
 void sv_pf_chrome_trigger(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     sv_str name = sv_dict_cstr(r->dict, "chrome_trigger");
     sv_pf_ready(r);
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_TRIGGER_NAME))
             name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (f.id == SV_PF_CHROME_TRIGGER_HASH && f.type == SV_PB_FIXED32)

@@ -61,10 +61,9 @@ static inline void set_field(struct sv_pf_packet *k, const struct sv_pb_field *f
 bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k)
 {
     struct sv_pb w = sv_pb_at(bytes, len);
-    struct sv_pb_field f;
     memset(k, 0, offsetof(struct sv_pf_packet, timestamp));
     k->whole = (struct sv_pf_blob){bytes, len};
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         set_field(k, &f);
     return !w.bad;
 }
@@ -128,9 +127,7 @@ struct sv_pf_machine *sv_pf_machine_at(struct sv_pf *r, uint32_t id)
     if (r->n_machines > 0)
         m->space = (uint32_t)sv_mix64((uint64_t)r->space << 32 | id) | 0x80000000u;
     m->salt = m->space ? sv_mix64(m->space) : 0;
-    r->machines =
-        sv_grow(r->machines, &r->cap_machines, r->n_machines + 1, sizeof(struct sv_pf_machine *));
-    r->machines[r->n_machines++] = m;
+    SV_APPEND(r->machines, r->n_machines, r->cap_machines) = m;
     return m;
 }
 
@@ -226,8 +223,7 @@ static void add_uuid(struct sv_pf_uuids *u, uint64_t uuid)
 {
     if (u->n >= 256)
         return;
-    u->items = sv_grow(u->items, &u->cap, u->n + 1, sizeof *u->items);
-    u->items[u->n++] = uuid;
+    SV_APPEND(u->items, u->n, u->cap) = uuid;
 }
 
 static void add_uuids(struct sv_pf_uuids *u, const struct sv_pb_field *f)
@@ -244,8 +240,7 @@ static void add_uuids(struct sv_pf_uuids *u, const struct sv_pb_field *f)
 
 static void read_event_defaults(struct sv_pf_seq *seq, struct sv_pb w)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (f.id) {
         case SV_PF_EVENT_TRACK_UUID:
             seq->default_track = f.u;
@@ -262,12 +257,11 @@ static void read_event_defaults(struct sv_pf_seq *seq, struct sv_pb w)
 static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_blob data)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     seq->has_default_track = seq->has_whole_flows = false;
     seq->default_clock_id = 0;
     seq->default_clock = NULL;
     seq->extra.n = seq->extra_double.n = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_DEFAULTS_CLOCK_ID))
             seq->default_clock_id = (uint32_t)f.u;
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_DEFAULTS_TRACK_EVENT))
@@ -285,8 +279,7 @@ static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_b
 static void read_all_interned(struct sv_pf *r, const struct sv_pf_packet *k)
 {
     struct sv_pb w = sv_pf_wire(k->whole);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_PACKET_INTERNED_DATA))
             sv_pf_interned_data(r, sv_pf_bytes(&f));
 }

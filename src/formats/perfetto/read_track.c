@@ -148,8 +148,7 @@ static sv_str join(struct sv_pf *r, struct sv_pf_blob message, uint32_t field, c
     char text[4096];
     size_t n = 0;
     struct sv_pb w = sv_pf_wire(message);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (sv_pf_tag(&f) != SV_PF_B(field))
             continue;
         if (n > 0 && n < sizeof text)
@@ -202,8 +201,7 @@ static void set_chrome_process(struct sv_pf *r, struct process *p, uint64_t type
 static void read_process(struct sv_pf *r, struct sv_pf_blob data, struct process *p)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_PROCESS_PID):
             p->pid = (int32_t)f.u;
@@ -235,8 +233,7 @@ static void read_process(struct sv_pf *r, struct sv_pf_blob data, struct process
 static void read_thread(struct sv_pf *r, struct sv_pf_blob data, struct thread *t)
 {
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_THREAD_PID):
             t->pid = (int32_t)f.u;
@@ -269,9 +266,8 @@ static void read_thread(struct sv_pf *r, struct sv_pf_blob data, struct thread *
 static void read_chrome_parts(struct sv_pf *r, const struct sv_pb_field *part, struct descriptor *d)
 {
     struct sv_pb w = sv_pb_sub(part);
-    struct sv_pb_field f;
     bool is_process = part->id == SV_PF_TRACK_CHROME_PROCESS;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         if (is_process && sv_pf_tag(&f) == SV_PF_V(SV_PF_CHROME_PROCESS_TYPE))
             set_chrome_process(r, &d->process, f.u);
         else if (is_process && sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_PROCESS_PACKAGE))
@@ -290,8 +286,7 @@ static sv_str number_text(struct sv_pf *r, uint64_t u)
 
 static void read_own(struct sv_pf *r, struct descriptor *d, struct sv_pb w)
 {
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_STAVE_TRACK_KIND): d->own_kind = f.u; break;
         case SV_PF_V(SV_PF_STAVE_TRACK_SPACE): d->own_space = f.u; break;
@@ -457,11 +452,10 @@ static void apply_counter(struct sv_pf *r, struct sv_pf_track *t, struct sv_pf_b
     static const char *const units[] = {NULL, "ns", "count", "bytes"};
     struct sv_track_info info = r->dict->tracks[t->track];
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
     uint64_t type = 0, unit = 0;
     sv_str unit_name = 0;
     info.cat = 0;
-    while (sv_pb_next(&w, &f)) {
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);) {
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_COUNTER_TYPE): type = f.u; break;
         case SV_PF_V(SV_PF_COUNTER_UNIT): unit = f.u; break;
@@ -608,8 +602,7 @@ void sv_pf_track_descriptor(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct descriptor d = {0};
     struct sv_pb w = sv_pf_wire(data);
-    struct sv_pb_field f;
-    while (sv_pb_next(&w, &f))
+    for (struct sv_pb_field f; sv_pb_next(&w, &f);)
         if (!read_descriptor_field(r, &d, &f))
             read_descriptor_layout(r, &d, &f);
     if (w.bad)

@@ -12,8 +12,7 @@
  * sequence's interned strings, so none of these may move or go away while a batch is being filled;
  * events past the batch's end go to `spill`; events whose clock is not known yet go to their
  * clock's `waiting` list with copied texts. */
-#ifndef SV_FORMATS_PERFETTO_STATE_H
-#define SV_FORMATS_PERFETTO_STATE_H
+#pragma once
 
 #include "core/base/map.h"
 #include "core/base/wire.h"
@@ -290,5 +289,3 @@ struct sv_pf {
         sv_str value, file, function, line, loss, loss_category, loss_count, loss_span;
     } str;
 };
-
-#endif

@@ -208,13 +208,12 @@ static int check_head(struct sv_input *in, struct sv_err *err)
     if (code < 0)
         return code;
     if (in->len == 0)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "the file is empty");
+        return sv_error(err, SV_EFORMAT, "the file is empty");
     sv_csv_split(&line, (const char *)in->data,
                  (size_t)(end_of_head(in->data, in->len) - (const char *)in->data));
     sv_csv_find(&line, names, N_COLUMNS, place);
     code = sv_csv_missing(names, place, N_REQUIRED, missing, sizeof missing)
-               ? sv_err_set(err, SV_EFORMAT, SV_NO_POS, "not a summary of batches: no column %s",
-                            missing)
+               ? sv_error(err, SV_EFORMAT, "not a summary of batches: no column %s", missing)
                : 0;
     sv_csv_fini(&line);
     return code;
@@ -289,8 +288,7 @@ static bool take_members(struct batching_csv *s)
         if (!is_good)
             return sv_lines_bad(&s->lines, "malformed request list");
         m.id = (uint64_t)id;
-        s->members = sv_grow(s->members, &s->cap, r->n + 1, sizeof *s->members);
-        s->members[r->n++] = m;
+        SV_APPEND(s->members, r->n, s->cap) = m;
     }
     return true;
 }

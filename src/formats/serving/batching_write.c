@@ -88,9 +88,9 @@ static int finish(struct batching *s, bool failed, struct sv_err *err)
 {
     if (!failed && s->n_calls == 0) {
         failed = true;
-        sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                   "no life cycle of requests in it (events of the category " SV_LIFE_CATEGORY
-                   "): see docs/serving.md");
+        sv_error(err, SV_EINPUT,
+                 "no life cycle of requests in it (events of the category " SV_LIFE_CATEGORY
+                 "): see docs/serving.md");
     }
     if (failed) {
         sv_output_discard(s->out);

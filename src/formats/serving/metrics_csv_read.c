@@ -7,7 +7,6 @@
 #include "formats/decimal.h"
 #include "formats/lines.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { TIME, QUEUED, REJECTED, N_COLUMNS };
@@ -29,8 +28,7 @@ static int take_head(const struct sv_csv_line *line, int *place, struct sv_err *
     char missing[100];
     sv_csv_find(line, names, N_COLUMNS, place);
     if (sv_csv_missing(names, place, N_COLUMNS, missing, sizeof missing))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "not the metrics of a server: no column %s",
-                          missing);
+        return sv_error(err, SV_EFORMAT, "not the metrics of a server: no column %s", missing);
     return 0;
 }
 

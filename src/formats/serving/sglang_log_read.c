@@ -47,9 +47,8 @@ static bool take_time(const char *p, size_t len, int64_t *days, int64_t *of_day)
 static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
-    struct sv_text line;
     int64_t days, of_day;
-    while (sv_head_line(&h, &line))
+    for (struct sv_text line; sv_head_line(&h, &line);)
         if (take_time(line.bytes, line.len, &days, &of_day) && find_stats(line.bytes, line.len))
             return 95;
     return 0;

@@ -5,6 +5,7 @@
 #include "formats/starpu/digraph.h"
 
 #include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -23,8 +24,7 @@ void sv_digraph_fini(struct sv_digraph *g)
 void sv_digraph_edge(struct sv_digraph *g, uint32_t from, uint32_t to)
 {
     assert(!g->after_at);
-    g->edges = sv_grow(g->edges, &g->cap_edges, g->n_edges + 1, sizeof *g->edges);
-    g->edges[g->n_edges++] = (struct sv_digraph_edge){from, to};
+    SV_APPEND(g->edges, g->n_edges, g->cap_edges) = (struct sv_digraph_edge){from, to};
 }
 
 /* Counts become places: at[i + 1] holds the count of node i before, at[i] its first place after. */
@@ -156,12 +156,6 @@ static void order_nodes(struct ordering *o, struct sv_levels *out)
     }
 }
 
-static int compare_floors(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Levels count from the floor's first: now each floor begins after the last level of the one below.
  * Floors may be any numbers. */
 static void stack_floors(const struct ordering *o, struct sv_levels *out)
@@ -169,14 +163,14 @@ static void stack_floors(const struct ordering *o, struct sv_levels *out)
     uint32_t n = o->g->n_nodes, n_floors = 0;
     uint32_t *floors = o->waits_for, *starts = o->queue; /* not needed any more */
     memcpy(floors, o->floor, n * sizeof *floors);
-    qsort(floors, n, sizeof *floors, compare_floors);
+    qsort(floors, n, sizeof *floors, sv_compare_u32);
     for (uint32_t i = 0; i < n; i++)
         if (i == 0 || floors[i] != floors[n_floors - 1])
             floors[n_floors++] = floors[i];
     memset(starts, 0, n * sizeof *starts);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t *at =
-            bsearch(&o->floor[i], floors, n_floors, sizeof *floors, compare_floors);
+            bsearch(&o->floor[i], floors, n_floors, sizeof *floors, sv_compare_u32);
         o->floor[i] = (uint32_t)(at - floors);
         if (starts[o->floor[i]] <= o->level[i])
             starts[o->floor[i]] = o->level[i] + 1; /* its height, first */

@@ -8,8 +8,7 @@
  *
  * All of it takes time and memory in proportion to nodes and edges, whatever the shape; nothing
  * recurses. */
-#ifndef SV_FORMATS_STARPU_DIGRAPH_H
-#define SV_FORMATS_STARPU_DIGRAPH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ struct sv_levels {
  * in a circle, the first node of it (by number) is placed as if nothing came before. */
 void sv_digraph_levels(const struct sv_digraph *g, const uint32_t *floors, struct sv_levels *out);
 void sv_levels_fini(struct sv_levels *l);
-
-#endif

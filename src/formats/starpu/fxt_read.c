@@ -336,8 +336,7 @@ static struct job *job_of(struct fxt *s, uint64_t id)
                       s->lines.pos, NULL);
         return NULL;
     }
-    s->jobs = sv_grow(s->jobs, &s->cap_jobs, s->n_jobs + 1, sizeof *s->jobs);
-    s->jobs[s->n_jobs++] = (struct job){.id = id};
+    SV_APPEND(s->jobs, s->n_jobs, s->cap_jobs) = (struct job){.id = id};
     *sv_map_add(&s->by_id, id, &is_new) = s->n_jobs;
     return &s->jobs[s->n_jobs - 1];
 }
@@ -408,8 +407,7 @@ static bool on_dependency(struct fxt *s)
                       s->lines.pos, NULL);
         return true;
     }
-    s->edges = sv_grow(s->edges, &s->cap_edges, s->n_edges + 1, sizeof *s->edges);
-    s->edges[s->n_edges++] = (struct edge){s->now.p[0], s->now.p[1]};
+    SV_APPEND(s->edges, s->n_edges, s->cap_edges) = (struct edge){s->now.p[0], s->now.p[1]};
     return true;
 }
 

@@ -308,8 +308,7 @@ static struct row *row_of(struct paje *s, const struct fields *x, unsigned kind)
     }
     uint64_t *at = sv_map_add(&s->by_place, c << 32 | t, &is_new);
     if (is_new) {
-        s->rows = sv_grow(s->rows, &s->cap_rows, s->n_rows + 1, sizeof *s->rows);
-        s->rows[s->n_rows++] =
+        SV_APPEND(s->rows, s->n_rows, s->cap_rows) =
             (struct row){.track = sv_dict_child(s->lines.dict, s->entities[c - 1].track, kind,
                                                 s->entities[t - 1].name),
                          .next = s->entities[c - 1].first_row};

@@ -200,8 +200,7 @@ static void keep_edges(struct rec *s, uint64_t job)
                           1, s->lines.pos, NULL);
             return;
         }
-        s->edges = sv_grow(s->edges, &s->cap_edges, s->n_edges + 1, sizeof *s->edges);
-        s->edges[s->n_edges++] = (struct edge){job_hash(word), job};
+        SV_APPEND(s->edges, s->n_edges, s->cap_edges) = (struct edge){job_hash(word), job};
     }
 }
 
@@ -238,8 +237,7 @@ static void hold(struct rec *s, struct task t)
     t.n_fields = s->n_fields;
     sv_buf_add(&s->held, s->fields, s->n_fields * sizeof *s->fields);
     sv_buf_add(&s->held, s->text, s->text_len);
-    s->tasks = sv_grow(s->tasks, &s->cap_tasks, s->n_tasks + 1, sizeof *s->tasks);
-    s->tasks[s->n_tasks++] = t;
+    SV_APPEND(s->tasks, s->n_tasks, s->cap_tasks) = t;
     *sv_map_add(&s->by_job, t.job, &is_new) = s->n_tasks;
     keep_edges(s, t.job);
 }

@@ -12,7 +12,6 @@
 #include "formats/writers.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define FLUSH_BYTES ((size_t)1 << 16)
 
@@ -114,7 +113,7 @@ static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t
     for (size_t i = 0; i < n; i++)
         put_event(s, &events[i]);
     if (s->lines.failed || s->json.failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "an event is too large for a line of CSV");
+        return sv_error(err, SV_ELIMIT, "an event is too large for a line of CSV");
     if (s->lines.len >= FLUSH_BYTES)
         flush(s);
     return sv_output_failure(s->out, err);

@@ -10,7 +10,6 @@
 #include "formats/text/text_words.h"
 #include "formats/writers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

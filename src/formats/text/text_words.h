@@ -1,6 +1,5 @@
 /* Words that the text reader and the text writer share. */
-#ifndef SV_FORMATS_TEXT_TEXT_WORDS_H
-#define SV_FORMATS_TEXT_TEXT_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ static inline bool sv_text_is_bare(const char *s, size_t len)
             return false;
     return true;
 }
-
-#endif

@@ -303,7 +303,7 @@ static int text_write(struct sv_sink *sink, const struct sv_event *events, size_
     for (size_t i = 0; i < n; i++)
         put_event(s, &events[i]);
     if (s->line.failed)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "an event is too large for a line of text");
+        return sv_error(err, SV_ELIMIT, "an event is too large for a line of text");
     if (s->line.len >= FLUSH_BYTES)
         flush(s);
     return sv_output_failure(s->out, err);

@@ -7,7 +7,6 @@
  * no end. The dump does not say whose it is: the rank is the last number in the file's name, as
  * PyTorch writes it, or the only rank that is in all of its groups. */
 #include "core/base/buf.h"
-#include "core/base/mem.h"
 #include "core/stream/launched.h"
 #include "formats/formats.h"
 #include "formats/torch/py_values.h"
@@ -89,10 +88,8 @@ static bool read_ranks(const struct sv_py *text, struct ranks *to)
             number = (number < 0 ? 0 : number * 10) + (*p - '0');
             continue;
         }
-        if (number >= 0) {
-            to->items = sv_grow(to->items, &to->cap, to->n + 1, sizeof *to->items);
-            to->items[to->n++] = number;
-        }
+        if (number >= 0)
+            SV_APPEND(to->items, to->n, to->cap) = number;
         number = -1;
     }
     return to->n > 0;

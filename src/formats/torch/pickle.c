@@ -57,14 +57,13 @@ static int cut_short(struct machine *m)
 
 static int no_value(struct machine *m)
 {
-    return sv_err_set(m->err, SV_EFORMAT, m->at,
-                      "the pickle's stack does not hold what this needs");
+    sv_err_set(m->err, SV_EFORMAT, m->at, "the pickle's stack does not hold what this needs");
+    return SV_EFORMAT;
 }
 
 static void push(struct machine *m, struct sv_py *value)
 {
-    m->stack = sv_grow(m->stack, &m->cap, m->n + 1, sizeof(struct sv_py *));
-    m->stack[m->n++] = value;
+    SV_APPEND(m->stack, m->n, m->cap) = value;
 }
 
 /* The number of values above the newest mark; SIZE_MAX: there is none. */

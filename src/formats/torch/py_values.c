@@ -29,17 +29,14 @@ struct sv_py *sv_py_new(struct sv_py_values *v, enum sv_py_type type)
     struct sv_py *made = sv_arena_get(&v->arena, sizeof *made, _Alignof(struct sv_py));
     memset(made, 0, sizeof *made);
     made->type = type;
-    if (type == SV_PY_LIST || type == SV_PY_DICT) {
-        v->lists = sv_grow(v->lists, &v->cap_lists, v->n_lists + 1, sizeof(struct sv_py *));
-        v->lists[v->n_lists++] = made;
-    }
+    if (type == SV_PY_LIST || type == SV_PY_DICT)
+        SV_APPEND(v->lists, v->n_lists, v->cap_lists) = made;
     return made;
 }
 
 void sv_py_append(struct sv_py *list, struct sv_py *item)
 {
-    list->items = sv_grow(list->items, &list->cap, list->n + 1, sizeof(struct sv_py *));
-    list->items[list->n++] = item;
+    SV_APPEND(list->items, list->n, list->cap) = item;
 }
 
 /* The last one counts where a key is repeated, as in Python. */

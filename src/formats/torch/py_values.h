@@ -10,8 +10,7 @@
  *
  * Texts point into the bytes that were given, or into the arena. A value may be part of several
  * others, and of itself: readers go along the members that they know and no deeper. */
-#ifndef SV_FORMATS_TORCH_PY_VALUES_H
-#define SV_FORMATS_TORCH_PY_VALUES_H
+#pragma once
 
 #include "core/base/err.h"
 #include "core/base/mem.h"
@@ -73,5 +72,3 @@ static inline bool sv_py_is(const struct sv_py *v, enum sv_py_type type)
 
 struct sv_py *sv_py_new(struct sv_py_values *v, enum sv_py_type type);
 void sv_py_append(struct sv_py *list, struct sv_py *item);
-
-#endif
