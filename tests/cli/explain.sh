@@ -73,3 +73,22 @@ run steps_not_idle 0 "$STAVE" steps -q --no-index traces0/lock-0.txt --to csv
 # A trainer whose slices name no work: the picture shows what its steps wait for.
 run_any picture 0 "$STAVE" plot steps -q --no-index traces0/lock-0.txt -o steps.svg
 check picture_shows_waits sh -c 'grep -q ">lock<" steps.svg && grep -q ">compute<" steps.svg && ! grep -q ">idle<" steps.svg'
+
+# The ledger in SQL adds up to what explain says; what is known can be left out; what is new is found; nothing to say is said.
+ledger=$("$STAVE" query -q --no-index traces0/lock-0.txt "select sum(dur) from why where counts" | tail -n 1)
+run_any ledger 0 "$STAVE" explain -q --no-index --json traces0/lock-0.txt
+check ledger_adds_up python3 -c 'import json, sys; r = json.load(open("ledger.out")); assert r["units"]["dur_ns"] == int(sys.argv[1]) and abs(sum(r["time"].values()) - 1) < 1e-9' "$ledger"
+run_any ignored 0 "$STAVE" explain -q --no-index --json --ignore lock traces0/lock-0.txt
+check ignored_is_gone sh -c 'grep -q "\"cause\":\"lock\"" ledger.out && ! grep -q "\"cause\":\"lock\"" ignored.out'
+run_any ignored_other 0 "$STAVE" explain -q --no-index --json --ignore "lock:nobody here" traces0/lock-0.txt
+check only_the_named_culprit_is_ignored grep -q '"cause":"lock"' ignored_other.out
+run not_a_cause 2 "$STAVE" explain --ignore slow traces0/lock-0.txt
+run_any against 0 "$STAVE" explain -q --no-index --json traces0/lock-0.txt --against traces0/clean-0.txt
+check slower_by_the_lock python3 -c 'import json; r = json.load(open("against.out")); assert r["findings"][0]["cause"] == "lock" and r["change"] > 0'
+run_any same 0 "$STAVE" explain -q --no-index --json traces0/lock-0.txt --against traces0/lock-0.txt
+check nothing_is_slower_than_itself grep -q '"findings":\[\]' same.out
+printf '# stave text 1\nclock boottime\n' >empty.txt
+run_any no_events 3 "$STAVE" explain -q --no-index empty.txt
+printf '# stave text 1\nclock boottime\ntrack #1 custom uuid=0x1 name="row"\n0.000000000 slice #1 "a" dur=1.000000000\n' >bare.txt
+run_any no_evidence 6 "$STAVE" explain -q --no-index bare.txt
+check no_evidence_says_so grep -q '^Cannot say' no_evidence.out

@@ -9,6 +9,7 @@ track #2 thread uuid=0x12 parent=#1 pid=1 tid=2 name="worker 7"
 track #3 custom uuid=0x13 parent=#2 name="off CPU"
 track #4 custom uuid=0x14 parent=#2 name="samples"
 track #5 custom uuid=0x15 parent=#2 name="state"
+0.000000000 slice #2 "work" dur=0.090000000
 0.000000005 begin #5 "Running" cat="thread_state"
 0.000000010 instant #4 "b" cat="cpu_sample" {@stack["main" "b"]}
 0.010000000 instant #3 "lock" cat="offcpu_sample" {dur=30000000 queued=10000000 reason="lock" lock=4096 lock_name="big" waker_tid=3 waker="holder" waker_stack=["start" "release (b.c:9)" "pthread_mutex_unlock"] @stack["main" "take (a.c:7)" "pthread_mutex_lock" "__lll_lock_wait"]}
@@ -17,6 +18,9 @@ track #5 custom uuid=0x15 parent=#2 name="state"
 0.065000000 instant #3 "gil" cat="offcpu_sample" {dur=4000000 reason="gil" lock=8196 waker_tid=4 waker="other" @stack["main" "step (t.py:3)" "take_gil"]}
 0.072000000 instant #3 "gil" cat="offcpu_sample" {dur=3000000 reason="gil" lock=8192 interrupt=1 waker="timer" @stack["main" "step (t.py:4)" "take_gil"]}
 0.090000000 end #5
+0.090000000 instant #2 "schedstat" cat="schedstat" {run_ns=40000000 delay_ns=20000000 switches=7}
+0.090000001 instant #2 "CPU rival" cat="cpu_rival" {rival="thief" rival_pid=77 rival_tid=78 cgroup="/pod/1" dur=15000000 n=4}
+0.090000002 instant #2 "CPU rival" cat="cpu_rival" {rival="others" dur=4000000 n=9}
 END
 check whole "$STAVE" validate -q in.txt
 for form in txt pftrace json; do
@@ -27,9 +31,31 @@ reason,dur,queued,waker_tid,waker,interrupt
 lock,30000000,10000000,3,holder,
 sleep,5000000,,,timer,1
 END
+  run_any "rivals_$form" 0 "$STAVE" query -q --to csv "copy.$form" "select t.tid, r.rival, r.rival_pid, r.rival_tid, r.dur, r.n, r.cgroup, s.run_ns, s.delay_ns, s.switches from cpu_rival r join thread t using (utid) join schedstat s using (utid) order by r.ts"
+  check "rivals_same_$form" diff - "rivals_$form.out" <<'END'
+tid,rival,rival_pid,rival_tid,dur,n,cgroup,run_ns,delay_ns,switches
+2,thief,77,78,15000000,4,/pod/1,40000000,20000000,7
+2,others,,,4000000,9,,40000000,20000000,7
+END
   # Waits are no samples, and the other way round.
   run_any "folded_$form" 0 "$STAVE" export -q "copy.$form" --to folded -o -
   check "folded_same_$form" test "$(cat "folded_$form.out")" = 'worker;main;b 1'
+  # They are slices, also those that the file has as instants; sums, call trees and comparisons leave them and states out unless they are asked for.
+  run_any "slices_$form" 0 "$STAVE" query -q --to csv "copy.$form" "select s.name, s.ts / 1000000 ms, s.dur / 1000000 for_ms, s.kind, t.name on_row from slice s join track t on t.id = s.track_id where s.cat like '%offcpu_sample%' order by ts"
+  check "slices_same_$form" diff - "slices_$form.out" <<'END'
+name,ms,for_ms,kind,on_row
+lock,10,30,slice,off CPU
+sleep,50,5,slice,off CPU
+gil,60,5,slice,off CPU
+gil,65,4,slice,off CPU
+gil,72,3,slice,off CPU
+END
+  run_any "stats_$form" 0 "$STAVE" stats -q --to csv "copy.$form"
+  check "stats_same_$form" test "$(sed 1d "stats_$form.out" | cut -d, -f1,2)" = 'work,1'
+  run_any "stats_asked_$form" 0 "$STAVE" stats -q --to csv --filter 'cat=offcpu_sample' "copy.$form"
+  check "stats_asked_same_$form" test "$(sed 1d "stats_asked_$form.out" | cut -d, -f1-3 | sort | paste -sd' ')" = 'gil,3,12000000 lock,1,30000000 sleep,1,5000000'
+  run_any "diff_$form" 0 "$STAVE" diff -q --all in.txt "copy.$form"
+  check "diff_same_$form" test "$(grep -cE 'gil|Running' "diff_$form.out")" = 0
   # A wait that a time limit ended goes on in the next one, here after 1 ms of running; the last one has nobody who released the lock.
   run_any "locks_$form" 0 "$STAVE" report wait -q --no-index --csv --by lock "copy.$form"
   check "locks_same_$form" diff - <(sed 's/^"[^"]*",//; s/^thread,//' "locks_$form.out") <<'END'
@@ -85,6 +111,9 @@ END
 run_any flame 0 "$STAVE" plot flame -q --offcpu copy.pftrace -o flame.svg
 check flame_time grep -q '47 ms of all' flame.svg
 for reason in lock:20 cpu:10 gil:12 sleep:5; do check "flame_${reason%:*}" grep -qE "<title>\[${reason%:*}\] [^<]*\b${reason#*:} ms" <(tr '\n' ' ' <flame.svg); done
+run_any calls 0 "$STAVE" plot flame -q copy.pftrace -o calls.svg
+check calls_has_work grep -q '<title>work' calls.svg
+check calls_without_waits test "$(grep -cE '<title>(gil|lock|Running)' calls.svg)" = 0
 run_any window 0 "$STAVE" plot flame -q --offcpu --from 25ms --to 52ms copy.pftrace -o window.svg
 check window_is_cut grep -q '17 ms of all' window.svg
 run_any both 2 "$STAVE" plot flame -q --offcpu --samples copy.pftrace -o x.svg

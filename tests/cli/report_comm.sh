@@ -21,6 +21,27 @@ KINDS
 run kineto 0 "$STAVE" report comm -q new.own.rank?.json --top 3
 run kineto_csv 0 "$STAVE" report comm -q new.own.rank?.json --csv --by rank
 
+# Simulated jobs (tests/harness/job_traces.py): rank 2 sleeps in each tenth step and rank 1 is always last by 1 ms; a whole host is slow, with clocks and without; all are equal.
+while read -r kind slow hosts how; do
+  # shellcheck disable=SC2086 # words
+  python3 "$SRC/tests/harness/job_traces.py" ranks "$kind.txt" $how >/dev/null
+  run_any "job_$kind" 0 "$STAVE" report comm -q --json "$kind.txt"
+  check "${kind}_slow_${slow}_host_$hosts" python3 -c '
+import json, sys
+a = json.load(open(sys.argv[1]))
+assert a["summary"].get("slow", "none") == sys.argv[2].replace("+", ", ") and a["summary"].get("slow_hosts", "none") == sys.argv[3], a["summary"]
+assert all("before_run_queue_ns" not in r or r["before_run_queue_ns"] is None for r in a["rank"])' "job_$kind.out" "$slow" "$hosts"
+done <<'JOBS'
+sleep 2+1 none --plant sleep --steps 120
+node none node1 --plant node --ranks 8 --steps 40
+clocks none node1 --plant node --ranks 8 --steps 40 --clocks
+even none none --ranks 8 --steps 60
+JOBS
+run hosts 0 "$STAVE" report comm -q node.txt --by host
+python3 "$SRC/tests/harness/job_traces.py" ranks few.txt --plant sleep --steps 40 >/dev/null
+run_any few 0 "$STAVE" report comm -q few.txt
+check what_costs_most_is_said_first sh -c 'head -1 few.out | grep -q "^rank 2 costs most: last in 4 of 40 collectives, .* may be chance"'
+
 # By hand: ranks.txt says what is in it.
 run text 0 "$STAVE" report comm "$here/ranks.txt"
 run json 0 "$STAVE" report comm "$here/ranks.txt" --json

@@ -68,7 +68,7 @@ static inline void mutate_records_once(struct mutate *m, const struct mutate_sha
 {
     size_t at = 0, bytes = 0, other = 0, other_bytes = 0, n;
     size_t first = s->head == 0 || s->first > m->size ? m->size : s->first;
-    if (first > 0 && (s->head == 0 || mutate_one_in(m, 8))) {
+    if (s->head == 0 || (first > 0 && mutate_one_in(m, 8))) {
         mutate_word(m, 0, first);
         return;
     }

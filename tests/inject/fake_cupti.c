@@ -4,6 +4,8 @@
  * FAKE_CUPTI_API: cuptiGetVersion's answer. FAKE_CUPTI_SCENE: all (default), owned, failing,
  * refusing, many, cut, old_clock. From 13.0 on the records are walked by the real libcupti
  * (FAKE_CUPTI_REAL), which needs no driver for that; older ones by the sizes of their structs. */
+#include "tests/inject/cuda_layout_check.h"
+
 #include <cupti.h>
 #include <dlfcn.h>
 #include <stdbool.h>

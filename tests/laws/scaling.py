@@ -45,6 +45,7 @@ VERBS = {
     "stats": {"": "stats {in}", "groups": "stats {in} --group-by cat,name,track"},
     "steps": {"": "steps {in}"},
     "explain": {"": "explain {in}"},
+    "whatif": {"": "whatif {in}", "median": "whatif {in} --json --as-median rank"},
     "critical-path": {"": "critical-path {in}", "summary": "critical-path {in} --summary"},
     "diff": {"": "diff {in} {in} --all"},
     "query": {
@@ -147,6 +148,10 @@ QUICK = {
     "phases_of_calls": ["report-io"],
     "calls": ["report-io"],
     "batches": ["report-batch"],
+    "ranks": ["whatif", "report-comm"],
+    "steps_of_ranks": ["whatif-median", "report-comm"],
+    "pipelines": ["whatif", "steps"],
+    "one_pipeline_step": ["whatif"],
     "starpu_tasks.log": ["cat"],
     "metadata_lines": ["cat"],
     "meeting_flows": ["convert-perfetto"],
@@ -192,7 +197,7 @@ class Runner:
         argv = [self.stave] + words(COMMANDS[command], self.trace(shape, n, form), os.path.join(self.folder, "out")) + ["--threads", "1"]
         done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               env={**os.environ, "STAVE_COUNT": count}, timeout=300, check=False)
-        if done.returncode not in (0, 1, 2, 3, 4, 5) or not os.path.exists(count):
+        if done.returncode not in (0, 1, 2, 3, 4, 5, 6) or not os.path.exists(count):
             raise RuntimeError(f"exit status {done.returncode}: {' '.join(argv)}: {done.stderr[-300:]!r}")
         with open(count, encoding="ascii") as f:
             work, memory = map(int, f.read().split())

@@ -450,6 +450,47 @@ def steps_of_machines(n):
     return [x(10 * i, 9, f"ProfilerStep#{i}", pid=i + 1, tid=i + 1, cat="user_annotation") for i in range(n)] + list(kernels(n))
 
 
+def all_reduce(rank, seq, ts, dur, size):
+    return x(ts, dur, "allreduce", pid=rank + 1, tid=1, cat="collective", args={"op": "allreduce", "group": "world", "seq": seq, "bytes": 8, "group_size": size, "rank": rank})
+
+
+@shape()
+def ranks(n):
+    """Many ranks that meet four times; each is the last now and then."""
+    return [all_reduce(r, s, 1000 * s + 100 + (r + 7 * s) % 50, 500 - (r + 7 * s) % 50, n) for r in range(n) for s in range(4)]
+
+
+@shape()
+def steps_of_ranks(n):
+    return [all_reduce(r, s, 1000 * s + 100 + (r + 7 * s) % 50, 500 - (r + 7 * s) % 50, 8) for r in range(8) for s in range(n // 4)]
+
+
+def operation(dp, pp, name, step, i, ts, dur):
+    return x(ts, dur, name, pid=dp, tid=2 * pp + (name != "forward-compute"), args={"step": step, "seq_id": i})
+
+
+def stages(dp, pp):
+    for d in range(dp):
+        yield {"ph": "M", "name": "process_name", "pid": d, "args": {"name": f"DP rank [{d}]"}}
+        for t in range(2 * pp):
+            yield {"ph": "M", "name": "thread_name", "pid": d, "tid": t, "args": {"name": f"PP rank {t // 2}, TP rank 0"}}
+
+
+@shape()
+def pipelines(n):
+    """Many steps of two stages on two ranks."""
+    return list(stages(2, 2)) + [e for s in range(n // 8) for d in range(2) for e in (
+        operation(d, 0, "forward-compute", s, 0, 1000 * s + 10, 100 + d), operation(d, 0, "forward-send", s, 0, 1000 * s + 111, 50), operation(d, 1, "forward-recv", s, 0, 1000 * s, 161),
+        operation(d, 1, "forward-compute", s, 0, 1000 * s + 161, 100), operation(d, 0, "grads-reduce-scatter", s, 0, 1000 * s + 300, 20), operation(d, 1, "grads-reduce-scatter", s, 0, 1000 * s + 300, 20))]
+
+
+@shape()
+def one_pipeline_step(n):
+    """One step with very many operations; gathers run beside them."""
+    return list(stages(2, 1)) + [e for d in range(2) for i in range(n // 4) for e in (
+        operation(d, 0, "forward-compute", 0, i, 100 * i, 99), operation(d, 0, "params-all-gather", 0, i, 100 * i + 20, 250))]
+
+
 @shape("out")
 def calls(n):
     return [f'{100 + i % 3} 1658345292.{i:06d} openat(AT_FDCWD, "/data/{i % 50}/f{i}", O_RDONLY) = 3 <0.000001>' if i % 2 == 0 else

@@ -134,3 +134,14 @@ def test_accumulated_gradients_are_one_step(py):
     t = py.read()
     parents = [t.parent(s) for s in t.named("backward")]
     assert parents == ["ProfilerStep#0"] * 2 + ["ProfilerStep#1"] * 2
+
+
+def test_threads_without_events_have_their_names(py):
+    env = {"PYTHONPATH": STAND_IN + ":" + os.environ["PYTHONPATH"]}
+    py.run("""
+        import threading, torch
+        t = threading.Thread(target=lambda: None, name="pins memory")
+        t.start()
+        t.join()
+    """, env=env, command=["-m", "stave", "record", "-o", "t.pftrace", "--torch", "prog.py"])
+    assert "pins memory" in [r["name"] for r in py.read().ask("select name from thread")]

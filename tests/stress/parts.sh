@@ -5,7 +5,7 @@ mkdir -m 700 run; export STAVE_SESSION_DIR=$TMP XDG_RUNTIME_DIR=$TMP/run STAVE_F
 epochs=$BUILD/tests/stress/epochs
 count() { "$STAVE" cat -q "$1" | grep -c -- "$2"; }
 total() { local n=0 f; for f in "${@:2}"; do n=$((n + $(count "$f" "$1"))); done; echo "$n"; }
-options=(-q --no-summary --no-io --no-block --no-page-cache --interval 0)
+options=(-q --no-summary --light --no-io --no-block --no-page-cache --interval 0)
 
 # ---- --rotate ----
 run_any rotate 0 "$STAVE" record "${options[@]}" -o r.pftrace --rotate 256K -- "$epochs" 400

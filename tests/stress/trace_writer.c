@@ -157,8 +157,9 @@ static void killed(struct stave_trace_writer *w)
         for (int k = 0; child == 0 && k < 1000; k++)
             if (stave_trace_writer_push(w, "killed", "fork", 0.1, 2) == 0)
                 atomic_fetch_add(n, 1);
-        while (child == 0)
-            pause();
+        if (child == 0)
+            for (;;)
+                pause();
         while (atomic_load(n) < before + 50 + (unsigned)i)
             sched_yield();
         kill(child, i % 2 ? SIGKILL : SIGTERM);
@@ -185,10 +186,12 @@ static void limited(struct stave_trace_writer *w)
 /* Instead of libc's, for the library, too: a write that does only half of its work. */
 static int tears; /* 0: no; SIGKILL: and the process is killed; else the errno that it gives */
 
-__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *buf, size_t nbytes,
+                                                      off_t offset)
 {
-    ssize_t done = syscall(SYS_pwrite64, fd, bytes, tears && n > 1 ? n / 2 : n, at);
-    if (!tears || n == 1)
+    size_t n = tears && nbytes > 1 ? nbytes / 2 : nbytes;
+    ssize_t done = syscall(SYS_pwrite64, fd, buf, n, offset);
+    if (!tears || nbytes == 1)
         return done;
     if (tears == SIGKILL)
         kill(getpid(), SIGKILL);

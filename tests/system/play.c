@@ -18,6 +18,9 @@
  *                               while the parent, which is the recorder, is stopped. Ends with the
  *                               recorder
  *   play become WORDS…          a thread that is not the first one becomes another program
+ *   play pass THREADS N         THREADS threads in a circle, N times around: each waits for its
+ *                               neighbour, with much on its stack, reads a byte from /dev/zero and
+ *                               wakes the next one. Prints how often they have waited
  *   play swap THREADS DIR N     THREADS × N times: opens one of DIR/f1…f8, reads all of it at once
  *                               and closes it, so that descriptors are used
  *                               again while others open and close. The file of a read is known by
@@ -32,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -409,6 +413,63 @@ static void play_numbered(char **words)
         kill(recorder, SIGCONT);
 }
 
+enum { PASS_THREADS = 64, PASS_STACK = 24 << 10 };
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t ready;
+    int turns;
+    long waits;
+} places[PASS_THREADS];
+static int n_places, n_rounds, zero_fd;
+
+static void *pass(void *place)
+{
+    volatile char deep[PASS_STACK];
+    struct rusage use;
+    size_t i = (size_t)place, next = (i + 1) % (size_t)n_places;
+    char byte;
+    for (size_t at = 0; at < sizeof deep; at += 64)
+        deep[at] = (char)at;
+    for (int n = 0; n < n_rounds; n++) {
+        pthread_mutex_lock(&places[i].lock);
+        while (places[i].turns == 0)
+            pthread_cond_wait(&places[i].ready, &places[i].lock);
+        places[i].turns--;
+        pthread_mutex_unlock(&places[i].lock);
+        need(pread(zero_fd, &byte, 1, n) == 1, "pread");
+        pthread_mutex_lock(&places[next].lock);
+        places[next].turns++;
+        pthread_cond_signal(&places[next].ready);
+        pthread_mutex_unlock(&places[next].lock);
+    }
+    need(getrusage(RUSAGE_THREAD, &use) == 0, "getrusage");
+    places[i].waits = use.ru_nvcsw;
+    return NULL;
+}
+
+/* Four turns at a time: there is always somebody who can run. */
+static void play_pass(char **words)
+{
+    pthread_t threads[PASS_THREADS];
+    long waits = 0;
+    n_places = (int)strtol(words[0], NULL, 10);
+    n_rounds = (int)strtol(words[1], NULL, 10);
+    zero_fd = open("/dev/zero", O_RDONLY);
+    need(n_places > 0 && n_places <= PASS_THREADS && zero_fd >= 0, "pass");
+    for (size_t i = 0; i < (size_t)n_places; i++) {
+        pthread_mutex_init(&places[i].lock, NULL);
+        pthread_cond_init(&places[i].ready, NULL);
+        places[i].turns = i % 8 == 0;
+    }
+    for (size_t i = 0; i < (size_t)n_places; i++)
+        need(pthread_create(&threads[i], NULL, pass, (void *)i) == 0, "thread");
+    for (int i = 0; i < n_places; i++) {
+        pthread_join(threads[i], NULL);
+        waits += places[i].waits;
+    }
+    printf("%ld\n", waits);
+}
+
 static void *become(void *words)
 {
     char **argv = words;
@@ -437,7 +498,8 @@ int main(int argc, char **argv)
                  {"sleep", 1, play_sleep},    {"short_lived", 2, play_short_lived},
                  {"hold", 2, play_hold},      {"deluge", 1, play_deluge},
                  {"become", -1, play_become}, {"numbered", 3, play_numbered},
-                 {"swap", 3, play_swap},      {"zeros", 1, play_zeros}};
+                 {"swap", 3, play_swap},      {"zeros", 1, play_zeros},
+                 {"pass", 2, play_pass}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 &&
             (plays[i].n_words < 0 || argc == 2 + plays[i].n_words)) {

@@ -2,7 +2,8 @@
  * of `stave record`.
  *
  *   play_uring FILE N [fixed]     N writes and N reads of 4 KiB by their offsets, one fsync, one
- *                                 read past the end, one on a bad descriptor;
+ *                                 read past the end, one on a bad descriptor, one open by the path,
+ *                                 one by a path that is not there, one close;
  *                            fixed: the file by its number in the ring's own table */
 #include <errno.h>
 #include <fcntl.h>
@@ -104,5 +105,15 @@ int main(int argc, char **argv)
                  (struct io_uring_sqe){
                      .opcode = IORING_OP_READ, .fd = 999, .addr = s.addr, .len = BLOCK}) == -EBADF,
              "a bad descriptor");
+    struct io_uring_sqe opens = {.opcode = IORING_OP_OPENAT,
+                                 .fd = AT_FDCWD,
+                                 .addr = (uint64_t)(uintptr_t)argv[1],
+                                 .open_flags = O_RDONLY};
+    int second = run(&r, opens);
+    need(second >= 0, "an open");
+    opens.addr = (uint64_t)(uintptr_t) "/nowhere/at/all";
+    need(run(&r, opens) == -ENOENT, "an open that fails");
+    need(pread(second, block, 7, 0) == 7, "read");
+    need(run(&r, (struct io_uring_sqe){.opcode = IORING_OP_CLOSE, .fd = second}) == 0, "close");
     return 0;
 }

@@ -14,7 +14,7 @@ check sched_ran test "$(ask sched.pftrace "SELECT count(*) FROM thread_state WHE
 equals sched_row "$(ask sched.pftrace "SELECT DISTINCT t.name FROM slice s JOIN track t ON s.track_id = t.id WHERE s.category = 'thread_state'")" state
 # One state at a time, from the first to the last, without a gap.
 equals sched_gaps "$(ask sched.pftrace "SELECT count(*) FROM (SELECT ts, lag(ts + dur) OVER (PARTITION BY utid ORDER BY ts) AS before FROM thread_state) WHERE before IS NOT NULL AND before <> ts")" 0
-run_any sched_off 0 "$STAVE" record -q --strict -o off.pftrace -- "$play" sleep 0
+run_any sched_off 0 "$STAVE" record -q --strict --no-sched -o off.pftrace -- "$play" sleep 0
 equals sched_off_none "$(ask off.pftrace "SELECT count(*) FROM thread_state")" 0
 if "$play" direct "$TMP/direct" 16 2>/dev/null; then
   run_any sched_io 0 "$STAVE" record -q --strict --sched -o io.pftrace -- "$play" direct "$TMP/direct" 16
@@ -41,6 +41,16 @@ check sample_kernel test "$within" -ge 20 -a $((within * 10)) -ge $((samples * 6
 run_any sample_none 1 "$STAVE" plot flame -q off.pftrace --samples -o none.svg
 run_any sample_too_often 2 "$STAVE" record -q --sample 1000000 -o x.pftrace -- true
 
+# ---- libaio ----
+"$BUILD/tests/system/play_aio" aio.dat 1 >/dev/null; code=$?
+if [ $code = 77 ]; then skip aio "no io_submit here"; else
+  run_any aio 0 "$STAVE" record -q --strict -o aio.pftrace -- "$BUILD/tests/system/play_aio" aio.dat 150
+  check aio_requests diff <(sort aio.out) <("$STAVE" query -q --no-index --to csv aio.pftrace "SELECT op || ' ' || coalesce(bytes, 0) || ' ' || coalesce(offset, -1) FROM io WHERE category = 'aio' AND path = '$TMP/aio.dat' AND dur >= 0" | sed 1d | sort)
+  equals aio_refused "$(ask aio.pftrace "SELECT errno FROM io WHERE op = 'io_submit' AND errno IS NOT NULL")" 9
+  equals aio_by_file "$(ask aio.pftrace "SELECT bytes_read, bytes_written FROM file WHERE path = '$TMP/aio.dat'")" 614500,614400
+  check aio_valid "$STAVE" validate -q aio.pftrace
+fi
+
 # ---- io_uring ----
 "$BUILD/tests/system/play_uring" uring.dat 1; code=$?
 if [ $code = 77 ]; then skip uring "no io_uring here"; else
@@ -54,6 +64,10 @@ if [ $code = 77 ]; then skip uring "no io_uring here"; else
     check "uring${kind}_valid" "$STAVE" validate -q "$file"
   done
   check uring_failed grep -qE '"io_uring_read" .*fd=999 .*errno=9' <("$STAVE" cat -q uring.pftrace)
+  equals uring_opened "$(ask uring.pftrace "SELECT count(*), min(fd) > 2 FROM io WHERE op = 'io_uring_openat' AND path = '$TMP/uring.dat' AND errno IS NULL")" 1,1
+  equals uring_not_opened "$(ask uring.pftrace "SELECT count(*) FROM io WHERE op = 'io_uring_openat' AND path = '/nowhere/at/all' AND fd IS NULL AND errno = 2")" 1
+  equals uring_opened_is_read "$(ask uring.pftrace "SELECT path FROM io WHERE op = 'pread64' AND bytes = 7")" "$TMP/uring.dat"
+  equals uring_closed "$(ask uring.pftrace "SELECT count(*) FROM io WHERE op = 'io_uring_close' AND path = '$TMP/uring.dat'")" 1
   check uring_short grep -qE '"io_uring_read" .*requested=4096 offset=81820 bytes=100' <("$STAVE" cat -q uring.pftrace)
   run_any uring_off 0 "$STAVE" record -q --strict --calls files -o uring_off.pftrace -- "$BUILD/tests/system/play_uring" uring.dat 2
   equals uring_off_none "$("$STAVE" cat -q uring_off.pftrace | grep -c 'cat="io_uring"')" 0

@@ -9,6 +9,7 @@
 #include "record/bpf/page_cache.h"
 #include "record/bpf/page_fault.h"
 #include "record/bpf/process.h"
+#include "record/bpf/rivals.h"
 #include "record/bpf/sample.h"
 #include "record/bpf/sched.h"
 #include "record/bpf/syscalls.h"

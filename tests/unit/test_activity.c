@@ -3,6 +3,8 @@
 #include "tests/harness/test.h"
 #include "trace_text.h"
 
+#include <inttypes.h>
+
 static bool find(const char *text, struct sv_activity *a)
 {
     struct sv_dict *d = sv_dict_new();
@@ -19,7 +21,7 @@ static const char *late(int64_t from, int64_t step, int n, struct sv_buf *b)
     sv_buf_init(b, 1u << 20);
     sv_buf_str(b, "X 0 10 t stray\n");
     for (int i = 0; i < n; i++)
-        sv_buf_printf(b, "X %lld 10 t x\n", (long long)(from + i * step));
+        sv_buf_printf(b, "X %" PRId64 " 10 t x\n", from + i * step);
     return sv_buf_cstr(b);
 }
 

@@ -428,9 +428,8 @@ TEST(sql_has_only_what_is_listed)
         "PRAGMA writable_schema = 1",
         "SELECT * FROM pragma_journal_mode",
         "UPDATE sqlite_schema SET sql = ''",
-        "CREATE PERFETTO FUNCTION f(a STRING, b STRING) RETURNS LONG AS SELECT fts3_tokenizer($a, "
-        "$b); "
-        "SELECT f('simple', x'4141414141414141')",
+        ("CREATE PERFETTO FUNCTION f(a STRING, b STRING) RETURNS LONG AS SELECT fts3_tokenizer($a, "
+         "$b); SELECT f('simple', x'4141414141414141')"),
         "CREATE PERFETTO FUNCTION fts3_tokenizer(a LONG) RETURNS LONG AS SELECT 1",
         "SELECT zeroblob(300000000)",
     };

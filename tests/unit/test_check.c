@@ -297,3 +297,26 @@ TEST(nesting_past_the_bound_is_reported_not_guessed)
     CHECK_UINT_EQ(check.rows[SV_CHECK_DEEP_NESTING].count, SV_CHECK_OPEN_MAX - SV_CHECK_DEPTH_MAX);
     sv_dict_free(d);
 }
+
+/* The last state of a thread lasts to the end of the recording; a slice that does is a mistake. */
+TEST(the_last_state_of_a_thread_has_no_end)
+{
+    struct sv_dict *d = sv_dict_new();
+    struct sv_check check;
+    struct sv_err err = {0};
+    sv_track t = sv_dict_thread(d, 0, 7, 8);
+    const struct sv_event events[] = {{.ts_ns = 1,
+                                       .track = t,
+                                       .kind = SV_BEGIN,
+                                       .name = sv_dict_cstr(d, "Sleeping"),
+                                       .cat = sv_dict_cstr(d, "thread_state")},
+                                      {.ts_ns = 2,
+                                       .track = sv_dict_thread(d, 0, 7, 9),
+                                       .kind = SV_BEGIN,
+                                       .name = sv_dict_cstr(d, "work")}};
+    struct sv_sink *sink = sv_check_new(d, SV_HAS_EDGES, 1 << 20, &check);
+    REQUIRE(sink->write(sink, events, 2, &err) == 0);
+    REQUIRE(sink->close(sink, false, &err) == 0);
+    CHECK_STR_EQ(found(&check, d), "begin-without-end 1 @2 work");
+    sv_dict_free(d);
+}

@@ -734,16 +734,16 @@ static void intrude(void)
         test_write_file(path, "theirs");
 }
 
-int rename(const char *from, const char *to)
+int rename(const char *old, const char *new)
 {
     intrude();
-    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+    return renameat(AT_FDCWD, old, AT_FDCWD, new);
 }
 
-int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+int renameat2(int oldfd, const char *old, int newfd, const char *new, unsigned flags)
 {
     intrude();
-    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+    return (int)syscall(SYS_renameat2, oldfd, old, newfd, new, flags);
 }
 
 TEST(what_comes_at_the_last_moment_is_not_replaced)
@@ -768,14 +768,14 @@ static const char *second_name; /* removed at the second wait */
 static int lock_fd = -1;        /* released at the third */
 static unsigned n_waits;
 
-int nanosleep(const struct timespec *t, struct timespec *left)
+int nanosleep(const struct timespec *time, struct timespec *remaining)
 {
     n_waits++;
     if (n_waits == 2 && second_name)
         unlink(second_name);
     if (n_waits == 3 && lock_fd >= 0)
         flock(lock_fd, LOCK_UN);
-    errno = second_name || lock_fd >= 0 ? 0 : clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
+    errno = second_name || lock_fd >= 0 ? 0 : clock_nanosleep(CLOCK_MONOTONIC, 0, time, remaining);
     return errno ? -1 : 0;
 }
 

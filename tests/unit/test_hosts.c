@@ -102,7 +102,7 @@ TEST(rows_of_machines)
 {
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         CONTEXT("%s", rows[i].what);
-        struct sv_host in[4], *at[4];
+        struct sv_host in[4] = {0}, *at[4];
         for (size_t k = 0; k < rows[i].n; k++) {
             in[k] = rows[i].in[k];
             in[k].n_spaces += in[k].n_spaces == 0;

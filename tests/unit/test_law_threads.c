@@ -18,6 +18,7 @@
 #include "threads/workers.h"
 
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,7 @@ static void make_unusual(const struct sv_buf *from, struct sv_buf *to)
     struct sv_buf packet;
     sv_buf_init(&packet, BYTES_MAX);
     while (sv_pb_next(&w, &f)) {
+        REQUIRE(f.type == SV_PB_BYTES);
         sv_buf_clear(&packet);
         sv_buf_add(&packet, f.bytes, (size_t)f.u);
         sv_put_u64(&packet, 199, 7);
@@ -383,6 +385,14 @@ static void check_index(const struct sv_trace *t)
     sv_index_free(got);
 }
 
+/* All but the padding, which nobody sets. */
+static bool same_stat(const struct sv_stat *a, const struct sv_stat *b)
+{
+    size_t numbers = offsetof(struct sv_stat, count);
+    return a->name == b->name && a->cat == b->cat && a->track == b->track &&
+           memcmp((const char *)a + numbers, (const char *)b + numbers, sizeof *a - numbers) == 0;
+}
+
 TEST(statistics_are_alike)
 {
     static const unsigned bys[] = {SV_BY_NAME, SV_BY_TRACK, SV_BY_NAME | SV_BY_CAT | SV_BY_TRACK};
@@ -400,8 +410,9 @@ TEST(statistics_are_alike)
         CONTEXT("by %u", bys[i]);
         struct sv_stats want = stats_by(t, 1, bys[i]), got = stats_by(t, 3, bys[i]);
         CHECK(want.n > 2);
-        if (CHECK_UINT_EQ(got.n, want.n))
-            CHECK(memcmp(got.groups, want.groups, want.n * sizeof *want.groups) == 0);
+        REQUIRE(got.n == want.n);
+        for (size_t k = 0; k < want.n; k++)
+            CHECK(same_stat(&got.groups[k], &want.groups[k]));
         sv_stats_fini(&want);
         sv_stats_fini(&got);
     }

@@ -134,7 +134,8 @@ TEST(names_that_are_taken)
 
 TEST(a_port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}}, from;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in from = {0};
     socklen_t len = sizeof at;
     struct sv_address a, second;
     struct sv_peer peer;

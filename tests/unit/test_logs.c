@@ -140,15 +140,18 @@ TEST(pmon_groups_by_time_and_gpu)
     read_free(&r);
 }
 
-TEST(bpftrace_unlink_has_no_duration)
+TEST(bpftrace_unlink_has_a_duration_unless_it_is_none)
 {
     struct read r = read_text("unlink():\n"
                               "TIMESTAMP       PID    FUNCTION   LAT(ns)  FILENAME FULLPATH\n"
-                              "1000000600000     4242   unlink()   1200      /ckpt/old.pt\n",
+                              "1000000600000     4242   unlink()   1200      /ckpt/old.pt\n"
+                              "1000000700000     4242   unlink()   120      /ckpt/old.pt\n",
                               NULL);
-    REQUIRE(r.trace->slices.n == 1);
-    CHECK_INT_EQ(r.trace->slices.kind[0], SV_INSTANT);
-    CHECK_INT_EQ(r.trace->slices.dur_ns[0], 0);
+    REQUIRE(r.trace->slices.n == 2);
+    CHECK_INT_EQ(r.trace->slices.kind[0], SV_SLICE);
+    CHECK_INT_EQ(r.trace->slices.dur_ns[0], 1200);
+    CHECK_INT_EQ(r.trace->slices.kind[1], SV_INSTANT);
+    CHECK_INT_EQ(r.trace->slices.dur_ns[1], 0);
     CHECK_UINT_EQ(sv_report_count(&r.report, SV_NOTE), 1);
     read_free(&r);
 }

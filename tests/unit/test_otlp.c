@@ -2,9 +2,11 @@
 #include "core/base/json.h"
 #include "core/base/wire.h"
 #include "core/files/input.h"
+#include "formats/formats.h"
 #include "formats/otlp/check.h"
 #include "formats/otlp/json.h"
 #include "net/http_post.h"
+#include "tests/harness/canon.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>
@@ -233,5 +235,43 @@ TEST(urls_of_collectors)
             CHECK_STR_EQ(t.port, rows[i].port);
             CHECK_STR_EQ(t.path, rows[i].path);
         }
+    }
+}
+
+/* A number has a place, too: of a field of a scope, and of an attribute's value. */
+TEST(unknown_fields_have_their_place)
+{
+#define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
+    static const struct {
+        const uint8_t *bytes;
+        size_t len;
+        int64_t pos;
+    } rows[] = {
+        {BYTES("\012\004\022\002xM"), 4},
+        {BYTES("\012;\0229\0227\012\0200123456789abcdef\022\0100123456791111111"
+               "1A21111111J\007\012\001k\022\002xM"),
+         59},
+    };
+#undef BYTES
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        struct sv_err err = {0};
+        struct sv_input *in;
+        struct sv_source *source;
+        struct sv_report report;
+        struct sv_buf text;
+        struct sv_dict *dict = sv_dict_new();
+        sv_buf_init(&text, 1 << 20);
+        sv_report_init(&report);
+        REQUIRE(sv_input_open_memory(rows[i].bytes, rows[i].len, "otlp", &in, &err) == 0);
+        REQUIRE(sv_format_open(sv_format_named("otlp"), in, NULL, dict, &report, &source, &err) ==
+                0);
+        canon_source(&text, source, 0);
+        REQUIRE(report.n == 1);
+        CHECK_STR_EQ(report.rows[0].what, "unknown field of OTLP");
+        CHECK_INT_EQ(report.rows[0].first_pos, rows[i].pos);
+        sv_input_close(in);
+        sv_report_fini(&report);
+        sv_dict_free(dict);
+        sv_buf_fini(&text);
     }
 }

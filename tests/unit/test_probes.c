@@ -42,6 +42,7 @@ TEST(an_option_is_of_the_type_that_the_list_gives)
 {
 #define NONE(p)  CHECK_STR_EQ((p).option.name, "")
 #define FLAG(p)  CHECK((p).option.name[0] && (p).option.help[0] && !(p).option.arg[0])
+#define PAIR(p)  CHECK((p).option.name[0] && (p).option.off_name[0] && (p).option.off_help[0])
 #define COUNT(p) CHECK((p).option.name[0] && (p).option.help[0] && (p).option.arg[0])
 #define SV_PROBE(probe, type, ...)               \
     CHECK_STR_EQ(sv_probe_##probe.name, #probe); \
@@ -59,15 +60,19 @@ TEST(options_choose_probes)
     CHECK_UINT_EQ(chosen[SV_PROBE_block], 1);
     CHECK_UINT_EQ(chosen[SV_PROBE_page_fault], 1);
     CHECK_UINT_EQ(chosen[SV_PROBE_io_uring], 1);
-    CHECK_UINT_EQ(chosen[SV_PROBE_sched], 0);
+    CHECK_UINT_EQ(chosen[SV_PROBE_sched], 1);
+    CHECK_UINT_EQ(chosen[SV_PROBE_offcpu], 1);
+    CHECK_UINT_EQ(chosen[SV_PROBE_stack], 1);
     CHECK_UINT_EQ(chosen[SV_PROBE_sample], 0);
     given[SV_PROBE_page_cache].is_given = given[SV_PROBE_sched].is_given = true;
+    given[SV_PROBE_sched].is_off = given[SV_PROBE_offcpu].is_off = true;
     given[SV_PROBE_sample].number = 99;
     sv_probes_choose(given, SV_CALLS_FILES, chosen);
     CHECK_UINT_EQ(chosen[SV_PROBE_page_cache], 0);
     CHECK_UINT_EQ(chosen[SV_PROBE_page_fault], 0); /* it goes with the page cache */
     CHECK_UINT_EQ(chosen[SV_PROBE_io_uring], 0);   /* it goes with a group of calls */
-    CHECK_UINT_EQ(chosen[SV_PROBE_sched], 1);
+    CHECK_UINT_EQ(chosen[SV_PROBE_sched], 1);      /* --sched undoes --no-sched */
+    CHECK_UINT_EQ(chosen[SV_PROBE_offcpu], 0);
     CHECK_UINT_EQ(chosen[SV_PROBE_sample], 99);
 }
 
@@ -88,9 +93,10 @@ TEST(a_kernel_program_belongs_to_the_probe_of_its_name)
 
 static const char *option_of(const struct sv_probe *p, char text[64])
 {
-    const char *dashes = p->option.name[0] ? "`--" : "";
-    snprintf(text, 64, "%s%s%s%s%s", dashes, p->option.name, p->option.arg[0] ? " " : "",
-             p->option.arg, *dashes ? "`" : "");
+    const char *dashes = p->option.name[0] ? "`--" : "",
+               *name = p->option.off_name[0] ? p->option.off_name : p->option.name;
+    snprintf(text, 64, "%s%s%s%s%s", dashes, name, p->option.arg[0] ? " " : "", p->option.arg,
+             *dashes ? "`" : "");
     if (p->with[0])
         return option_of(p->with[0], text);
     return *dashes ? text : p->groups ? "`--calls`" : "always";

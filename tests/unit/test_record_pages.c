@@ -1,5 +1,6 @@
 /* Pages, faults and requests of io_uring over rings made by hand: their paths, their arguments,
  * what has not ended. */
+#include "record/bpf/peer.h"
 #include "record/decode/inodes.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 static void put_open(struct kbench *k, uint64_t ts, const char *path, int fd)
 {
@@ -69,6 +71,71 @@ TEST(transfers_have_their_peer)
                           "bytes=1\n"));
     CHECK(strstr(k->text, "140 begin /network tcp_send peer=10.0.0.7:443 port=50000 bytes=0\n"));
     CHECK_UINT_EQ(sv_decode_malformed(k->decode), 2);
+    kbench_free(k);
+}
+
+static void put_peer(struct kbench *k, long nr, uint64_t end, uint32_t pid, int fd, uint32_t flags,
+                     const struct sv_wire_peer *w, const char *name)
+{
+    struct sv_wire_call c = kbench_call(nr, end - 5, end, fd, 1);
+    char bytes[sizeof *w + SV_WIRE_PEER_NAME + 1];
+    size_t len = name ? strlen(name) + 1 : 0;
+    c.head.tgid = c.head.tid = pid;
+    c.head.flags |= (uint16_t)(SV_WIRE_PEER | flags);
+    memcpy(bytes, w, sizeof *w);
+    memcpy(bytes + sizeof *w, name ? name : "", len);
+    kbench_put(k, 0, &c, sizeof c, bytes, sizeof *w + len, 0);
+}
+
+/* Who is at the other end: by the process that used it last where both ends are here, else by the
+ * credentials. */
+TEST(calls_on_sockets_have_their_peer)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_peer client = {.fd = 4,
+                                  .net = 5,
+                                  .family = SV_WIRE_FAMILY_INET,
+                                  .is_local = 1,
+                                  .peer_port = 80,
+                                  .port = 50000,
+                                  .address = {htonl(0x7f000001)}},
+                        server = client, far = client,
+                        named = {.fd = 6,
+                                 .inode = 70,
+                                 .peer = 71,
+                                 .pid = 21,
+                                 .family = SV_WIRE_FAMILY_UNIX},
+                        bare = named, none = {.fd = 7};
+    server.peer_port = 50000;
+    server.port = 80;
+    far.is_local = 0;
+    bare.inode = 71;
+    bare.peer = 70;
+    bare.pid = 22;
+    put_peer(k, SYS_connect, 10, 20, 4, SV_WIRE_STATE_ONLY, &client, NULL);
+    put_peer(k, SYS_recvfrom, 20, 21, 5, 0, &server, NULL);
+    put_peer(k, SYS_recvfrom, 30, 20, 4, 0, &client, NULL);
+    put_peer(k, SYS_recvfrom, 40, 20, 4, 0, &far, NULL);
+    put_peer(k, SYS_recvfrom, 45, 22, 6, 0, &bare, NULL); /* it made both ends */
+    put_peer(k, SYS_recvfrom, 50, 20, 6, 0, &named, "/run/x.sock");
+    put_peer(k, SYS_recvfrom, 60, 22, 6, 0, &bare, NULL);
+    put_peer(k, SYS_recvfrom, 70, 20, 6, 0, &named, "@x");
+    put_peer(k, SYS_poll, 80, 20, -1, 0, &client, NULL);
+    put_peer(k, SYS_poll, 90, 20, -1, 0, &none, NULL);
+    kbench_round(k, 1000);
+    CHECK(!strstr(k->text, "connect"));
+    CHECK(strstr(k->text, "15 begin /system calls recvfrom fd=5 requested=0 bytes=1 "
+                          "peer=127.0.0.1:50000 port=80 peer_pid=20\n"));
+    CHECK(strstr(k->text, "peer=127.0.0.1:80 port=50000 peer_pid=21\n"));
+    CHECK(strstr(k->text, "35 begin /system calls recvfrom fd=4 requested=0 bytes=1 "
+                          "peer=127.0.0.1:80 port=50000\n"));
+    CHECK(strstr(k->text, "peer=socket:[70]\n"));
+    CHECK(strstr(k->text, "peer=/run/x.sock peer_pid=22\n"));
+    CHECK(strstr(k->text, "peer=socket:[70] peer_pid=20\n"));
+    CHECK(strstr(k->text, "peer=@x peer_pid=22\n"));
+    CHECK(strstr(k->text, "75 begin /system calls poll ret=1 fd=4 peer=127.0.0.1:80 port=50000 "
+                          "peer_pid=21\n"));
+    CHECK(strstr(k->text, "85 begin /system calls poll ret=1 fd=7\n"));
     kbench_free(k);
 }
 
@@ -149,15 +216,71 @@ TEST(inodes_are_learnt_from_maps_and_bounded)
                    "3000-4000 rw-p 00000000 00:00 0 [heap]\n"
                    "4000-5000 r--p 00000000 fe:01 13 /lib/with blank.so");
     CHECK_UINT_EQ(x.n, 2);
-    const struct sv_file *f = sv_inodes_find(&x, &t, 1, 0xfe << 20 | 1, 13, false);
+    const struct sv_file *f = sv_inodes_find(&x, &t, 0xfe << 20 | 1, 13, NULL);
     CHECK_STR_EQ(f ? f->path : "none", "/lib/with blank.so");
-    CHECK(!sv_inodes_find(&x, &t, 1, 0xfe << 20 | 2, 13, false)); /* another device */
+    CHECK(!sv_inodes_find(&x, &t, 0xfe << 20 | 2, 13, NULL)); /* another device */
     for (uint64_t i = 1; i < SV_INODES_MAX + 100; i++)
         sv_inodes_learn(&x, &t, 5, i, NULL);
     CHECK_UINT_EQ(x.n, SV_INODES_MAX);
     sv_inodes_fini(&x, &t);
     sv_tree_fini(&t);
     sv_dict_free(d);
+}
+
+/* A page of a file that nothing is known of. */
+static void ask(struct kbench *k, uint64_t ts, uint32_t pid, uint64_t inode)
+{
+    struct sv_wire_cache c = {.head = {.kind = SV_WIRE_CACHE, .tgid = pid, .tid = pid, .ts_ns = ts},
+                              .inode = inode,
+                              .device = 9,
+                              .bytes = 4096,
+                              .fd = -1};
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+}
+
+TEST(maps_are_read_once_per_program)
+{
+    const struct sv_decode_options options = {.asks_procfs = true, .follows_maps = true};
+    struct kbench *k = kbench_new(&options);
+    const struct sv_inodes *x = sv_decode_inodes(k->decode);
+    const uint32_t self = (uint32_t)getpid(), child = 999999999;
+    struct sv_wire_fork f = {.head = {.kind = SV_WIRE_FORK, .tgid = self, .tid = self, .ts_ns = 10},
+                             .tgid = child,
+                             .tid = child};
+    struct sv_wire_head exec = {.kind = SV_WIRE_EXEC, .tgid = child, .tid = child, .ts_ns = 40};
+    uint64_t before = x->readings;
+    kbench_put(k, 0, &f, sizeof f, NULL, 0, 0);
+    ask(k, 20, child, UINT64_C(1) << 60);
+    ask(k, 21, child, (UINT64_C(1) << 60) + 1);
+    ask(k, 22, self, (UINT64_C(1) << 60) + 2);
+    kbench_round(k, 30);
+    CHECK_UINT_EQ(x->readings, before + 1); /* both run the same */
+    kbench_put(k, 0, &exec, sizeof exec, "/bin/true", 10, 0);
+    ask(k, 50, child, (UINT64_C(1) << 60) + 3);
+    ask(k, 51, child, (UINT64_C(1) << 60) + 4);
+    kbench_round(k, 60);
+    CHECK_UINT_EQ(x->readings, before + 2);
+    sv_decode_lost(k->decode, 0, "system calls", 1, 60, 61); /* of what was mapped, maybe */
+    ask(k, 70, self, (UINT64_C(1) << 60) + 5);
+    kbench_round(k, 80);
+    CHECK_UINT_EQ(x->readings, before + 3);
+    kbench_free(k);
+}
+
+TEST(a_call_that_maps_a_file_says_whose_pages_they_are)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call map = kbench_call(SYS_mmap, 20, 25, 3, 0x7f0000000000);
+    map.inode = 78;
+    map.aux = 1 << 20;
+    put_open(k, 10, "/data/gone", 3);
+    kbench_put(k, 0, &map, sizeof map, NULL, 0, 0);
+    put_page(k, SV_WIRE_CACHE, 30, 78, 0, -1);
+    put_page(k, SV_WIRE_CACHE, 31, 79, 0, -1);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "30 instant /page cache misses add inode=78 path=/data/gone offset=0"));
+    CHECK(strstr(k->text, "31 instant /page cache misses add inode=79 offset=0"));
+    kbench_free(k);
 }
 
 static struct sv_wire_uring request(unsigned opcode, uint64_t start, uint64_t end, int fd, int res)

@@ -1,5 +1,6 @@
 /* The spool of a recording: entries, notes and the table of processes survive, cuts and damage are
  * noticed; where a commit of the growing file leads. */
+#include "record/bpf/offcpu.h"
 #include "record/kernel/tracepoints.h"
 #include "record/spool/kspool.h"
 #include "record/spool/notes.h"
@@ -335,8 +336,7 @@ TEST(processes_come_back_with_their_descriptors)
     CHECK_UINT_EQ(sv_fd_at(back, 3)->since_ns, 7);
     CHECK_UINT_EQ(sv_fd_at(back, 3)->inode, 8);
     CHECK(sv_inodes_has(sv_decode_inodes(other->decode), 1, 2));
-    const struct sv_file *lib =
-        sv_inodes_find(sv_decode_inodes(other->decode), to, 10, 1, 2, false);
+    const struct sv_file *lib = sv_inodes_find(sv_decode_inodes(other->decode), to, 1, 2, NULL);
     CHECK_STR_EQ(lib ? lib->path : "-", "/lib");
     CHECK_UINT_EQ(back->parent, 9);
     CHECK_UINT_EQ(back->inner_pid, 2);
@@ -577,6 +577,37 @@ TEST(the_scout_keeps_running_processes_only)
     see_exit(&s, FIRST + 100, second * 2);
     see_fork(&s, FIRST, FIRST + 100, second * 3); /* the number again */
     CHECK_UINT_EQ(s.n_unknown, 1);
+    sv_scout_fini(&s);
+    kbench_free(k);
+}
+
+/* The maps of a process are read while it lives; after an exec they are not those that the decoder
+ * knows when the records before it are decoded. */
+TEST(stacks_wait_while_their_program_is_the_same)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_tree *t = sv_decode_tree(k->decode);
+    struct sv_symbols *symbols = sv_decode_symbols(k->decode);
+    struct sv_scout s;
+    bool is_new;
+    const uint32_t self = (uint32_t)getpid(), child = 1u << 30;
+    struct sv_wire_offcpu w = {
+        .head = {.kind = SV_WIRE_OFFCPU, .tgid = self, .tid = self, .ts_ns = 1000},
+        .stack.regs[SV_STACK_IP] = (uint64_t)(uintptr_t)&see_fork};
+    sv_tree_process(t, self, &is_new)->has_snapshot = true;
+    sv_scout_init(&s, t, sv_decode_inodes(k->decode));
+    CHECK(!sv_scout_can_wait(&s, &w.head, sizeof w)); /* nobody could read maps */
+    s.symbols = symbols;
+    CHECK_UINT_EQ(sv_symbols_readings(symbols, self), 0);
+    CHECK(sv_scout_can_wait(&s, &w.head, sizeof w));
+    CHECK_UINT_EQ(sv_symbols_readings(symbols, self), 1);
+    see_fork(&s, self, child, 2000);
+    w.head.tgid = w.head.tid = child;
+    CHECK(!sv_scout_can_wait(&s, &w.head, sizeof w));
+    const struct sv_wire_head x = {.kind = SV_WIRE_EXEC, .tgid = self, .tid = self, .ts_ns = 3000};
+    CHECK(sv_scout_can_wait(&s, &x, sizeof x));
+    w.head.tgid = w.head.tid = self;
+    CHECK(!sv_scout_can_wait(&s, &w.head, sizeof w));
     sv_scout_fini(&s);
     kbench_free(k);
 }

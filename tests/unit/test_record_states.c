@@ -4,6 +4,7 @@
 #include "tests/unit/kbench.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 static void put(struct kbench *k, unsigned cpu, uint64_t ts, uint32_t tid, unsigned state)
 {
@@ -75,6 +76,90 @@ TEST(a_wait_whose_end_was_not_seen_ends_with_the_next_one)
                           "150 begin /state Sleeping\n"
                           "200 end /state \n"
                           "200 begin /state Running cpu=0\n");
+    kbench_free(k);
+}
+
+/* A switch that the kernel did not show. */
+TEST(who_has_made_a_call_runs)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call c = kbench_call(SYS_fsync, 200, 250, 3, 0);
+    put(k, 0, 100, 11, SV_STATE_PREEMPTED);
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    put(k, 0, 300, 11, SV_STATE_SLEEPING);
+    c = kbench_call(SYS_fsync, 290, 400, 3, 0); /* it waited in it */
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    put(k, 0, 500, 11, SV_STATE_PREEMPTED);
+    c = kbench_call(SYS_fsync, 420, 500, 3, 0); /* it was over when the thread was preempted */
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    c.head.flags = SV_WIRE_UNFINISHED;
+    c.start_ns = 490;
+    c.head.ts_ns = 600;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "100 begin /state Preempted\n"
+                          "200 end /state  inferred=1\n"
+                          "200 begin /state Running inferred=1\n"
+                          "200 begin /system calls fsync"));
+    CHECK(strstr(k->text, "300 end /state \n"
+                          "300 begin /state Sleeping\n"
+                          "400 end /state  inferred=1\n"
+                          "400 begin /state Running inferred=1\n"));
+    CHECK(strstr(k->text, "500 end /state \n500 begin /state Preempted\n"));
+    CHECK(!strstr(k->text, "600 end /state"));
+    kbench_free(k);
+}
+
+TEST(who_has_had_a_page_fault_runs)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_fault f = {
+        .page = {.head = {.kind = SV_WIRE_FAULT, .tgid = 10, .tid = 11, .ts_ns = 300},
+                 .inode = 7,
+                 .bytes = 4096,
+                 .fd = -1,
+                 .pad = SV_WIRE_FAULT_WAITED},
+        .start_ns = 200};
+    put(k, 0, 100, 11, SV_STATE_RUNNABLE);
+    kbench_put(k, 0, &f, sizeof f, NULL, 0, 0);
+    put(k, 0, 400, 12, SV_STATE_RUNNABLE); /* another thread */
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "200 end /state  inferred=1\n200 begin /state Running inferred=1\n"));
+    CHECK(strstr(k->text, "400 begin /state Runnable\n"));
+    kbench_free(k);
+}
+
+TEST(rivals_and_sums_are_instants_of_the_thread)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_rival r = {.head = {.kind = SV_WIRE_RIVAL, .tgid = 10, .tid = 11, .ts_ns = 100},
+                              .dur_ns = 5000,
+                              .n = 3,
+                              .tgid = 70,
+                              .tid = 71,
+                              .comm = "spinner_with_all"}; /* no NUL */
+    struct sv_wire_schedstat s = {
+        .head = {.kind = SV_WIRE_SCHEDSTAT, .tgid = 10, .tid = 11, .ts_ns = 103},
+        .counted = {1000, 6000, 4}};
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    r.tgid = r.tid = SV_WIRE_NO_PID; /* outside of our pid namespace */
+    r.head.ts_ns = 101;
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    r.head.ts_ns = 102;
+    r.head.what = 1;
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    kbench_put(k, 0, &s, sizeof s, NULL, 0, 0);
+    r.dur_ns = s.counted.delay_ns = UINT64_MAX;
+    r.head.ts_ns = s.head.ts_ns = 104;
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    kbench_put(k, 0, &s, sizeof s, NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "CPU rival rival=spinner_with_all rival_pid=70 rival_tid=71 dur=5000 "
+                          "n=3\n"));
+    CHECK(strstr(k->text, "CPU rival rival=spinner_with_all dur=5000 n=3\n"));
+    CHECK(strstr(k->text, "CPU rival rival=others dur=5000 n=3\n"));
+    CHECK(strstr(k->text, "schedstat run_ns=1000 delay_ns=6000 switches=4\n"));
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 2);
     kbench_free(k);
 }
 

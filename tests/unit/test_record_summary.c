@@ -73,9 +73,11 @@ static const char expected[] =
     "    4.000 ms                   4    3.9 KiB    7.8 KiB  p4 (4)\n"
     "\n"
     "  2.000 s recorded: 0 system calls, 12 processes\n"
-    "  17 events were lost: a larger --ring or fewer --calls helps\n"
+    "  17 events were lost\n"
     "    CPU 3: 12 system calls\n"
-    "    CPU 1: 5 exits\n";
+    "    CPU 1: 5 exits\n"
+    "    stave did not empty the rings in time; a larger --ring, fewer --calls or a "
+    "--min-latency would help\n";
 
 TEST(the_slowest_files_and_the_busiest_processes_are_shown)
 {

@@ -59,6 +59,59 @@ TEST(lines_of_maps_are_read_and_nonsense_is_passed_over)
     sv_symbols_free(s);
 }
 
+TEST(code_that_is_mapped_later_is_learnt_from_the_call)
+{
+    const uint32_t pid = 999999998, child = 999999999;
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    struct sv_mapped_code m = {.ts_ns = 50, .start = 0x5000, .bytes = 0xf01, .inode = 9};
+    sv_symbols_follow(s, true);
+    sv_symbols_map(s, pid, &m, "/lib/early.so"); /* nothing is known of it yet: it will be read */
+    sv_symbols_maps(s, pid, "1000-4000 r-xp 00000000 fe:00 12 /lib/a.so", 100);
+    sv_symbols_map(s, pid, &m, "/lib/early.so"); /* the reading has seen it, or it was gone */
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x5800, INT64_MAX), "[unknown]");
+    m.ts_ns = 200;
+    sv_symbols_map(s, pid, &m, "/lib/b.so");
+    m.start = 0x2000;
+    m.bytes = 0x1000;
+    sv_symbols_map(s, pid, &m, "/lib/c.so"); /* in the middle of another */
+    const struct {
+        uint64_t at;
+        const char *name;
+    } rows[] = {{0x1fff, "[a.so]"}, {0x2000, "[c.so]"},    {0x2fff, "[c.so]"},
+                {0x3000, "[a.so]"}, {0x4000, "[unknown]"}, {0x5000, "[b.so]"},
+                {0x5fff, "[b.so]"}, {0x6000, "[unknown]"}};
+    sv_symbols_fork(s, pid, child);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CHECK_STR_EQ(sv_symbols_user(s, pid, rows[i].at, INT64_MAX), rows[i].name);
+        CHECK_STR_EQ(sv_symbols_user(s, child, rows[i].at, INT64_MAX), rows[i].name);
+    }
+    m.bytes = UINT64_MAX;
+    sv_symbols_map(s, pid, &m, "/lib/d.so"); /* nonsense */
+    m.start = 0x1000;
+    m.bytes = 0x9000;
+    sv_symbols_map(s, pid, &m, "/lib/e.so"); /* over all of them */
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x5000, INT64_MAX), "[e.so]");
+    CHECK_STR_EQ(sv_symbols_user(s, child, 0x5000, INT64_MAX), "[b.so]");
+    sv_symbols_free(s);
+}
+
+TEST(a_child_that_is_gone_has_its_parents_code)
+{
+    const uint32_t self = (uint32_t)getpid(), child = 999999999;
+    uint64_t at = (uint64_t)(uintptr_t)sv_test_function_with_a_name;
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    sv_symbols_follow(s, true);
+    sv_symbols_fork(s, self, child); /* nobody has asked for either so far */
+    CHECK_STR_EQ(sv_symbols_user(s, child, at, now_ns()), "sv_test_function_with_a_name");
+    CHECK_UINT_EQ(sv_symbols_readings(s, self), 1);
+    sv_symbols_fork(s, self, child - 1);
+    sv_symbols_exec(s, self); /* the child still runs the old program */
+    CHECK_STR_EQ(sv_symbols_user(s, child - 1, at, now_ns()), "sv_test_function_with_a_name");
+    sv_symbols_end(s, child);
+    CHECK_STR_EQ(sv_symbols_user(s, child, at, now_ns()), "[unknown]");
+    sv_symbols_free(s);
+}
+
 TEST(the_kernels_functions_carry_a_mark)
 {
     const char *path = test_scratch("kallsyms");

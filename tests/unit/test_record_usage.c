@@ -44,8 +44,8 @@ static void open_bench(struct bench *t)
 
 static void close_bench(struct bench *t)
 {
-    static const char *const files[] = {"stat",    "meminfo", "diskstats", "net/dev",
-                                        "42/stat", "net",     "42",        ""};
+    static const char *const files[] = {"stat",      "meminfo", "diskstats", "net/dev", "42/stat",
+                                        "42/status", "net",     "42",        ""};
     char path[320];
     for (size_t i = 0; i < TEST_COUNT(files); i++) {
         snprintf(path, sizeof path, "%s/%s", t->root, files[i]);
@@ -94,7 +94,8 @@ TEST(rates_are_means_since_the_last_sample)
     put(&t, "net/dev",
         "Inter-|  Receive\n face |bytes\n  eth0: 1000 1 0 0 0 0 0 0 500 1 0 0 0 0 0 0\n");
     put(&t, "42/stat", "42 (a ) b) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 100 4096 3 0\n");
-    CHECK_UINT_EQ(sample(&t, 0), 5); /* levels only: four of memory, one of the process */
+    put(&t, "42/status", "Name:\ta\nVmRSS:\t  12 kB\nRssAnon:\t     7 kB\nRssFile:\t       4 kB\n");
+    CHECK_UINT_EQ(sample(&t, 0), 7); /* levels only: four of memory, three of the process */
     CHECK_DOUBLE_EQ(value(&t, "Memory", "used"), 600 * 1024.0);
     put(&t, "stat", "cpu  150 0 75 825 50 0 0 0 0 0\ncpu0 150 0 75 825 50 0 0 0 0 0\nintr 5\n");
     put(&t, "diskstats",
@@ -115,6 +116,9 @@ TEST(rates_are_means_since_the_last_sample)
     CHECK_DOUBLE_EQ(value(&t, "eth0", "received"), 2000);
     CHECK_DOUBLE_EQ(value(&t, "job", "cpu"), 100.0 * 100 / (double)sysconf(_SC_CLK_TCK) / 2);
     CHECK_DOUBLE_EQ(value(&t, "job", "memory"), 3.0 * (double)sysconf(_SC_PAGESIZE));
+    CHECK_DOUBLE_EQ(value(&t, "job", "memory_anon"), 7 * 1024.0);
+    CHECK_DOUBLE_EQ(value(&t, "job", "memory_file"), 4 * 1024.0);
+    CHECK_DOUBLE_EQ(value(&t, "job", "memory_shared"), -1); /* not in the file */
     close_bench(&t);
 }
 

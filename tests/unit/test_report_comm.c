@@ -235,6 +235,59 @@ TEST(one_long_disturbance_is_no_culprit)
     }
 }
 
+/* In each tenth step, by chance, it takes sixteen times as long: seldom last, it costs most. */
+TEST(who_costs_most_is_found_however_seldom_it_is_last)
+{
+    unsigned found = 0, wrong = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        struct job j = job_of(i);
+        j.n_ranks = 4 + i % 8;
+        j.n_steps = 200;
+        j.slow = 2;
+        j.spared = 0.9;
+        j.delay_ns = 15 * j.compute_ns;
+        struct made m = simulate(&j);
+        found += m.report.ranks[2].is_slow;
+        wrong += n_slow(&m.report) - m.report.ranks[2].is_slow;
+        unmake(&m);
+    }
+    CHECK(found >= 95); /* in some, a quarter of the run is spared */
+    CHECK_UINT_EQ(wrong, 0);
+}
+
+/* Much is lost to equal ranks whose noise is half of their work, and to none of them more than by
+ * chance. */
+TEST(equal_ranks_with_much_noise_give_hardly_a_culprit)
+{
+    unsigned accused = 0, costly = 0;
+    for (unsigned i = 0; i < JOBS; i++) {
+        struct job j = job_of(i);
+        j.noise_ns = 0.5 * j.compute_ns;
+        struct made m = simulate(&j);
+        accused += n_slow(&m.report) > 0;
+        for (size_t k = 0; k < m.report.n_ranks; k++)
+            costly += m.report.ranks[k].lost_share >= SV_COMM_COST_SHARE;
+        unmake(&m);
+    }
+    CHECK(accused <= 2);      /* the rule allows one in a hundred of those that cost a quarter */
+    CHECK(costly > JOBS / 2); /* the rule by cost had something to judge */
+}
+
+TEST(the_bound_of_a_cost)
+{
+    double equal[12], one[10] = {1, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01};
+    for (size_t i = 0; i < 12; i++)
+        equal[i] = 1;
+    /* All of twelve equal ones: exactly p to the twelfth. */
+    CHECK(fabs(sv_cost_tail(equal, 12, 12, 0.25) - 12 * log(0.25)) < 1e-6);
+    /* Not below the tail of the binomial distribution, and near to it. */
+    double bound = exp(sv_cost_tail(equal, 12, 9, 0.25)), exact = sv_binomial_tail(12, 9, 0.25);
+    CHECK(bound >= exact && bound < 10 * exact);
+    CHECK_DOUBLE_EQ(sv_cost_tail(equal, 12, 3, 0.25), 0); /* as expected */
+    /* One great one is lost to each of four in a quarter of all cases. */
+    CHECK(exp(sv_cost_tail(one, 10, 1, 0.25)) >= 0.25);
+}
+
 TEST(without_related_clocks_durations_are_compared)
 {
     unsigned found = 0, wrong = 0, accused = 0;
@@ -539,6 +592,38 @@ TEST(what_ranks_did_before)
     CHECK_INT_EQ(c->before_ns[SV_BEFORE_COMPUTE], 0);
     CHECK_INT_EQ(c->excess_ns[SV_BEFORE_COMPUTE], -50000000);
     CHECK_INT_EQ(c->excess_ns[SV_BEFORE_IO], 300000000);
+    unmake(&m);
+}
+
+/* Rank 1 computes for 400 ms, for 250 of which it has no CPU; then it sleeps for 100 ms. What rank
+ * 0 did in the last 20 ms is not recorded. */
+TEST(the_run_queue_is_apart_and_known_with_states_only)
+{
+    struct made m = make(
+        "track #9 custom uuid=0x99 parent=#4 name=\"thread state\"\n" CALL(
+            "1.000000000", "0.100000000", 2, "allreduce", 0, 0,
+            8) CALL("1.000000000", "0.100000000", 4, "allreduce", 1, 0, 8)
+            CALL("1.000000000", "0.100000000", 6, "allreduce", 2, 0,
+                 8) "1.100000000 slice #2 \"forward\" dur=0.050000000\n"
+                    "1.100000000 slice #6 \"forward\" dur=0.080000000\n"
+                    "1.100000000 slice #4 \"forward\" dur=0.400000000\n"
+                    "1.100000000 slice #9 \"Running\" cat=\"thread_state\" dur=0.100000000\n"
+                    "1.200000000 slice #9 \"Runnable\" cat=\"thread_state\" dur=0.250000000\n"
+                    "1.450000000 slice #9 \"Running\" cat=\"thread_state\" dur=0.050000000\n"
+                    "1.500000000 slice #9 \"Sleeping\" cat=\"thread_state\" dur=0.100000000\n" CALL(
+                        "1.170000000", "0.480000000", 2, "allreduce", 0, 1, 8)
+                        CALL("1.180000000", "0.470000000", 6, "allreduce", 2, 1, 8)
+                            CALL("1.600000000", "0.050000000", 4, "allreduce", 1, 1, 8));
+    const struct sv_comm_collective *c = &m.report.collectives[1];
+    REQUIRE(m.report.n == 2);
+    CHECK_INT_EQ(m.report.ranks[c->last].number, 1);
+    CHECK(m.report.ranks[1].has_states);
+    CHECK(!m.report.ranks[0].has_states);
+    CHECK_INT_EQ(c->before_ns[SV_BEFORE_COMPUTE], 150000000);
+    CHECK_INT_EQ(c->before_ns[SV_BEFORE_RUN_QUEUE], 250000000);
+    CHECK_INT_EQ(c->before_ns[SV_BEFORE_IDLE], 100000000);
+    CHECK_INT_EQ(c->before_ns[SV_BEFORE_UNKNOWN], 0);
+    CHECK_INT_EQ(c->excess_ns[SV_BEFORE_UNKNOWN], -20000000);
     unmake(&m);
 }
 

@@ -98,13 +98,14 @@ TEST(a_step_is_divided_exactly_and_its_wait_explained)
     struct made m = make(loader);
     check_sums(&m);
     REQUIRE(m.r.n_spans == 4);
-    CHECK_INT_EQ(m.r.spans[0].kind, SV_SPAN_STEP);
+    CHECK_INT_EQ(m.r.spans[0].kind, SV_UNIT_IS_STEP);
     CHECK_INT_EQ(m.r.spans[0].class_ns[SV_TIME_COMPUTE], 20 * MS);
     CHECK_INT_EQ(m.r.spans[0].class_ns[SV_TIME_DATA], 40 * MS);
-    CHECK_INT_EQ(m.r.spans[1].kind, SV_SPAN_BETWEEN);
+    CHECK_INT_EQ(m.r.spans[1].kind, SV_UNIT_IS_BETWEEN);
     CHECK_INT_EQ(m.r.spans[1].class_ns[SV_TIME_CPU], 4 * MS);
-    CHECK_INT_EQ(m.r.spans[3].kind, SV_SPAN_LOADER);
-    CHECK_INT_EQ(m.r.spans[3].class_ns[SV_TIME_DISK], 32 * MS + 300);
+    CHECK_INT_EQ(m.r.spans[3].kind, SV_UNIT_IS_LOADER);
+    /* the whole call, running and blocked */
+    CHECK_INT_EQ(m.r.spans[3].class_ns[SV_TIME_DISK], 33 * MS + 300);
     CHECK_INT_EQ(m.r.total.dur_ns, 70 * MS);
     REQUIRE(m.r.n_waits == 2);
     const struct sv_wait *w = &m.r.waits[0];
@@ -138,11 +139,102 @@ TEST(a_stated_reason_and_a_waker_of_the_own_process)
                                                                "0.040000000 end #12\n");
     check_sums(&m);
     const struct sv_wait_span *s = &m.r.spans[0];
-    CHECK_INT_EQ(s->kind, SV_SPAN_THREAD);
+    CHECK_INT_EQ(s->kind, SV_UNIT_IS_THREAD);
     CHECK_INT_EQ(s->class_ns[SV_TIME_LOCK], 9 * MS);
     CHECK_INT_EQ(s->gil_ns, 5 * MS);
     CHECK_INT_EQ(s->class_ns[SV_TIME_SLEEP], 8 * MS);
     CHECK_INT_EQ(s->class_ns[SV_TIME_CPU], 3 * MS);
+    unmake(&m);
+}
+
+#define SECOND_THREAD                                       \
+    "track #11 thread uuid=0xb parent=#1 pid=10 tid=11\n"   \
+    "track #12 custom uuid=0xc parent=#11 name=\"state\"\n" \
+    "track #13 custom uuid=0xd parent=#11 name=\"system calls\"\n"
+
+/* A lock stays a lock whatever its holder does, and what that one did is in the ledger. */
+TEST(a_lock_whose_holder_sleeps_is_a_lock)
+{
+    struct made m =
+        make(TRACKS SECOND_THREAD
+             "0.000000000 begin #3 \"Running\" cat=\"thread_state\"\n"
+             "0.000000000 begin #12 \"Running\" cat=\"thread_state\"\n" STATE(
+                 "0.010000000", "3", "Sleeping", "{reason=\"lock\"}")
+                 STATE("0.011000000", "12", "Sleeping", "{reason=\"sleep\"}")
+                     STATE("0.039000000", "12", "Running", "")
+                         STATE("0.040000000", "3", "Runnable", "{waker_tid=11 waker=\"t\"}")
+                             STATE("0.040000000", "3", "Running", "") "0.050000000 end #3\n"
+                                                                      "0.050000000 end #12\n");
+    const struct sv_ledger *l = &m.r.ledger;
+    int64_t asleep = 0;
+    check_sums(&m);
+    CHECK_INT_EQ(m.r.total.class_ns[SV_TIME_LOCK], 30 * MS);
+    CHECK_INT_EQ(m.r.total.class_ns[SV_TIME_SLEEP], 0);
+    for (size_t i = l->units[0].first; i < l->units[0].end; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (p->class != SV_WHY_LOCK)
+            continue;
+        CHECK_INT_EQ(m.dict->tracks[l->states.threads[p->thread].track].tid, 11);
+        asleep += p->doing == SV_DOING_SLEEPS ? p->dur_ns : 0;
+    }
+    CHECK_INT_EQ(asleep, 28 * MS);
+    unmake(&m);
+}
+
+/* Two threads that wait for each other are no way without an end. */
+TEST(waits_in_a_circle_end)
+{
+    struct made m =
+        make(TRACKS SECOND_THREAD
+             "0.000000000 begin #3 \"Running\" cat=\"thread_state\"\n"
+             "0.000000000 begin #12 \"Running\" cat=\"thread_state\"\n" STATE(
+                 "0.010000000", "3", "Sleeping", "{reason=\"lock\"}")
+                 STATE("0.012000000", "12", "Sleeping", "{reason=\"lock\"}")
+                     STATE("0.030000000", "12", "Runnable", "{waker_tid=10 waker=\"m\"}")
+                         STATE("0.030000000", "12", "Running", "")
+                             STATE("0.040000000", "3", "Runnable", "{waker_tid=11 waker=\"t\"}")
+                                 STATE("0.040000000", "3", "Running", "") "0.050000000 end #3\n"
+                                                                          "0.050000000 end #12\n");
+    check_sums(&m);
+    CHECK_INT_EQ(m.r.total.class_ns[SV_TIME_LOCK], 30 * MS);
+    unmake(&m);
+}
+
+/* A call on a file is the file's time, running, blocked and runnable; preempted is the CPU's. */
+TEST(a_call_on_a_file_counts_as_a_whole)
+{
+    struct made m = make(
+        TRACKS "0.000000000 begin #3 \"Running\" cat=\"thread_state\"\n"
+               "0.010000000 begin #4 \"read\" cat=\"syscall\" {path=\"/data/a\"}\n" STATE(
+                   "0.012000000", "3", "Blocked on I/O", "")
+                   STATE("0.020000000", "3", "Runnable", "{interrupt=1 waker=\"block\"}")
+                       STATE("0.021000000", "3", "Running", "")
+                           STATE("0.023000000", "3", "Preempted", "")
+                               STATE("0.026000000", "3", "Running", "") "0.030000000 end #4\n"
+                                                                        "0.050000000 end #3\n");
+    check_sums(&m);
+    CHECK_INT_EQ(m.r.total.class_ns[SV_TIME_DISK], 17 * MS);
+    CHECK_INT_EQ(m.r.total.class_ns[SV_TIME_CPU], 3 * MS);
+    unmake(&m);
+}
+
+/* Ten turns with the same call are units; what was before them is not. */
+TEST(turns_that_nobody_marked)
+{
+    static char text[12000];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s",
+                                TRACKS "0.000000000 begin #3 \"Running\" cat=\"thread_state\"\n");
+    for (int i = 0; i < 20; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "0.%03d000000 slice #4 \"openat\" cat=\"syscall\" dur=0.000100000 "
+                              "{path=\"/data/%d\"}\n",
+                              100 + 20 * i, i);
+    snprintf(text + n, sizeof text - n, "0.510000000 end #3\n");
+    struct made m = make(text);
+    check_sums(&m);
+    CHECK_INT_EQ(m.r.kind, SV_UNIT_IS_TURN);
+    CHECK_UINT_EQ(m.r.ledger.n_counted, 20);
+    CHECK(m.r.ledger.is_found);
     unmake(&m);
 }
 

@@ -104,6 +104,7 @@ static void emit(struct scene *s, uint32_t number, size_t len)
     uint64_t head = atomic_load(&s->ring->head), padded = (len + 7) & ~(size_t)7;
     uint64_t words[3] = {SV_WORD(1, STAVE_KIND_INSTANT, 1, 3 + padded / 8), head, len};
     for (size_t i = 0; i < 24 + padded; i++)
+        /* All of `words` is set. NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
         s->data[(head + i) % SIZE] = i < 24 ? ((uint8_t *)words)[i] : (uint8_t)text[i - 24];
     atomic_store(&s->ring->head, head + 24 + padded);
 }

@@ -114,8 +114,10 @@ TEST(folders_of_sessions)
     static const char *const variables[] = {"STAVE_SESSION_DIR", "XDG_RUNTIME_DIR", "TMPDIR"};
     static struct sv_folder f[SV_FOLDERS_MAX];
     char *kept[3], run[300], path[SV_PATH_MAX], first[SV_PATH_MAX], mine[64];
-    for (int i = 0; i < 3; i++)
-        kept[i] = getenv(variables[i]) ? strdup(getenv(variables[i])) : NULL;
+    for (int i = 0; i < 3; i++) {
+        const char *value = getenv(variables[i]);
+        kept[i] = value ? strdup(value) : NULL;
+    }
     snprintf(run, sizeof run, "%s", test_scratch("run"));
     snprintf(mine, sizeof mine, "/dev/shm/stave-%u", (unsigned)geteuid());
     set("STAVE_SESSION_DIR", NULL);

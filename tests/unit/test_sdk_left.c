@@ -49,19 +49,21 @@ static void make_left(struct left *l, int children, int in_file, int in_rings)
         sdk_hold(); /* from here on nobody reads, nor does a fork wait for it */
         for (int i = 0; i < in_rings; i++)
             STAVE_INSTANT("c", "ring", "i", i);
-        bool ok = true;
-        for (int k = 0; k < children && ok; k++) {
+        for (int k = 0; k < children; k++) {
             pid_t child = fork();
             if (child == 0) {
                 for (int i = 0; i < in_rings; i++)
                     STAVE_INSTANT("c", "child", "i", i);
-                ok = write(ends[1], "x", 1) == 1;
+                if (write(ends[1], "x", 1) != 1)
+                    _exit(1);
                 for (;;)
                     pause();
             }
-            ok = child > 0;
+            if (child < 0)
+                _exit(1);
         }
-        ok = write(ends[1], "x", 1) == 1;
+        if (write(ends[1], "x", 1) != 1)
+            _exit(1);
         for (;;)
             pause();
     }

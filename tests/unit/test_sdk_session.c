@@ -551,8 +551,7 @@ TEST(forked_children_of_a_killed_program)
             bool ok = write(begun[1], &self, sizeof self) == sizeof self && wait_for_byte(ends[0]);
             STAVE_INSTANT("c", "two");
             stave_finish();
-            ok = ok && write(begun[1], "x", 1) == 1;
-            _exit(0);
+            _exit(ok && write(begun[1], "x", 1) == 1 ? 0 : 1);
         }
         for (;;)
             pause();

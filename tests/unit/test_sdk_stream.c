@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ struct listener {
     int frames;
     bool has_ended; /* the connection, by the program */
     pthread_t thread;
+    sem_t is_there;
 };
 
 static bool get(int fd, void *to, size_t n)
@@ -86,6 +88,7 @@ static bool get(int fd, void *to, size_t n)
 static void *serve(void *arg)
 {
     struct listener *l = arg;
+    sem_post(&l->is_there);
     int fd = accept(l->fd, NULL, NULL);
     size_t n = 0;
     while (n + 1 < sizeof l->greeting && get(fd, l->greeting + n, 1) && l->greeting[n] != '\n')
@@ -134,7 +137,10 @@ static void listen_at(struct listener *l, const char *reply, int close_after)
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     REQUIRE(bind(l->fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(l->fd, 4) == 0);
     setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    REQUIRE(sem_init(&l->is_there, 0, 0) == 0);
     REQUIRE(pthread_create(&l->thread, NULL, serve, l) == 0);
+    /* A fork while it starts would leave the sanitizer's allocator locked in the child. */
+    REQUIRE(sem_wait(&l->is_there) == 0);
 }
 
 static void end_listener(struct listener *l)

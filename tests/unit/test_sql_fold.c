@@ -48,12 +48,12 @@ static void check_same(struct sv_sql *q, const char *pattern, bool is_folded)
     free(plain);
 }
 
+/* Lines that the formatter broke. NOLINTBEGIN(bugprone-suspicious-missing-comma) */
 static const char *const folded[] = {
     "SELECT name, count(*), sum(dur) FROM @ GROUP BY name",
     "select NAME, COUNT(*) from @ group by NAME;",
     "SELECT count(*), count(1), count(dur), sum(dur), avg(dur), min(dur), max(dur), min(ts), "
-    "max(ts) "
-    "FROM @",
+    "max(ts) FROM @",
     "SELECT count(*), sum(dur), avg(dur), max(dur) FROM @ WHERE name = 'no slice has this'",
     "SELECT count(*) FROM @ WHERE track_id = 2 AND ts >= 2000 AND ts < 9000",
     "SELECT count(*), max(dur) FROM @ WHERE ts BETWEEN 1000 AND 4000.5 AND dur > 7.5",
@@ -84,6 +84,7 @@ static const char *const folded[] = {
     "SELECT utid, thread_name, tid, max(dur) FROM $ WHERE depth < 2 AND dur >= 5 GROUP BY utid",
     "SELECT count(*), percentile(dur, 75) FROM $",
 };
+/* NOLINTEND(bugprone-suspicious-missing-comma) */
 
 /* Right answers, too, but slice by slice: something differs within a group, or might. */
 static const char *const unfolded[] = {

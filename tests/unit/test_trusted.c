@@ -198,7 +198,7 @@ static int walk(const char *path)
     int fd = sv_trusted_walk(path);
     if (fd < 0)
         return errno;
-    struct stat is, expected;
+    struct stat is = {0}, expected = {0};
     CHECK(fstat(fd, &is) == 0 && stat(path, &expected) == 0);
     CHECK(is.st_dev == expected.st_dev && is.st_ino == expected.st_ino);
     close(fd);

@@ -209,7 +209,7 @@ def gil(v):
     return helpers(World(40 + v), "gil", strong([2500, 5000][v]), 400, 50)
 
 
-def straggler_loader(v):
+def slow_worker(v):
     w = World(50 + v, loaders=[4, 4, 6][v])
     slow = [2, 0, 5][v]
     return train(w, steps=72, decode_of=lambda i: strong([90000, 70000, 150000][v]) if i == slow else 9000, marked=v != 2)
@@ -283,7 +283,7 @@ def memory(v):
     return train(w, steps=80, during=during)
 
 
-def slow_loaders(_):
+def too_few_loaders(_):
     return train(World(110, loaders=2), steps=50, decode=strong(48000))
 
 
@@ -330,8 +330,8 @@ def clean(v):
     return train(w, steps=60, during=during, marked=v != 1, n_files=[80, 400, 60, 0, 120][v], compute=[10000, 14000, 8000, 0, 25000][v])
 
 
-SCENES = [(slow_file, 3), (cold_cache, 3), (lock, 3), (gil, 2), (straggler_loader, 3), (cpu, 3), (small_reads, 3), (checkpoint, 3), (gpu_launch, 2),
-          (memory, 2), (slow_loaders, 1), (straggler_rank, 1), (small_files, 1), (clean, 5)]
+SCENES = [(slow_file, 3), (cold_cache, 3), (lock, 3), (gil, 2), (slow_worker, 3), (cpu, 3), (small_reads, 3), (checkpoint, 3), (gpu_launch, 2),
+          (memory, 2), (too_few_loaders, 1), (straggler_rank, 1), (small_files, 1), (clean, 5)]
 
 if __name__ == "__main__":
     folder = sys.argv[1]

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Who had the CPU while a thread could run, what the kernel counted of threads, and that no thread waits while it makes calls. The truth are the kernel's
+# own counts as the programs read them. A process outside of the recording takes the CPU. Needs root (or the capabilities) and a kernel with BTF.
+. "$SRC/tests/harness/cli.sh"
+. "$SRC/tests/harness/kernel.sh"
+python=$(python3 -c 'import sys; print(sys.executable)')
+cpu=$(taskset -cp $$ | sed 's/.*[ ,-]//') # the last one that we may use
+cp "$(command -v sh)" rival_of_all
+taskset -c "$cpu" ./rival_of_all -c 'while :; do :; done' & rival=$!
+trap 'kill $rival; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
+# at_least NAME IS OF PERCENT, at_most …
+at_least() { echo "  $1: $2 of $3"; check "$1" test "$3" -gt 0 -a $(($2 * 100)) -ge $(($3 * $4)); }
+at_most() { echo "  $1: $2 of $3"; check "$1" test "$3" -gt 0 -a $(($2 * 100)) -le $(($3 * $4)); }
+# sum TID WHAT: over its rivals.
+sum() { ask "$hooks.pftrace" "select coalesce(sum(dur), 0) from cpu_rival join thread using (utid) where tid = $1 and $2"; }
+for hooks in btf raw; do
+  run_any "$hooks" 0 "$STAVE" record -q --sched --hooks "$hooks" --no-block --no-page-cache --interval 0 -o "$hooks.pftrace" -- taskset -c "$cpu" "$python" "$SRC/tests/system/delayed.py" 0.3 "$rival"
+  read -r tid run delay taken <"$hooks.out"
+  # On a machine that does nothing else the rival has all of the delay; others take their part of both.
+  at_least "${hooks}_rival_by_its_pid" "$(sum "$tid" "rival_pid = $rival and rival_tid = $rival and rival = 'rival_of_all'")" "$taken" 80
+  at_least "${hooks}_all_rivals" "$(sum "$tid" 1)" "$delay" 80
+  at_most "${hooks}_no_more_than_the_delay" "$(sum "$tid" 1)" "$delay" 105
+  cgroup=$(ask "$hooks.pftrace" "select coalesce(max(cgroup), '/') from cpu_rival where rival_pid = $rival")
+  check "${hooks}_cgroup" grep -qE "^[0-9]+:[^:]*:$cgroup\$" "/proc/$rival/cgroup"
+  equals "${hooks}_name_that_it_gave_itself" "$(ask "$hooks.pftrace" "select name from thread where tid = $tid")" cruncher
+  while read -r tid run delay _; do
+    ask "$hooks.pftrace" "select run_ns, delay_ns from schedstat join thread using (utid) where tid = $tid" >"stat.$tid"
+    IFS=, read -r has_run has_delay <"stat.$tid"
+    at_least "${hooks}_${tid}_ran" "$has_run" "$run" 97
+    # The thread's own count also has the time before it was followed: a turn or two of others.
+    at_least "${hooks}_${tid}_was_delayed" $((has_delay + 10000000)) "$delay" 97
+    equals "${hooks}_${tid}_once" "$(wc -l <"stat.$tid")" 1
+  done <"$hooks.out"
+done
+
+# A thread that goes on when the recording ends has its sums, too: those since it was followed.
+"$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o attached.pftrace -p $rival & recorder=$!
+until_true "[ -s attached.pftrace.part ]"
+before=$(cut -d ' ' -f 1 "/proc/$rival/schedstat")
+until_true "[ \$((\$(cut -d ' ' -f 1 /proc/$rival/schedstat) - $before)) -gt 200000000 ]"
+kill -INT $recorder; wait $recorder
+ran=$(ask attached.pftrace "select run_ns from schedstat join thread using (utid) where tid = $rival")
+check attached_thread_has_its_sums test "$ran" -ge 190000000
+check attached_thread_since_it_is_followed test "$ran" -le $(($(cut -d ' ' -f 1 "/proc/$rival/schedstat") - before + before / 2))
+
+# No state but Running holds a whole system call. The kernel does not show every switch, least of all on busy CPUs.
+run_any busy 0 "$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o busy.pftrace -- "$python" "$SRC/tests/system/busy.py" 6 1500
+equals impossible_states "$(ask busy.pftrace "with c as (select c.ts, c.dur, t.utid from slice c join thread_track t on c.track_id = t.id where c.category = 'syscall')
+  select count(*) from thread_state s where s.state <> 'Running' and s.dur > 1000000 and exists (select 1 from c where c.utid = s.utid and c.ts > s.ts and c.ts + c.dur < s.ts + s.dur)")" 0
+check busy_has_waits test "$(ask busy.pftrace "select count(*) from thread_state where state <> 'Running' and dur > 1000000")" -gt 10
