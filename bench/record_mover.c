@@ -28,7 +28,9 @@ static void die(const char *what)
 
 static struct sv_kernel *open_kernel(void)
 {
-    struct sv_kernel_options k = {.groups = SV_CALLS_DEFAULT};
+    struct sv_kernel_options k = {.groups = SV_CALLS_DEFAULT | SV_CALLS_WAITING,
+                                  .offcpu_min_ns = 1000000, /* as stave record does */
+                                  .stacks = SV_STACK_COPY};
     struct sv_probe_setting none[SV_N_PROBES] = {0};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};

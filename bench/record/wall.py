@@ -1,0 +1,308 @@
+"""wall.py STAVE FOLDER PAIRS SCALE [WORKLOAD…]: what `stave record` costs programs that people run.
+
+Each workload runs untraced and recorded in turns, PAIRS times each, with the default set and, where this stave has it, with --light. Prints lines `NAME VALUE UNIT`
+for bench/run:
+  record_wall_SET_WORKLOAD    ratio of the medians of the clock
+  record_upper_SET_WORKLOAD   upper end of its 95 % interval (bootstrap) minus 0.02: this has the budget
+  record_price_SET_WORKLOAD   (CPU of the recorder + run time of the kernel programs + what their calls cost beyond that) / CPU of the untraced workload
+  record_memory_SET_WORKLOAD  the recorder's largest resident memory, MB
+The price is of three runs of its own, because the kernel's statistics of programs have their price. A workload that cannot run here is named on stderr."""
+import contextlib
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import textwrap
+import time
+
+STAVE, FOLDER, PAIRS, SCALE = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+PRICE_RUNS = 3
+STATISTICS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+def scaled(n):
+    return max(1, int(n * SCALE))
+
+
+def write(name, text):
+    path = os.path.join(FOLDER, name)
+    with open(path, "w") as f:
+        f.write(textwrap.dedent(text))
+    return path
+
+
+# ---- workloads: functions that return the command, or None ----
+
+def torch_loaders():
+    """Training with four loaders that are forked anew for each epoch."""
+    python = next((p for p in (sys.executable, "/usr/bin/python3") if subprocess.run([p, "-c", "import torch"], capture_output=True).returncode == 0), None)
+    return python and [python, "-W", "ignore", write("train.py", """
+        import sys, torch
+        from torch.utils.data import DataLoader, Dataset
+        torch.set_num_threads(1)
+        class Items(Dataset):
+            def __len__(self):
+                return 256
+            def __getitem__(self, i):
+                return torch.full((3, 64, 64), float(i)).sin()
+        net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12288, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for _ in range(int(sys.argv[1])):
+            for batch in DataLoader(Items(), batch_size=16, num_workers=4):
+                optimizer.zero_grad()
+                net(batch).sum().backward()
+                optimizer.step()
+        """), str(scaled(20))]
+
+
+def small_files():
+    """Many small files, read one after the other, with some work on each."""
+    files = os.path.join(FOLDER, "small")
+    os.makedirs(files, exist_ok=True)
+    for i in range(scaled(20000)):
+        with open(os.path.join(files, str(i)), "wb") as f:
+            f.write(bytes([i % 256]) * 8192)
+    return [sys.executable, write("small.py", """
+        import os, sys, zlib
+        for _ in range(4):
+            for entry in os.scandir(sys.argv[1]):
+                with open(entry.path, "rb") as f:
+                    zlib.crc32(zlib.compress(f.read(), 1))
+        """), files]
+
+
+def mapped_tokens():
+    """Samples at random places of mapped token files."""
+    tokens = os.path.join(FOLDER, "tokens")
+    with open(tokens, "wb") as f:
+        for _ in range(scaled(256)):
+            f.write(os.urandom(1 << 20))
+    return [sys.executable, write("tokens.py", """
+        import mmap, os, random, sys, zlib
+        random.seed(1)
+        for _ in range(4):
+            with open(sys.argv[1], "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as data:
+                for _ in range(len(data) // 16384):
+                    at = random.randrange(len(data) - 4096)
+                    zlib.compress(data[at:at + 4096], 1)
+        """), tokens]
+
+
+def server():
+    """A server with a thread for each of 64 connections, and its clients, in one process."""
+    return [sys.executable, write("server.py", """
+        import http.client, http.server, sys, threading, zlib
+        class Answer(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            def do_GET(self):
+                body = zlib.compress(b"answer " * 500)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            def log_message(self, *a):
+                pass
+        at = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        at.daemon_threads = True
+        threading.Thread(target=at.serve_forever, daemon=True).start()
+        def ask():
+            c = http.client.HTTPConnection(*at.server_address)
+            for _ in range(int(sys.argv[1])):
+                c.request("GET", "/")
+                c.getresponse().read()
+            c.close()
+        clients = [threading.Thread(target=ask) for _ in range(64)]
+        [t.start() for t in clients]
+        [t.join() for t in clients]
+        """), str(scaled(100))]
+
+
+def make_j2():
+    """make -j2 of a C project: a compiler is four processes."""
+    if not shutil.which("make") or not shutil.which("cc"):
+        return None
+    project = os.path.join(FOLDER, "project")
+    os.makedirs(project, exist_ok=True)
+    n = scaled(1250)
+    for i in range(n):
+        write(f"project/f{i}.c", f"#include <stddef.h>\nint f{i}(int x) {{ return x + {i}; }}\n")
+    objects = " ".join(f"f{i}.o" for i in range(n))
+    write("project/Makefile", f"all: {objects}\nclean:\n\trm -f {objects}\n")
+    return ["sh", "-c", f"make -s -C {project} clean; exec make -s -j2 -C {project}"]
+
+
+def mpi_job():
+    """Four ranks on fewer CPUs: compute and allreduce in turn."""
+    if not shutil.which("mpicc") or not shutil.which("mpirun"):
+        return None
+    source, program = write("job.c", """
+        #include <mpi.h>
+        #include <stdlib.h>
+        int main(int argc, char **argv)
+        {
+            static double in[65536], out[65536];
+            MPI_Init(&argc, &argv);
+            for (int n = atoi(argv[1]); n-- > 0;) {
+                for (int k = 0; k < 20; k++)
+                    for (int i = 0; i < 65536; i++)
+                        in[i] = in[i] * 0.5 + i;
+                MPI_Allreduce(in, out, 65536, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            }
+            return MPI_Finalize();
+        }
+        """), os.path.join(FOLDER, "job")
+    if subprocess.run(["mpicc", "-O1", source, "-o", program]).returncode != 0:
+        return None
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return ["mpirun", *root, "--oversubscribe", "-n", "4", program, str(scaled(300))]
+
+
+COMPUTE = ["-c", f"s = 0\nfor i in range({scaled(30000000)}):\n    s += i"]
+
+
+def idle():
+    """A program beside a recording of a process that does nothing: what others pay."""
+    return [sys.executable, *COMPUTE]
+
+
+WORKLOADS = {"torch": torch_loaders, "small_files": small_files, "mmap": mapped_tokens, "server": server, "make": make_j2, "mpi": mpi_job, "idle": idle}
+
+
+# ---- measuring ----
+
+def run(command):
+    """Seconds of the clock, and CPU seconds of all its processes."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 1) or (process.returncode == 1 and command[0] != STAVE):
+        sys.exit(f"wall.py: {command[:2]}: exit status {process.returncode}")
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime
+
+
+def recorded(options, command):
+    return [STAVE, "record", "-q", "--no-summary", *options, "-o", os.path.join(FOLDER, "wall.pftrace"), "--", *command]
+
+
+def is_recording(process):
+    """Its output grows, or it has ended."""
+    while process.poll() is None and not os.path.exists(os.path.join(FOLDER, "wall.pftrace.part")):
+        time.sleep(0.01)
+
+
+def run_recorded(name, options, command):
+    if name != "idle":
+        return run(recorded(options, command))[0]
+    process = subprocess.Popen(recorded(options, ["sleep", "1000"]))
+    is_recording(process)
+    seconds, _ = run(command)
+    process.send_signal(2)
+    process.wait()
+    return seconds
+
+
+def programs_of(pid):
+    """Run time in ns and number of runs of the kernel programs that a process holds, and its largest memory in kB."""
+    ns = runs = memory = 0
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                fields = dict(line.split(":", 1) for line in f if ":" in line)
+            ns += int(fields.get("run_time_ns", 0))
+            runs += int(fields.get("run_cnt", 0))
+        with open(f"/proc/{pid}/status") as f:
+            memory = next((int(line.split()[1]) for line in f if line.startswith("VmHWM")), 0)
+    except OSError:
+        pass
+    return ns, runs, memory
+
+
+def own_ticks(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return sum(int(n) for n in f.read().rsplit(")", 1)[1].split()[11:13])
+    except OSError:
+        return 0
+
+
+def price_run(options, command):
+    """CPU of the recorder itself, run time and number of runs of its programs, its memory: as seen every 20 ms until it ends."""
+    process = subprocess.Popen(recorded(options, command), stdout=subprocess.DEVNULL)
+    last, ticks = (0, 0, 0), 0
+    while process.poll() is None:
+        now = programs_of(process.pid)
+        last, ticks = tuple(map(max, last, now)), max(ticks, own_ticks(process.pid))
+        time.sleep(0.02)
+    return ticks / os.sysconf("SC_CLK_TCK"), *last
+
+
+@contextlib.contextmanager
+def counting():
+    """The kernel counts how often and how long its programs run."""
+    with open(STATISTICS) as f:
+        before = f.read()
+    with open(STATISTICS, "w") as f:
+        f.write("1")
+    try:
+        yield
+    finally:
+        with open(STATISTICS, "w") as f:
+            f.write(before)
+
+
+def hook_ns(options):
+    """What a run of a program costs beyond its own time: by a loop of calls that are hooked, and of which no record is made."""
+    loop = [sys.executable, "-c", "import os\nfor _ in range(500000): os.getppid()"]
+    plain = statistics.median(run(loop)[1] for _ in range(PRICE_RUNS))
+    extra = []
+    for _ in range(PRICE_RUNS):
+        start = os.times()
+        with counting():
+            cpu, ns, runs, _ = price_run(options, loop)
+        end = os.times()
+        spent = end.children_user + end.children_system - start.children_user - start.children_system
+        extra.append((spent - plain - cpu - ns / 1e9) * 1e9 / max(runs, 1))
+    return max(0.0, statistics.median(extra))
+
+
+def interval(plain, traced):
+    """Upper end of the 95 % interval of the ratio of medians."""
+    rng = random.Random(1)
+    ratios = sorted(statistics.median(rng.choices(traced, k=len(traced))) / statistics.median(rng.choices(plain, k=len(plain))) for _ in range(2000))
+    return ratios[int(len(ratios) * 0.975)]
+
+
+def price(name, options, command, each_ns, cpu):
+    with counting():
+        runs = [price_run(options, ["sleep", str(max(1, cpu))] if name == "idle" else command) for _ in range(PRICE_RUNS)]
+    return statistics.median((own + ns / 1e9 + n * each_ns / 1e9) / cpu for own, ns, n, _ in runs), max(r[3] for r in runs) / 1000
+
+
+def main():
+    sets = {"default": []}
+    if "--light" in subprocess.run([STAVE, "record", "--help", "all"], capture_output=True, text=True).stdout:
+        sets["light"] = ["--light"]
+    each_ns = {which: hook_ns(options) for which, options in sets.items()}
+    for name in sys.argv[5:] or WORKLOADS:
+        command = WORKLOADS[name]()
+        if not command:
+            print(f"bench: record: {name} is not measured: what it needs is not here", file=sys.stderr)
+            continue
+        run(command)  # caches are warm
+        for which, options in sets.items():
+            plain, traced = [], []
+            for _ in range(PAIRS):
+                plain.append(run(command))
+                traced.append(run_recorded(name, options, command))
+            clock = [seconds for seconds, _ in plain]
+            paid, memory = price(name, options, command, each_ns[which], statistics.median(cpu for _, cpu in plain))
+            print(f"record_wall_{which}_{name} {statistics.median(traced) / statistics.median(clock):.3f} of untraced, clock, {PAIRS} pairs")
+            print(f"record_upper_{which}_{name} {interval(clock, traced) - 0.02:.3f} upper end of 95 %, minus 0.02")
+            print(f"record_price_{which}_{name} {paid:.4f} of the workload's CPU")
+            print(f"record_memory_{which}_{name} {memory:.0f} MB of the recorder", flush=True)
+
+
+main()
