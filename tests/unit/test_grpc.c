@@ -302,10 +302,10 @@ TEST(streams_keep_their_order)
     struct client c = call(g, "/t.S/Echoes", NULL, NULL, false);
     char expected[512] = "0:";
     for (int i = 0; i < 40; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "m%d", i);
         say(&c, false, text, strlen(text), i == 39);
-        snprintf(expected + strlen(expected), 16, " %zu %s", strlen(text), text);
+        snprintf(expected + strlen(expected), 40, " %zu %s", strlen(text), text);
     }
     CHECK_STR_EQ(heard(&c), expected);
     hang_up(&c);

@@ -125,7 +125,7 @@ TEST(values_of_the_environment)
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         static struct sdk_scene s;
-        char text[512] = "", expected[512] = "";
+        char text[512] = "", expected[480] = "";
         CONTEXT("%s=%s", rows[i].variable, rows[i].value);
         sdk_fresh(&s);
         sdk_hear();
@@ -297,7 +297,7 @@ TEST(names_that_cannot_be_written)
     small = (struct rlimit){SV_NAMES_MAPPED, usual.rlim_max};
     memset(name, 'n', sizeof name);
     for (int i = 0; i < 50; i++) {
-        snprintf(name, 8, "%d", i);
+        snprintf(name, 16, "%d", i);
         name[strlen(name)] = 'x';
         name[sizeof name - 1] = '\0';
         stave_track(STAVE_PROCESS, name);
