@@ -340,8 +340,9 @@ static void miss_process(struct sv_usage *u, struct sv_proc *p)
 }
 
 /* What of it is the program's own, and what are pages of files, which the kernel takes back when it
- * needs them. */
-static void memory_parts(struct sv_usage *u, struct sv_proc *p)
+ * needs them. Returns their sum, or `all` where they are not known: newer kernels round what is in
+ * `stat` by CPUs, and count these exactly. */
+static double memory_parts(struct sv_usage *u, struct sv_proc *p, double all)
 {
     static const struct {
         const char *line, *name;
@@ -349,9 +350,11 @@ static void memory_parts(struct sv_usage *u, struct sv_proc *p)
                                 {"\nRssFile:", "memory_file"},
                                 {"\nRssShmem:", "memory_shared"}};
     char path[32];
+    double sum = 0;
+    unsigned n = 0;
     snprintf(path, sizeof path, "%u/status", p->pid);
     if (!read_text(u, path))
-        return;
+        return all;
     for (unsigned i = 0; i < SV_MEMORY_PARTS; i++) {
         const char *at = strstr(u->text, parts[i].line);
         uint64_t kib;
@@ -360,7 +363,10 @@ static void memory_parts(struct sv_usage *u, struct sv_proc *p)
         if (!p->usage.parts[i])
             p->usage.parts[i] = counter(u, p->track, parts[i].name, "bytes");
         put_value(u, p->usage.parts[i], (double)kib * 1024);
+        sum += (double)kib * 1024;
+        n++;
     }
+    return n == SV_MEMORY_PARTS ? sum : all;
 }
 
 static void one_process(struct sv_usage *u, struct sv_proc *p)
@@ -380,8 +386,7 @@ static void one_process(struct sv_usage *u, struct sv_proc *p)
         put_value(u, p->usage.cpu,
                   100 * difference(ticks, p->usage.ticks) / u->ticks_per_s / seconds(u));
     }
-    put_value(u, p->usage.memory, (double)pages * u->page_bytes);
-    memory_parts(u, p);
+    put_value(u, p->usage.memory, memory_parts(u, p, (double)pages * u->page_bytes));
     p->usage.ticks = ticks;
     p->usage.turn = u->turn;
 }
