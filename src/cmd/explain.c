@@ -159,9 +159,8 @@ static int explain(const struct explain *o, const struct sv_words *operands,
     return code;
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int explain_all(const struct explain *o, const struct sv_words *operands, struct sv_err *err)
 {
-    const struct explain *o = options;
     struct sv_explanation e, before;
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code >= 0)
@@ -181,6 +180,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     else
         print_text(&e);
     return printed < 0 ? printed : code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct explain *o = options;
+    int code = explain_all(o, operands, err);
+    sv_words_free(&o->ignore);
+    return code;
 }
 
 static const struct sv_option options[] = {
