@@ -17,8 +17,8 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
         return 0;
     if (o->states < 0.5)
         to[n++] = (struct sv_missing){"states of threads",
-                                   "record with 'stave record' as root, or with CAP_BPF and "
-                                   "CAP_PERFMON"};
+                                      "record with 'stave record' as root, or with CAP_BPF and "
+                                      "CAP_PERFMON"};
     else if (!o->has_stacks)
         to[n++] = (struct sv_missing){"stacks of waits", "record without --light and --no-offcpu"};
     if (o->calls < 0.5)

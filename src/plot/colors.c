@@ -163,11 +163,11 @@ enum { ORANGE = 1, GREEN = 2, YELLOW = 3, PURPLE = 4, BLUE = 5, VERMILION = 6, G
 static const struct {
     const char *name;
     uint8_t color;
-} fixed[] = {{"Running", GREEN},       {"Runnable", VERMILION}, {"Preempted", ORANGE},
-             {"Blocked on I/O", YELLOW}, {"cpu", VERMILION},    {"disk", YELLOW},
-             {"fault", YELLOW},        {"lock", PURPLE},        {"gil", PURPLE},
-             {"pipe", BLUE},           {"socket", BLUE},        {"child", BLUE},
-             {"data", BLUE},           {"gpu", BLUE},           {"rank", BLUE}};
+} fixed[] = {
+    {"Running", GREEN}, {"Runnable", VERMILION}, {"Preempted", ORANGE}, {"Blocked on I/O", YELLOW},
+    {"cpu", VERMILION}, {"disk", YELLOW},        {"fault", YELLOW},     {"lock", PURPLE},
+    {"gil", PURPLE},    {"pipe", BLUE},          {"socket", BLUE},      {"child", BLUE},
+    {"data", BLUE},     {"gpu", BLUE},           {"rank", BLUE}};
 
 static sv_str category(const struct sv_trace *t, const char *word)
 {

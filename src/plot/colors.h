@@ -28,7 +28,7 @@ struct sv_colors {
         keys[SV_N_COLORS]; /* categories or names with a colour of their own, the largest first */
     size_t n_keys;
     bool has_others;
-    uint32_t n_strings; /* of of_string */
+    uint32_t n_strings;   /* of of_string */
     sv_str states, waits; /* categories whose colours are fixed; UINT32_MAX: the trace has none */
     uint8_t *of_state;    /* as of_string, of their names; NULL: it has none */
 };

@@ -18,8 +18,8 @@
 #define SECTION "view.pages.3" /* another number when there are more of them */
 
 static const char *const names[SV_N_PAGES] = {
-    [SV_PAGE_STEPS] = "steps",     [SV_PAGE_GPU] = "gpu",     [SV_PAGE_IO] = "io",
-    [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks", [SV_PAGE_LLM] = "llm",
+    [SV_PAGE_STEPS] = "steps",     [SV_PAGE_GPU] = "gpu",         [SV_PAGE_IO] = "io",
+    [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks",     [SV_PAGE_LLM] = "llm",
     [SV_PAGE_WAITS] = "waits",     [SV_PAGE_EXPLAIN] = "explain",
 };
 

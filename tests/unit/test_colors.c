@@ -5,11 +5,11 @@
 #include "tests/harness/test.h"
 #include "tests/unit/text_trace.h"
 
-#define HEAD                                                      \
-    "# stave text 1\n"                                            \
-    "track #1 thread uuid=0x11 pid=7 tid=8 name=\"t\"\n"          \
-    "track #2 thread uuid=0x12 pid=7 tid=9 name=\"u\"\n"          \
-    "1.000000000 slice #1 \"a\" cat=\"work\" dur=0.000000100\n"   \
+#define HEAD                                                    \
+    "# stave text 1\n"                                          \
+    "track #1 thread uuid=0x11 pid=7 tid=8 name=\"t\"\n"        \
+    "track #2 thread uuid=0x12 pid=7 tid=9 name=\"u\"\n"        \
+    "1.000000000 slice #1 \"a\" cat=\"work\" dur=0.000000100\n" \
     "1.000001000 slice #1 \"b\" cat=\"other\" dur=0.000000100\n"
 
 /* The numbers of all slices of a trace, in its order. */
@@ -31,14 +31,14 @@ static void check_numbers(const char *text, const unsigned *want, size_t n)
 
 TEST(states_have_fixed_colors)
 {
-    static const char text[] =
-        HEAD "1.000010000 slice #2 \"Running\" cat=\"thread_state\" dur=0.000000100\n"
-             "1.000011000 slice #2 \"Runnable\" cat=\"thread_state\" dur=0.000000100\n"
-             "1.000012000 slice #2 \"Preempted\" cat=\"thread_state\" dur=0.000000100\n"
-             "1.000013000 slice #2 \"Blocked on I/O\" cat=\"thread_state\" dur=0.000000100\n"
-             "1.000014000 slice #2 \"Sleeping\" cat=\"thread_state\" dur=0.000000100\n"
-             "1.000015000 slice #2 \"gil\" cat=\"offcpu_sample\" dur=0.000000100\n"
-             "1.000016000 slice #2 \"of a newer version\" cat=\"thread_state\" dur=0.000000100\n";
+    static const char text[] = HEAD
+        "1.000010000 slice #2 \"Running\" cat=\"thread_state\" dur=0.000000100\n"
+        "1.000011000 slice #2 \"Runnable\" cat=\"thread_state\" dur=0.000000100\n"
+        "1.000012000 slice #2 \"Preempted\" cat=\"thread_state\" dur=0.000000100\n"
+        "1.000013000 slice #2 \"Blocked on I/O\" cat=\"thread_state\" dur=0.000000100\n"
+        "1.000014000 slice #2 \"Sleeping\" cat=\"thread_state\" dur=0.000000100\n"
+        "1.000015000 slice #2 \"gil\" cat=\"offcpu_sample\" dur=0.000000100\n"
+        "1.000016000 slice #2 \"of a newer version\" cat=\"thread_state\" dur=0.000000100\n";
     /* The two categories of the program keep the first colours, whatever states there are. */
     check_numbers(text, (const unsigned[]){0, 1, 2, 6, 1, 3, 7, 4, 7}, 9);
     check_numbers(HEAD, (const unsigned[]){0, 1}, 2);
