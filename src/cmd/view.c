@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/base/mem.h"
+#include "explain/explain.h"
 #include "files/load.h"
 #include "net/web.h"
 #include "subjects/subject.h"
@@ -362,6 +363,18 @@ static bool follow(const struct view *o, const char *path, struct serving *s,
     return is_ended;
 }
 
+/* What a page asks for: a subject's report, or what slows the run down. */
+static int answer(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
+                  struct sv_err *err)
+{
+    struct sv_explanation e;
+    if (strcmp(subject, "explain") != 0)
+        return sv_report_json(subject, t, limit, to, err);
+    sv_explain(&e, t, "TRACE", NULL);
+    sv_explain_json(&e, to);
+    return 0;
+}
+
 /* The page and the trace in one file. */
 static int export_page(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
@@ -376,7 +389,7 @@ static int export_page(const struct view *o, const struct sv_words *paths, struc
         return code;
     code = sv_viewer_open(
         &(struct sv_viewer_options){
-            .files = name, .n_files = 1, .notes = "", .is_offline = true, .report = sv_report_json},
+            .files = name, .n_files = 1, .notes = "", .is_offline = true, .report = answer},
         &s.viewer, err);
     if (code >= 0)
         code = load(o, paths, &s, &loaded, err);
@@ -407,7 +420,7 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
                                                           .notes = notes,
                                                           .port = (uint16_t)o->port,
                                                           .socket = o->socket,
-                                                          .report = sv_report_json},
+                                                          .report = answer},
                               &s.viewer, err);
     free(notes);
     free(names);

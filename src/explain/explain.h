@@ -134,6 +134,18 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
  * a unit of `e`. */
 void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *before);
 
+#define SV_EXPLAIN_MISSING 4
+struct sv_missing {
+    const char *what, *how; /* how: what would show it */
+};
+/* Fills `to` with what would have to be known to say more; returns how many. */
+size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[SV_EXPLAIN_MISSING]);
+
+/* Appends it as JSON of at most 16 KiB. Names of other programs may need escapes: the last findings
+ * are left off until the rest fits. */
+struct sv_buf;
+void sv_explain_json(struct sv_explanation *e, struct sv_buf *b);
+
 /* ---- the parts, for each other ---- */
 
 struct sv_explaining {

@@ -2,6 +2,8 @@
 #include "plot/colors.h"
 
 #include "core/base/map.h"
+#include "subjects/io/words.h"
+#include "why/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,8 +64,9 @@ struct shares {
     size_t n_names;
 };
 
-static struct shares count_shares(const struct sv_trace *t, const bool *is_left_out)
+static struct shares count_shares(const struct sv_colors *c, const bool *is_left_out)
 {
+    const struct sv_trace *t = c->trace;
     size_t n = (size_t)t->dict->n_strings + 1;
     struct shares s = {sv_alloc(n * sizeof(uint64_t)), sv_alloc(n * sizeof(uint64_t)),
                        sv_alloc(n * sizeof(uint64_t)), 0, 0};
@@ -71,6 +74,10 @@ static struct shares count_shares(const struct sv_trace *t, const bool *is_left_
         sv_str cat = t->slices.cat[row], name = t->slices.name[row];
         if (is_left_out && is_left_out[cat])
             continue;
+        if (cat == c->states || cat == c->waits) {
+            s.n_lasting++;
+            continue;
+        }
         s.n_by_category[cat]++;
         if (t->slices.kind[row] == SV_INSTANT)
             continue;
@@ -117,7 +124,7 @@ enum { N_KEYS = SV_N_COLORS, HAS_OTHERS, BY_CATEGORY, N_WORDS };
 
 void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w)
 {
-    uint32_t *words = sv_image_add_new(w, "colors", N_WORDS * sizeof *words, sizeof *words);
+    uint32_t *words = sv_image_add_new(w, "colors.2", N_WORDS * sizeof *words, sizeof *words);
     memcpy(words, c->keys, sizeof c->keys);
     words[N_KEYS] = (uint32_t)c->n_keys;
     words[HAS_OTHERS] = c->has_others;
@@ -129,7 +136,7 @@ static bool take_colors(struct sv_colors *c)
 {
     uint64_t n_words, n;
     const struct sv_image *im = sv_trace_image(c->trace);
-    const uint32_t *words = sv_image_find(im, "colors", sizeof *words, &n_words);
+    const uint32_t *words = sv_image_find(im, "colors.2", sizeof *words, &n_words);
     const uint8_t *of_string = sv_image_find(im, "colors.of", 1, &n);
     if (!words || !of_string || n_words != N_WORDS || n != c->n_strings ||
         words[N_KEYS] > SV_N_COLORS || words[HAS_OTHERS] > 1 || words[BY_CATEGORY] > 1)
@@ -148,6 +155,42 @@ static bool take_colors(struct sv_colors *c)
     return true;
 }
 
+/* ---- states and waits ---- */
+
+enum { ORANGE = 1, GREEN = 2, YELLOW = 3, PURPLE = 4, BLUE = 5, VERMILION = 6, GREY = SV_N_COLORS };
+
+/* Names of states, and reasons of waits. */
+static const struct {
+    const char *name;
+    uint8_t color;
+} fixed[] = {
+    {"Running", GREEN}, {"Runnable", VERMILION}, {"Preempted", ORANGE}, {"Blocked on I/O", YELLOW},
+    {"cpu", VERMILION}, {"disk", YELLOW},        {"fault", YELLOW},     {"lock", PURPLE},
+    {"gil", PURPLE},    {"pipe", BLUE},          {"socket", BLUE},      {"child", BLUE},
+    {"data", BLUE},     {"gpu", BLUE},           {"rank", BLUE}};
+
+static sv_str category(const struct sv_trace *t, const char *word)
+{
+    sv_str s = sv_dict_find_str(t->dict, word, strlen(word));
+    return s ? s : UINT32_MAX;
+}
+
+static void fix_states(struct sv_colors *c)
+{
+    const struct sv_dict *d = c->trace->dict;
+    c->states = category(c->trace, SV_CAT_THREAD_STATE);
+    c->waits = category(c->trace, SV_CAT_OFFCPU_SAMPLE);
+    if (c->states == UINT32_MAX && c->waits == UINT32_MAX)
+        return;
+    c->of_state = sv_alloc((size_t)d->n_strings + 1);
+    memset(c->of_state, GREY, d->n_strings);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        sv_str s = sv_dict_find_str(d, fixed[i].name, strlen(fixed[i].name));
+        if (s)
+            c->of_state[s] = fixed[i].color;
+    }
+}
+
 /* ---- all ---- */
 
 void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *is_left_out)
@@ -155,9 +198,10 @@ void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *i
     const struct sv_dict *d = t->dict;
     *c = (struct sv_colors){
         .trace = t, .of_string = sv_alloc((size_t)d->n_strings + 1), .n_strings = d->n_strings};
+    fix_states(c);
     if (!is_left_out && take_colors(c))
         return;
-    struct shares shares = count_shares(t, is_left_out);
+    struct shares shares = count_shares(c, is_left_out);
     rank_keys(c, shares.n_by_category);
     c->by_category = !is_of_one_category(c, &shares);
     color_by_hash(c);
@@ -173,6 +217,7 @@ void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *i
 void sv_colors_fini(struct sv_colors *c)
 {
     free(c->of_string);
+    free(c->of_state);
     *c = (struct sv_colors){0};
 }
 

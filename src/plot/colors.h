@@ -4,7 +4,9 @@
  * Where a trace has several categories they are coloured by how often they occur, the rarest
  * together as "other"; where it has not, or nearly all that lasts is of one, the name decides: few
  * names have colours of their own. The choice is made for the whole trace, so all windows of it
- * look alike. */
+ * look alike. States of threads and waits have the same colours in every trace: running is green,
+ * waiting for a CPU vermilion or orange, for a disk yellow, for a lock purple, for others blue;
+ * sleeping is grey. */
 #pragma once
 
 #include "store/image.h"
@@ -26,7 +28,9 @@ struct sv_colors {
         keys[SV_N_COLORS]; /* categories or names with a colour of their own, the largest first */
     size_t n_keys;
     bool has_others;
-    uint32_t n_strings; /* of of_string */
+    uint32_t n_strings;   /* of of_string */
+    sv_str states, waits; /* categories whose colours are fixed; UINT32_MAX: the trace has none */
+    uint8_t *of_state;    /* as of_string, of their names; NULL: it has none */
 };
 
 /* is_left_out (by sv_str; NULL: none): categories that shall not take a colour from the others. */
@@ -39,6 +43,8 @@ void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w);
 static inline unsigned sv_color_number(const struct sv_colors *c, uint64_t row)
 {
     const struct sv_slices *s = &c->trace->slices;
+    if (s->cat[row] == c->states || s->cat[row] == c->waits)
+        return c->of_state[s->name[row]];
     return c->of_string[c->by_category && s->cat[row] ? s->cat[row] : s->name[row]];
 }
 static inline uint32_t sv_color_of(const struct sv_colors *c, uint64_t row)

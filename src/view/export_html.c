@@ -140,6 +140,7 @@ static void put_trace(struct sv_buf *to, struct sv_viewer *v, const struct sv_sh
     put_answer(&j, v, "llm", NULL, "llm");
     put_answer(&j, v, "wait", NULL, "wait");
     put_answer(&j, v, "comm", NULL, "comm");
+    put_answer(&j, v, "explain", NULL, "explain");
     sv_json_end(&j);
     put_names(&j, s->trace->dict);
     put_rows(&j, s);

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTION "view.pages.2" /* another number when there are more of them */
+#define SECTION "view.pages.3" /* another number when there are more of them */
 
 static const char *const names[SV_N_PAGES] = {
-    [SV_PAGE_STEPS] = "steps",     [SV_PAGE_GPU] = "gpu",     [SV_PAGE_IO] = "io",
-    [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks", [SV_PAGE_LLM] = "llm",
-    [SV_PAGE_WAITS] = "waits",
+    [SV_PAGE_STEPS] = "steps",     [SV_PAGE_GPU] = "gpu",         [SV_PAGE_IO] = "io",
+    [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks",     [SV_PAGE_LLM] = "llm",
+    [SV_PAGE_WAITS] = "waits",     [SV_PAGE_EXPLAIN] = "explain",
 };
 
 static sv_str find(const struct sv_trace *t, const char *word)
@@ -114,7 +114,8 @@ uint32_t sv_pages_of(const struct sv_trace *t)
     const uint32_t *kept = sv_image_find(sv_trace_image(t), SECTION, sizeof *kept, &n);
     if (kept && n == 1 && *kept < 1u << SV_N_PAGES)
         return *kept;
-    return by_category(t) | by_steps(t);
+    uint32_t pages = by_category(t) | by_steps(t);
+    return pages ? pages | 1u << SV_PAGE_EXPLAIN : 0; /* what it says is about what those show */
 }
 
 void sv_pages_put_json(struct sv_json *j, uint32_t pages)

@@ -15,6 +15,7 @@ enum {
     SV_PAGE_RANKS,
     SV_PAGE_LLM,
     SV_PAGE_WAITS,
+    SV_PAGE_EXPLAIN,
     SV_N_PAGES
 };
 

@@ -131,7 +131,7 @@ async function steps(page, file) {
   await page.click(target.x, target.y);
   const state = await windowIs('a_click_on_a_bar_shows_its_step', page, BigInt(step.begins), BigInt(step.begins) + BigInt(step.duration));
   same('and_selects_it', [state.selection.name, state.selection.ts], ['ProfilerStep#7', step.begins]);
-  await page.press('2');
+  await page.press('3');
   await page.until(() => document.querySelector('[data-testid=steps-bars]'));
   await page.eval(() => document.querySelector('[data-testid=steps-bars]').focus());
   for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.press(key);
@@ -186,7 +186,7 @@ async function ranks(page, file) {
 
 /** The page is in the URL; keys switch; theme and reload keep it. */
 async function switching(page) {
-  await page.press('3');
+  await page.press('4');
   await page.until(() => location.hash.includes('page=gpu'));
   await page.reload();
   await page.until(() => window.stave && window.stave.state().page === 'gpu' && document.querySelector('[data-testid=gpu-kernels]'));
@@ -242,7 +242,7 @@ async function serving(browser, start, tmp) {
   makeServing(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-serving'));
-  same('serving_only', await tabs(page), ['Timeline', 'Serving']);
+  same('serving_only', await tabs(page), ['Timeline', 'Explain', 'Serving']);
   await show(page, 'serving');
   const wanted = report('batch', file), phases = await table(page, 'serving-phases');
   same('requests_are_counted', await figure(page, 'Requests answered'), String(wanted.summary.requests));
@@ -279,7 +279,7 @@ async function llm(browser, start, tmp) {
   makeEngine(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-llm'));
-  same('llm_only', await tabs(page), ['Timeline', 'LLM']);
+  same('llm_only', await tabs(page), ['Timeline', 'Explain', 'LLM']);
   await show(page, 'llm');
   await page.until(() => document.querySelector('[data-testid=llm-waterfall]'));
   const wanted = report('llm', file), phases = await table(page, 'llm-phases'), latency = await table(page, 'llm-latency'), why = await table(page, 'llm-why');
@@ -324,12 +324,29 @@ function makeWaits(file) {
   fs.writeFileSync(file, `${lines.concat(events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map(([when, text]) => `${stamp(when)} ${text}`)).join('\n')}\n`);
 }
 
+/** The findings are those of the command; a button leads to the worst unit and pins the culprit's row. */
+async function explain(page, file) {
+  const wanted = JSON.parse(stave('explain', file, '--json')), said = () => page.eval(() => document.querySelector('#why span').textContent);
+  check('there_is_a_finding', wanted.findings.length > 0);
+  await page.until(() => document.querySelector('#why span').textContent);
+  same('the_time_line_names_the_main_cause', await said(), wanted.findings[0].sentence);
+  await show(page, 'explain');
+  same('findings_are_those_of_the_command', await page.eval(() => [...document.querySelectorAll('[data-testid=explain-sentence]')].map((p) => p.textContent)), wanted.findings.map((f) => f.sentence));
+  same('the_time_is_that_of_the_command', await page.eval(() => document.querySelectorAll('[data-testid=explain-strip] .piece').length), Object.keys(wanted.time).length);
+  check('no_value_of_the_script_is_shown', !/\b(false|undefined|null|NaN)\b/.test(await page.text('#page')));
+  const [worst] = wanted.findings[0].worst, [unit] = JSON.parse(stave('steps', file, '--to', 'json')).filter((s) => s.step === worst.unit);
+  await page.clickOn('[data-testid=explain-go-1]');
+  const state = await windowIs('a_finding_leads_to_its_worst_unit', page, BASE + BigInt(unit.start_ns), BASE + BigInt(unit.start_ns) + BigInt(unit.dur_ns));
+  same('and_selects_it_there', state.selection.ts, String(BASE + BigInt(unit.start_ns)));
+}
+
 async function waits(browser, start, tmp) {
   const file = `${tmp}/waits.txt`;
   makeWaits(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-waits'));
-  same('waits_beside_steps', await tabs(page), ['Timeline', 'Steps', 'Waits', 'I/O']);
+  same('waits_beside_steps', await tabs(page), ['Timeline', 'Explain', 'Steps', 'Waits', 'I/O']);
+  await explain(page, file);
   await show(page, 'waits');
   const wanted = report('wait', file), spans = await table(page, 'waits-table'), longest = await table(page, 'waits-longest'), locks = await table(page, 'waits-locks');
   const { wait, chain, summary } = wanted, steps = wanted.span.filter((s) => s.kind === 'step').sort((a, b) => (b.dur_ns - b.compute_ns) - (a.dur_ns - a.compute_ns)), begin = (row) => BASE + BigInt(row.start_ns);
@@ -377,7 +394,7 @@ async function comm(browser, start, tmp) {
   stave('merge', `${tmp}/comm0.txt`, `${tmp}/comm1.txt`, '-o', file);
   const wanted = report('comm', file), viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-ranks'));
-  same('collectives_make_a_page', await tabs(page), ['Timeline', 'Ranks']);
+  same('collectives_make_a_page', await tabs(page), ['Timeline', 'Explain', 'Ranks']);
   await show(page, 'ranks');
   same('the_verdict_is_the_report\'s', await page.eval(() => [...document.querySelectorAll('[data-testid=comm-verdict]')].map((p) => p.textContent).join('\n')), wanted.summary.verdict);
   check('and_it_names_the_ranks', wanted.summary.slow === '1' && wanted.summary.waited_for === '1', JSON.stringify(wanted.summary));
@@ -404,7 +421,7 @@ run(async ({ browser, start, tmp }) => {
   stave('merge', `${tmp}/rank0.txt`, `${tmp}/rank1.txt`, '-o', file);
   const viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-ranks'));
-  same('pages_of_what_the_trace_has', await tabs(page), ['Timeline', 'Steps', 'GPU', 'I/O', 'Ranks']);
+  same('pages_of_what_the_trace_has', await tabs(page), ['Timeline', 'Explain', 'Steps', 'GPU', 'I/O', 'Ranks']);
   await steps(page, file);
   await gpu(page, file, viewer);
   await io(page, file, viewer);

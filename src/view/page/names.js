@@ -1,7 +1,7 @@
 // Names of slices: the server's number → a place in dense arrays (text, colour, variant), so that
 // drawing needs no look-up in a map.
 
-import { VARIANTS } from './palette.js';
+import { HUES, VARIANTS } from './palette.js';
 
 const DENSE = 1 << 20; // numbers below this have a direct table, the rest a map
 const MOST = 300000;
@@ -11,6 +11,12 @@ function hash(text) {
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
   h ^= h >>> 15;
   return (Math.imul(h, 2246822519) >>> 8) & 0xffff;
+}
+
+/** Which lightness a name has. Threads sleep most of the time: that is drawn faintly. */
+function variantOf(text) {
+  if (text === 'Sleeping' || text === 'sleep') return HUES;
+  return text === 'Running' ? 0 : hash(text) % HUES;
 }
 
 export class Names {
@@ -79,7 +85,7 @@ export class Names {
     if (this.known[place]) return place;
     this.known[place] = true;
     this.text[place] = text;
-    this.variant[place] = hash(text) % VARIANTS;
+    this.variant[place] = variantOf(text);
     this.unknown.delete(number);
     this.byText.set(text, place);
     return place;
@@ -89,7 +95,7 @@ export class Names {
   styleOf(text, colour) {
     const place = this.byText.get(text);
     const known = colour !== undefined ? colour : place !== undefined ? this.colour[place] : 7;
-    return Math.min(7, known) * VARIANTS + hash(text) % VARIANTS;
+    return Math.min(7, known) * VARIANTS + variantOf(text);
   }
 
   get full() {

@@ -1,7 +1,8 @@
 // The pages beside the time line: which ones the trace has data for, the bar that switches, and the
 // ways back to the time line.
 
-import { el } from './dom.js';
+import { btn, el } from './dom.js';
+import { ExplainPage, summary } from './page_explain.js';
 import { GpuPage } from './page_gpu.js';
 import { IoPage } from './page_io.js';
 import { LlmPage } from './page_llm.js';
@@ -11,8 +12,8 @@ import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
 import { WaitsPage } from './page_waits.js';
 
-const PAGES = { steps: ['Steps', StepsPage], waits: ['Waits', WaitsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage] };
-const RELOAD_MS = 3000;
+const PAGES = { explain: ['Explain', ExplainPage], steps: ['Steps', StepsPage], waits: ['Waits', WaitsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage] };
+const RELOAD_MS = 3000, ASK_MOST = 2e6; // slices of a trace that is explained unasked
 const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);
 
@@ -31,6 +32,7 @@ export class Pages {
     this.found = Object.keys(PAGES).filter((id) => trace.pages.includes(id));
     for (const page of this.made.values()) page.data = null;
     this.bar();
+    this.why();
     if (this.wanted) this.show(this.wanted); else this.put();
     setTimeout(() => {
       this.looking = false;
@@ -78,6 +80,27 @@ export class Pages {
     this.mark();
   }
 
+  page(id) {
+    if (!this.made.has(id)) this.made.set(id, new PAGES[id][1](this));
+    return this.made.get(id);
+  }
+
+  /** Above the time line: what slows this run down, in one line. Its place is there at once. */
+  async why() {
+    const box = byId('why'), say = (text) => box.replaceChildren(el('strong', { text: 'What slows this run down' }), el('span', { text, title: text }), btn('Explain', () => this.show('explain')));
+    box.hidden = !this.found.includes('explain');
+    if (box.hidden) return;
+    say('');
+    if (this.trace.slices > ASK_MOST || this.trace.live) return;
+    try {
+      const page = this.page('explain');
+      page.data ??= await page.load();
+      say(summary(page.data));
+    } catch (error) {
+      say(error.message);
+    }
+  }
+
   mark() {
     for (const tab of this.nav.children) {
       const active = tab.id === `page-${this.current}`;
@@ -99,7 +122,7 @@ export class Pages {
     this.mark();
     if (away) {
       this.box.setAttribute('aria-labelledby', `page-${id}`);
-      if (!this.made.has(id)) this.made.set(id, new PAGES[id][1](this));
+      this.page(id);
       if (!this.nav.contains(document.activeElement)) this.box.focus({ preventScroll: true });
       this.box.scrollTop = 0;
       this.put();

@@ -1,7 +1,7 @@
 // Colours: Okabe and Ito's hues in lightnesses on which dark text is readable, for both themes, and
 // the tables that the raster needs.
 
-export const VARIANTS = 5;
+export const VARIANTS = 6, HUES = 5; // the last variant is faint, if it is grey: a thread that sleeps
 export const SHADES = 64;
 export const CALM = 4; // how much of its own colour a pixel keeps that many slices share: 0 all, 3 little
 export const STYLE = SHADES * CALM; // entries of the table per style: calm × SHADES + shade
@@ -37,7 +37,7 @@ export const css = (c) => `rgb(${c[0]}, ${c[1]}, ${c[2]})`;
 /** Slight changes of lightness, so that neighbours of one hue can be told apart. */
 function vary(colour, variant, dark) {
   const amounts = [0, 0.22, -0.1, 0.11, -0.05];
-  const amount = amounts[variant];
+  const amount = amounts[variant] ?? 0;
   if (amount >= 0) return mix(colour, dark ? [235, 240, 245] : [255, 255, 255], dark ? amount * 0.75 : amount);
   return mix(colour, [0, 0, 0], -amount);
 }
@@ -55,7 +55,8 @@ export function makePalette(name) {
   for (let colour = 0; colour < 8; colour++) {
     for (let variant = 0; variant < VARIANTS; variant++) {
       const style = colour * VARIANTS + variant;
-      const full = vary(rgb(theme.slices[colour]), variant, name === 'dark');
+      const own = vary(rgb(theme.slices[colour]), variant, name === 'dark');
+      const full = variant === HUES && colour === 7 ? mix(own, background, 0.72) : own;
       solid.push(css(full));
       for (let at = 0; at < STYLE; at++) {
         const toned = mix(full, neutral, CALM_MIX[Math.floor(at / SHADES)]);

@@ -1,0 +1,192 @@
+/* What explain found, for programs: docs/why.md has the form. Called by the command explain and the
+ * viewer. */
+#include "explain/explain.h"
+
+#include "core/base/buf.h"
+#include "core/base/json.h"
+
+#include <string.h>
+
+/* ---- what was not observed ---- */
+
+size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[SV_EXPLAIN_MISSING])
+{
+    const struct sv_observed *o = &e->observed;
+    size_t n = 0;
+    if (o->has_requests)
+        return 0;
+    if (o->states < 0.5)
+        to[n++] = (struct sv_missing){"states of threads",
+                                      "record with 'stave record' as root, or with CAP_BPF and "
+                                      "CAP_PERFMON"};
+    else if (!o->has_stacks)
+        to[n++] = (struct sv_missing){"stacks of waits", "record without --light and --no-offcpu"};
+    if (o->calls < 0.5)
+        to[n++] = (struct sv_missing){"system calls", "record without --no-io"};
+    return n;
+}
+
+/* ---- JSON ---- */
+
+static void put_text(struct sv_json *j, const char *key, const char *text)
+{
+    if (!text || !*text)
+        return;
+    sv_json_key(j, key, strlen(key));
+    sv_json_text(j, text, strlen(text));
+}
+
+static void put_number(struct sv_json *j, const char *key, int64_t v, int64_t none)
+{
+    if (v == none)
+        return;
+    sv_json_key(j, key, strlen(key));
+    sv_json_i64(j, v);
+}
+
+static void put_culprit(struct sv_json *j, const struct sv_culprit *c)
+{
+    sv_json_lit(j, "culprit");
+    sv_json_begin(j, '{');
+    put_text(j, "kind", c->kind);
+    put_text(j, "name", c->name);
+    put_number(j, "pid", c->pid, -1);
+    put_number(j, "tid", c->tid, -1);
+    put_text(j, "function", c->function);
+    put_text(j, "file", c->file);
+    put_number(j, "line", c->line, 0);
+    put_text(j, "path", c->path);
+    put_text(j, "lock", c->lock);
+    put_number(j, "rank", c->rank, -1);
+    put_text(j, "host", c->host);
+    put_text(j, "device", c->device);
+    sv_json_end(j);
+}
+
+static void put_finding(struct sv_json *j, const struct sv_answer *f)
+{
+    sv_json_line(j);
+    sv_json_begin(j, '{');
+    put_text(j, "cause", sv_explain_words[f->cause]);
+    sv_json_lit(j, "share");
+    sv_json_double(j, f->share);
+    sv_json_lit(j, "gain");
+    sv_json_double(j, f->gain);
+    put_text(j, "sure", f->sure);
+    put_text(j, "sentence", f->sentence);
+    put_text(j, "command", f->command);
+    put_culprit(j, &f->culprit);
+    sv_json_lit(j, "chain");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < f->n_chain; i++)
+        sv_json_text(j, f->chain[i], strlen(f->chain[i]));
+    sv_json_end(j);
+    sv_json_lit(j, "units");
+    sv_json_u64(j, f->n_units);
+    sv_json_lit(j, "worst");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < f->n_worst; i++) {
+        sv_json_begin(j, '{');
+        put_number(j, "unit", f->worst[i].number, -1);
+        put_number(j, "ts", f->worst[i].ts_ns, INT64_MIN);
+        put_number(j, "dur", f->worst[i].dur_ns, INT64_MIN);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+    put_text(j, "advice", sv_explain_advice[f->cause]);
+    sv_json_end(j);
+}
+
+static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
+{
+    const struct sv_observed *o = &e->observed;
+    const struct {
+        const char *key;
+        double share;
+    } shares[] = {{"states", o->states}, {"calls", o->calls}, {"slices", o->slices}};
+    const struct {
+        const char *key;
+        bool is;
+    } parts[] = {{"stacks", o->has_stacks},
+                 {"flows", o->has_flows},
+                 {"gpu", o->has_gpu},
+                 {"ranks", o->has_ranks},
+                 {"requests", o->has_requests}};
+    struct sv_missing missing[SV_EXPLAIN_MISSING];
+    sv_json_lit(j, "coverage");
+    sv_json_begin(j, '{');
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        sv_json_key(j, shares[i].key, strlen(shares[i].key));
+        sv_json_double(j, shares[i].share);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        sv_json_key(j, parts[i].key, strlen(parts[i].key));
+        sv_json_bool(j, parts[i].is);
+    }
+    sv_json_end(j);
+    sv_json_lit(j, "not_observed");
+    sv_json_begin(j, '[');
+    size_t n = sv_explain_missing(e, missing);
+    for (size_t i = 0; i < n; i++) {
+        sv_json_begin(j, '{');
+        put_text(j, "what", missing[i].what);
+        put_text(j, "how", missing[i].how);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+static void write_json(const struct sv_explanation *e, struct sv_buf *b)
+{
+    struct sv_json j;
+    sv_json_init(&j, b);
+    sv_json_begin(&j, '{');
+    sv_json_lit(&j, "version");
+    sv_json_u64(&j, SV_EXPLAIN_FORM);
+    put_coverage(&j, e);
+    sv_json_lit(&j, "units");
+    sv_json_begin(&j, '{');
+    put_text(&j, "kind", e->unit_kind);
+    sv_json_lit(&j, "n");
+    sv_json_u64(&j, e->n_units);
+    sv_json_lit(&j, "dur_ns");
+    sv_json_i64(&j, e->dur_ns);
+    sv_json_lit(&j, "marked");
+    sv_json_bool(&j, !e->is_found);
+    sv_json_end(&j);
+    if (e->is_against) {
+        sv_json_lit(&j, "change");
+        sv_json_double(&j, e->change);
+    }
+    sv_json_lit(&j, "time");
+    sv_json_begin(&j, '{');
+    for (int k = 0; k < SV_N_WHY_CLASSES; k++)
+        if (e->shares[k] > 0) {
+            sv_json_key(&j, sv_why_class_names[k], strlen(sv_why_class_names[k]));
+            sv_json_double(&j, e->shares[k]);
+        }
+    sv_json_end(&j);
+    sv_json_lit(&j, "left_off");
+    sv_json_u64(&j, e->n_suspended);
+    sv_json_lit(&j, "findings");
+    sv_json_begin(&j, '[');
+    for (size_t i = 0; i < e->n; i++)
+        put_finding(&j, &e->findings[i]);
+    sv_json_end(&j);
+    sv_json_end(&j);
+    sv_buf_byte(b, '\n');
+}
+
+void sv_explain_json(struct sv_explanation *e, struct sv_buf *b)
+{
+    enum { BYTES_MAX = 16384 };
+    size_t from = b->len;
+    for (;;) {
+        write_json(e, b);
+        if (b->len - from <= BYTES_MAX || e->n == 0)
+            return;
+        e->n--;
+        e->n_suspended++;
+        b->len = from;
+    }
+}

@@ -1,0 +1,113 @@
+// Explain: what slows the run down, as `stave explain` says it. Each finding leads to its worst
+// units on the time line, with the rows of those who are concerned pinned.
+
+import { figures, ns, percent, strip } from './charts.js';
+import { btn, el, link } from './dom.js';
+import { legend, Page, section } from './page_parts.js';
+import { formatSeconds } from './time.js';
+
+const CLASSES = {
+  compute: 0, data: 1, cpu: 2, disk: 3, page: 3, gpu: 4, copy: 4, lock: 5, gil: 5,
+  pipe: 6, socket: 6, child: 6, queue: 6, comm: 7, sleep: 'neutral', unknown: 'idle',
+};
+const OBSERVED = {
+  stacks: 'stacks of waits', flows: 'flows', gpu: 'GPU work', ranks: 'ranks', requests: 'requests',
+};
+const PARTS = { states: 'states of threads', calls: 'system calls', slices: 'slices' };
+
+/** One line: the main finding, or why there is none. */
+export function summary({ findings, not_observed: missing }) {
+  if (findings.length) return findings[0].sentence;
+  return missing.length ? `Cannot say what slows this run down: ${missing[0].what} were not observed.`
+    : 'Nothing slows this run down: no wait takes a twentieth of the time.';
+}
+
+function culpritText({ name, function: at, file, line, path, lock, rank, host, device }) {
+  const place = file ? ` (${file}${line ? `:${line}` : ''})` : '';
+  return [name, at && `${at}()${place}`, path, lock && `lock ${lock}`,
+    rank !== undefined && `rank ${rank}`, host, device].filter(Boolean).join(' · ');
+}
+
+export class ExplainPage extends Page {
+  load() {
+    return this.pages.report('explain');
+  }
+
+  build(data) {
+    const { units, time, findings, coverage, not_observed: missing } = data;
+    const classes = Object.keys(time).sort((a, b) => time[b] - time[a]);
+    const shown = units.kind === 'thread' ? 'main thread' : `${units.kind}s`;
+    const parts = classes.map((name) => ({
+      name, value: time[name], colour: CLASSES[name] ?? 'idle', text: percent(time[name]),
+    }));
+    return [
+      figures('explain-figures', [
+        ['Explained', ns(units.dur_ns), units.kind === 'thread' ? shown : `${units.n} ${shown}`],
+        units.marked === false && ['Units', 'found', 'by what repeats'],
+        findings.length > 0 && ['Largest cause', percent(findings[0].share, 0), findings[0].cause],
+        findings.length > 0 && ['Findings', String(findings.length + data.left_off)],
+      ]),
+      ...(findings.length ? findings.map((f, i) => this.finding(f, i + 1))
+        : [section('What slows this run down', '', [], el('p', { text: summary(data) }))]),
+      parts.length > 0 && section('Where the time went', shown, [],
+        strip(this.app, 'Where the time went', parts, 'explain-strip'), legend(this.app, parts)),
+      this.coverage(coverage, missing),
+    ].filter(Boolean);
+  }
+
+  finding(f, number) {
+    const who = culpritText(f.culprit), tools = f.worst.length
+      ? [btn('Show the worst', () => this.go(f, f.worst[0]), { 'data-testid': `explain-go-${number}` })]
+      : [];
+    return section(`${number}. ${percent(f.share, 0)} ${f.cause.replace(/_/g, ' ')}`, who, tools,
+      el('p', { class: 'sentence', 'data-testid': 'explain-sentence', text: f.sentence }),
+      f.chain.length > 1 ? el('ol', { class: 'chain', 'aria-label': 'Chain' },
+        ...f.chain.map((text) => el('li', { text }))) : null,
+      el('dl', { class: 'facts-list' }, ...this.facts(f)));
+  }
+
+  facts(f) {
+    const rows = [
+      ['Try', [f.advice]],
+      ['Sure', [f.sure]],
+      f.gain !== f.share && ['Would save', [percent(f.gain, 0)]],
+      f.worst.length > 0 && ['Worst', f.worst.flatMap((w, i) => [i ? ', ' : '', this.unit(f, w)])],
+      ['Look closer', [el('code', { text: f.command })]],
+    ];
+    return rows.filter(Boolean).flatMap(([name, content]) => [el('dt', { text: name }), el('dd', {}, ...content)]);
+  }
+
+  unit(f, w) {
+    const at = formatSeconds(BigInt(w.ts) - this.app.first), name = w.unit === undefined ? at : `${w.unit}`;
+    return link(`${name} (${ns(w.dur)})`, () => this.go(f, w), `Show on the time line, at ${at}`);
+  }
+
+  coverage(coverage, missing) {
+    const is = Object.keys(PARTS).map((key) => `${PARTS[key]} ${percent(coverage[key], 0)}`),
+      also = Object.keys(OBSERVED).filter((key) => coverage[key]).map((key) => OBSERVED[key]);
+    return section('What was observed', 'of the time that is explained', [],
+      el('p', { 'data-testid': 'explain-coverage', text: `${[...is, ...also].join(', ')}.` }),
+      ...missing.map((m) => el('p', { class: 'hint', text: `Not observed: ${m.what}. To see it, ${m.how}.` })));
+  }
+
+  /** To the window of a unit: its slice selected, the rows of the culprit pinned. */
+  async go(f, w) {
+    const from = BigInt(w.ts), to = from + BigInt(w.dur), { app } = this;
+    const tid = f.culprit.tid, row = tid === undefined ? null
+      : app.trace.rows.find((r) => r.tid === String(tid) && r.lines > 0);
+    if (row && !app.rows.pins.includes(row.id)) app.rows.pin(app.rows.byId.get(row.id));
+    const id = await this.idOf(w);
+    await this.pages.jump(id === undefined ? { from, to } : { id });
+  }
+
+  /** SQL's id of the unit's slice, which lasts at least as long as what the finding is about;
+   * undefined: it has none, or there is no SQL. */
+  async idOf(w) {
+    try {
+      const rows = await this.pages.sql(`select id from slice where ts = ${w.ts} and dur >= ${w.dur} order by dur limit 1`);
+      return rows.length ? rows[0][0] : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
