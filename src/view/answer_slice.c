@@ -111,8 +111,10 @@ static void put_place(struct sv_json *j, const struct sv_shown *s, uint32_t slic
     struct sv_buf name;
     sv_track track = s->trace->slices.track[slice];
     uint32_t row = s->rows->row_of_track[track];
+    sv_track thread = sv_dict_thread_of(s->trace->dict, track); /* of states and calls, too */
     sv_buf_init(&name, 1u << 20);
-    sv_row_name(s->rows, row, &name);
+    uint32_t own = thread ? s->rows->row_of_track[thread] : SV_NO_ROW;
+    sv_row_name(s->rows, own != SV_NO_ROW ? own : row, &name);
     sv_json_put(j, "row", u64, row);
     sv_json_put(j, "line", u64, sv_track_rows_line(s->rows, slice));
     sv_json_put(j, "colour", u64, sv_color_number(&s->colors, slice));
@@ -155,6 +157,7 @@ void sv_answer_slice(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_json_lit(&j, "parents");
     put_parents(&j, s, slice);
     put_flows(&j, s, slice);
+    sv_put_wait(&j, s, slice);
     sv_json_end(&j);
 }
 

@@ -9,6 +9,7 @@
 #include "store/index.h"
 #include "view/pages.h"
 #include "view/viewer.h"
+#include "why/thread_states.h"
 
 /* Everything that is made once of a trace. */
 struct sv_shown {
@@ -17,6 +18,7 @@ struct sv_shown {
     struct sv_track_rows *rows;
     struct sv_strips *strips;
     struct sv_colors colors;
+    struct sv_thread_states states; /* n is 0 where the trace has none */
     struct sv_viewer *viewer;
     struct sv_index *index;
     uint32_t pages; /* pages.h */
@@ -81,3 +83,5 @@ bool sv_ask_slice(const struct sv_shown *s, const struct sv_web_request *q, stru
 void sv_json_str(struct sv_json *j, const struct sv_dict *d, sv_str s);
 void sv_put_args(struct sv_json *j, const struct sv_shown *s, uint32_t slice);  /* [{"key":…}] */
 void sv_put_short(struct sv_json *j, const struct sv_shown *s, uint32_t slice); /* a short slice */
+/* "wait": {…}, of states and waits of threads. */
+void sv_put_wait(struct sv_json *j, const struct sv_shown *s, uint32_t slice);

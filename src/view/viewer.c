@@ -234,6 +234,8 @@ static void free_shown(struct sv_shown *s)
     sv_strips_free(s->strips);
     sv_track_rows_free(s->rows);
     sv_colors_fini(&s->colors);
+    if (s->states.n)
+        sv_thread_states_fini(&s->states);
     sv_index_free(s->index);
     free(s);
 }
@@ -321,6 +323,8 @@ void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
     s->strips = sv_strips_new(s->rows);
     sv_colors_init(&s->colors, t, NULL);
     s->pages = sv_pages_of(t);
+    if (s->pages >> SV_PAGE_WAITS & 1)
+        sv_thread_states_init(&s->states, t);
     s->index = sv_index_new(t);
     pthread_rwlock_wrlock(&v->lock);
     before = v->shown;

@@ -340,6 +340,27 @@ async function explain(page, file) {
   same('and_selects_it_there', state.selection.ts, String(BASE + BigInt(unit.start_ns)));
 }
 
+/** A selected wait says what for and who ended it; the keys lead to that thread and back. */
+async function followed(browser, viewer) {
+  const [[id, ends]] = await viewer.sql("select s.id, s.ts + s.dur from slice s where s.category = 'thread_state' and s.name = 'Sleeping' and exists (select 1 from slice w where w.track_id = s.track_id and w.ts = s.ts + s.dur and extract_arg(w.arg_set_id, 'waker_tid') is not null) order by s.dur desc limit 1");
+  const detail = await viewer.api(`/api/slice?id=${id}`), { wait } = detail;
+  check('a_wait_has_a_reason', typeof wait.for === 'string' && typeof wait.what === 'string', wait);
+  same('it_ends_when_it_was_woken', wait.at, String(ends));
+  const [[tid]] = await viewer.sql(`select extract_arg(w.arg_set_id, 'waker_tid') from slice s join slice w on w.track_id = s.track_id and w.ts = s.ts + s.dur where s.id = ${id}`);
+  same('by_whom', wait.waker_tid, String(tid));
+  check('who_ran_then', BigInt(wait.by.ts) <= BigInt(ends) && BigInt(wait.by.ts) + BigInt(wait.by.dur) >= BigInt(ends), wait.by);
+  const waker = await viewer.api(`/api/slice?slice=${wait.by.slice}`);
+  check('the_waker_knows_whom_it_woke', waker.wait.woke.some((w) => w.ts === wait.at), waker.wait);
+  const page = await open(browser, `${viewer.url}&slice=${detail.slice}&from=${BigInt(detail.ts) - 1000n}&to=${BigInt(ends) + 1000n}`);
+  await page.until(() => document.querySelector('#pane-slice .facts-list'));
+  check('the_pane_says_what_for', (await page.text('#pane-slice')).includes(wait.what));
+  await page.press('[');
+  await page.until((slice) => window.stave.state().selection?.slice === slice, wait.by.slice);
+  await page.press(']');
+  await page.until((slice) => window.stave.state().selection?.slice !== slice, wait.by.slice);
+  same('and_back_to_the_one_that_was_woken', (await page.state()).selection.ts, wait.at);
+}
+
 async function waits(browser, start, tmp) {
   const file = `${tmp}/waits.txt`;
   makeWaits(file);
@@ -347,6 +368,7 @@ async function waits(browser, start, tmp) {
   await page.until(() => document.getElementById('page-waits'));
   same('waits_beside_steps', await tabs(page), ['Timeline', 'Explain', 'Steps', 'Waits', 'I/O']);
   await explain(page, file);
+  await followed(browser, viewer);
   await show(page, 'waits');
   const wanted = report('wait', file), spans = await table(page, 'waits-table'), longest = await table(page, 'waits-longest'), locks = await table(page, 'waits-locks');
   const { wait, chain, summary } = wanted, steps = wanted.span.filter((s) => s.kind === 'step').sort((a, b) => (b.dur_ns - b.compute_ns) - (a.dur_ns - a.compute_ns)), begin = (row) => BASE + BigInt(row.start_ns);

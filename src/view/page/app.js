@@ -188,7 +188,8 @@ export class App extends Selecting {
 
   rowName(id) {
     const node = this.rows.byId.get(id);
-    return node ? node.name : `row ${id}`;
+    if (!node) return `row ${id}`;
+    return node.parent && node.parent.type === 'row' ? `${node.parent.name} · ${node.name}` : node.name;
   }
 
   colourOf({ name, colour }) {

@@ -71,7 +71,10 @@ export class Selecting {
     const flows = [];
     for (const flow of detail.in || []) flows.push({ from: interval(flow.slice, this.last), to: own });
     for (const flow of detail.out || []) flows.push({ from: own, to: interval(flow.slice, this.last) });
-    this.selected = { ...own, detail, flows };
+    const { by, at, woke = [] } = detail.wait || {}, wakes = [];
+    if (by) wakes.push({ from: { ...interval(by, this.last), to: BigInt(at) }, to: { ...own, from: BigInt(at) } });
+    for (const slice of woke) wakes.push({ from: { ...own, to: BigInt(slice.ts) }, to: interval(slice, this.last) });
+    this.selected = { ...own, detail, flows: [...flows, ...wakes] };
     this.area = null;
     this.panes.area.clear();
     this.panes.slice.show(detail);
@@ -131,10 +134,12 @@ export class Selecting {
     return this.announce('No slice below it');
   }
 
-  /** Along an arrow: the first one that leaves ("out") or arrives ("in"). */
+  /** Along an arrow: the first one that leaves ("out") or arrives ("in"). Of a wait: to who ended it; of a thread that runs: to whom it woke. */
   follow(direction) {
-    const list = this.selected ? this.selected.detail[direction] : [];
-    if (list && list.length) this.select(list[0].slice.slice, { tab: this.details.tab === 'slice' });
+    const { in: before = [], out: after = [], wait = {} } = this.selected ? this.selected.detail : {};
+    const list = direction === 'in' ? [...before.map((flow) => flow.slice), wait.by].filter(Boolean)
+      : [...after.map((flow) => flow.slice), ...(wait.woke || [])];
+    if (list.length) this.select(list[0].slice, { tab: this.details.tab === 'slice' });
     else this.announce(direction === 'out' ? 'No arrow leaves this slice' : 'No arrow arrives at this slice');
   }
 

@@ -43,7 +43,7 @@ export class SlicePane {
       btn('Fit', () => app.fit(), { title: 'Fit the slice into the window (F)' }));
     this.box.replaceChildren(el('div', { class: 'slice' },
       el('h2', {}, chip, el('span', { text: detail.name || '(no name)' }), moves),
-      el('div', {}, this.facts(detail)), el('div', {}, this.args(detail)), el('div', {}, ...this.relations(detail))));
+      el('div', {}, this.facts(detail)), el('div', {}, this.args(detail)), el('div', {}, ...this.wait(detail), ...this.relations(detail))));
   }
 
   facts(detail) {
@@ -67,10 +67,36 @@ export class SlicePane {
     return box;
   }
 
+  /** What a state or a wait is for, who ended it, and both stacks, innermost first. */
+  wait(detail) {
+    const { wait } = detail, args = new Map((detail.args || []).map((arg) => [arg.key.replace(/^debug\./, ''), arg.value]));
+    if (!wait) return [];
+    const lock = args.get('lock_name') || (args.has('lock') ? `0x${BigInt(args.get('lock')).toString(16)}` : ''), list = [];
+    if (wait.what) list.push(['Waits for', `${wait.what}${lock ? ` (${lock})` : ''}${wait.assumed ? ', by its call' : ''}`]);
+    if (args.has('path')) list.push(['File', args.get('path')]);
+    if (args.has('queued')) list.push(['Then for a CPU', formatExact(BigInt(args.get('queued')))]);
+    if (wait.interrupt) list.push(['Ended by', `an interrupt${wait.waker ? ` (${wait.waker})` : ''}`]);
+    else if (wait.waker || wait.waker_tid) {
+      const who = `${wait.waker || 'a thread'}${wait.waker_tid ? ` (tid ${wait.waker_tid})` : ''}`;
+      list.push(['Ended by', wait.by ? link(who, () => this.app.select(wait.by.slice), 'To what it did then  [') : `${who}, which is not recorded`]);
+    }
+    return [
+      ...(list.length ? [el('h3', { text: 'Wait' }), facts(list)] : []),
+      ...this.links('Woke  ]', wait.woke || [], 0),
+      ...this.stack('Waits in', args.get('stack')), ...this.stack('Ended in', args.get('waker_stack')),
+    ];
+  }
+
+  stack(title, text) {
+    if (!text) return [];
+    const frames = JSON.parse(text).reverse();
+    return [el('h3', { text: title }), el('ol', { class: 'stack' }, ...frames.map((frame) => el('li', { text: frame })))];
+  }
+
   args(detail) {
     const box = el('div', {}, el('h3', { text: 'Arguments' }));
     if (!detail.args || !detail.args.length) box.append(el('p', { class: 'hint', text: 'None.' }));
-    else box.append(facts(detail.args.map((arg) => [arg.key.replace(/^debug\./, ''), String(arg.value)])));
+    else box.append(facts(detail.args.filter((arg) => !detail.wait || !/stack$/.test(arg.key)).map((arg) => [arg.key.replace(/^debug\./, ''), String(arg.value)])));
     return box;
   }
 
@@ -90,6 +116,6 @@ export class SlicePane {
       ...this.links('Arrows in  [', flows(detail.in), detail.more_in),
       ...this.links('Arrows out  ]', flows(detail.out), detail.more_out),
     ];
-    return parts.length ? parts : [el('h3', { text: 'Relations' }), el('p', { class: 'hint', text: 'No parent and no arrows.' })];
+    return parts.length || detail.wait ? parts : [el('h3', { text: 'Relations' }), el('p', { class: 'hint', text: 'No parent and no arrows.' })];
   }
 }
