@@ -234,8 +234,7 @@ static void free_shown(struct sv_shown *s)
     sv_strips_free(s->strips);
     sv_track_rows_free(s->rows);
     sv_colors_fini(&s->colors);
-    if (s->states.n)
-        sv_thread_states_fini(&s->states);
+    sv_thread_states_fini(&s->states);
     sv_index_free(s->index);
     free(s);
 }
