@@ -229,13 +229,14 @@ def own_ticks(pid):
 
 
 def price_run(options, command):
-    """CPU of the recorder itself, run time and number of runs of its programs, its memory: as seen every 20 ms until it ends."""
+    """CPU of the recorder itself to its last instruction; run time and number of runs of its programs and its memory as seen every 20 ms until it ends."""
     process = subprocess.Popen(recorded(options, command), stdout=subprocess.DEVNULL)
-    last, ticks = (0, 0, 0), 0
-    while process.poll() is None:
-        now = programs_of(process.pid)
-        last, ticks = tuple(map(max, last, now)), max(ticks, own_ticks(process.pid))
+    last = (0, 0, 0)
+    while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        last = tuple(map(max, last, programs_of(process.pid)))
         time.sleep(0.02)
+    ticks = own_ticks(process.pid)  # it is not reaped yet
+    process.wait()
     return ticks / os.sysconf("SC_CLK_TCK"), *last
 
 

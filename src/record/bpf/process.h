@@ -36,7 +36,7 @@ static __always_inline void leave(const struct sv_wire_task *s)
 {
 #if !defined(SV_HOOKS_BTF)
     if (config.has_states)
-        put_state(s, SV_STATE_DEAD); /* its last switch no longer finds its state */
+        put_state(s, SV_STATE_DEAD, now_ns()); /* its last switch no longer finds its state */
 #endif
     (void)s;
     drop_own_state();

@@ -156,7 +156,7 @@ static bool is_asked_for(const char *program, const struct sv_kernel_options *o)
     int probe = sv_probe_of_program(program);
     if (is_for(program, "on_join"))
         return o->cgroup != 0;
-    if (is_for(program, "on_waker"))
+    if (is_for(program, "on_waker") || is_for(program, "on_waking") || is_for(program, "on_switch"))
         return o->probes[SV_PROBE_sched] || o->probes[SV_PROBE_offcpu];
     return probe < 0 || o->probes[probe] != 0;
 }
@@ -370,6 +370,7 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     leave_out_maps(k, o);
     k->knows_calls = (wants_stacks(o) || o->probes[SV_PROBE_sched]) && can_read_registers(k);
     config.knows_calls = k->knows_calls;
+    config.has_waits = k->knows_calls && o->probes[SV_PROBE_offcpu];
     config.offcpu_min_ns = o->offcpu_min_ns;
     k->stacks = stacks_here(k, o);
     config.stack_way = (uint8_t)k->stacks;
