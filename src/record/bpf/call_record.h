@@ -150,8 +150,10 @@ CHECKED_ONCE int call_without_path(const struct sv_wire_task *s, long ret, __u64
     if (leaves_out_fd(s))
         return 0;
     fill_call(&c, s, p, ret, now, is_state_only);
-    if (p->maps && s->args[2] & MAY_EXECUTE)
+    if (p->maps && s->args[2] & MAY_EXECUTE) {
         c.head.flags |= SV_WIRE_MAPS_CODE;
+        note_code((__u64)file_of(c.fd));
+    }
     if (p->wants & SV_WIRE_VECTOR)
         c.size = vector_bytes(s->args[1], c.size);
     if (p->wants & SV_WIRE_PAIR) {

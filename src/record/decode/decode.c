@@ -183,6 +183,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     d->stacks = sv_stacks_new(d->symbols,
                               &(struct sv_stacks_options){.asks_procfs = d->options.asks_procfs,
                                                           .hides_files = d->options.redact != NULL,
+                                                          .has_kernel = d->options.has_kernel,
                                                           .found_python = d->options.found_python,
                                                           .ctx = d->options.python_ctx});
     for (unsigned i = 0; i < SV_WIRE_KINDS; i++)
