@@ -18,6 +18,14 @@ struct sv_wire_offcpu {
     struct sv_wire_stack stack;
 };
 
+/* The same without a stack: only where it was is known. By a flag of the head. */
+enum { SV_WIRE_NO_STACK = 1 };
+struct sv_wire_short_offcpu {
+    struct sv_wire_head head;
+    __u64 ip;
+    struct sv_wire_away away;
+};
+
 /* The stack of the thread that ends a wait for a lock which lasted: the head is that thread's.
  * own[0] is the number of the thread that waited, own[1] when its wait began. The record of that
  * wait comes later. */
@@ -63,6 +71,33 @@ CHECKED_ONCE int put_away(__u64 size, struct sv_wire_task *s, __u64 now)
     return 0;
 }
 
+CHECKED_ONCE int put_without_stack(struct sv_wire_task *s, __u64 now)
+{
+    void *ring = my_ring();
+    struct sv_wire_short_offcpu *w = s && ring ? bpf_ringbuf_reserve(ring, sizeof *w, 0) : 0;
+    count(SV_WIRE_OFFCPU, w != 0);
+    if (w) {
+        fill_head_at(&w->head, SV_WIRE_OFFCPU, bpf_get_smp_processor_id(), pids_in(s), now);
+        w->head.flags = SV_WIRE_NO_STACK;
+        w->ip = s->away.ip;
+        w->away = s->away;
+        bpf_ringbuf_submit(w, s->is_sampled ? wake_flags(ring, sizeof *w) : BPF_RB_FORCE_WAKEUP);
+        s->is_sampled = 1;
+    }
+    if (s)
+        s->away.begin_ns = s->away.end_ns = 0;
+    return 0;
+}
+
+/* A wait for a lock that its time limit has ended is mostly one of several for the same. */
+static __always_inline __u32 worth_of(const struct sv_wire_task *s)
+{
+    if (s->away.lock && s->away.woken_ns && !s->away.waker_tid)
+        return STACK_OF_PART;
+    return s->away.end_ns - s->away.begin_ns < STACK_LONG_NS ? STACK_OF_SHORT_WAIT
+                                                             : STACK_OF_LONG_WAIT;
+}
+
 /* The current thread has waited in the call that it is still in. */
 static __noinline int settle(void *ctx, struct sv_wire_task *s)
 {
@@ -71,23 +106,10 @@ static __noinline int settle(void *ctx, struct sv_wire_task *s)
         return 0;
     struct call_under_way c = call_under_way(bpf_get_current_task_btf());
     __u64 now = now_ns();
-    bool is_whole = may_take_stack(now, s->away.end_ns - s->away.begin_ns);
     s->away.file_mode = mode_of_file(s->away.nr, c.arg0);
-    put_away(take_stack(ctx, r, s, STACK_OF_SWITCH, false, is_whole), s, now);
-    return 0;
-}
-
-/* A thread that was not in a call runs again. The current one is another: only its function is
- * known. */
-static __always_inline void put_without_stack(struct sv_wire_task *s, __u64 now)
-{
-    struct stack_room *r = stack_room(STACK_OF_SWITCH);
-    if (!r)
-        return;
-    __builtin_memset(&r->stack, 0, sizeof r->stack);
-    r->stack.regs[SV_STACK_IP] = s->away.ip;
-    r->stack.regs[SV_STACK_SP] = 8; /* of no use without a copy, but known */
-    put_away(sizeof r->head + sizeof r->stack, s, now);
+    if (is_crowded() || !may_take_stack(now, worth_of(s)))
+        return put_without_stack(s, now);
+    return put_away(take_stack(ctx, r, s, STACK_OF_SWITCH, false), s, now);
 }
 
 static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, unsigned state,
@@ -181,9 +203,9 @@ static __noinline int put_release(void *ctx, const struct sv_wire_task *woken)
     struct sv_wire_task *self = i && !i->hard && !i->soft ? followed_self() : 0;
     struct stack_room *r = self ? stack_room(STACK_OF_SWITCH) : 0;
     if (!self || !r || !woken || is_crowded() ||
-        !may_take_stack(woken->away.woken_ns, woken->away.woken_ns - woken->away.begin_ns))
+        !may_take_stack(woken->away.woken_ns, STACK_OF_WAKER))
         return 0;
-    __u64 size = take_stack(ctx, r, self, STACK_OF_SWITCH, false, true);
+    __u64 size = take_stack(ctx, r, self, STACK_OF_SWITCH, false);
     fill_head(&r->head, SV_WIRE_RELEASE, bpf_get_smp_processor_id(), pids_in(self));
     r->stack.own[0] = woken->tid;
     r->stack.own[1] = woken->away.begin_ns;

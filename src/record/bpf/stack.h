@@ -9,7 +9,7 @@
  *
  *     struct stack_room *r = stack_room(STACK_OF_SAMPLE);
  *     if (r) {
- *         __u64 size = take_stack(ctx, r, task, STACK_OF_SAMPLE, true, true);
+ *         __u64 size = take_stack(ctx, r, task, STACK_OF_SAMPLE, true);
  *         fill_head(&r->head, …);
  *         send_stack(r, size, task, SV_WIRE_…);
  *     } */
@@ -205,11 +205,14 @@ static __always_inline bool is_crowded(void)
 }
 
 /* Stacks of waits cost up to 15 µs each here and as much again to name, and threads that take turns
- * make ten thousand waits a second. So each CPU has 200 a second of them, and 1,000 saved up while
- * it needs fewer; half of these are for waits of 10 ms or more. */
-#define STACK_NEXT_NS  5000000ull
-#define STACK_SAVED_NS (1000 * STACK_NEXT_NS)
+ * make ten thousand waits a second. So each CPU has 400 a second of them, and 2,000 saved up while
+ * it needs fewer. Some stacks leave a part of what is saved to those that say more. */
+#define STACK_NEXT_NS  2500000ull
+#define STACK_SAVED_NS (2000 * STACK_NEXT_NS)
 #define STACK_LONG_NS  10000000ull
+
+/* What a stack leaves to others, in quarters. */
+enum { STACK_OF_LONG_WAIT = 0, STACK_OF_WAKER = 1, STACK_OF_SHORT_WAIT = 2, STACK_OF_PART = 3 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -218,8 +221,8 @@ struct {
     __type(value, __u64); /* up to when its stacks are spent */
 } stack_budget SEC(".maps");
 
-/* Whether a wait of this length may have its stack; it is spent then, else counted. */
-static __always_inline bool may_take_stack(__u64 now, __u64 waited_ns)
+/* Whether there may be a stack; it is spent then, else counted. */
+static __always_inline bool may_take_stack(__u64 now, __u32 leaves)
 {
     __u32 zero = 0;
     __u64 *spent = bpf_map_lookup_elem(&stack_budget, &zero);
@@ -227,7 +230,7 @@ static __always_inline bool may_take_stack(__u64 now, __u64 waited_ns)
         return true;
     if (now > STACK_SAVED_NS && *spent < now - STACK_SAVED_NS)
         *spent = now - STACK_SAVED_NS;
-    bool is_left = *spent + (waited_ns < STACK_LONG_NS ? STACK_SAVED_NS / 2 : 0) < now;
+    bool is_left = *spent + leaves * (STACK_SAVED_NS / 4) < now;
     struct sv_wire_counts *c = is_left ? 0 : my_counts();
     if (is_left)
         *spent += STACK_NEXT_NS;
@@ -236,16 +239,15 @@ static __always_inline bool may_take_stack(__u64 now, __u64 waited_ns)
     return is_left;
 }
 
-/* Fills all but the head; without `is_whole` only the innermost frame. Returns the size of the
- * record, 0: it does not fit. */
+/* Fills all but the head. Returns the size of the record, 0: it does not fit. */
 static __always_inline __u64 take_stack(void *ctx, struct stack_room *r, struct sv_wire_task *task,
-                                        __u32 room, bool has_kernel, bool is_whole)
+                                        __u32 room, bool has_kernel)
 {
     __u64 n = 0;
     struct sv_wire_stack *s = &r->stack;
     s->n_user = s->n_python = s->has_more_python = 0;
     s->copy_bytes = s->pad = 0;
-    const bool has_room = is_whole && !is_crowded(); /* otherwise only the innermost frame */
+    const bool has_room = !is_crowded(); /* otherwise only the innermost frame */
     if (has_kernel && has_room) {
         long kernel = bpf_get_stack(ctx, r->bytes, STACK_BYTES_MASK, 0);
         n = kernel > 0 ? (__u64)kernel & STACK_BYTES_MASK : 0;
