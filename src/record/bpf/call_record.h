@@ -25,6 +25,8 @@ __noinline __u64 vector_bytes(__u64 at, __u64 n)
     return sum;
 }
 
+enum { HAS_NO_NAME = 020000000 }; /* O_TMPFILE's own bit: its number is its name */
+
 static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wire_task *s,
                                       const volatile struct sv_wire_plan *p, long ret, __u64 now,
                                       bool is_state_only)
@@ -47,7 +49,8 @@ static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wi
     }
     c->inode = s->inode;
     if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0)
-        c->inode = inode_of((__s32)ret);
+        c->inode = p->wants & SV_WIRE_OPENS && c->aux & HAS_NO_NAME ? number_of_file((__s32)ret)
+                                                                     : inode_of((__s32)ret);
 }
 
 enum { MAY_CREATE = 020000100 }; /* O_TMPFILE's own bit, O_CREAT */

@@ -89,13 +89,10 @@ CHECKED_ONCE int put_without_stack(struct sv_wire_task *s, __u64 now)
     return 0;
 }
 
-/* A wait for a lock that its time limit has ended is mostly one of several for the same. */
-static __always_inline __u32 worth_of(const struct sv_wire_task *s)
+static __always_inline __u32 rank_of(const struct sv_wire_task *s)
 {
-    if (s->away.lock && s->away.woken_ns && !s->away.waker_tid)
-        return STACK_OF_PART;
-    return s->away.end_ns - s->away.begin_ns < STACK_LONG_NS ? STACK_OF_SHORT_WAIT
-                                                             : STACK_OF_LONG_WAIT;
+    __u64 ns = s->away.end_ns - s->away.begin_ns;
+    return ns >= 10000000 ? STACK_OF_LONG_WAIT : ns >= 1000000 ? STACK_OF_WAIT : STACK_OF_SHORT_WAIT;
 }
 
 /* The current thread has waited in the call that it is still in. */
@@ -107,7 +104,7 @@ static __noinline int settle(void *ctx, struct sv_wire_task *s)
     struct call_under_way c = call_under_way(bpf_get_current_task_btf());
     __u64 now = now_ns();
     s->away.file_mode = mode_of_file(s->away.nr, c.arg0);
-    if (is_crowded() || !may_take_stack(now, worth_of(s)))
+    if (is_crowded() || !may_take_stack(now, rank_of(s)))
         return put_without_stack(s, now);
     return put_away(take_stack(ctx, r, s, STACK_OF_SWITCH, false), s, now);
 }

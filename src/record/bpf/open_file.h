@@ -102,6 +102,12 @@ __noinline __u64 inode_of(__s32 fd)
     return file ? inode_in(file) : 0;
 }
 
+static __always_inline __u64 number_of_file(__s32 fd)
+{
+    struct file *file = file_of(fd);
+    return file ? inode_in(file) : 0;
+}
+
 /* Pages are known by device and inode: whose they are is learnt when their file is mapped. */
 static __always_inline __u64 mapped_inode(__s32 fd, __u64 *device)
 {
@@ -166,6 +172,12 @@ static __always_inline __s64 position(__s32 fd)
 }
 
 static __always_inline __u64 inode_of(__s32 fd)
+{
+    (void)fd;
+    return 0;
+}
+
+static __always_inline __u64 number_of_file(__s32 fd)
 {
     (void)fd;
     return 0;

@@ -209,10 +209,10 @@ static __always_inline bool is_crowded(void)
  * it needs fewer. Some stacks leave a part of what is saved to those that say more. */
 #define STACK_NEXT_NS  2500000ull
 #define STACK_SAVED_NS (2000 * STACK_NEXT_NS)
-#define STACK_LONG_NS  10000000ull
 
-/* What a stack leaves to others, in quarters. */
-enum { STACK_OF_LONG_WAIT = 0, STACK_OF_WAKER = 1, STACK_OF_SHORT_WAIT = 2, STACK_OF_PART = 3 };
+/* What a stack leaves to others, in quarters: of a wait of 10 ms or more, of who ends a wait for a
+ * lock, of a wait of 1 ms or more, of a shorter one (--offcpu-min). */
+enum { STACK_OF_LONG_WAIT, STACK_OF_WAKER, STACK_OF_WAIT, STACK_OF_SHORT_WAIT };
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

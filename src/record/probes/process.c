@@ -126,7 +126,7 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     put_inner(d, b, h->tgid);
     put_cgroup(d, b, h);
     sv_batch_finish(b, e);
-    struct sv_file *program = sv_tree_file(&d->tree, p->cwd, file, len);
+    struct sv_file *program = sv_tree_file_of(&d->tree, p, p->cwd, file, len);
     if (program && d->can_ask_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, program);
     sv_file_put(&d->tree, program);
