@@ -32,7 +32,7 @@ struct sv_wire_schedstat {
 
 #include "sched.h"
 
-enum { TURNS = 16, RIVALS = 16 }; /* powers of two */
+enum { TURNS = 128, RIVALS = 16 }; /* powers of two */
 #define LEAST_DELAY_NS 10000      /* less is what a switch takes */
 #define LEAST_RIVAL_NS 100000     /* who had less in all is not named */
 
@@ -145,25 +145,36 @@ static __always_inline void note_turn(struct cpu_turns *c, struct task_struct *p
     c->n++;
 }
 
+struct turns_since {
+    __u64 since_ns;
+    __u32 pid; /* of the thread that could run */
+};
+
+/* The turn before the last i, as far as it was since then. */
+static long credit_turn(__u32 i, void *of)
+{
+    const struct turns_since *x = of;
+    __u32 zero = 0;
+    const struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
+    if (!c || ++i > c->n || i > TURNS)
+        return 1;
+    const struct turn *t = &c->last[(c->n - i) & (TURNS - 1)];
+    const struct turn *before = &c->last[(c->n - i - 1) & (TURNS - 1)];
+    __u64 begin = i < TURNS && i < c->n ? before->end_ns : x->since_ns;
+    begin = begin > x->since_ns ? begin : x->since_ns;
+    if (t->end_ns <= begin)
+        return 1;
+    if (t->pid && t->pid != x->pid)
+        credit(x->pid, c->n - i, t->end_ns - begin);
+    return begin == x->since_ns;
+}
+
 /* The turns since a thread could run, the last one first. */
 __noinline int credit_turns(__u32 pid, __u64 since_ns)
 {
-    __u32 zero = 0;
-    const struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
-    if (!c || !rivals_for(pid))
-        return 0;
-    for (__u32 i = 1; i <= TURNS && i <= c->n; i++) {
-        const struct turn *t = &c->last[(c->n - i) & (TURNS - 1)];
-        const struct turn *before = &c->last[(c->n - i - 1) & (TURNS - 1)];
-        __u64 begin = i < TURNS && i < c->n ? before->end_ns : since_ns;
-        begin = begin > since_ns ? begin : since_ns;
-        if (t->end_ns <= begin)
-            break;
-        if (t->pid && t->pid != pid)
-            credit(pid, c->n - i, t->end_ns - begin);
-        if (begin == since_ns)
-            break;
-    }
+    struct turns_since x = {.since_ns = since_ns, .pid = pid};
+    if (rivals_for(pid))
+        REPEAT(TURNS, credit_turn, &x);
     return 0;
 }
 
