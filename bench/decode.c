@@ -116,7 +116,7 @@ static double run(size_t n, unsigned threads, struct sv_output *output)
     struct sv_decode *d = sv_decode_new(dict, &report, NULL);
     struct sv_totals totals;
     sv_totals_init(&totals, sv_decode_source(d));
-    sv_krings_add(sv_decode_rings(d), &r.consumer, &r.producer, r.data, RING_BYTES);
+    sv_krings_add(sv_decode_rings(d), &r.consumer, &r.producer, r.data, RING_BYTES, false);
     double took = 0;
     for (size_t done = 0; done < n;) {
         done += fill(&r, done, n, threads);

@@ -68,9 +68,9 @@ static uint64_t move(struct sv_krings *rings, int fd)
         while (bytes < ENTRY_BYTES && (h = sv_krings_next(rings, &size)))
             bytes += size;
         for (size_t i = 0; i < rings->n; i++) {
-            size_t len;
-            const uint8_t *piece = sv_krings_piece(rings, i, &len);
-            if (len > 0 && write(fd, piece, len) != (ssize_t)len)
+            struct iovec piece[2];
+            size_t len = sv_krings_piece(rings, i, piece);
+            if (len > 0 && writev(fd, piece, 2) != (ssize_t)len)
                 die(strerror(errno));
             moved += len;
         }

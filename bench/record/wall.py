@@ -1,12 +1,13 @@
 """wall.py STAVE FOLDER PAIRS SCALE [WORKLOAD…]: what `stave record` costs programs that people run.
 
-Each workload runs untraced and recorded in turns, PAIRS times each, with the default set and, where this stave has it, with --light. Prints lines `NAME VALUE UNIT`
-for bench/run:
-  record_wall_SET_WORKLOAD    ratio of the medians of the clock
+Each workload runs untraced, with the default set and with --light in turns, PAIRS times each; 0: only the price is measured. Prints lines `NAME VALUE UNIT` for bench/run:
+  record_wall_SET_WORKLOAD    ratio of the medians of the clock, of the workload itself: what starting and writing take is record_true, and part of the price
   record_upper_SET_WORKLOAD   upper end of its 95 % interval (bootstrap) minus 0.02: this has the budget
   record_price_SET_WORKLOAD   (CPU of the recorder + run time of the kernel programs + what their calls cost beyond that) / CPU of the untraced workload
   record_memory_SET_WORKLOAD  the recorder's largest resident memory, MB
-The price is of three runs of its own, because the kernel's statistics of programs have their price. A workload that cannot run here is named on stderr."""
+  record_PEER_WORKLOAD        the clock under strace, perf trace and bpftrace, once, by the untraced median; without a budget
+The price is of three runs of its own, because the kernel's statistics of programs have their price; processes beside the workload count, too, so that a busy machine makes it higher.
+A workload or a peer that cannot run here, or takes too long, is named on stderr."""
 import contextlib
 import os
 import random
@@ -19,6 +20,7 @@ import time
 
 STAVE, FOLDER, PAIRS, SCALE = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 PRICE_RUNS = 3
+LONGEST_S = 120  # of a run
 STATISTICS = "/proc/sys/kernel/bpf_stats_enabled"
 
 
@@ -54,14 +56,14 @@ def torch_loaders():
                 optimizer.zero_grad()
                 net(batch).sum().backward()
                 optimizer.step()
-        """), str(scaled(20))]
+        """), str(scaled(5))]
 
 
 def small_files():
     """Many small files, read one after the other, with some work on each."""
     files = os.path.join(FOLDER, "small")
     os.makedirs(files, exist_ok=True)
-    for i in range(scaled(20000)):
+    for i in range(scaled(5000)):
         with open(os.path.join(files, str(i)), "wb") as f:
             f.write(bytes([i % 256]) * 8192)
     return [sys.executable, write("small.py", """
@@ -77,7 +79,7 @@ def mapped_tokens():
     """Samples at random places of mapped token files."""
     tokens = os.path.join(FOLDER, "tokens")
     with open(tokens, "wb") as f:
-        for _ in range(scaled(256)):
+        for _ in range(scaled(64)):
             f.write(os.urandom(1 << 20))
     return [sys.executable, write("tokens.py", """
         import mmap, os, random, sys, zlib
@@ -116,7 +118,7 @@ def server():
         clients = [threading.Thread(target=ask) for _ in range(64)]
         [t.start() for t in clients]
         [t.join() for t in clients]
-        """), str(scaled(100))]
+        """), str(scaled(60))]
 
 
 def make_j2():
@@ -125,7 +127,7 @@ def make_j2():
         return None
     project = os.path.join(FOLDER, "project")
     os.makedirs(project, exist_ok=True)
-    n = scaled(1250)
+    n = scaled(150)
     for i in range(n):
         write(f"project/f{i}.c", f"#include <stddef.h>\nint f{i}(int x) {{ return x + {i}; }}\n")
     objects = " ".join(f"f{i}.o" for i in range(n))
@@ -156,7 +158,7 @@ def mpi_job():
     if subprocess.run(["mpicc", "-O1", source, "-o", program]).returncode != 0:
         return None
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return ["mpirun", *root, "--oversubscribe", "-n", "4", program, str(scaled(300))]
+    return ["mpirun", *root, "--oversubscribe", "-n", "4", program, str(scaled(100))]
 
 
 COMPUTE = ["-c", f"s = 0\nfor i in range({scaled(30000000)}):\n    s += i"]
@@ -172,19 +174,45 @@ WORKLOADS = {"torch": torch_loaders, "small_files": small_files, "mmap": mapped_
 
 # ---- measuring ----
 
-def run(command):
-    """Seconds of the clock, and CPU seconds of all its processes."""
-    start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1) or (process.returncode == 1 and command[0] != STAVE):
-        sys.exit(f"wall.py: {command[:2]}: exit status {process.returncode}")
-    return time.monotonic() - start, usage.ru_utime + usage.ru_stime
+class TooLong(Exception):
+    pass
+
+
+def timed(command):
+    """The command, run by a program that writes its seconds of the clock and of CPU into a file."""
+    return [sys.executable, "-S", write("timed.py", """
+        import os, sys, time
+        start = time.monotonic()
+        pid = os.spawnvp(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
+        _, status, usage = os.wait4(pid, 0)
+        with open(sys.argv[1], "w") as f:
+            print(time.monotonic() - start, usage.ru_utime + usage.ru_stime, file=f)
+        sys.exit(os.waitstatus_to_exitcode(status) & 127)
+        """), os.path.join(FOLDER, "seconds"), *command]
+
+
+def run(command, under=(), may_be=(0,)):
+    """Seconds of the clock, and CPU seconds of all its processes: of the command itself, whatever it runs under."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}  # mpirun reads its input
+    process = subprocess.Popen([*under, *timed(command)], **quiet)
+    try:
+        code = process.wait(LONGEST_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.wait()
+        raise TooLong from None
+    if code not in may_be:
+        sys.exit(f"wall.py: {command[:2]}: exit status {code}")
+    with open(os.path.join(FOLDER, "seconds")) as f:
+        return tuple(map(float, f.read().split()))
+
+
+def recorder(options):
+    return [STAVE, "record", "-q", "--no-summary", *options, "-o", os.path.join(FOLDER, "wall.pftrace"), "--"]
 
 
 def recorded(options, command):
-    return [STAVE, "record", "-q", "--no-summary", *options, "-o", os.path.join(FOLDER, "wall.pftrace"), "--", *command]
+    return [*recorder(options), *command]
 
 
 def is_recording(process):
@@ -195,7 +223,7 @@ def is_recording(process):
 
 def run_recorded(name, options, command):
     if name != "idle":
-        return run(recorded(options, command))[0]
+        return run(command, recorder(options), (0, 1))[0]
     process = subprocess.Popen(recorded(options, ["sleep", "1000"]))
     is_recording(process)
     seconds, _ = run(command)
@@ -229,13 +257,14 @@ def own_ticks(pid):
 
 
 def price_run(options, command):
-    """CPU of the recorder itself, run time and number of runs of its programs, its memory: as seen every 20 ms until it ends."""
-    process = subprocess.Popen(recorded(options, command), stdout=subprocess.DEVNULL)
-    last, ticks = (0, 0, 0), 0
-    while process.poll() is None:
-        now = programs_of(process.pid)
-        last, ticks = tuple(map(max, last, now)), max(ticks, own_ticks(process.pid))
+    """CPU of the recorder itself to its last instruction; run time and number of runs of its programs and its memory as seen every 20 ms until it ends."""
+    process = subprocess.Popen(recorded(options, command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    last = (0, 0, 0)
+    while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        last = tuple(map(max, last, programs_of(process.pid)))
         time.sleep(0.02)
+    ticks = own_ticks(process.pid)  # it is not reaped yet
+    process.wait()
     return ticks / os.sysconf("SC_CLK_TCK"), *last
 
 
@@ -281,28 +310,77 @@ def price(name, options, command, each_ns, cpu):
     return statistics.median((own + ns / 1e9 + n * each_ns / 1e9) / cpu for own, ns, n, _ in runs), max(r[3] for r in runs) / 1000
 
 
+PEERS = {
+    "strace": ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=%file,%desc,%process"],
+    "perf": ["perf", "trace", "-o", "/dev/null"],
+    "bpftrace": ["bpftrace", "-q", "-o", "/dev/null", os.path.join(os.path.dirname(__file__), "..", "peer_bpftrace.bt"), "-c"],
+}
+
+
+def run_peer(peer, command):
+    """Seconds under another tracer; None: it cannot."""
+    if not shutil.which(peer):
+        return None
+    under = PEERS[peer]
+    if peer == "bpftrace":  # one word
+        command = ["sh", write("peer.sh", " ".join(f"'{word}'" for word in command) + "\n")]
+        result = subprocess.run([*under, " ".join(timed(command))], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONGEST_S)
+        with open(os.path.join(FOLDER, "seconds")) as f:
+            return float(f.read().split()[0]) if result.returncode == 0 else None
+    if subprocess.run([*under, "true"], capture_output=True).returncode != 0:
+        return None
+    return run(command, under)[0]
+
+
+def put_peers(name, command, clock):
+    for peer in PEERS:
+        try:
+            seconds = run_peer(peer, command)
+        except (TooLong, subprocess.TimeoutExpired):
+            print(f"bench: record: {name} under {peer} took more than {LONGEST_S} s", file=sys.stderr)
+            continue
+        if seconds is None:
+            print(f"bench: record: {name} is not measured under {peer}: it does not work here", file=sys.stderr)
+        else:
+            print(f"record_{peer}_{name} {seconds / clock:.2f} of untraced, clock, once", flush=True)
+
+
+def put_wall(name, which, clock, traced):
+    print(f"record_wall_{which}_{name} {statistics.median(traced) / statistics.median(clock):.3f} of untraced, clock, {PAIRS} pairs")
+    print(f"record_upper_{which}_{name} {interval(clock, traced) - 0.02:.3f} upper end of 95 %, minus 0.02", flush=True)
+
+
+def measure(name, command, sets, each_ns):
+    plain, traced = [], {which: [] for which in sets}
+    run(command)  # caches are warm
+    for _ in range(PAIRS or PRICE_RUNS):
+        plain.append(run(command))
+        for which, options in sets.items():
+            if PAIRS:
+                traced[which].append(run_recorded(name, options, command))
+    clock = [seconds for seconds, _ in plain]
+    for which, options in sets.items():
+        if PAIRS:
+            put_wall(name, which, clock, traced[which])
+        paid, memory = price(name, options, command, each_ns[which], statistics.median(cpu for _, cpu in plain))
+        print(f"record_price_{which}_{name} {paid:.4f} of the workload's CPU")
+        print(f"record_memory_{which}_{name} {memory:.0f} MB of the recorder", flush=True)
+    if PAIRS and name != "idle":
+        put_peers(name, command, statistics.median(clock))
+
+
 def main():
-    sets = {"default": []}
-    if "--light" in subprocess.run([STAVE, "record", "--help", "all"], capture_output=True, text=True).stdout:
-        sets["light"] = ["--light"]
+    sets = {"default": [], "light": ["--light"]}
     each_ns = {which: hook_ns(options) for which, options in sets.items()}
     for name in sys.argv[5:] or WORKLOADS:
         command = WORKLOADS[name]()
         if not command:
             print(f"bench: record: {name} is not measured: what it needs is not here", file=sys.stderr)
             continue
-        run(command)  # caches are warm
-        for which, options in sets.items():
-            plain, traced = [], []
-            for _ in range(PAIRS):
-                plain.append(run(command))
-                traced.append(run_recorded(name, options, command))
-            clock = [seconds for seconds, _ in plain]
-            paid, memory = price(name, options, command, each_ns[which], statistics.median(cpu for _, cpu in plain))
-            print(f"record_wall_{which}_{name} {statistics.median(traced) / statistics.median(clock):.3f} of untraced, clock, {PAIRS} pairs")
-            print(f"record_upper_{which}_{name} {interval(clock, traced) - 0.02:.3f} upper end of 95 %, minus 0.02")
-            print(f"record_price_{which}_{name} {paid:.4f} of the workload's CPU")
-            print(f"record_memory_{which}_{name} {memory:.0f} MB of the recorder", flush=True)
+        try:
+            measure(name, command, sets, each_ns)
+        except TooLong:
+            print(f"bench: record: {name} took more than {LONGEST_S} s", file=sys.stderr)
 
 
 main()

@@ -1,12 +1,18 @@
 /* The ring between the life-cycle calls and the writing thread.
  *
- * put() is on the path of the server's requests: no lock, no system call, no allocation. Cells are
+ * put() is on the path of the server's requests: no lock, no allocation, and no system call but for
+ * one where the ring fills while its reader still sleeps because the server was idle. Cells are
  * given back by moving the head; a cell that is not yet filled still has an older ticket, so that
  * nothing need be cleared. */
 #include "serving/call_ring.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The ring is larger than the nearer caches: cells of a long call are asked for this early. */
 enum { AHEAD = 12 };
@@ -43,10 +49,11 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
                       const uint64_t *words, uint32_t n_words)
 {
     uint64_t n = 1 + ((uint64_t)n_words + SV_CELL_WORDS - 1u) / SV_CELL_WORDS;
-    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), head;
     do {
         /* Pairs with the release in take(): what lies before the head has been read. */
-        if (tail + n - atomic_load_explicit(&r->head, memory_order_acquire) > r->n_cells)
+        head = atomic_load_explicit(&r->head, memory_order_acquire);
+        if (tail + n - head > r->n_cells)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&r->tail, &tail, tail + n, memory_order_relaxed,
                                                     memory_order_relaxed));
@@ -64,7 +71,30 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
     memcpy(first->word, call->word, sizeof first->word);
     first->words = n_words;
     publish(first, tail);
+    if (tail + n - head > r->n_cells / 4 && atomic_load_explicit(&r->sleeps, memory_order_relaxed))
+        sv_call_ring_wake(r);
     return true;
+}
+
+void sv_call_ring_will_sleep(struct sv_call_ring *r)
+{
+    atomic_store(&r->sleeps, 1);
+}
+
+void sv_call_ring_sleep(struct sv_call_ring *r, unsigned ms)
+{
+    struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+    if (sv_call_ring_n(r) <= r->n_cells / 4)
+        syscall(SYS_futex, &r->sleeps, FUTEX_WAIT_PRIVATE, 1, &limit, NULL, 0);
+    atomic_store(&r->sleeps, 0);
+}
+
+void sv_call_ring_wake(struct sv_call_ring *r)
+{
+    int saved = errno; /* a signal handler may be here */
+    if (atomic_exchange(&r->sleeps, 0))
+        syscall(SYS_futex, &r->sleeps, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
 }
 
 uint32_t sv_call_ring_words(const struct sv_call_ring *r)

@@ -36,6 +36,7 @@ enum { SV_MEMBER_WORDS = sizeof(struct sv_engine_member) / 8 };
 struct sv_call_ring {
     _Alignas(64) _Atomic uint64_t tail; /* next ticket; producers */
     _Alignas(64) _Atomic uint64_t head; /* next to be read; the consumer */
+    _Atomic uint32_t sleeps;            /* 1: the consumer does, until it is woken or a while */
     _Alignas(64) _Atomic uint64_t lost;
     _Atomic uint64_t lost_steps; /* among them; they are nowhere else */
     struct sv_call_cell *cells;
@@ -51,4 +52,9 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
 uint32_t sv_call_ring_words(const struct sv_call_ring *r);
 /* The next call if it is complete; words must hold sv_call_ring_words(). */
 bool sv_call_ring_take(struct sv_call_ring *r, struct sv_call_cell *call, uint64_t *words);
+/* The consumer sleeps for this long, until sv_call_ring_wake(), or until a quarter of the ring is in
+ * use. It says so with sv_call_ring_will_sleep() first: a wake-up between the two is not lost. */
+void sv_call_ring_will_sleep(struct sv_call_ring *r);
+void sv_call_ring_sleep(struct sv_call_ring *r, unsigned ms);
+void sv_call_ring_wake(struct sv_call_ring *r);
 uint64_t sv_call_ring_n(const struct sv_call_ring *r); /* cells taken and not read */

@@ -2,7 +2,7 @@
  * reports into files and time line.
  *
  * Started by open, stopped by close. It alone touches the life cycle, the files and the time line.
- * It rests while there is little to do, and lets the SDK's writer catch up after a burst of slices,
+ * It rests while there is little to do, sleeps while there is nothing, and lets the SDK's writer catch up after a burst of slices,
  * since its own ring must not overflow. While all processors are busy it only moves the calls into
  * a backlog: what it makes of them can wait, the requests cannot. An exhausted heap ends the files
  * as they were after the last flush, not the program: the thread then skips what is recorded, and
@@ -30,6 +30,8 @@
 enum {
     REST_MS = 5,
     REST_BUSY_MS = 25,      /* moving calls is quick, waking up is what costs */
+    REST_IDLE_MS = 300,     /* after IDLE_ROUNDS rests without a call */
+    IDLE_ROUNDS = 100,
     CELLS_FOR_REST = 32768, /* of a queue that holds what comes in that time */
     CALLS_WHILE_FREE = 64,  /* of the backlog, before it looks again whether a processor is free */
     CALLS_WHILE_BUSY = 32,  /* of it in every REST_MS in any case: half a percent of a processor */
@@ -54,6 +56,7 @@ struct sv_tracer_thread {
     uint64_t n_deferred;
     bool may_defer; /* the calls are in a trace, too */
     bool is_busy;   /* the processors are, as of this round */
+    unsigned idle;  /* rests in a row before which there was no call */
     uint64_t told_lost_steps;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -291,11 +294,23 @@ static bool rest(struct sv_tracer_thread *t, uint64_t flush)
         t->flushed = flush;
         pthread_cond_broadcast(&t->done);
     }
-    if (!t->stop && t->wanted == t->flushed)
+    bool may_rest = !t->stop && t->wanted == t->flushed, is_idle = t->idle >= IDLE_ROUNDS;
+    if (may_rest && is_idle)
+        sv_call_ring_will_sleep(&t->server->ring);
+    else if (may_rest)
         pthread_cond_timedwait(&t->wake, &t->lock, &until);
     bool goes_on = !t->stop || t->wanted != t->flushed;
     pthread_mutex_unlock(&t->lock);
+    if (may_rest && is_idle) /* then it goes on: whoever asks for the end wakes it */
+        sv_call_ring_sleep(&t->server->ring, REST_IDLE_MS);
     return goes_on;
+}
+
+/* With the lock held, or not. */
+static void wake_up(struct sv_tracer_thread *t)
+{
+    pthread_cond_signal(&t->wake);
+    sv_call_ring_wake(&t->server->ring);
 }
 
 static uint64_t wanted_flush(struct sv_tracer_thread *t)
@@ -326,8 +341,9 @@ static void write_files(struct sv_tracer_thread *t)
     uint64_t flush;
     do {
         flush = wanted_flush(t); /* what was put before it was asked for is in the ring by now */
-        t->is_busy = t->may_defer && flush == t->flushed &&
-                     (sv_call_ring_n(&t->server->ring) > 0 || t->backlog.n > 0) &&
+        bool has_calls = sv_call_ring_n(&t->server->ring) > 0 || t->backlog.n > 0;
+        t->idle = has_calls ? 0 : t->idle + 1;
+        t->is_busy = t->may_defer && flush == t->flushed && has_calls &&
                      sv_processors_are_busy(&t->processors);
         empty_ring_wholly(t);
         work_off(t, flush > t->flushed || sv_backlog_is_long(&t->backlog));
@@ -500,7 +516,7 @@ int sv_tracer_thread_flush(struct stave_serving *s)
     struct sv_tracer_thread *t = s->thread;
     pthread_mutex_lock(&t->lock);
     uint64_t mine = ++t->wanted;
-    pthread_cond_signal(&t->wake);
+    wake_up(t);
     while (t->flushed < mine)
         pthread_cond_wait(&t->done, &t->lock);
     int error = t->error;
@@ -513,7 +529,7 @@ int sv_tracer_thread_stop(struct stave_serving *s, char *message, size_t message
     struct sv_tracer_thread *t = s->thread;
     pthread_mutex_lock(&t->lock);
     t->stop = true;
-    pthread_cond_signal(&t->wake);
+    wake_up(t);
     pthread_mutex_unlock(&t->lock);
     pthread_join(t->thread, NULL);
     int error = first_error(t);

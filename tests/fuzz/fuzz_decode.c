@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sv_batch_init(&p.batch);
     p.trace = sv_trace_new(dict, &report, (size_t)256 << 20);
     p.decode = sv_decode_new(dict, &report, &(struct sv_decode_options){0});
-    sv_krings_add(sv_decode_rings(p.decode), &p.consumer, &p.producer, p.ring, RING_BYTES);
+    sv_krings_add(sv_decode_rings(p.decode), &p.consumer, &p.producer, p.ring, RING_BYTES, false);
     while (size > sizeof(uint32_t)) {
         uint32_t n;
         memcpy(&n, data, sizeof n);

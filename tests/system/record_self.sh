@@ -24,4 +24,5 @@ check calls_are_hidden test "$(ask own.pftrace "$by_writer and category = 'sysca
 check calls_are_shown test "$(ask own--self.pftrace "$by_writer and category = 'syscall'")" -gt 0
 # What it does before it has its name is not known to be its own.
 check states_are_hidden test "$(ask own.pftrace "$by_writer and category = 'thread_state'")" -le 4
+equals no_state_is_open "$(ask own.pftrace "$by_writer and category = 'thread_state' and s.dur < 0")" 0
 check states_are_shown test "$(ask own--self.pftrace "$by_writer and category = 'thread_state'")" -gt 4

@@ -17,7 +17,7 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
     shape_check_sink(&k->shape, k->source->gives, NULL);
     for (size_t i = 0; i < KBENCH_RINGS; i++)
         sv_krings_add(sv_decode_rings(k->decode), &k->rings[i].consumer, &k->rings[i].producer,
-                      k->rings[i].data, KBENCH_SIZE);
+                      k->rings[i].data, KBENCH_SIZE, false);
     return k;
 }
 

@@ -18,7 +18,7 @@ struct bench {
 static void open_bench(struct bench *b)
 {
     memset(b, 0, sizeof *b);
-    sv_krings_add(&b->rings, &b->consumer, &b->producer, b->data, SIZE);
+    sv_krings_add(&b->rings, &b->consumer, &b->producer, b->data, SIZE, false);
 }
 
 /* A record that says it has so many bytes; the ring ends `bytes` behind its begin. */
@@ -93,7 +93,7 @@ static void open_several(struct several *s)
 {
     memset(s, 0, sizeof *s);
     for (unsigned i = 0; i < RINGS; i++)
-        sv_krings_add(&s->rings, &s->consumer[i], &s->producer[i], s->data[i], SIZE);
+        sv_krings_add(&s->rings, &s->consumer[i], &s->producer[i], s->data[i], SIZE, false);
 }
 
 static void put_in(struct several *s, unsigned ring, uint64_t ts_ns, uint32_t bits)
@@ -212,16 +212,17 @@ TEST(pieces_are_rings_of_their_own)
     static struct several s;
     struct sv_krings pieces = {0};
     uint32_t size;
-    size_t len;
+    struct iovec at[2];
     open_several(&s);
     put_in(&s, 0, 10, 0);
     put_in(&s, 1, 20, 0);
     put_in(&s, 1, 30, 0);
     CHECK_STR_EQ(times(&s, 20), "10 20 ");
     for (size_t i = 0; i < RINGS; i++) {
-        const uint8_t *bytes = sv_krings_piece(&s.rings, i, &len);
+        size_t len = sv_krings_piece(&s.rings, i, at);
         CHECK_UINT_EQ(len, i < 2 ? STEP : 0);
-        sv_krings_add_piece(&pieces, bytes, len);
+        CHECK_UINT_EQ(at[1].iov_len, 0);
+        sv_krings_add_piece(&pieces, at[0].iov_base, len);
     }
     CHECK_UINT_EQ(sv_krings_round(&pieces, UINT64_MAX), 2 * STEP);
     CHECK_UINT_EQ(sv_krings_next(&pieces, &size)->ts_ns, 10);
@@ -232,4 +233,38 @@ TEST(pieces_are_rings_of_their_own)
     CHECK(sv_krings_next(&pieces, &size) && !sv_krings_next(&pieces, &size));
     sv_krings_fini(&pieces);
     sv_krings_fini(&s.rings);
+}
+
+/* Mapped once: what was read is in two places when it goes over the end; a record that does is not
+ * believed. */
+TEST(a_ring_that_is_mapped_once)
+{
+    static struct bench b;
+    struct iovec at[2];
+    uint32_t size;
+    const uint64_t last = SIZE - 2 * (BPF_RINGBUF_HDR_SZ + sizeof(struct sv_wire_head));
+    memset(&b, 0, sizeof b);
+    b.consumer = b.producer = last;
+    sv_krings_add(&b.rings, &b.consumer, &b.producer, b.data, SIZE, true);
+    put(&b, sizeof(struct sv_wire_head), 0, 1, step_of(sizeof(struct sv_wire_head)));
+    put(&b, sizeof(struct sv_wire_head), 0, 2, step_of(sizeof(struct sv_wire_head)));
+    memcpy(b.data, b.data + last, step_of(sizeof(struct sv_wire_head)));
+    b.producer += step_of(sizeof(struct sv_wire_head));
+    sv_krings_round(&b.rings, 100);
+    for (int i = 0; i < 3; i++)
+        CHECK(sv_krings_next(&b.rings, &size));
+    CHECK_UINT_EQ(sv_krings_piece(&b.rings, 0, at), 3 * step_of(sizeof(struct sv_wire_head)));
+    CHECK_UINT_EQ(at[0].iov_len, SIZE - last);
+    CHECK(at[0].iov_base == b.data + last && at[1].iov_base == b.data);
+    CHECK_UINT_EQ(at[1].iov_len, step_of(sizeof(struct sv_wire_head)));
+    sv_krings_fini(&b.rings);
+
+    memset(&b, 0, sizeof b);
+    b.consumer = b.producer = SIZE - 64;
+    sv_krings_add(&b.rings, &b.consumer, &b.producer, b.data, SIZE, true);
+    put(&b, 128, 0, 1, step_of(128));
+    sv_krings_round(&b.rings, 100);
+    CHECK(!sv_krings_next(&b.rings, &size));
+    CHECK_UINT_EQ(b.rings.n_broken, 1);
+    sv_krings_fini(&b.rings);
 }

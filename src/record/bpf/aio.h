@@ -64,24 +64,41 @@ static __always_inline bool fill_done(struct sv_wire_aio *a, __u64 events, __u32
     return true;
 }
 
-/* Of a call that took or brought `n` of them. */
-static __noinline int send_requests(const struct sv_wire_task *s, __u32 wants, long n)
+struct aio_requests {
+    __u64 at; /* where the program has them */
+    long n;
+    struct sv_wire_head head;
+    __u64 start_ns;
+    __u32 is_submitted;
+};
+
+static long send_request(__u32 i, void *of)
 {
+    const struct aio_requests *all = of;
+    struct sv_wire_aio a = {.head = all->head, .start_ns = all->start_ns, .offset = -1, .fd = -1};
     void *ring = my_ring();
-    if (!s || !ring)
-        return 0;
-    for (__u32 i = 0; i < AIO_MAX && i < n; i++) {
-        struct sv_wire_aio a = {.start_ns = s->start_ns, .offset = -1, .fd = -1};
-        fill_head(&a.head, SV_WIRE_AIO, 0, pids_in(s));
-        bool is_there = wants & SV_WIRE_SUBMITS ? fill_submitted(&a, s->args[2], i)
-                                                : fill_done(&a, s->args[3], i);
-        if (is_there)
-            put(ring, &a, sizeof a, SV_WIRE_AIO);
-        else
-            count(SV_WIRE_AIO, false);
-    }
-    for (long i = AIO_MAX; i < n && i < 2 * AIO_MAX; i++)
+    if (i >= all->n || !ring)
+        return 1;
+    if (i < AIO_MAX && (all->is_submitted ? fill_submitted(&a, all->at, i) : fill_done(&a, all->at, i)))
+        put(ring, &a, sizeof a, SV_WIRE_AIO);
+    else
         count(SV_WIRE_AIO, false);
+    return 0;
+}
+
+/* Of a call of the current task that took or brought `n` of them. Not static: the kernel checks it
+ * once. */
+__noinline int send_requests(__u32 wants, long n)
+{
+    const struct sv_wire_task *s = followed_self();
+    if (!s)
+        return 0;
+    struct aio_requests all = {.at = wants & SV_WIRE_SUBMITS ? s->args[2] : s->args[3],
+                               .n = n,
+                               .start_ns = s->start_ns,
+                               .is_submitted = wants & SV_WIRE_SUBMITS};
+    fill_head(&all.head, SV_WIRE_AIO, 0, pids_in(s));
+    REPEAT(2 * AIO_MAX, send_request, &all);
     return 0;
 }
 

@@ -7,8 +7,9 @@ struct buffer {
     __u64 at, size;
 };
 
-/* What the buffers of a vector hold together. Vectors longer than any in use are not added up. */
-static __noinline __u64 vector_bytes(__u64 at, __u64 n)
+/* What the buffers of a vector hold together. Vectors longer than any in use are not added up. Not
+ * static: the kernel checks it once. */
+__noinline __u64 vector_bytes(__u64 at, __u64 n)
 {
     enum { VECTOR_MAX = 256 };
     __u32 zero = 0;
@@ -23,6 +24,8 @@ static __noinline __u64 vector_bytes(__u64 at, __u64 n)
         sum += all[i].size;
     return sum;
 }
+
+enum { HAS_NO_NAME = 020000000 }; /* O_TMPFILE's own bit: its number is its name */
 
 static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wire_task *s,
                                       const volatile struct sv_wire_plan *p, long ret, __u64 now,
@@ -46,7 +49,8 @@ static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wi
     }
     c->inode = s->inode;
     if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0)
-        c->inode = inode_of((__s32)ret);
+        c->inode = p->wants & SV_WIRE_OPENS && c->aux & HAS_NO_NAME ? number_of_file((__s32)ret)
+                                                                     : inode_of((__s32)ret);
 }
 
 enum { MAY_CREATE = 020000100 }; /* O_TMPFILE's own bit, O_CREAT */
@@ -78,15 +82,17 @@ static __always_inline __u64 put_paths(struct sv_wire_head *head, char *text,
     return (__u64)(more > 0 && more <= SV_WIRE_PATH_MAX ? len + more : len);
 }
 
-static __always_inline void call_with_path(const struct sv_wire_task *s,
-                                           const volatile struct sv_wire_plan *p, long ret,
-                                           __u64 now, bool is_state_only)
+CHECKED_ONCE int call_with_path(const struct sv_wire_task *s, long ret, __u64 now,
+                                bool is_state_only)
 {
+    if (!s)
+        return 0;
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     struct call_room room;
     struct sv_wire_call c;
     char *at = take_room(&room, sizeof(struct long_call));
     if (!at)
-        return;
+        return 0;
     fill_call(&c, s, p, ret, now, is_state_only);
     drop_mode(&c, p);
     __u64 size = write_call(at, &c);
@@ -95,6 +101,7 @@ static __always_inline void call_with_path(const struct sv_wire_task *s,
         put_room(&room, size + len);
     else
         leave_room(&room);
+    return 0;
 }
 
 /* Where a copy began on one side: the number that the argument points to, or the file's position,
@@ -113,10 +120,12 @@ static __noinline __s64 copy_offset(const struct sv_wire_task *s, __u32 argument
     return ret >= 0 && after >= ret ? after - ret : -1;
 }
 
-static __always_inline void call_that_copies(const struct sv_wire_task *s,
-                                             const volatile struct sv_wire_plan *p, long ret,
-                                             __u64 now, bool is_state_only)
+CHECKED_ONCE int call_that_copies(const struct sv_wire_task *s, long ret, __u64 now,
+                                  bool is_state_only)
 {
+    if (!s)
+        return 0;
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     struct call_room room;
     struct sv_wire_call c;
     fill_call(&c, s, p, ret, now, is_state_only);
@@ -124,25 +133,30 @@ static __always_inline void call_that_copies(const struct sv_wire_task *s,
     __s64 to = copy_offset(s, p->places >> 4, (__s32)c.aux, ret);
     char *at = take_room(&room, sizeof c + sizeof to);
     if (!at)
-        return;
+        return 0;
     __u64 size = write_call(at, &c);
     if (size > sizeof c)
         size = sizeof c; /* never; the kernel wants to be sure */
     *(__s64 *)(at + size) = to;
     put_room(&room, size + sizeof to);
+    return 0;
 }
 
-static __always_inline void call_without_path(const struct sv_wire_task *s,
-                                              const volatile struct sv_wire_plan *p, long ret,
-                                              __u64 now, bool is_state_only)
+CHECKED_ONCE int call_without_path(const struct sv_wire_task *s, long ret, __u64 now,
+                                   bool is_state_only)
 {
+    if (!s)
+        return 0;
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     struct call_room room;
     struct sv_wire_call c;
     if (leaves_out_fd(s))
-        return;
+        return 0;
     fill_call(&c, s, p, ret, now, is_state_only);
-    if (p->maps && s->args[2] & MAY_EXECUTE)
+    if (p->maps && s->args[2] & MAY_EXECUTE) {
         c.head.flags |= SV_WIRE_MAPS_CODE;
+        note_code((__u64)file_of(c.fd));
+    }
     if (p->wants & SV_WIRE_VECTOR)
         c.size = vector_bytes(s->args[1], c.size);
     if (p->wants & SV_WIRE_PAIR) {
@@ -156,11 +170,14 @@ static __always_inline void call_without_path(const struct sv_wire_task *s,
     void *at = take_room(&room, sizeof c);
     if (at)
         put_room(&room, bytes_needed(&c, write_call(at, &c)));
+    return 0;
 }
 
-static __noinline int call_with_peer(const struct sv_wire_task *s, long ret, __u64 now,
-                                     bool is_state_only)
+CHECKED_ONCE int call_with_peer(const struct sv_wire_task *s, long ret, __u64 now,
+                                bool is_state_only)
 {
+    if (!s)
+        return 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     struct call_room room;
     struct sv_wire_call c;

@@ -25,6 +25,33 @@
 #error "one of SV_HOOKS_BTF, SV_HOOKS_RAW, SV_HOOKS_PLAIN"
 #endif
 
+/* A function that the kernel checks once, by itself, not at every place that calls it: nothing is
+ * known of its arguments, which are numbers, and pointers to structs where hooks are typed (since
+ * Linux 5.12). */
+#if defined(SV_HOOKS_BTF)
+#define CHECKED_ONCE __noinline
+#else
+#define CHECKED_ONCE static __noinline
+#endif
+
+/* Calls `step` with 0, 1, … and `of` until it returns 1. The kernel checks the step once where it
+ * has a helper that repeats it (Linux 5.17), else each time anew. Programs that use the helper need
+ * Linux 5.13 to load at all. */
+#if defined(SV_HOOKS_BTF)
+#define REPEAT(times, step, of)                                                          \
+    do {                                                                                 \
+        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))                 \
+            bpf_loop(times, step, of, 0);                                                \
+        else                                                                             \
+            for (__u32 repeat_i = 0; repeat_i < (times) && !step(repeat_i, of);)         \
+                repeat_i++;                                                              \
+    } while (0)
+#else
+#define REPEAT(times, step, of)                                                          \
+    for (__u32 repeat_i = 0; repeat_i < (times) && !step(repeat_i, of);)                 \
+        repeat_i++
+#endif
+
 #if defined(SV_HOOKS_BTF)
 
 void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;

@@ -14,7 +14,7 @@ int in_flight(struct bpf_iter__task *ctx)
     struct sv_wire_task *s = task ? followed(task) : 0;
     void *ring = my_ring();
     if (s && config.has_states)
-        put_state(s, SV_STATE_DEAD); /* what is known of it ends here */
+        put_state(s, SV_STATE_DEAD, now_ns()); /* what is known of it ends here */
     if (!s || !s->is_open || !ring)
         return 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];

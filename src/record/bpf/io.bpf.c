@@ -89,15 +89,21 @@ static __always_inline __u64 now_ns(void)
 
 #include "following.h"
 
-static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u32 what,
-                                      struct pids who)
+static __always_inline void fill_head_at(struct sv_wire_head *h, unsigned kind, __u32 what,
+                                         struct pids who, __u64 now)
 {
     h->kind = (__u16)kind;
     h->flags = 0;
     h->tgid = who.tgid;
     h->tid = who.tid;
     h->what = what;
-    h->ts_ns = now_ns();
+    h->ts_ns = now;
+}
+
+static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u32 what,
+                                      struct pids who)
+{
+    fill_head_at(h, kind, what, who, now_ns());
 }
 
 static __always_inline void put(void *ring, void *record, __u64 size, unsigned kind)
@@ -106,6 +112,7 @@ static __always_inline void put(void *ring, void *record, __u64 size, unsigned k
 }
 
 #include "kernel_probes.h"
+#include "joint.h"
 #if KNOWS_KERNEL
 #include "follow_running.h"
 #endif

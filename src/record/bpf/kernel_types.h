@@ -18,6 +18,7 @@ struct inode {
     unsigned long i_ino;
     struct super_block *i_sb;
     long long i_size;
+    __u32 i_generation;
 };
 struct address_space {
     struct inode *host;
@@ -105,6 +106,7 @@ struct task_struct {
 };
 struct linux_binprm {
     const char *filename;
+    struct file *file;
 };
 
 struct gendisk {

@@ -1,5 +1,5 @@
 /* Probe `offcpu`: waits of the followed threads that last, with the stack. Both sides include it;
- * the programs are for the kernel only.
+ * the functions are for the kernel only, called by the programs of joint.h.
  *
  * A thread that waits in a system call has the same stack when the call goes on, so it is taken
  * then, in its own context, and only for waits that lasted: short ones cost the filter and nothing
@@ -16,6 +16,14 @@
 struct sv_wire_offcpu {
     struct sv_wire_head head;
     struct sv_wire_stack stack;
+};
+
+/* The same without a stack: only where it was is known. By a flag of the head. */
+enum { SV_WIRE_NO_STACK = 1 };
+struct sv_wire_short_offcpu {
+    struct sv_wire_head head;
+    __u64 ip;
+    struct sv_wire_away away;
 };
 
 /* The stack of the thread that ends a wait for a lock which lasted: the head is that thread's.
@@ -49,15 +57,42 @@ static __always_inline __u32 mode_of_file(__u32 nr, __u64 fd)
     return file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
 }
 
-static __always_inline void put_away(struct stack_room *r, __u64 size, struct sv_wire_task *s)
+CHECKED_ONCE int put_away(__u64 size, struct sv_wire_task *s, __u64 now)
 {
+    struct stack_room *r = stack_room(STACK_OF_SWITCH);
     __u64 n = size - sizeof r->head - sizeof r->stack;
-    if (size < sizeof r->head + sizeof r->stack || n > sizeof r->bytes - sizeof s->away)
-        return;
-    fill_head(&r->head, SV_WIRE_OFFCPU, bpf_get_smp_processor_id(), pids_in(s));
+    if (!r || !s || size < sizeof r->head + sizeof r->stack ||
+        n > sizeof r->bytes - sizeof s->away)
+        return 0;
+    fill_head_at(&r->head, SV_WIRE_OFFCPU, bpf_get_smp_processor_id(), pids_in(s), now);
     __builtin_memcpy(r->bytes + n, &s->away, sizeof s->away);
     send_stack(r, size + sizeof s->away, s, SV_WIRE_OFFCPU);
     s->away.begin_ns = s->away.end_ns = 0;
+    return 0;
+}
+
+CHECKED_ONCE int put_without_stack(struct sv_wire_task *s, __u64 now)
+{
+    void *ring = my_ring();
+    struct sv_wire_short_offcpu *w = s && ring ? bpf_ringbuf_reserve(ring, sizeof *w, 0) : 0;
+    count(SV_WIRE_OFFCPU, w != 0);
+    if (w) {
+        fill_head_at(&w->head, SV_WIRE_OFFCPU, bpf_get_smp_processor_id(), pids_in(s), now);
+        w->head.flags = SV_WIRE_NO_STACK;
+        w->ip = s->away.ip;
+        w->away = s->away;
+        bpf_ringbuf_submit(w, s->is_sampled ? wake_flags(ring, sizeof *w) : BPF_RB_FORCE_WAKEUP);
+        s->is_sampled = 1;
+    }
+    if (s)
+        s->away.begin_ns = s->away.end_ns = 0;
+    return 0;
+}
+
+static __always_inline __u32 rank_of(const struct sv_wire_task *s)
+{
+    __u64 ns = s->away.end_ns - s->away.begin_ns;
+    return ns >= 10000000 ? STACK_OF_LONG_WAIT : ns >= 1000000 ? STACK_OF_WAIT : STACK_OF_SHORT_WAIT;
 }
 
 /* The current thread has waited in the call that it is still in. */
@@ -67,26 +102,15 @@ static __noinline int settle(void *ctx, struct sv_wire_task *s)
     if (!r || !s)
         return 0;
     struct call_under_way c = call_under_way(bpf_get_current_task_btf());
+    __u64 now = now_ns();
     s->away.file_mode = mode_of_file(s->away.nr, c.arg0);
-    put_away(r, take_stack(ctx, r, s, STACK_OF_SWITCH, false), s);
-    return 0;
+    if (is_crowded() || !may_take_stack(now, rank_of(s)))
+        return put_without_stack(s, now);
+    return put_away(take_stack(ctx, r, s, STACK_OF_SWITCH, false), s, now);
 }
 
-/* A thread that was not in a call runs again. The current one is another: only its function is
- * known. */
-static __always_inline void put_without_stack(struct sv_wire_task *s)
-{
-    struct stack_room *r = stack_room(STACK_OF_SWITCH);
-    if (!r)
-        return;
-    __builtin_memset(&r->stack, 0, sizeof r->stack);
-    r->stack.regs[SV_STACK_IP] = s->away.ip;
-    r->stack.regs[SV_STACK_SP] = 8; /* of no use without a copy, but known */
-    put_away(r, sizeof r->head + sizeof r->stack, s);
-}
-
-static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, struct task_struct *task,
-                                      unsigned state)
+static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, unsigned state,
+                                      struct call_under_way c, __u64 now)
 {
     if (s->away.end_ns)
         settle(ctx, s);
@@ -94,7 +118,6 @@ static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, struct 
         s->away.begin_ns = 0;
         return;
     }
-    struct call_under_way c = call_under_way(task);
     s->away.nr = c.nr;
     s->away.lock = c.lock;
     s->away.ip = c.ip;
@@ -102,7 +125,7 @@ static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, struct 
     s->away.woken_ns = s->away.file_mode = 0;
     s->away.waker_tid = SV_WIRE_NO_PID;
     s->away.waker_comm[0] = 0;
-    s->away.begin_ns = now_ns();
+    s->away.begin_ns = now;
 }
 
 /* The two futexes of a condition variable are in one word; waiters move from one to the other. */
@@ -167,19 +190,7 @@ static __always_inline void comes_back(struct sv_wire_task *s, __u64 now)
     s->away.end_ns = now;
     note_limit(s, now);
     if (s->away.nr == SV_WIRE_NO_CALL)
-        put_without_stack(s);
-}
-
-TRACEPOINT(sched_switch)
-int BPF_PROG(on_offcpu_switch, bool is_preempted, struct task_struct *prev,
-             struct task_struct *next)
-{
-    struct sv_wire_task *leaves = followed(prev), *comes = followed(next);
-    if (leaves)
-        goes_away(ctx, leaves, prev, state_at_switch(ctx, is_preempted, prev));
-    if (comes)
-        comes_back(comes, now_ns());
-    return 0;
+        put_without_stack(s, now);
 }
 
 /* The current thread wakes it. Interrupts do not come here: they would find the room in use. */
@@ -188,7 +199,8 @@ static __noinline int put_release(void *ctx, const struct sv_wire_task *woken)
     const struct interrupts *i = my_interrupts();
     struct sv_wire_task *self = i && !i->hard && !i->soft ? followed_self() : 0;
     struct stack_room *r = self ? stack_room(STACK_OF_SWITCH) : 0;
-    if (!self || !r || !woken || is_crowded())
+    if (!self || !r || !woken || is_crowded() ||
+        !may_take_stack(woken->away.woken_ns, STACK_OF_WAKER))
         return 0;
     __u64 size = take_stack(ctx, r, self, STACK_OF_SWITCH, false);
     fill_head(&r->head, SV_WIRE_RELEASE, bpf_get_smp_processor_id(), pids_in(self));
@@ -198,17 +210,16 @@ static __noinline int put_release(void *ctx, const struct sv_wire_task *woken)
     return 0;
 }
 
-TRACEPOINT(sched_waking)
-int BPF_PROG(on_offcpu_waking, struct task_struct *task)
+static __always_inline void is_woken(void *ctx, struct sv_wire_task *s, const struct waker *by,
+                                     __u64 now)
 {
-    struct sv_wire_task *s = followed(task);
-    if (!s || !s->away.begin_ns || s->away.end_ns || s->away.woken_ns)
-        return 0;
-    s->away.woken_ns = now_ns();
-    s->away.waker_tid = waker(s->away.waker_comm).tid;
-    if (s->away.lock && s->away.waker_tid && lasts(s, s->away.woken_ns))
+    if (!s->away.begin_ns || s->away.end_ns || s->away.woken_ns)
+        return;
+    s->away.woken_ns = now;
+    s->away.waker_tid = by->pids.tid;
+    __builtin_memcpy(s->away.waker_comm, by->name, sizeof s->away.waker_comm);
+    if (s->away.lock && s->away.waker_tid && lasts(s, now))
         put_release(ctx, s);
-    return 0;
 }
 
 /* The switch to this thread may not have been seen, which happened on Linux 6.18 now and then: the
@@ -221,18 +232,11 @@ static __always_inline void come_back_unseen(struct sv_wire_task *s)
     comes_back(s, is_since ? s->start_ns : now_ns());
 }
 
-static __noinline int leave_wait(void *ctx)
+static __always_inline int leave_wait(void *ctx, struct sv_wire_task *s)
 {
-    struct sv_wire_task *s = followed_self();
     if (s && s->away.begin_ns && !s->away.end_ns)
         come_back_unseen(s);
     return s && s->away.end_ns ? settle(ctx, s) : 0;
-}
-
-TRACEPOINT(sys_exit)
-int on_offcpu_exit(struct exit_context *ctx)
-{
-    return is_not_followed(REGISTERS()) ? 0 : leave_wait(ctx);
 }
 
 #endif

@@ -122,7 +122,12 @@ int BPF_PROG(on_page_fault_around, struct address_space *mapping, unsigned long 
     } else if (!is_same || s->fault_is != FAULT_SENT) {
         if (!is_same)
             finish_fault(s);
-        note_fault(s, mapping, first, last, FAULT_AROUND);
+        if (is_code(mapping ? GET(WALK(struct address_space, mapping), host) : 0)) {
+            s->fault_n = complete_faults();
+            s->fault_is = FAULT_OF_CODE;
+        } else {
+            note_fault(s, mapping, first, last, FAULT_AROUND);
+        }
     }
     return 0;
 }

@@ -63,15 +63,15 @@ static __always_inline bool gives_peer(const struct sv_wire_task *s,
 }
 
 /* The first one that is ready, of those that are looked at. */
-static __always_inline __s32 ready_descriptor(const struct sv_wire_task *s)
+CHECKED_ONCE __s32 ready_descriptor(__u64 at, __u64 n_all)
 {
     enum { LOOKED_AT = 16 }; /* a power of two, one less is read */
     struct {
         __s32 fd;
         __u16 events, revents;
     } all[LOOKED_AT] = {0};
-    __u64 n = s->args[1] < LOOKED_AT ? s->args[1] : LOOKED_AT - 1;
-    if (bpf_probe_read_user(all, (n & (LOOKED_AT - 1)) * sizeof *all, (void *)s->args[0]) != 0)
+    __u64 n = n_all < LOOKED_AT ? n_all : LOOKED_AT - 1;
+    if (bpf_probe_read_user(all, (n & (LOOKED_AT - 1)) * sizeof *all, (void *)at) != 0)
         return -1;
     for (int i = 0; i < LOOKED_AT; i++)
         if (all[i].revents)
@@ -83,7 +83,7 @@ static __always_inline __s32 peer_descriptor(const struct sv_wire_task *s,
                                              const volatile struct sv_wire_plan *p, long ret)
 {
     if (p->waits & SV_WIRE_POLLS)
-        return ret > 0 ? ready_descriptor(s) : -1;
+        return ret > 0 ? ready_descriptor(s->args[0], s->args[1]) : -1;
     if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0) /* accept */
         return (__s32)ret;
     return p->fd == SV_WIRE_NONE ? -1 : (__s32)s->args[p->fd & 7];

@@ -36,7 +36,7 @@ static __always_inline void leave(const struct sv_wire_task *s)
 {
 #if !defined(SV_HOOKS_BTF)
     if (config.has_states)
-        put_state(s, SV_STATE_DEAD); /* its last switch no longer finds its state */
+        put_state(s, SV_STATE_DEAD, now_ns()); /* its last switch no longer finds its state */
 #endif
     (void)s;
     drop_own_state();
@@ -82,6 +82,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         s = followed(task);
     if (!c || !s)
         return 0;
+    note_code((__u64)BPF_CORE_READ(bprm, file));
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
     long len = begin_exec(h, s, GET(bprm, filename));

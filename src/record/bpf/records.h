@@ -100,7 +100,8 @@ struct sv_wire_config {
         has_casts;
     __u8 knows_calls; /* the registers of a task can be read: which call it is in */
     __u8 has_rivals;
-    __u8 pad[2];
+    __u8 has_waits; /* --offcpu, and this kernel can */
+    __u8 pad[1];
     __u64 offcpu_min_ns; /* --offcpu: shorter waits are left out */
     __u64 call_ring_bytes;
 };

@@ -1,5 +1,6 @@
 /* Probe `rivals`: who had the CPU while a followed thread could run and did not, and what the
- * kernel counted of each thread. Both sides include it; the programs are for the kernel only.
+ * kernel counted of each thread. Both sides include it; the functions are for the kernel only,
+ * called by the programs of joint.h.
  *
  * Each CPU remembers its last turns: who ran until when. When a followed thread gets a CPU, the
  * turns there since it could run are its rivals', whoever they are. They are summed per thread and
@@ -31,7 +32,7 @@ struct sv_wire_schedstat {
 
 #include "sched.h"
 
-enum { TURNS = 16, RIVALS = 16 }; /* powers of two */
+enum { TURNS = 128, RIVALS = 16 }; /* powers of two */
 #define LEAST_DELAY_NS 10000      /* less is what a switch takes */
 #define LEAST_RIVAL_NS 100000     /* who had less in all is not named */
 
@@ -94,12 +95,17 @@ static __always_inline void add_to(struct rival *r, __u64 ns, __u32 n)
 }
 
 /* A new one takes the place of the least, and its rank: so who had a sixteenth of all has a place,
- * however many others there are. */
-static __noinline int credit(struct rivals *r, const struct turn *t, __u64 ns)
+ * however many others there are. Not static, and with numbers only: so the kernel checks it once,
+ * not for each turn. */
+__noinline int credit(__u32 pid, __u32 turn, __u64 ns)
 {
+    __u32 zero = 0;
     struct rival *to = 0;
-    if (!r || !t)
+    struct rivals *r = bpf_map_lookup_elem(&rivals_of, &pid);
+    struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
+    if (!r || !c)
         return 0;
+    const struct turn *t = &c->last[turn & (TURNS - 1)];
     for (int i = 0; i < RIVALS; i++) {
         struct rival *x = &r->all[i];
         if (x->pid == t->pid) {
@@ -139,68 +145,63 @@ static __always_inline void note_turn(struct cpu_turns *c, struct task_struct *p
     c->n++;
 }
 
-/* The turns since a thread could run, the last one first. */
-static __noinline int credit_turns(struct cpu_turns *c, __u32 pid, __u64 since_ns)
+struct turns_since {
+    __u64 since_ns;
+    __u32 pid; /* of the thread that could run */
+};
+
+/* The turn before the last i, as far as it was since then. */
+static long credit_turn(__u32 i, void *of)
 {
-    struct rivals *r = c ? rivals_for(pid) : 0;
-    if (!r || !c)
-        return 0;
-    for (__u32 i = 1; i <= TURNS && i <= c->n; i++) {
-        const struct turn *t = &c->last[(c->n - i) & (TURNS - 1)];
-        const struct turn *before = &c->last[(c->n - i - 1) & (TURNS - 1)];
-        __u64 begin = i < TURNS && i < c->n ? before->end_ns : since_ns;
-        begin = begin > since_ns ? begin : since_ns;
-        if (t->end_ns <= begin)
-            break;
-        if (t->pid && t->pid != pid)
-            credit(r, t, t->end_ns - begin);
-        if (begin == since_ns)
-            break;
-    }
+    const struct turns_since *x = of;
+    __u32 zero = 0;
+    const struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
+    if (!c || ++i > c->n || i > TURNS)
+        return 1;
+    const struct turn *t = &c->last[(c->n - i) & (TURNS - 1)];
+    const struct turn *before = &c->last[(c->n - i - 1) & (TURNS - 1)];
+    __u64 begin = i < TURNS && i < c->n ? before->end_ns : x->since_ns;
+    begin = begin > x->since_ns ? begin : x->since_ns;
+    if (t->end_ns <= begin)
+        return 1;
+    if (t->pid && t->pid != x->pid)
+        credit(x->pid, c->n - i, t->end_ns - begin);
+    return begin == x->since_ns;
+}
+
+/* The turns since a thread could run, the last one first. */
+__noinline int credit_turns(__u32 pid, __u64 since_ns)
+{
+    struct turns_since x = {.since_ns = since_ns, .pid = pid};
+    if (rivals_for(pid))
+        REPEAT(TURNS, credit_turn, &x);
     return 0;
 }
 
-TRACEPOINT(sched_switch)
-int BPF_PROG(on_rivals_switch, bool is_preempted, struct task_struct *prev,
-             struct task_struct *next)
+static __always_inline void end_turn(struct task_struct *prev, struct sv_wire_task *leaves,
+                                     unsigned state, __u64 now)
 {
     __u32 zero = 0;
     struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
-    struct sv_wire_task *leaves = followed(prev), *comes = followed(next);
-    __u64 now = now_ns();
-    if (!c)
-        return 0;
-    note_turn(c, prev, leaves, now);
+    if (c)
+        note_turn(c, prev, leaves, now);
     if (leaves)
-        leaves->can_run_ns = state_at_switch(ctx, is_preempted, prev) == SV_STATE_PREEMPTED ? now
-                                                                                            : 0;
-    if (comes) {
-        __u64 since = comes->can_run_ns;
-        comes->can_run_ns = 0;
-        if (since && now - since >= LEAST_DELAY_NS)
-            credit_turns(c, (__u32)GET(next, pid), since);
-    }
-    return 0;
+        leaves->can_run_ns = state == SV_STATE_PREEMPTED ? now : 0;
 }
 
-static __always_inline void note_woken(struct sv_wire_task *s)
+static __always_inline void begin_turn(struct task_struct *next, struct sv_wire_task *comes,
+                                       __u64 now)
 {
-    if (s && !s->can_run_ns)
-        s->can_run_ns = now_ns();
+    __u64 since = comes->can_run_ns;
+    comes->can_run_ns = 0;
+    if (since && now - since >= LEAST_DELAY_NS)
+        credit_turns((__u32)GET(next, pid), since);
 }
 
-TRACEPOINT(sched_waking)
-int BPF_PROG(on_rivals_waking, struct task_struct *task)
+static __always_inline void note_woken(struct sv_wire_task *s, __u64 now)
 {
-    note_woken(followed(task));
-    return 0;
-}
-
-TRACEPOINT(sched_wakeup_new)
-int BPF_PROG(on_rivals_new, struct task_struct *task)
-{
-    note_woken(followed(task));
-    return 0;
+    if (!s->can_run_ns)
+        s->can_run_ns = now;
 }
 
 /* ---- sending ---- */

@@ -1,5 +1,5 @@
 /* Probe `sched`: states of the followed threads, as the scheduler changes them. Both sides include
- * it; the programs are for the kernel only.
+ * it; the functions are for the kernel only, called by the programs of joint.h.
  *
  * sched_waking runs in the waking task, so the waker is known; sched_wakeup may run on the CPU of
  * the woken thread. */
@@ -53,7 +53,7 @@ static __always_inline void *ring_of_states(unsigned state)
     return shared.is_ending && state != SV_STATE_DEAD ? 0 : my_ring();
 }
 
-static __always_inline void put_state(const struct sv_wire_task *s, unsigned state)
+static __always_inline void put_state(const struct sv_wire_task *s, unsigned state, __u64 now)
 {
     void *ring = ring_of_states(state);
     if (!ring)
@@ -62,26 +62,25 @@ static __always_inline void put_state(const struct sv_wire_task *s, unsigned sta
     count(SV_WIRE_STATE, h != 0);
     if (!h)
         return;
-    fill_head(h, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
+    fill_head_at(h, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s), now);
     h->flags = (__u16)state;
     bpf_ringbuf_submit(h, wake_flags(ring, sizeof *h));
 }
 
 /* With the call that it is in, where that is known. */
 static __always_inline void put_wait(const struct sv_wire_task *s, unsigned state,
-                                     struct task_struct *task)
+                                     struct call_under_way c, __u64 now)
 {
-    struct call_under_way c = call_under_way(task);
     void *ring = ring_of_states(state);
     if (state == SV_STATE_PREEMPTED || c.nr == SV_WIRE_NO_CALL || !ring) {
-        put_state(s, state);
+        put_state(s, state, now);
         return;
     }
     struct sv_wire_wait *w = bpf_ringbuf_reserve(ring, sizeof *w, 0);
     count(SV_WIRE_STATE, w != 0);
     if (!w)
         return;
-    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
+    fill_head_at(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s), now);
     w->head.flags = (__u16)state;
     w->lock = c.lock;
     w->nr = c.nr;
@@ -89,20 +88,21 @@ static __always_inline void put_wait(const struct sv_wire_task *s, unsigned stat
     bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 
-static __always_inline void put_wake(const struct sv_wire_task *s)
+static __always_inline void put_wake(const struct sv_wire_task *s, const struct waker *by,
+                                     __u64 now)
 {
-    void *ring = s ? ring_of_states(SV_STATE_RUNNABLE) : 0;
+    void *ring = ring_of_states(SV_STATE_RUNNABLE);
     if (!ring)
         return;
     struct sv_wire_wake *w = bpf_ringbuf_reserve(ring, sizeof *w, 0);
     count(SV_WIRE_STATE, w != 0);
     if (!w)
         return;
-    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
+    fill_head_at(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s), now);
     w->head.flags = SV_STATE_RUNNABLE;
-    struct pids n = waker(w->waker_comm);
-    w->waker_tgid = n.tgid;
-    w->waker_tid = n.tid;
+    w->waker_tgid = by->pids.tgid;
+    w->waker_tid = by->pids.tid;
+    __builtin_memcpy(w->waker_comm, by->name, sizeof w->waker_comm);
     bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 
@@ -124,31 +124,6 @@ static __always_inline unsigned state_at_switch(const unsigned long long *ctx, b
 {
     __u32 bits = config.switch_has_state ? (__u32)ctx[3] : GET(prev, __state);
     return is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_by(prev, bits);
-}
-
-TRACEPOINT(sched_switch)
-int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struct task_struct *next)
-{
-    const struct sv_wire_task *leaves = followed(prev), *comes = followed(next);
-    if (leaves)
-        put_wait(leaves, state_at_switch(ctx, is_preempted, prev), prev);
-    if (comes)
-        put_state(comes, SV_STATE_RUNNING);
-    return 0;
-}
-
-TRACEPOINT(sched_waking)
-int BPF_PROG(on_sched_waking, struct task_struct *task)
-{
-    put_wake(followed(task));
-    return 0;
-}
-
-TRACEPOINT(sched_wakeup_new)
-int BPF_PROG(on_sched_new, struct task_struct *task)
-{
-    put_wake(followed(task));
-    return 0;
 }
 
 #endif

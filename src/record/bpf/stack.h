@@ -87,8 +87,7 @@ struct sv_wire_python {
 struct stack_room {
     struct sv_wire_head head;
     struct sv_wire_stack stack;
-    char bytes[2 * 1024 + SV_STACK_PYTHON_MAX * sizeof(struct sv_wire_pyframe) + SV_STACK_COPY_MAX +
-               4096];
+    char bytes[4096 + SV_STACK_COPY_MAX + 4096];
 };
 
 /* One for each CPU and probe: the clock may interrupt another program of this CPU. Not a map per
@@ -148,6 +147,29 @@ static __always_inline __u64 stack_depth(__u64 sp)
     return depth;
 }
 
+enum { STACK_BEFORE_COPY = 4096 }; /* a power of two: more than what is before it needs */
+
+struct stack_copy {
+    __u64 offset, sp, depth, first, end; /* `first`: of the first page */
+    __u32 room;
+};
+
+static long copy_page(__u32 i, void *of)
+{
+    struct stack_copy *c = of;
+    struct stack_room *r = stack_room(c->room);
+    __u64 at = i ? c->first + (i - 1) * 4096ull : 0, to = i ? 4096 : c->first;
+    if (!r || at >= c->depth || at > SV_STACK_COPY_MAX)
+        return 1;
+    __u64 size = c->depth - at < to ? c->depth - at : to;
+    if (size > 4096)
+        return 1; /* never; the kernel wants to be sure */
+    if (bpf_probe_read_user(r->bytes + (c->offset & (STACK_BEFORE_COPY - 1)) + at, size,
+                            (void *)(c->sp + at)) == 0)
+        c->end = at + size;
+    return 0;
+}
+
 /* The functions that are not static are checked by the kernel one by one: together they would be
  * too much for it. So they take and return numbers only.
  *
@@ -155,28 +177,14 @@ static __always_inline __u64 stack_depth(__u64 sp)
  * all the same. Returns the end of the last one that was read. */
 __noinline __u64 copy_stack(__u32 room, __u64 offset)
 {
-    const __u64 page = 4096;
     struct stack_room *r = stack_room(room);
-    if (!r || offset > sizeof r->bytes - SV_STACK_COPY_MAX - page)
+    if (!r || offset >= STACK_BEFORE_COPY)
         return 0;
-    char *to = r->bytes + offset;
-    __u64 sp = r->stack.regs[SV_STACK_SP], depth = stack_depth(sp),
-          first = page - (sp & (page - 1)), end = 0;
-    if (first > depth)
-        first = depth;
-    if (bpf_probe_read_user(to, first & (2 * page - 1), (void *)sp) == 0)
-        end = first;
-    for (__u64 i = 0; i < SV_STACK_COPY_MAX / page; i++) {
-        __u64 at = first + i * page;
-        if (at >= depth || at > SV_STACK_COPY_MAX)
-            break;
-        __u64 size = depth - at;
-        if (size > page)
-            size = page;
-        if (bpf_probe_read_user(to + at, size, (void *)(sp + at)) == 0)
-            end = at + size;
-    }
-    return end;
+    __u64 sp = r->stack.regs[SV_STACK_SP];
+    struct stack_copy c = {
+        .room = room, .offset = offset, .sp = sp, .depth = stack_depth(sp), .first = -sp & 4095};
+    REPEAT(SV_STACK_COPY_MAX / 4096 + 1, copy_page, &c);
+    return c.end & (2 * SV_STACK_COPY_MAX - 1);
 }
 #else
 #define STACK_CAN_COPY 0
@@ -194,6 +202,41 @@ static __always_inline bool is_crowded(void)
     if (c)
         c->no_stack++;
     return true;
+}
+
+/* Stacks of waits cost up to 15 µs each here and as much again to name, and threads that take turns
+ * make ten thousand waits a second. So each CPU has 400 a second of them, and 2,000 saved up while
+ * it needs fewer. Some stacks leave a part of what is saved to those that say more. */
+#define STACK_NEXT_NS  2500000ull
+#define STACK_SAVED_NS (2000 * STACK_NEXT_NS)
+
+/* What a stack leaves to others, in quarters: of a wait of 10 ms or more, of who ends a wait for a
+ * lock, of a wait of 1 ms or more, of a shorter one (--offcpu-min). */
+enum { STACK_OF_LONG_WAIT, STACK_OF_WAKER, STACK_OF_WAIT, STACK_OF_SHORT_WAIT };
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64); /* up to when its stacks are spent */
+} stack_budget SEC(".maps");
+
+/* Whether there may be a stack; it is spent then, else counted. */
+static __always_inline bool may_take_stack(__u64 now, __u32 leaves)
+{
+    __u32 zero = 0;
+    __u64 *spent = bpf_map_lookup_elem(&stack_budget, &zero);
+    if (!spent)
+        return true;
+    if (now > STACK_SAVED_NS && *spent < now - STACK_SAVED_NS)
+        *spent = now - STACK_SAVED_NS;
+    bool is_left = *spent + leaves * (STACK_SAVED_NS / 4) < now;
+    struct sv_wire_counts *c = is_left ? 0 : my_counts();
+    if (is_left)
+        *spent += STACK_NEXT_NS;
+    else if (c)
+        c->no_stack++;
+    return is_left;
 }
 
 /* Fills all but the head. Returns the size of the record, 0: it does not fit. */

@@ -76,6 +76,22 @@ static __always_inline __u64 native_id(void)
     return (__u32)BPF_CORE_READ(u, nr);
 }
 
+struct python_search {
+    __u64 id, at, found; /* `found`: 0 until then */
+    __u32 native_id, next;
+};
+
+static long is_python_thread(__u32 i, void *of)
+{
+    struct python_search *s = of;
+    (void)i;
+    if (s->at && user_word(s->at + s->native_id) == s->id)
+        s->found = s->at;
+    else if (s->at)
+        s->at = user_word(s->at + s->next);
+    return s->found || !s->at;
+}
+
 /* The state of this thread. Mostly it is the one that runs Python; one that waits or computes
  * without the interpreter's lock is in the list only. */
 __noinline __u64 python_thread(__u32 process)
@@ -90,12 +106,9 @@ __noinline __u64 python_thread(__u32 process)
         return at;
     at = user_word(p->runtime + p->interpreters);
     at = at ? user_word(at + p->threads) : 0;
-    for (int i = 0; i < PYTHON_THREADS_MAX && at; i++) {
-        if (user_word(at + p->native_id) == id)
-            return at;
-        at = user_word(at + p->next);
-    }
-    return 0;
+    struct python_search s = {.id = id, .at = at, .native_id = p->native_id, .next = p->next};
+    REPEAT(PYTHON_THREADS_MAX, is_python_thread, &s);
+    return s.found;
 }
 
 /* The characters of a text object; of a longer one its end. Returns the bytes, and the bytes per
@@ -199,13 +212,37 @@ static __always_inline __u32 python_process(const struct sv_wire_task *task)
     return origin && bpf_map_lookup_elem(&pythons, &origin) ? origin : 0;
 }
 
+struct python_walk {
+    __u64 frame; /* the next one; 0: there is none */
+    __u64 at;    /* in the room */
+    __u32 n, room, process, tgid, tid;
+};
+
+static long step_python(__u32 i, void *of)
+{
+    struct python_walk *w = of;
+    __u32 room = w->room, process = w->process;
+    struct stack_room *to = stack_room(room);
+    struct python_room *r = bpf_map_lookup_elem(&python_rooms, &room);
+    const struct sv_wire_python *p = bpf_map_lookup_elem(&pythons, &process);
+    if (!to || !r || !p || i >= SV_STACK_PYTHON_MAX || !w->frame)
+        return 1;
+    /* masked, so that the kernel sees the bounds: behind the addresses */
+    __u64 at = (w->at & 0x7f8) + (i & (SV_STACK_PYTHON_MAX - 1)) * sizeof(struct sv_wire_pyframe);
+    struct sv_wire_pyframe *f = (void *)(to->bytes + at);
+    w->frame = take_frame(r, p, w->frame, f);
+    know_code(f->code, process, w->tgid, w->tid, room);
+    w->n = i + 1;
+    return !w->frame;
+}
+
 /* Writes the frames of Python at this place of the room, innermost first. Returns the bytes. */
 __noinline __u64 take_python(__u32 room, __u64 at, __u32 process, __u32 tgid, __u32 tid)
 {
     struct stack_room *to = stack_room(room);
     struct python_room *r = bpf_map_lookup_elem(&python_rooms, &room);
     const struct sv_wire_python *p = bpf_map_lookup_elem(&pythons, &process);
-    if (!to || !r || !p || at > 2048)
+    if (!to || !r || !p || at > 0x7f8)
         return 0;
     r->process = BPF_CORE_READ(current_task(), group_leader, start_time) << 22 ^ tgid;
     __u64 frame = python_thread(process);
@@ -213,15 +250,12 @@ __noinline __u64 take_python(__u32 room, __u64 at, __u32 process, __u32 tgid, __
         frame = user_word(frame + p->cframe);
     if (frame)
         frame = user_word(frame + p->frame);
-    __u64 n = 0;
-    for (; n < SV_STACK_PYTHON_MAX && frame; n++) {
-        struct sv_wire_pyframe *f = (void *)(to->bytes + at + n * sizeof *f);
-        frame = take_frame(r, p, frame, f);
-        know_code(f->code, process, tgid, tid, room);
-    }
-    to->stack.n_python = (__u16)n;
-    to->stack.has_more_python = frame != 0;
-    return n * sizeof(struct sv_wire_pyframe);
+    struct python_walk w = {
+        .frame = frame, .at = at, .room = room, .process = process, .tgid = tgid, .tid = tid};
+    REPEAT(SV_STACK_PYTHON_MAX, step_python, &w);
+    to->stack.n_python = (__u16)w.n;
+    to->stack.has_more_python = w.frame != 0;
+    return (w.n & 0xff) * sizeof(struct sv_wire_pyframe);
 }
 
 #else

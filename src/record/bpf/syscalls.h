@@ -1,7 +1,8 @@
 /* Probe `syscalls`: one record per system call of the followed tasks. Both sides include it; the
  * programs are for the kernel only.
  *
- * The entry of a call notes its arguments in the state of the task, the exit writes the record. */
+ * The entry of a call notes its arguments in the state of the task, the exit (joint.h) writes the
+ * record. */
 #ifndef SV_RECORD_BPF_SYSCALLS_H
 #define SV_RECORD_BPF_SYSCALLS_H
 
@@ -101,12 +102,11 @@ int on_enter(struct enter_context *ctx)
 
 #include "call_record.h"
 
-static int send_requests(const struct sv_wire_task *s, __u32 wants, long n);
+int send_requests(__u32 wants, long n);
 
-static __noinline int leave_call(struct exit_context *ctx)
+static __always_inline int leave_call(struct exit_context *ctx, struct sv_wire_task *s)
 {
-    struct sv_wire_task *s = followed_self();
-    if (!s || !s->is_open || NUMBER_OF_EXIT() != s->nr)
+    if (!s->is_open || NUMBER_OF_EXIT() != s->nr)
         return 0;
     long ret = RESULT_OF_EXIT();
     s->is_open = 0;
@@ -125,20 +125,14 @@ static __noinline int leave_call(struct exit_context *ctx)
     if (gives_peer(s, p, now))
         return call_with_peer(s, ret, now, !is_wanted);
     if (p->path != SV_WIRE_NONE)
-        call_with_path(s, p, ret, now, !is_wanted);
+        call_with_path(s, ret, now, !is_wanted);
     else if (p->places)
-        call_that_copies(s, p, ret, now, !is_wanted);
+        call_that_copies(s, ret, now, !is_wanted);
     else
-        call_without_path(s, p, ret, now, !is_wanted);
+        call_without_path(s, ret, now, !is_wanted);
     if (p->wants & (SV_WIRE_SUBMITS | SV_WIRE_REAPS) && ret > 0)
-        send_requests(s, p->wants, ret);
+        send_requests(p->wants, ret);
     return 0;
-}
-
-EXITS
-int on_exit(struct exit_context *ctx)
-{
-    return is_not_followed(REGISTERS()) ? 0 : leave_call(ctx);
 }
 
 #if KNOWS_KERNEL

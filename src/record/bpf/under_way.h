@@ -187,7 +187,7 @@ static __always_inline void name_interrupt(char name[SV_WIRE_COMM], __u32 what)
 
 /* Who wakes a thread: the current task. 0: an interrupt, or the idle task, which only an interrupt
  * can have stopped; it has pid 0 in every namespace. */
-static __always_inline struct pids waker(char name[SV_WIRE_COMM])
+static __always_inline struct pids find_waker(char name[SV_WIRE_COMM])
 {
     struct pids n = {0, 0};
     __u32 interrupt = interrupt_under_way();
@@ -205,6 +205,11 @@ static __always_inline struct pids waker(char name[SV_WIRE_COMM])
         n.tgid = n.tid = SV_WIRE_NO_PID;
     return n;
 }
+
+struct waker {
+    struct pids pids;
+    char name[SV_WIRE_COMM]; /* or that of the interrupt */
+};
 
 #endif
 

@@ -97,8 +97,9 @@ const struct sv_call sv_calls[] = {
     CALL(close_range,     0, N, N, 2, N, 1, FDS,   CLOSE_RANGE, PLAIN, false),
     CALL(chdir,           N, 0, N, N, N, N, FDS,   CHDIR,  PLAIN,    false),
     CALL(fchdir,          0, N, N, N, N, N, FDS,   FCHDIR, PLAIN,    false),
+    CALL(chroot,          N, 0, N, N, N, N, FDS,   CHROOT, PLAIN,    false),
     CALL(socket,          N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
-    CALL(memfd_create,    N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(memfd_create,    N, 0, N, N, N, 1, FDS,   MEMFD,  PLAIN,    false),
     CALL(epoll_create1,   N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
     CALL(eventfd2,        N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
     CALL(inotify_init1,   N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
@@ -194,7 +195,7 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
                               (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0) |
                               (c->effect == SV_EFFECT_OPEN ? SV_WIRE_OPENS : 0) |
                               (c->effect == SV_EFFECT_OPEN || c->effect == SV_EFFECT_OPEN2 ||
-                                       c->effect == SV_EFFECT_SOCKET
+                                       c->effect == SV_EFFECT_SOCKET || c->effect == SV_EFFECT_MEMFD
                                    ? SV_WIRE_RETURNS_FD
                                    : 0) |
                               (sv_call_writes(c) ? SV_WIRE_WRITES : 0) |

@@ -2,14 +2,16 @@
  * its events.
  *
  * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: its
- * kind and its size are checked here, the rest by the probe. Must not block on anything but
- * /proc. */
+ * kind and its size are checked here, the rest by the probe. Must not block on anything but /proc,
+ * and on a folder that a program has just left by `..`. */
 #include "record/decode/state.h"
 #include "record/sample/procfs.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- for the probes ---- */
@@ -160,6 +162,15 @@ static void learn_maps(void *ctx, uint32_t pid, const char *text)
     sv_inodes_maps_of(&d->inodes, &d->tree, &who, text);
 }
 
+/* Asked when the record is decoded: a link that was changed in the meantime leads elsewhere. */
+static bool link_of(void *ctx, const char *path, char to[SV_TREE_PATH_MAX])
+{
+    struct stat st;
+    (void)ctx;
+    _Static_assert(SV_TREE_PATH_MAX >= PATH_MAX, "realpath() writes so much");
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, to);
+}
+
 struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
                                 const struct sv_decode_options *options)
 {
@@ -176,6 +187,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     d->inodes.follows_maps = d->options.follows_maps;
     d->prefix_len = d->options.prefix ? strlen(d->options.prefix) : 0;
     sv_tree_init(&d->tree, dict);
+    d->tree.link_of = d->options.asks_procfs ? link_of : NULL;
     sv_kernel_words_init(&d->words, dict);
     d->symbols = sv_symbols_new(NULL);
     sv_symbols_follow(d->symbols, d->options.follows_maps);
@@ -183,6 +195,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     d->stacks = sv_stacks_new(d->symbols,
                               &(struct sv_stacks_options){.asks_procfs = d->options.asks_procfs,
                                                           .hides_files = d->options.redact != NULL,
+                                                          .has_kernel = d->options.has_kernel,
                                                           .found_python = d->options.found_python,
                                                           .ctx = d->options.python_ctx});
     for (unsigned i = 0; i < SV_WIRE_KINDS; i++)

@@ -1,7 +1,8 @@
 /* The followed processes and their open files. Called by the decoder for every record that changes
  * something; asks only its caller.
  *
- * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
+ * Paths are joined as texts: `.` and `..` are taken out. A `..` behind a symbolic link leads to where
+ * the link's folder is, as it does in the kernel; other links are not resolved. */
 #include "record/decode/tree.h"
 #include "subjects/io/words.h"
 
@@ -26,6 +27,7 @@ void sv_tree_sweep(struct sv_tree *t)
         t->unused = f->next;
         free(f);
     }
+    memset(t->no_links, 0, sizeof t->no_links);
 }
 
 void sv_tree_fini(struct sv_tree *t)
@@ -124,8 +126,30 @@ static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
     return f ? f : add(t, hash, path, len);
 }
 
-/* Takes `.`, `..` and doubled slashes out of an absolute path, in place. Returns the new length. */
-static size_t clean(char *path, size_t len)
+/* The folder that the first n bytes lead to, where their last word is a symbolic link: its path takes
+ * their place. Returns their length. */
+static size_t follow_link(struct sv_tree *t, char *path, size_t n)
+{
+    char name[SV_TREE_PATH_MAX], to[SV_TREE_PATH_MAX];
+    if (!t->link_of || n == 0 || n >= sizeof name)
+        return n;
+    uint64_t hash = sv_hash_bytes(path, n, 0) | 1, *known = &t->no_links[hash >> 58];
+    if (*known == hash)
+        return n;
+    memcpy(name, path, n);
+    name[n] = 0;
+    if (!t->link_of(t->link_ctx, name, to)) {
+        *known = hash;
+        return n;
+    }
+    n = strlen(to);
+    memcpy(path, to, n);
+    return n;
+}
+
+/* Takes `.`, `..` and doubled slashes out of an absolute path of at most PATH_LEN_MAX bytes. Returns
+ * the new length, of what is in `to`, which has SV_TREE_PATH_MAX more. */
+static size_t clean(struct sv_tree *t, const char *path, size_t len, char *to)
 {
     size_t n = 0;
     for (size_t i = 0; i < len;) {
@@ -138,16 +162,19 @@ static size_t clean(char *path, size_t len)
         if (word_len == 0 || (word_len == 1 && path[word] == '.'))
             continue;
         if (word_len == 2 && path[word] == '.' && path[word + 1] == '.') {
-            while (n > 0 && path[--n] != '/')
+            n = follow_link(t, to, n);
+            while (n > 0 && to[--n] != '/')
                 continue;
             continue;
         }
-        path[n++] = '/';
-        memmove(path + n, path + word, word_len);
+        if (n + word_len + 1 > PATH_LEN_MAX) /* by links that lead to themselves */
+            break;
+        to[n++] = '/';
+        memcpy(to + n, path + word, word_len);
         n += word_len;
     }
     if (n == 0 && len > 0)
-        path[n++] = '/';
+        to[n++] = '/';
     return n;
 }
 
@@ -159,7 +186,7 @@ static bool is_clean(const char *path, size_t len)
 struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,
                              size_t len)
 {
-    char joined[PATH_LEN_MAX];
+    char joined[PATH_LEN_MAX], cleaned[PATH_LEN_MAX + SV_TREE_PATH_MAX];
     bool is_absolute = len > 0 && path[0] == '/';
     if (is_absolute) {
         /* An absolute path that is known is a clean one: only new ones need a look. */
@@ -178,7 +205,32 @@ struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const
         joined[n++] = '/';
     }
     memcpy(joined + n, path, len);
-    return intern(t, joined, clean(joined, n + len));
+    return intern(t, cleaned, clean(t, joined, n + len, cleaned));
+}
+
+/* What is below a root of a path, or of a folder that it starts from; NULL: it is outside. */
+static const char *below(const struct sv_file *root, const struct sv_file *dir)
+{
+    if (!dir || dir->len < root->len || memcmp(dir->path, root->path, root->len) != 0)
+        return NULL;
+    return dir->path[root->len] == '/' || dir->len == root->len ? dir->path + root->len : NULL;
+}
+
+/* As the program has it; `..` does not lead out of its root. Links are not resolved there: they
+ * begin at that root, too. */
+struct sv_file *sv_tree_file_of(struct sv_tree *t, const struct sv_proc *p,
+                                const struct sv_file *dir, const char *path, size_t len)
+{
+    char inner[PATH_LEN_MAX], joined[2 * PATH_LEN_MAX];
+    struct sv_tree texts_only = {0};
+    bool is_absolute = len > 0 && path[0] == '/';
+    const char *from = !p->root || len == 0 ? NULL : is_absolute ? "" : below(p->root, dir);
+    if (!from || p->root->len + strlen(from) + len + 1 > SV_TREE_PATH_MAX)
+        return sv_tree_file(t, dir, path, len);
+    int n = snprintf(inner, sizeof inner, "%s/%.*s", from, (int)len, path);
+    memcpy(joined, p->root->path, p->root->len);
+    size_t more = clean(&texts_only, inner, (size_t)n, joined + p->root->len);
+    return intern(t, joined, p->root->len + (more > 1 ? more : 0));
 }
 
 static void forget(struct sv_tree *t, struct sv_file *f)
@@ -364,6 +416,9 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
     c->cwd = p->cwd;
     if (c->cwd)
         c->cwd->refs++;
+    c->root = p->root;
+    if (c->root)
+        c->root->refs++;
     sv_fds_copy(t, c, p);
     sv_tree_name_process(t, c, p->name, NULL, 0);
     t->dict->tracks[c->track].origin = t->dict->tracks[p->track].origin;
@@ -375,7 +430,8 @@ void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns)
 {
     sv_fds_clear(t, p);
     sv_file_put(t, p->cwd);
-    p->cwd = NULL;
+    sv_file_put(t, p->root);
+    p->cwd = p->root = NULL;
     t->n_ended += !p->is_ended;
     p->is_ended = true;
     p->ended_ns = now_ns;

@@ -26,6 +26,7 @@ struct sv_file {
     char path[];
 };
 
+enum { SV_TREE_PATH_MAX = 4096 };
 enum { SV_MEMORY_PARTS = 3 }; /* anonymous, of files, shared */
 
 struct sv_proc {
@@ -37,6 +38,7 @@ struct sv_proc {
     sv_track track;
     struct sv_descriptors open;
     struct sv_file *cwd;
+    struct sv_file *root; /* after chroot(); NULL: the recorder's own */
     bool is_ended, has_snapshot;
     bool is_threaded; /* has, or had, more than one thread */
     int64_t ended_ns;
@@ -98,6 +100,12 @@ struct sv_tree {
     struct sv_lanes lanes; /* of rows whose slices overlap */
     sv_str calls_name;
     bool hides_commands; /* no command lines */
+    /* The folder that a name leads to, where that is a symbolic link; false: it is none, or nobody
+     * knows. NULL: nobody can be asked. */
+    bool (*link_of)(void *ctx, const char *path, char to[SV_TREE_PATH_MAX]);
+    void *link_ctx;
+    /* Names that are no links, since the last sweep: a `..` asks for the one before it. */
+    uint64_t no_links[64];
 };
 
 void sv_tree_init(struct sv_tree *t, struct sv_dict *dict);
@@ -145,6 +153,9 @@ void sv_tree_forget(struct sv_tree *t, int64_t before_ns, const struct sv_tree_f
  * relative. */
 struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,
                              size_t len);
+/* The same of a path that a process uses: it begins below its root, where that is another. */
+struct sv_file *sv_tree_file_of(struct sv_tree *t, const struct sv_proc *p,
+                                const struct sv_file *dir, const char *path, size_t len);
 void sv_file_put(struct sv_tree *t, struct sv_file *f);
 
 static inline struct sv_fd *sv_fd_at(const struct sv_proc *p, int64_t fd)

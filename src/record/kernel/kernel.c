@@ -54,8 +54,8 @@ enum {
 
 struct ring_map {
     int fd;
-    bool is_own_fd;
-    void *consumer, *producer; /* pages; the records, twice, follow the latter */
+    bool is_own_fd, is_once;
+    void *consumer, *producer; /* pages; the records, twice unless `is_once`, follow the latter */
     uint64_t size;
 };
 
@@ -83,7 +83,7 @@ struct sv_kernel {
     int poll_fd;
     struct bpf_link **clocks;              /* of the sampler, one per CPU */
     struct sv_wire_counts *reported, *now; /* per CPU */
-    uint64_t reported_missed;
+    uint64_t reported_missed, n_looks;
     char missing[256];
     char why[256]; /* why not faster hooks */
 };
@@ -156,7 +156,7 @@ static bool is_asked_for(const char *program, const struct sv_kernel_options *o)
     int probe = sv_probe_of_program(program);
     if (is_for(program, "on_join"))
         return o->cgroup != 0;
-    if (is_for(program, "on_waker"))
+    if (is_for(program, "on_waker") || is_for(program, "on_waking") || is_for(program, "on_switch"))
         return o->probes[SV_PROBE_sched] || o->probes[SV_PROBE_offcpu];
     return probe < 0 || o->probes[probe] != 0;
 }
@@ -328,13 +328,15 @@ static uint64_t call_bytes(const struct sv_kernel *k, const struct sv_kernel_opt
     return size < CALL_RING_MOST ? size : CALL_RING_MOST;
 }
 
-/* Of the common rings: where system calls have their own, what is left is little unless the
- * scheduler is recorded. */
+/* Of the common rings: where system calls have their own, what is left is half, and little unless
+ * the scheduler is recorded. */
 static uint64_t common_bytes(const struct sv_kernel *k, const struct sv_kernel_options *o)
 {
     uint64_t size = ring_bytes(k, o);
-    bool is_much = !k->call_rings || !o->groups || o->probes[SV_PROBE_sched] || wants_stacks(o);
-    return is_much || size / 4 < RING_BYTES_SMALLEST ? size : size / 4;
+    if (!k->call_rings || !o->groups)
+        return size;
+    size /= o->probes[SV_PROBE_sched] || wants_stacks(o) ? 2 : 4;
+    return size < RING_BYTES_SMALLEST ? RING_BYTES_SMALLEST : size;
 }
 
 static int plan_rings(struct sv_kernel *k, uint64_t bytes, uint64_t call_bytes, struct sv_err *err)
@@ -370,6 +372,7 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     leave_out_maps(k, o);
     k->knows_calls = (wants_stacks(o) || o->probes[SV_PROBE_sched]) && can_read_registers(k);
     config.knows_calls = k->knows_calls;
+    config.has_waits = k->knows_calls && o->probes[SV_PROBE_offcpu];
     config.offcpu_min_ns = o->offcpu_min_ns;
     k->stacks = stacks_here(k, o);
     config.stack_way = (uint8_t)k->stacks;
@@ -404,10 +407,16 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
 
 /* ---- after loading ---- */
 
-/* The command has no use for the rings: less for its fork to copy and for its execve to undo. */
-static void keep_from_children(struct ring_map *r, size_t page)
+/* The producer's page and the records, as they are mapped. */
+static size_t records_bytes(const struct ring_map *r, size_t page)
 {
-    madvise(r->producer, page + 2 * r->size, MADV_DONTFORK);
+    return page + (r->is_once ? 1 : 2) * r->size;
+}
+
+/* The command has no use for the rings: less for its fork to copy and for its execve to undo. */
+static void keep_from_children(const struct ring_map *r, size_t page)
+{
+    madvise(r->producer, records_bytes(r, page), MADV_DONTFORK);
 }
 
 static int map_ring(struct sv_kernel *k, struct ring_map *r, struct sv_err *err)
@@ -427,7 +436,7 @@ static int map_ring(struct sv_kernel *k, struct ring_map *r, struct sv_err *err)
     return 0;
 }
 
-/* The kernel has it once, we map its records twice in a row. */
+/* Mapped once: its records do not go over the end. */
 static int map_call_ring(struct sv_kernel *k, unsigned cpu, struct sv_err *err)
 {
     struct ring_map *r = &k->rings[k->n_cpus + 1 + cpu];
@@ -437,16 +446,12 @@ static int map_call_ring(struct sv_kernel *k, unsigned cpu, struct sv_err *err)
     r->consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, at);
     if (r->consumer == MAP_FAILED)
         r->consumer = NULL;
-    char *room = mmap(NULL, page + 2 * r->size, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room != MAP_FAILED)
-        r->producer = room;
-    if (!r->consumer || !r->producer ||
-        mmap(room, page + r->size, PROT_READ, MAP_SHARED | MAP_FIXED, r->fd, at + (off_t)page) ==
-            MAP_FAILED ||
-        mmap(room + page + r->size, r->size, PROT_READ, MAP_SHARED | MAP_FIXED, r->fd,
-             at + (off_t)(2 * page)) == MAP_FAILED)
+    r->producer = mmap(NULL, page + r->size, PROT_READ, MAP_SHARED, r->fd, at + (off_t)page);
+    if (r->producer == MAP_FAILED)
+        r->producer = NULL;
+    if (!r->consumer || !r->producer)
         return sv_err_sys(err, "cannot map a ring buffer");
+    r->is_once = true;
     keep_from_children(r, page);
     return 0;
 }
@@ -669,7 +674,7 @@ void sv_kernel_close(struct sv_kernel *k)
         if (r->consumer)
             munmap(r->consumer, page);
         if (r->producer)
-            munmap(r->producer, page + 2 * r->size);
+            munmap(r->producer, records_bytes(r, page));
         if (r->is_own_fd)
             close(r->fd);
     }
@@ -710,7 +715,7 @@ void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
     for (unsigned i = 0; i < k->n_rings; i++) {
         const struct ring_map *r = &k->rings[i];
         sv_krings_add(rings, r->consumer, r->producer, (const uint8_t *)r->producer + page,
-                      r->size);
+                      r->size, r->is_once);
     }
 }
 
@@ -887,6 +892,9 @@ void sv_kernel_losses(struct sv_kernel *k,
             report(ctx, cpu, "children not followed", now->not_followed - reported->not_followed);
         *reported = *now;
     }
+    /* A system call for each program: not in every round, but in the last ones. */
+    if (k->n_looks++ % 10 != 0 && !(k->shared && k->shared->is_ending))
+        return;
     uint64_t missed = missed_runs(k);
     if (missed != k->reported_missed)
         report(ctx, 0, "records while a program ran", missed - k->reported_missed);

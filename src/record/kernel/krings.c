@@ -14,13 +14,14 @@
 #include <stdlib.h>
 
 void sv_krings_add(struct sv_krings *r, uint64_t *consumer, const uint64_t *producer,
-                   const uint8_t *data, uint64_t size)
+                   const uint8_t *data, uint64_t size, bool is_once)
 {
     r->all = sv_grow(r->all, &r->cap, r->n + 1, sizeof *r->all);
     r->all[r->n++] = (struct sv_kring){.consumer = consumer,
                                        .producer = producer,
                                        .data = data,
                                        .mask = size - 1,
+                                       .is_once = is_once,
                                        .pos = *consumer};
 }
 
@@ -63,7 +64,7 @@ static void look(struct sv_krings *r, struct sv_kring *k)
         }
         uint32_t size = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
         uint64_t step = ((uint64_t)size + BPF_RINGBUF_HDR_SZ + 7) & ~(uint64_t)7;
-        if (step > k->end - k->pos) {
+        if (step > k->end - k->pos || (k->is_once && step > k->mask + 1 - (k->pos & k->mask))) {
             break_off(r, k);
             return;
         }
@@ -159,11 +160,15 @@ void sv_krings_rewind(struct sv_krings *r)
     }
 }
 
-const uint8_t *sv_krings_piece(const struct sv_krings *r, size_t i, size_t *len)
+size_t sv_krings_piece(const struct sv_krings *r, size_t i, struct iovec at[2])
 {
     const struct sv_kring *k = &r->all[i];
-    *len = (size_t)(k->pos - *k->consumer);
-    return k->data + (*k->consumer & k->mask);
+    uint64_t from = *k->consumer & k->mask, to_end = k->mask + 1 - from;
+    size_t len = (size_t)(k->pos - *k->consumer),
+           first = k->is_once && len > to_end ? (size_t)to_end : len;
+    at[0] = (struct iovec){(void *)(uintptr_t)(k->data + from), first};
+    at[1] = (struct iovec){(void *)(uintptr_t)k->data, len - first};
+    return len;
 }
 
 void sv_krings_add_piece(struct sv_krings *r, const uint8_t *bytes, uint64_t len)

@@ -11,12 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 struct sv_kring {
     uint64_t *consumer;       /* ours; NULL: a piece */
     const uint64_t *producer; /* the kernel's; NULL: a piece, which ends at `end` */
-    const uint8_t *data;      /* mapped twice in a row */
+    const uint8_t *data;      /* mapped twice in a row, unless `is_once` */
     uint64_t mask;
+    bool is_once; /* no record goes over the end of the ring */
     /* this round */
     uint64_t pos, end;
     const struct sv_wire_head *first; /* the next record, NULL: none */
@@ -36,8 +38,9 @@ struct sv_krings {
     uint64_t n_broken;
 };
 
+/* `is_once`: the records are mapped once, and none goes over the end. */
 void sv_krings_add(struct sv_krings *r, uint64_t *consumer, const uint64_t *producer,
-                   const uint8_t *data, uint64_t size);
+                   const uint8_t *data, uint64_t size, bool is_once);
 void sv_krings_fini(struct sv_krings *r);
 
 /* A new round. Records that were complete before `cutoff_ns` (read from the clock before this call)
@@ -51,8 +54,8 @@ void sv_krings_release(struct sv_krings *r); /* gives what was read back to the 
 void sv_krings_rewind(struct sv_krings *r);  /* what was read and not given back is read again */
 
 /* What was read of ring `i` and not given back, as it is in the ring, with the heads of its
- * records. */
-const uint8_t *sv_krings_piece(const struct sv_krings *r, size_t i, size_t *len);
+ * records. Returns its bytes; where the ring is mapped once they may be in two places. */
+size_t sv_krings_piece(const struct sv_krings *r, size_t i, struct iovec at[2]);
 /* Such a piece as a ring of its own, to be read once. It must stay until then. */
 void sv_krings_add_piece(struct sv_krings *r, const uint8_t *bytes, uint64_t len);
 

@@ -194,7 +194,7 @@ static bool decode_path(struct sv_decode *d, struct uring *u, struct sv_proc *p,
     uint64_t *at = sv_map_add(&u->opens, open_key(r), &is_new);
     if (!is_new)
         sv_file_put(&d->tree, (struct sv_file *)(uintptr_t)*at);
-    *at = (uint64_t)(uintptr_t)sv_tree_file(&d->tree, from, text, len);
+    *at = (uint64_t)(uintptr_t)sv_tree_file_of(&d->tree, p, from, text, len);
     return true;
 }
 

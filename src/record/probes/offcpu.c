@@ -96,21 +96,35 @@ static void put_stack(struct sv_batch *b, const char **frames, int n)
     sv_batch_close(b, open);
 }
 
+/* The wait of a record, and the frames of its stack. Negative: the record is malformed. */
+static int frames_of(struct sv_decode *d, const struct sv_wire_head *record, uint32_t size,
+                     struct sv_wire_away *a, const char **frames)
+{
+    const struct sv_wire_offcpu *r = (const void *)record;
+    const struct sv_wire_short_offcpu *without = (const void *)record;
+    if (record->flags & SV_WIRE_NO_STACK) {
+        const struct sv_wire_stack stack = {
+            .regs = {[SV_STACK_IP] = without->ip, [SV_STACK_SP] = 8}}; /* known, of no use */
+        *a = without->away;
+        return sv_stacks_frames(d->stacks, record, &stack, 0, frames, NULL);
+    }
+    if (size < sizeof *r + sizeof *a)
+        return -1;
+    /* Not aligned: what is before it is as long as the copy of the stack. The ring adds nothing
+     * behind a record. */
+    size_t bytes = size - sizeof *r - sizeof *a;
+    memcpy(a, (const char *)(r + 1) + bytes, sizeof *a);
+    return sv_stacks_frames(d->stacks, record, &r->stack, bytes, frames, NULL);
+}
+
 static bool decode_offcpu(struct sv_decode *d, void *state, struct sv_batch *b,
                           const struct sv_wire_head *record, uint32_t size)
 {
     struct offcpu *o = state;
     const struct sv_waits *w = &o->words;
-    const struct sv_wire_offcpu *r = (const void *)record;
     const char *frames[SV_STACKS_FRAMES] = {"[no stack]"};
     struct sv_wire_away a;
-    if (size < sizeof *r + sizeof a)
-        return false;
-    /* Not aligned: what is before it is as long as the copy of the stack. The ring adds nothing
-     * behind a record. */
-    size_t bytes = size - sizeof *r - sizeof a;
-    memcpy(&a, (const char *)(r + 1) + bytes, sizeof a);
-    int n = sv_stacks_frames(d->stacks, record, &r->stack, bytes, frames, NULL);
+    int n = frames_of(d, record, size, &a, frames);
     if (n < 0 || a.end_ns < a.begin_ns || a.end_ns > INT64_MAX)
         return false;
     n = n ? n : 1;
@@ -134,10 +148,18 @@ static bool decode_offcpu(struct sv_decode *d, void *state, struct sv_batch *b,
     return true;
 }
 
+static bool can_wait(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size)
+{
+    const struct sv_wire_short_offcpu *w = (const void *)record;
+    return record->kind == SV_WIRE_OFFCPU && record->flags & SV_WIRE_NO_STACK
+               ? sv_scout_code(s, record, w->ip)
+               : sv_scout_stack(s, record, size);
+}
+
 const struct sv_probe sv_probe_offcpu = {
     .name = "offcpu",
     .cat = SV_CAT_OFFCPU_SAMPLE,
-    .records = {{SV_WIRE_OFFCPU, sizeof(struct sv_wire_offcpu), "waits with their stacks",
+    .records = {{SV_WIRE_OFFCPU, sizeof(struct sv_wire_short_offcpu), "waits with their stacks",
                  decode_offcpu},
                 {SV_WIRE_RELEASE, sizeof(struct sv_wire_release), "stacks of wakers",
                  decode_release}},
@@ -155,5 +177,5 @@ const struct sv_probe sv_probe_offcpu = {
     .state_size = sizeof(struct offcpu),
     .open = open_offcpu,
     .close = close_offcpu,
-    .can_wait = sv_scout_stack,
+    .can_wait = can_wait,
 };

@@ -5,6 +5,7 @@
  * some, an exit frees them. */
 #include "record/bpf/process.h"
 #include "record/decode/state.h"
+#include "record/probes/sched.h"
 #include "record/sample/process_rank.h"
 #include "record/sample/procfs.h"
 #include "record/spool/scout.h"
@@ -126,7 +127,7 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     put_inner(d, b, h->tgid);
     put_cgroup(d, b, h);
     sv_batch_finish(b, e);
-    struct sv_file *program = sv_tree_file(&d->tree, p->cwd, file, len);
+    struct sv_file *program = sv_tree_file_of(&d->tree, p, p->cwd, file, len);
     if (program && d->can_ask_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, program);
     sv_file_put(&d->tree, program);
@@ -163,9 +164,11 @@ static bool decode_name(struct sv_decode *d, void *state, struct sv_batch *b,
 {
     const struct sv_wire_name *n = (const void *)record;
     (void)state;
-    (void)b;
     (void)size;
     sv_tree_name_thread(&d->tree, record->tgid, record->tid, n->comm);
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, record->tgid, record->tid);
+    if (x->is_own && !d->options.shows_own)
+        sv_states_end(b, x, (int64_t)record->ts_ns);
     return true;
 }
 

@@ -93,6 +93,14 @@ void sv_states_end_unseen(struct sv_decode *d, struct sv_batch *b, struct sv_tra
     x->state_ns = ran_ns;
 }
 
+void sv_states_end(struct sv_batch *b, struct sv_traced_thread *x, int64_t now_ns)
+{
+    if (x->state)
+        sv_batch_put(b, SV_END, now_ns > x->state_ns ? now_ns : x->state_ns,
+                     x->rows[SV_PROBE_sched], 0, 0);
+    x->state = 0;
+}
+
 const struct sv_probe sv_probe_sched = {
     .name = "sched",
     .cat = SV_CAT_THREAD_STATE,

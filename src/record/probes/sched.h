@@ -10,6 +10,9 @@ enum { SV_STATES_RAN_EVENTS = 2 }; /* that it makes at most */
 void sv_states_end_unseen(struct sv_decode *d, struct sv_batch *b, struct sv_traced_thread *x,
                           int64_t ran_ns);
 
+/* Its state ends, and no other begins: what follows is not shown. */
+void sv_states_end(struct sv_batch *b, struct sv_traced_thread *x, int64_t now_ns);
+
 /* The thread began something at `start_ns` and ended it at `end_ns`. */
 static inline void sv_states_ran(struct sv_decode *d, struct sv_batch *b,
                                  struct sv_traced_thread *x, uint64_t start_ns, uint64_t end_ns)

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CALL_MAX_NS ((uint64_t)1 << 56) /* two years: a longer one is no call, and sums stay sums */
@@ -53,6 +54,7 @@ static struct sv_traced_thread *thread_of(struct sv_decode *d, const struct sv_w
 /* The files of a call. */
 struct paths {
     struct sv_file *file, *second; /* held until the record is done */
+    const struct sv_file *root;    /* of the process, where it is not the recorder's; NULL */
     struct sv_fd *now;             /* the descriptor, if it still is that file; NULL */
     int64_t offset2;               /* in the second one; -1: not known */
 };
@@ -124,13 +126,14 @@ static void apply_fcntl(struct sv_decode *d, struct sv_proc *p, const struct sv_
         x->now->closes_on_exec = c->size & FD_CLOEXEC;
 }
 
-static void set_cwd(struct sv_decode *d, struct sv_proc *p, struct sv_file *to)
+/* Its working directory, or its root. */
+static void set_folder(struct sv_decode *d, struct sv_file **folder, struct sv_file *to)
 {
     if (!to)
         return;
     to->refs++;
-    sv_file_put(&d->tree, p->cwd);
-    p->cwd = to;
+    sv_file_put(&d->tree, *folder);
+    *folder = to;
 }
 
 /* What a successful call changes. */
@@ -149,7 +152,12 @@ static void apply(struct sv_decode *d, struct sv_proc *p, const struct sv_call *
     case SV_EFFECT_FCNTL: apply_fcntl(d, p, c, x); break;
     case SV_EFFECT_CLOSE_RANGE: apply_close_range(d, p, c); break;
     case SV_EFFECT_CHDIR:
-    case SV_EFFECT_FCHDIR: set_cwd(d, p, x->file); break;
+    case SV_EFFECT_FCHDIR: set_folder(d, &p->cwd, x->file); break;
+    case SV_EFFECT_CHROOT:
+        if (p->root || (x->file && x->file->len > 1)) /* else it is the one that it has */
+            set_folder(d, &p->root, x->file);
+        break;
+    case SV_EFFECT_MEMFD: apply_open(d, p, c, x->file, c->aux & 1); break; /* MFD_CLOEXEC */
     case SV_EFFECT_SOCKET: apply_open(d, p, c, NULL, false); break;
     case SV_EFFECT_PAIR: apply_pair(d, p, c); break;
     default: break;
@@ -163,7 +171,16 @@ static struct sv_file *named_file(struct sv_decode *d, struct sv_proc *p,
                                   const char *text, size_t len)
 {
     const struct sv_file *dir = start_of(p, c->fd, call->fd != SV_WIRE_NONE, c->start_ns);
-    return sv_tree_file(&d->tree, dir, text, len);
+    char name[SV_WIRE_PATH_MAX + 32];
+    if (call->effect == SV_EFFECT_MEMFD) {
+        int n = snprintf(name, sizeof name, "memfd:%.*s", (int)len, text);
+        return sv_tree_file(&d->tree, NULL, name, (size_t)n);
+    }
+    if (call->effect != SV_EFFECT_OPEN || (c->aux & O_TMPFILE) != O_TMPFILE || c->ret < 0)
+        return sv_tree_file_of(&d->tree, p, dir, text, len);
+    /* A file without a name, in the folder that was opened: as /proc calls it. */
+    int n = snprintf(name, sizeof name, "%.*s/#%llu", (int)len, text, (unsigned long long)c->inode);
+    return sv_tree_file_of(&d->tree, p, dir, name, (size_t)n);
 }
 
 static void call_file(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
@@ -182,7 +199,7 @@ static void call_file(struct sv_decode *d, struct sv_proc *p, const struct sv_wi
 static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
                              const struct sv_wire_call *c, const char *text, size_t left)
 {
-    struct paths x = {.offset2 = -1};
+    struct paths x = {.offset2 = -1, .root = call->path != SV_WIRE_NONE ? p->root : NULL};
     if (call->path == SV_WIRE_NONE) {
         struct sv_fd *ignored;
         if (call->fd != SV_WIRE_NONE)
@@ -207,7 +224,8 @@ static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struc
     bool is_raw = call->effect == SV_EFFECT_SYMLINK;
     const struct sv_file *dir =
         is_raw ? NULL : start_of(p, (int32_t)c->aux, call->aux != SV_WIRE_NONE, c->start_ns);
-    x.second = sv_tree_file(&d->tree, dir, text, len);
+    x.second = is_raw ? sv_tree_file(&d->tree, NULL, text, len)
+                      : sv_tree_file_of(&d->tree, p, dir, text, len);
     return x;
 }
 
@@ -282,6 +300,8 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
         sv_batch_int(b, d->words.fd, is_open ? c->ret : c->fd);
     if (x->file)
         sv_decode_path(d, b, d->words.path, x->file->path, x->file->len);
+    if (x->root)
+        sv_decode_path(d, b, d->words.root, x->root->path, x->root->len);
     if (call->places)
         sv_batch_int(b, d->words.fd2, (int32_t)c->aux);
     if (x->second)

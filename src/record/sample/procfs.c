@@ -94,8 +94,16 @@ size_t sv_procfs_text(const char *path, char *text, size_t size)
 static struct sv_file *link_target(struct sv_tree *t, const char *path)
 {
     char target[4096];
+    static const char memory[] = "/memfd:", gone[] = " (deleted)";
+    const size_t n_gone = sizeof gone - 1;
     ssize_t n = readlink(path, target, sizeof target);
-    return n > 0 ? sv_tree_file(t, NULL, target, (size_t)n) : NULL;
+    if (n <= 0)
+        return NULL;
+    size_t len = (size_t)n;
+    if (len > n_gone && strncmp(target, memory, sizeof memory - 1) == 0 &&
+        memcmp(target + len - n_gone, gone, n_gone) == 0) /* as memfd_create() names it */
+        return sv_tree_file(t, NULL, target + 1, len - 1 - n_gone);
+    return sv_tree_file(t, NULL, target, len);
 }
 
 /* The numbers in a folder of /proc: processes, their threads, their descriptors. */
@@ -226,6 +234,13 @@ bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
     snprintf(path, sizeof path, "%s/%u/cwd", sv_procfs_root(), pid);
     sv_file_put(t, p->cwd);
     p->cwd = link_target(t, path);
+    snprintf(path, sizeof path, "%s/%u/root", sv_procfs_root(), pid);
+    sv_file_put(t, p->root);
+    p->root = link_target(t, path);
+    if (p->root && p->root->len == 1) { /* the recorder's own */
+        sv_file_put(t, p->root);
+        p->root = NULL;
+    }
     sv_fds_clear(t, p);
     read_fds(t, p);
     read_threads(t, p);

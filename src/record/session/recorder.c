@@ -123,6 +123,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         .prefix = o->prefix,
         .asks_procfs = true,
         .follows_maps = r->system.plan.probes[SV_PROBE_syscalls] && !o->prefix,
+        .has_kernel = r->system.plan.probes[SV_PROBE_sample] != 0,
         .found_python = r->system.plan.probes[SV_PROBE_stack] ? found_python : NULL,
         .python_ctx = r};
     if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))

@@ -252,8 +252,9 @@ void sv_recorder_summary(const struct sv_recorder *r)
                      r->options->prefix ? "filtered" : "shorter");
         if (k.no_stack)
             sv_print(stderr,
-                     "  %s stacks have only their innermost function: there were too many; a "
-                     "larger --ring or a longer --offcpu-min would help\n",
+                     "  %s waits have only their innermost function, or no stack of their waker: "
+                     "there were more than 400 a second on a CPU; a longer --offcpu-min would "
+                     "leave stacks to the longer ones\n",
                      sv_human_count(a, k.no_stack));
         if (k.foreign)
             sv_print(stderr, "  %s calls of 32-bit programs left out\n",

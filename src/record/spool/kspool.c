@@ -143,16 +143,13 @@ static bool write_records(const struct sv_kspool *s, uint64_t at, const struct s
         struct entry head;
         uint64_t lens[];
     } *first = sv_alloc(sizeof *first + s->n_rings * sizeof *first->lens);
-    struct iovec *v = sv_alloc((s->n_rings + 1) * sizeof *v);
+    struct iovec *v = sv_alloc((2 * s->n_rings + 1) * sizeof *v);
     size_t n = 1, fixed = sizeof *first + s->n_rings * sizeof *first->lens;
     uint64_t bytes = fixed;
     for (uint32_t i = 0; i < s->n_rings; i++) {
-        size_t len;
-        const uint8_t *piece = sv_krings_piece(rings, i, &len);
-        first->lens[i] = len;
-        if (len > 0)
-            v[n++] = (struct iovec){(void *)(uintptr_t)piece, len};
-        bytes += len;
+        first->lens[i] = sv_krings_piece(rings, i, v + n);
+        bytes += first->lens[i];
+        n += first->lens[i] == 0 ? 0 : v[n + 1].iov_len ? 2 : 1;
     }
     first->head = (struct entry){ENTRY_MAGIC, is_late ? SV_KSPOOL_LATE : SV_KSPOOL_RECORDS,
                                  (uint16_t)s->n_rings, bytes - sizeof(struct entry)};

@@ -51,6 +51,7 @@ static void put_process(struct sv_buf *to, const struct sv_tree *t, const struct
     put_text(to, p->name, strnlen(p->name, sizeof p->name));
     put_text(to, text.bytes, p->command_len <= text.len ? p->command_len : 0);
     put_file(to, p->cwd);
+    put_file(to, p->root);
     put_fds(to, p);
 }
 
@@ -162,6 +163,8 @@ static void get_process(struct bytes *b, struct sv_tree *t, uint32_t pid)
         sv_tree_set_inner(t, p, inner, inner_namespace);
     sv_file_put(t, p->cwd);
     p->cwd = get_file(b, t);
+    sv_file_put(t, p->root);
+    p->root = get_file(b, t);
     get_fds(b, t, p);
 }
 

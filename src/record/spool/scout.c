@@ -291,16 +291,20 @@ bool sv_scout_page(struct sv_scout *s, const struct sv_wire_head *record, uint32
     return true;
 }
 
+bool sv_scout_code(struct sv_scout *s, const struct sv_wire_head *record, uint64_t ip)
+{
+    struct sv_code_at at;
+    if (!s->symbols || process_of(s, record->tgid)->is_other)
+        return false;
+    sv_symbols_find(s->symbols, record->tgid, ip, (int64_t)record->ts_ns, &at);
+    return true;
+}
+
 bool sv_scout_stack(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size)
 {
     const struct sv_wire_stack *stack = (const void *)(record + 1);
-    struct sv_code_at at;
-    (void)size;
-    if (!s->symbols || process_of(s, record->tgid)->is_other)
-        return false;
-    sv_symbols_find(s->symbols, record->tgid, stack->regs[SV_STACK_IP], (int64_t)record->ts_ns,
-                    &at);
-    return true;
+    return size >= sizeof *record + sizeof *stack &&
+           sv_scout_code(s, record, stack->regs[SV_STACK_IP]);
 }
 
 bool sv_scout_always(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size)

@@ -51,6 +51,8 @@ sv_can_wait_fn sv_scout_call, sv_scout_process, sv_scout_page;
 /* With a stack: its head and a struct sv_wire_stack. The maps of the process are read now. Not
  * where it runs another program than the decoder knows. */
 sv_can_wait_fn sv_scout_stack;
+/* Of an address in the code of its process, as sv_scout_stack(). */
+bool sv_scout_code(struct sv_scout *s, const struct sv_wire_head *record, uint64_t ip);
 sv_can_wait_fn sv_scout_always; /* its decoder asks for nothing */
 
 #endif

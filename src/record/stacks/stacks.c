@@ -59,7 +59,7 @@ struct sv_stacks *sv_stacks_new(struct sv_symbols *symbols, const struct sv_stac
     s->names = sv_names_new(!options->hides_files);
     s->codes = sv_python_codes_new();
     sv_symbols_on_free(symbols, free_of_file);
-    if (options->found_python) /* stacks are recorded: what is slow comes before the command */
+    if (options->has_kernel) /* what is slow comes before the command */
         sv_symbols_read_kernel(symbols);
     return s;
 }

@@ -16,6 +16,7 @@ struct sv_stacks;
 struct sv_stacks_options {
     bool asks_procfs; /* off for recorded bytes: this machine's names are not theirs */
     bool hides_files; /* --redact: no names of files */
+    bool has_kernel;  /* stacks have frames of the kernel */
     /* A process runs Python: the kernel programs are to read its frames; `offsets` NULL: it has
      * ended. NULL: they do not. */
     void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);

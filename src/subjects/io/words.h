@@ -50,6 +50,7 @@
     WORD(fd, "fd")                     \
     WORD(fixed_file, "fixed_file")     \
     WORD(path, "path")                 \
+    WORD(root, "root")                 \
     /* of a call that copies: where it writes to */ \
     WORD(fd2, "fd2")                   \
     WORD(path2, "path2")               \
