@@ -18,7 +18,8 @@ struct finder {
 static void add_unit(struct finder *f, struct sv_why_unit u)
 {
     struct sv_ledger *l = f->l;
-    if (u.dur_ns <= 0)
+    /* Two markers of one moment are two steps; others of no length have nothing to explain. */
+    if (u.dur_ns < 0 || (u.dur_ns == 0 && u.kind != SV_UNIT_IS_STEP))
         return;
     if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN) {
         u.run_ns = u.ts_ns;

@@ -484,7 +484,7 @@ static int print(const struct sv_report_options *o, const struct sv_wait_report 
         {"lock", "Who waits for whom", COLUMNS(lock_columns), locks.n, false, fill_lock,
          &lock_view},
         {"pass", "Reading of the same files again", COLUMNS(pass_columns),
-         r->n_passes > 1 || !is_text ? r->n_passes : 0, false, fill_pass, &all},
+         r->n_passes > 1 || !is_text || o->by ? r->n_passes : 0, false, fill_pass, &all},
         {"advice", "What to try", COLUMNS(advice_columns), r->n_advice, false, fill_advice, &all},
     };
     struct sv_report_options shown = *o;
