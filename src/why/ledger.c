@@ -483,8 +483,9 @@ static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_n
     }
 }
 
-/* A time of the unit of which nothing is known. */
-static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
+/* A time of the unit that no thread is known to. */
+static void add_plain(struct maker *m, int64_t from_ns, int64_t to_ns, unsigned class,
+                      unsigned doing)
 {
     const struct sv_why_unit *u = &m->l->units[m->unit];
     add_piece(m, (struct sv_why_piece){.ts_ns = from_ns,
@@ -493,13 +494,26 @@ static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
                                        .thread = SV_NO_THREAD,
                                        .row = u->row,
                                        .state = SV_NO_ROW,
-                                       .class = SV_WHY_UNKNOWN,
-                                       .doing = SV_DOING_WAITS,
+                                       .class = (uint8_t) class,
+                                       .doing = (uint8_t)doing,
                                        .is_assumed = true});
 }
 
-/* A request in its queue: what the worker did for others that took it out at last. While that one
- * was free, batching or scheduling held it up. */
+static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
+{
+    add_plain(m, from_ns, to_ns, SV_WHY_UNKNOWN, SV_DOING_WAITS);
+}
+
+/* While its worker is free, a request is in the queue until it leaves that, and is held up by
+ * batching or scheduling from then on. */
+static void add_held(struct maker *m, const struct sv_why_unit *u, int64_t from_ns, int64_t to_ns)
+{
+    int64_t left = u->left_ns < from_ns ? from_ns : u->left_ns > to_ns ? to_ns : u->left_ns;
+    add_plain(m, from_ns, left, SV_WHY_QUEUE, SV_DOING_WAITS);
+    add_unknown(m, left, to_ns);
+}
+
+/* A request before its worker runs it: what that one did for others meanwhile. */
 static void walk_queue(struct maker *m, const struct sv_why_unit *u)
 {
     struct sv_ledger *l = m->l;
@@ -520,11 +534,14 @@ static void walk_queue(struct maker *m, const struct sv_why_unit *u)
     for (size_t i = 0; i < busy.n && at < end; i++) {
         int64_t from = busy.items[i].from_ns > at ? busy.items[i].from_ns : at,
                 to = busy.items[i].to_ns < end ? busy.items[i].to_ns : end;
-        add_unknown(m, at, from);
-        walk(m, u->thread, from, to, v);
+        add_held(m, u, at, from);
+        if (u->thread != SV_NO_THREAD)
+            walk(m, u->thread, from, to, v);
+        else
+            add_plain(m, from, to, SV_WHY_QUEUE, SV_DOING_WAITS);
         at = to;
     }
-    add_unknown(m, at, end);
+    add_held(m, u, at, end);
 }
 
 static void walk_unit(struct maker *m, uint32_t i)
@@ -533,14 +550,15 @@ static void walk_unit(struct maker *m, uint32_t i)
     struct sv_why_unit u = l->units[i];
     m->unit = i;
     l->units[i].first = l->n_pieces;
-    if (u.thread == SV_NO_THREAD) {
-        add_unknown(m, u.ts_ns, u.ts_ns + u.dur_ns);
-    } else {
-        if (u.run_ns > u.ts_ns)
-            walk_queue(m, &u);
+    if (u.run_ns > u.ts_ns)
+        walk_queue(m, &u);
+    if (u.thread != SV_NO_THREAD)
         walk(m, u.thread, u.run_ns, u.done_ns, (struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
-        add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
-    }
+    else if (u.kind == SV_UNIT_IS_REQUEST) /* its phases say so */
+        add_plain(m, u.run_ns, u.done_ns, SV_WHY_COMPUTE, SV_DOING_RUNS);
+    else
+        add_unknown(m, u.run_ns, u.done_ns);
+    add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
     l->units[i].end = l->n_pieces;
 }
 
@@ -590,6 +608,8 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
     walk_units(&m);
     if (l->kind == SV_UNIT_IS_THREAD && o->step < 0 && l->n_counted)
         walk_again(&m, o->with_loaders);
+    for (size_t i = 0; i < l->n_units; i++)
+        l->units[i].busy = NULL; /* the caller's */
     sv_step_kinds_fini(&m.kinds);
     sv_steps_fini(&m.steps);
     sv_open_slices_fini(&m.open);

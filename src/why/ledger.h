@@ -112,10 +112,11 @@ enum sv_unit_kind {
 
 extern const char *const sv_unit_kind_names[SV_N_UNIT_KINDS];
 
-/* A unit that the caller knows: a request that waits until run_ns; then a thread works for it until
- * done_ns. `busy` has the times in which that thread worked for any request. */
+/* A unit that the caller knows: a request that is in a queue until left_ns and waits until run_ns;
+ * then a thread works for it until done_ns. `busy` has the times in which that thread worked for any
+ * request. */
 struct sv_given_unit {
-    int64_t number, from_ns, run_ns, done_ns, to_ns;
+    int64_t number, from_ns, left_ns, run_ns, done_ns, to_ns;
     uint32_t thread; /* SV_NO_THREAD: not known */
     const struct sv_spans *busy;
 };
@@ -126,6 +127,7 @@ struct sv_why_unit {
     uint32_t row;   /* the marker; SV_NO_ROW: none */
     uint32_t thread;
     int64_t ts_ns, dur_ns;
+    int64_t left_ns;         /* of a request: it left the queue */
     int64_t run_ns, done_ns; /* when `thread` works for it: all the time, but of a request */
     const struct sv_spans *busy;
     size_t first, end; /* pieces */

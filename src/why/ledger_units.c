@@ -157,6 +157,7 @@ void sv_units_find(struct sv_ledger *l, const struct sv_steps *steps,
                                           .thread = g->thread,
                                           .ts_ns = g->from_ns,
                                           .dur_ns = sv_sat_sub(g->to_ns, g->from_ns),
+                                          .left_ns = g->left_ns,
                                           .run_ns = g->run_ns,
                                           .done_ns = g->done_ns,
                                           .busy = g->busy});

@@ -46,7 +46,7 @@ static size_t make_wait_bars(const struct sv_plot *p, const struct sv_steps *s, 
         [SV_TIME_COMPUTE] = 0x0072b2, [SV_TIME_DATA] = 0xe69f00, [SV_TIME_GPU] = 0x009e73,
         [SV_TIME_LOCK] = 0xcc79a7,    [SV_TIME_DISK] = 0xd55e00, [SV_TIME_CPU] = 0xf0e442,
         [SV_TIME_RANK] = 0x56b4e9,    [SV_TIME_PEER] = 0x8c6bb1, [SV_TIME_SLEEP] = 0xbbbbbb,
-        [SV_TIME_OTHER] = 0xe4e4e8};
+        [SV_TIME_QUEUE] = 0x999933,   [SV_TIME_OTHER] = 0xe4e4e8};
     _Static_assert(SV_N_WAIT_CLASSES <= SV_BAR_KINDS_MAX, "a colour for each class");
     struct sv_wait_report r;
     sv_wait_report_make(&r, p->trace,
