@@ -394,7 +394,8 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
     }
     own.class = said != NO_CLASS ? said : v->class;
     own.is_assumed |= p->state == SV_WAIT_NO_STATE;
-    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX) {
+    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX &&
+        thread != SV_NO_THREAD) {
         uint32_t other = said == SV_WHY_DATA ? flow_thread(m, slice, thread) : SV_NO_THREAD;
         if (other != SV_NO_THREAD) {
             own = *v;
@@ -412,9 +413,11 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
         return;
     switch (p->reason) {
     case SV_WAIT_NO_REASON: {
-        const struct sv_thread_rows *x = &m->l->states.threads[thread];
-        bool is_known = p->state != SV_WAIT_NO_STATE || slice != SV_NO_ROW ||
-                        (x->calls && !x->state && p->from_ns >= x->from_ns && p->to_ns <= x->to_ns);
+        const struct sv_thread_rows *x = thread != SV_NO_THREAD ? &m->l->states.threads[thread]
+                                                                : NULL;
+        bool is_known =
+            p->state != SV_WAIT_NO_STATE || slice != SV_NO_ROW ||
+            (x && x->calls && !x->state && p->from_ns >= x->from_ns && p->to_ns <= x->to_ns);
         add(m, thread, p, &own, is_known ? SV_WHY_COMPUTE : SV_WHY_UNKNOWN,
             is_known ? SV_DOING_RUNS : SV_DOING_WAITS, slice);
         return;
@@ -441,19 +444,17 @@ struct change {
 
 /* The slices of the thread within a piece. They are found backwards and counted forwards; of a
  * piece with more changes than fit the rest is looked at as one. */
-static void divide(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+static void divide(struct maker *m, uint32_t thread, sv_track track, const struct sv_state_piece *p,
                    const struct via *v)
 {
     const struct sv_thread_states *s = &m->l->states;
-    const struct sv_slices *c = &m->l->trace->slices;
     struct change small[16], *changes = small;
     size_t n = 0, cap = sizeof small / sizeof *small;
     int64_t at = p->to_ns;
     while (at > p->from_ns && n < CHANGES_MAX) {
-        struct sv_open_view o = sv_open_slice(&m->open, s->threads[thread].track, at);
+        struct sv_open_view o = sv_open_slice(&m->open, track, at);
         int64_t since = o.since_ns > p->from_ns && n + 1 < CHANGES_MAX ? o.since_ns : p->from_ns;
-        bool is_known = o.row != SV_NO_ROW && c->cat[o.row] != s->cat_state &&
-                        c->cat[o.row] != s->cat_call;
+        bool is_known = o.row != SV_NO_ROW && !sv_state_is_row(s, o.row);
         if (n == cap) {
             struct change *more = sv_alloc(CHANGES_MAX * sizeof *more);
             memcpy(more, small, sizeof small);
@@ -479,8 +480,17 @@ static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_n
     struct sv_state_cursor c = sv_state_window(&m->l->states, thread, from_ns, to_ns);
     for (struct sv_state_piece p; sv_state_next(&c, &p);) {
         m->followed += v.depth > 0;
-        divide(m, thread, &p, &v);
+        divide(m, thread, m->l->states.threads[thread].track, &p, &v);
     }
+}
+
+/* A step on a track that is no thread: its slices say what they can. */
+static void walk_track(struct maker *m, sv_track track, int64_t from_ns, int64_t to_ns)
+{
+    divide(m, SV_NO_THREAD, track,
+           &(struct sv_state_piece){
+               .from_ns = from_ns, .to_ns = to_ns, .row = SV_NO_ROW, .call = SV_NO_ROW},
+           &(struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
 }
 
 /* A time of the unit that no thread is known to. */
@@ -556,6 +566,8 @@ static void walk_unit(struct maker *m, uint32_t i)
         walk(m, u.thread, u.run_ns, u.done_ns, (struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
     else if (u.kind == SV_UNIT_IS_REQUEST) /* its phases say so */
         add_plain(m, u.run_ns, u.done_ns, SV_WHY_COMPUTE, SV_DOING_RUNS);
+    else if (u.row != SV_NO_ROW)
+        walk_track(m, l->trace->slices.track[u.row], u.run_ns, u.done_ns);
     else
         add_unknown(m, u.run_ns, u.done_ns);
     add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
@@ -602,7 +614,10 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
     sv_data_workers_init(&l->workers, &l->states);
     sv_lock_waits_make(&l->locks, t);
     sv_open_slices_init(&m.open, t);
-    sv_steps_find(&m.steps, t, o->marker);
+    if (o->steps)
+        m.steps = *o->steps;
+    else
+        sv_steps_find(&m.steps, t, o->marker);
     sv_step_kinds_init(&m.kinds, &m.steps, t);
     sv_units_find(l, &m.steps, o);
     walk_units(&m);
@@ -611,7 +626,8 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
     for (size_t i = 0; i < l->n_units; i++)
         l->units[i].busy = NULL; /* the caller's */
     sv_step_kinds_fini(&m.kinds);
-    sv_steps_fini(&m.steps);
+    if (!o->steps)
+        sv_steps_fini(&m.steps);
     sv_open_slices_fini(&m.open);
 }
 

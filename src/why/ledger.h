@@ -155,6 +155,7 @@ struct sv_ledger {
 
 struct sv_ledger_options {
     const char *marker;                /* of steps; NULL: the usual ones */
+    const struct sv_steps *steps;      /* found already: the only units, one for each; NULL: none */
     int64_t step;                      /* only the step of this number; -1: all */
     bool with_loaders;                 /* as units, too */
     const struct sv_given_unit *given; /* instead of those in the trace; NULL: none */

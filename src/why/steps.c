@@ -17,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sv_work_names[SV_N_WORK] = {
-    "other", "data", "copy", "forward", "backward", "optimizer", "comm", "checkpoint", "idle"};
+const char *const sv_work_names[SV_N_WORK] = {"other",    "data",      "copy",    "forward",
+                                              "backward", "optimizer", "comm",    "checkpoint",
+                                              "idle",     "disk",      "untraced"};
 const char *const sv_device_names[SV_N_DEVICE] = {"device_kernel", "device_copy", "device_comm"};
 
 /* The markers that are tried, in this order. */

@@ -109,7 +109,7 @@ async function windowIs(name, page, from, to) {
 async function steps(page, file) {
   await show(page, 'steps');
   const wanted = JSON.parse(stave('steps', file, '--to', 'json')), rows = await table(page, 'steps-table'), { first } = await page.state();
-  const names = { forward: 'forward_ns', backward: 'backward_ns', data: 'data_ns', other: 'other_ns', idle: 'idle_ns', copy: 'copy_ns', 'kernels on the device': 'device_kernel_ns', 'copies on the device': 'device_copy_ns' };
+  const names = { forward: 'forward_ns', backward: 'backward_ns', data: 'data_ns', other: 'other_ns', idle: 'idle_ns', disk: 'disk_ns', 'not traced': 'untraced_ns', copy: 'copy_ns', 'kernels on the device': 'device_kernel_ns', 'copies on the device': 'device_copy_ns' };
   same('as_many_steps', rows.length, wanted.length);
   const bad = wanted.filter((w, i) => {
     const r = rows[i];

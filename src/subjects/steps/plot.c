@@ -33,8 +33,8 @@ static bool is_divided_by_waits(const struct sv_plot *p, const struct sv_steps *
 {
     for (size_t i = 0; i < s->n; i++)
         for (int k = 0; k < SV_N_WORK; k++)
-            if (s->steps[i].work_ns[k] && k != SV_WORK_OTHER && k != SV_WORK_IDLE &&
-                k != SV_WORK_DATA)
+            if (s->steps[i].work_ns[k] && k != SV_WORK_OTHER && k != SV_WORK_DATA &&
+                k < SV_WORK_IDLE)
                 return false;
     return sv_dict_find_str(p->trace->dict, "thread_state", 12) != 0;
 }
@@ -69,9 +69,10 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
 {
     static const size_t order[] = {SV_WORK_FORWARD,    SV_WORK_BACKWARD, SV_WORK_OPTIMIZER,
                                    SV_WORK_COMM,       SV_WORK_COPY,     SV_WORK_DATA,
-                                   SV_WORK_CHECKPOINT, SV_WORK_OTHER,    SV_WORK_IDLE};
-    static const uint32_t colors[] = {0x56b4e9, 0x0072b2, 0x009e73, 0xcc79a7, 0xf0e442,
-                                      0xe69f00, 0xd55e00, 0x999999, 0xe4e4e8};
+                                   SV_WORK_CHECKPOINT, SV_WORK_DISK,     SV_WORK_OTHER,
+                                   SV_WORK_IDLE,       SV_WORK_UNTRACED};
+    static const uint32_t colors[] = {0x56b4e9, 0x0072b2, 0x009e73, 0xcc79a7, 0xf0e442, 0xe69f00,
+                                      0xd55e00, 0x8c6bb1, 0x999999, 0xe4e4e8, 0xf4f4f6};
     struct sv_bar_kind kinds[SV_BAR_KINDS_MAX];
     struct sv_steps s;
     char facts[256], median[32];
