@@ -3,6 +3,7 @@
  * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among
  * ranks) is reported on standard error. */
 #include "why/steps.h"
+#include "subjects/comm/figures.h"
 
 #include "cli/console.h"
 #include "cmd/clickhouse.h"
@@ -126,7 +127,10 @@ static void note_straggler(const struct sv_steps *s, const struct origin *o)
         }
     }
     all /= (double)s->n;
-    if (s->n_tracks < 2 || worst < 1.1 * all)
+    bool is_one = false;
+    for (size_t i = 0; i < s->n; i++)
+        is_one |= s->steps[i].track == who && s->steps[i].is_straggler;
+    if (s->n_tracks < 2 || worst < 1.1 * all || !is_one)
         return;
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
@@ -242,6 +246,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     if (code >= 0) {
         sv_steps_divide(&s, l.trace);
+        sv_comm_keep_stragglers(&s, l.trace);
         note_summary(&s, &(struct origin){.trace = l.trace});
         note_gaps(&s);
         code = print_steps(o, &(struct origin){.trace = l.trace}, &s, err);

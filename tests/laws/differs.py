@@ -387,10 +387,15 @@ def ranks(trace):
     trace.same("waiting in collectives", summary=comm["summary"].get("wait_ns"), SQL=waited,
                ranks=sum(r.get("wait_ns") or 0 for r in comm["rank"]))
     said = loaded(trace.run("explain", "--json")) or {}
-    slow = sorted(str(r["rank"]) for r in comm["rank"] if r.get("is_slow"))
-    found = [f for f in said.get("findings", []) if f["cause"] == "straggler_rank"]
     own = loaded(trace.run("steps", "--to", "json"))
-    trace.same("is a rank slow", report=len(slow) > 0, explain=len(found) > 0,
+    for what in ("rank", "host"):
+        slow = [r for r in comm.get(what, []) if r.get("is_slow")]
+        found = [f for f in said.get("findings", []) if f["cause"] == f"straggler_{what}"]
+        trace.same(f"slow {what}s", report=sorted(str(s[what]) for s in slow),
+                   explain=sorted(str(f["culprit"][what]) for f in found))
+    # A step is a straggler only of a slow rank, or of one on a slow host.
+    is_held_up = any(r.get("is_slow") for what in ("rank", "host") for r in comm.get(what, []))
+    trace.same("is a rank slow", report=is_held_up,
                steps=any(s["note"] == "straggler" for s in own) if own else None)
 
 

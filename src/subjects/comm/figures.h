@@ -15,6 +15,7 @@
 
 #include "core/base/map.h"
 #include "store/trace.h"
+#include "why/steps.h"
 #include "subjects/comm/words.h"
 
 /* What a rank did before it arrived. */
@@ -125,6 +126,8 @@ struct sv_comm_rank {
         /* of `last` among equal ranks, the smallest of its groups, corrected; 1: not tested */
         p_value;
     double lost_share; /* of the time of that group */
+    double gain;       /* of the job's time, if it were as fast as its peers; 0: the replay does not
+                        * name it */
     bool is_slow;
 };
 
@@ -134,7 +137,7 @@ struct sv_comm_host {
     size_t n_ranks;
     uint64_t judged, last;
     int64_t lost_ns;
-    double expected, p_value, lost_share;
+    double expected, p_value, lost_share, gain;
     bool is_slow; /* and none of its ranks alone explains it */
 };
 
@@ -195,6 +198,12 @@ int sv_comm_by_loss(const void *a, const void *b, void *ctx);
 /* "rank 3", else the name of the process. */
 const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, char *to, size_t size);
 
+/* Is the track of a rank that is slow, or of one on a slow host? */
+bool sv_comm_is_held_up_by(const struct sv_comm_report *r, sv_track track);
+/* Steps are stragglers only of such ranks, in a job with collectives: whose step takes longest
+ * without holding the others up is none. */
+void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t);
+
 /* The rule: a rank is slow if it is last more often than equal ranks are by chance, and it costs
  * time; or if it costs much, and more than is lost to equal ranks by chance. */
 #define SV_COMM_CHANCE      1e-6 /* over all ranks of all groups together */
@@ -220,5 +229,6 @@ void sv_comm_find_calls(struct sv_comm_report *r);
 void sv_comm_find_before(struct sv_comm_report *r);
 void sv_comm_find_differences(struct sv_comm_report *r);
 void sv_comm_judge_ranks(struct sv_comm_report *r);
+void sv_comm_judge_by_replay(struct sv_comm_report *r);
 
 #endif
