@@ -15,8 +15,8 @@
 
 #include "core/base/map.h"
 #include "store/trace.h"
-#include "why/steps.h"
 #include "subjects/comm/words.h"
+#include "why/steps.h"
 
 /* What a rank did before it arrived. */
 enum sv_comm_before {
@@ -129,6 +129,7 @@ struct sv_comm_rank {
     double gain;       /* of the job's time, if it were as fast as its peers; 0: the replay does not
                         * name it */
     bool is_slow;
+    bool is_likely; /* it costs much all the time, and the replay decides */
 };
 
 /* Ranks of one machine, judged together: that all of them are slow is seen of none of them. */
@@ -139,6 +140,7 @@ struct sv_comm_host {
     int64_t lost_ns;
     double expected, p_value, lost_share, gain;
     bool is_slow; /* and none of its ranks alone explains it */
+    bool is_likely;
 };
 
 enum sv_comm_difference_kind {
@@ -212,6 +214,10 @@ void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t);
 #define SV_COMM_COST_CHANCE 1e-3
 #define SV_COMM_MUCH_SHARE  0.25 /* of what costs so much, this chance is small enough: */
 #define SV_COMM_MUCH_CHANCE 1e-2
+/* One that costs much is slow also by this chance, if it explains most of the slowdown of the
+ * replay. */
+#define SV_COMM_LIKELY_CHANCE   5e-2
+#define SV_COMM_LIKELY_EXPLAINS 0.75
 
 /* P(X ≥ k) of n draws with probability p. */
 double sv_binomial_tail(double n, double k, double p);
