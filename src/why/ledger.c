@@ -28,7 +28,7 @@ const char *const sv_why_doing_names[SV_N_DOINGS] = {
 };
 
 const char *const sv_unit_kind_names[SV_N_UNIT_KINDS] = {
-    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "loader"};
+    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "gap", "loader"};
 
 enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LEAST = 1 << 20 };
 
@@ -514,11 +514,13 @@ static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
     add_plain(m, from_ns, to_ns, SV_WHY_UNKNOWN, SV_DOING_WAITS);
 }
 
-/* While its worker is free, a request is in the queue until it leaves that, and is held up by
- * batching or scheduling from then on. */
+/* While its worker is free, batching or scheduling holds a request up. Where nothing is known of the
+ * worker, the request is in the queue until it leaves that. */
 static void add_held(struct maker *m, const struct sv_why_unit *u, int64_t from_ns, int64_t to_ns)
 {
-    int64_t left = u->left_ns < from_ns ? from_ns : u->left_ns > to_ns ? to_ns : u->left_ns;
+    int64_t left = u->busy || u->left_ns < from_ns ? from_ns
+                   : u->left_ns > to_ns            ? to_ns
+                                                   : u->left_ns;
     add_plain(m, from_ns, left, SV_WHY_QUEUE, SV_DOING_WAITS);
     add_unknown(m, left, to_ns);
 }
@@ -566,8 +568,8 @@ static void walk_unit(struct maker *m, uint32_t i)
         walk(m, u.thread, u.run_ns, u.done_ns, (struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
     else if (u.kind == SV_UNIT_IS_REQUEST) /* its phases say so */
         add_plain(m, u.run_ns, u.done_ns, SV_WHY_COMPUTE, SV_DOING_RUNS);
-    else if (u.row != SV_NO_ROW)
-        walk_track(m, l->trace->slices.track[u.row], u.run_ns, u.done_ns);
+    else if (u.track)
+        walk_track(m, u.track, u.run_ns, u.done_ns);
     else
         add_unknown(m, u.run_ns, u.done_ns);
     add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);

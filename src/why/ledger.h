@@ -106,6 +106,7 @@ enum sv_unit_kind {
     SV_UNIT_IS_THREAD, /* where there is nothing of these */
     SV_UNIT_IS_REQUEST,
     SV_UNIT_IS_TURN,   /* of a loop that nobody marked */
+    SV_UNIT_IS_GAP,    /* of a device, until its next work is launched */
     SV_UNIT_IS_LOADER, /* the main thread of a data worker; counts nowhere */
     SV_N_UNIT_KINDS
 };
@@ -117,7 +118,8 @@ extern const char *const sv_unit_kind_names[SV_N_UNIT_KINDS];
  * request. */
 struct sv_given_unit {
     int64_t number, from_ns, left_ns, run_ns, done_ns, to_ns;
-    uint32_t thread; /* SV_NO_THREAD: not known */
+    uint32_t thread; /* SV_NO_THREAD: not known, or that of `track` */
+    sv_track track;  /* 0: none */
     const struct sv_spans *busy;
 };
 
@@ -126,6 +128,7 @@ struct sv_why_unit {
     int64_t number; /* of a step; else -1 */
     uint32_t row;   /* the marker; SV_NO_ROW: none */
     uint32_t thread;
+    sv_track track; /* where `thread` is not known: whose slices say what they can; 0: none */
     int64_t ts_ns, dur_ns;
     int64_t left_ns;         /* of a request: it left the queue */
     int64_t run_ns, done_ns; /* when `thread` works for it: all the time, but of a request */

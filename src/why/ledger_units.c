@@ -22,7 +22,7 @@ static void add_unit(struct finder *f, struct sv_why_unit u)
     if (u.dur_ns <= 0 && u.kind != SV_UNIT_IS_STEP)
         return;
     u.dur_ns = u.dur_ns > 0 ? u.dur_ns : 0;
-    if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN) {
+    if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN && u.kind != SV_UNIT_IS_GAP) {
         u.run_ns = u.ts_ns;
         u.done_ns = u.ts_ns + u.dur_ns;
     }
@@ -89,6 +89,7 @@ static void add_steps(struct finder *f, const struct sv_steps *s, int64_t only, 
                                 .number = x->number,
                                 .row = x->row,
                                 .thread = thread,
+                                .track = x->track,
                                 .ts_ns = end,
                                 .dur_ns = sv_sat_sub(x->ts_ns, end)};
         if (has_between)
@@ -175,7 +176,9 @@ void sv_units_find(struct sv_ledger *l, const struct sv_steps *steps,
         add_unit(&f, (struct sv_why_unit){.kind = o->given_kind,
                                           .number = g->number,
                                           .row = SV_NO_ROW,
-                                          .thread = g->thread,
+                                          .thread = g->track ? sv_thread_of(&l->states, g->track)
+                                                             : g->thread,
+                                          .track = g->track,
                                           .ts_ns = g->from_ns,
                                           .dur_ns = sv_sat_sub(g->to_ns, g->from_ns),
                                           .left_ns = g->left_ns,
@@ -258,6 +261,7 @@ void sv_units_count(struct sv_ledger *l)
         has[l->units[i].kind] = true;
     l->kind = has[SV_UNIT_IS_REQUEST] ? SV_UNIT_IS_REQUEST
               : has[SV_UNIT_IS_TURN]  ? SV_UNIT_IS_TURN
+              : has[SV_UNIT_IS_GAP]   ? SV_UNIT_IS_GAP
               : has[SV_UNIT_IS_STEP]  ? SV_UNIT_IS_STEP
               : has[SV_UNIT_IS_EPOCH] ? SV_UNIT_IS_EPOCH
               : has[SV_UNIT_IS_PHASE] ? SV_UNIT_IS_PHASE

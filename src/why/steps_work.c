@@ -213,7 +213,7 @@ static uint32_t slice_of(struct division *d, const struct sv_why_unit *u,
 {
     const struct sv_thread_states *s = &d->ledger.states;
     const struct sv_slices *c = &d->kinds.t->slices;
-    sv_track track = u->thread != SV_NO_THREAD ? s->threads[u->thread].track : c->track[u->row];
+    sv_track track = u->thread != SV_NO_THREAD ? s->threads[u->thread].track : u->track;
     uint32_t row = sv_open_slice(&d->open, track, p->ts_ns + p->dur_ns).row;
     while (row != SV_NO_ROW && sv_state_is_row(s, row))
         row = c->parent[row];

@@ -20,7 +20,7 @@
 
 /* Times in which one worker, or one engine, worked. */
 struct worker {
-    sv_track process;
+    sv_track process; /* 0: not known */
     struct sv_spans windows;
     uint32_t thread; /* SV_NO_THREAD: none fits */
 };
@@ -52,7 +52,7 @@ static void add_window(struct workers *w, const struct sv_llm *l, const struct s
                        : s->track    ? sv_dict_process_of(l->trace->dict, s->track)
                                      : 0;
     bool is_new;
-    if (!process || s->dur_ns <= 0)
+    if (s->dur_ns <= 0 || (l->is_batches ? s->worker < 0 : !s->track))
         return;
     uint64_t *at = sv_map_add(&w->by_key, key_of(l, s), &is_new);
     if (is_new) {
@@ -92,7 +92,7 @@ static void find_threads(struct workers *w, const struct sv_thread_states *s)
     for (size_t i = 0; i < w->n; i++) {
         int64_t best = 0;
         sv_spans_settle(&w->items[i].windows);
-        for (uint32_t k = 0; k < s->n; k++) {
+        for (uint32_t k = 0; k < s->n && w->items[i].process; k++) {
             if (s->threads[k].process != w->items[i].process || !s->threads[k].state ||
                 is_own(s, k))
                 continue;
