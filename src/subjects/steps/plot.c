@@ -127,7 +127,7 @@ static const uint32_t layer_colors[SV_N_LAYER] = {
     [SV_LAYER_ATTENTION] = 0x2e86ab,  [SV_LAYER_GEMM] = 0xa23b72,    [SV_LAYER_QUANT] = 0xf18f01,
     [SV_LAYER_MOE] = 0xc73e1d,        [SV_LAYER_ROUTING] = 0xff8c42, [SV_LAYER_NORM] = 0x7fb069,
     [SV_LAYER_ACT] = 0x4f6d7a,        [SV_LAYER_COMM] = 0x9ca3af,    [SV_LAYER_SAMPLING] = 0xb5179e,
-    [SV_LAYER_SCHEDULING] = 0x6b7280, [SV_LAYER_OTHER] = 0x374151};
+    [SV_LAYER_SCHEDULING] = 0x6b7280, [SV_LAYER_DATA] = 0xe69f00,    [SV_LAYER_OTHER] = 0x374151};
 
 int sv_plot_layers(struct sv_plot *p, struct sv_err *err)
 {
