@@ -28,7 +28,7 @@ const char *const sv_why_doing_names[SV_N_DOINGS] = {
 };
 
 const char *const sv_unit_kind_names[SV_N_UNIT_KINDS] = {
-    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "gap", "loader"};
+    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "window", "loader"};
 
 enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LEAST = 1 << 20 };
 

@@ -106,7 +106,7 @@ enum sv_unit_kind {
     SV_UNIT_IS_THREAD, /* where there is nothing of these */
     SV_UNIT_IS_REQUEST,
     SV_UNIT_IS_TURN,   /* of a loop that nobody marked */
-    SV_UNIT_IS_GAP,    /* of a device, until its next work is launched */
+    SV_UNIT_IS_WINDOW, /* a time of a thread that a report asks for: a gap of a device … */
     SV_UNIT_IS_LOADER, /* the main thread of a data worker; counts nowhere */
     SV_N_UNIT_KINDS
 };

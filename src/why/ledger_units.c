@@ -22,7 +22,7 @@ static void add_unit(struct finder *f, struct sv_why_unit u)
     if (u.dur_ns <= 0 && u.kind != SV_UNIT_IS_STEP)
         return;
     u.dur_ns = u.dur_ns > 0 ? u.dur_ns : 0;
-    if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN && u.kind != SV_UNIT_IS_GAP) {
+    if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN && u.kind != SV_UNIT_IS_WINDOW) {
         u.run_ns = u.ts_ns;
         u.done_ns = u.ts_ns + u.dur_ns;
     }
@@ -259,13 +259,13 @@ void sv_units_count(struct sv_ledger *l)
     int64_t *durs = sv_alloc((l->n_units + 1) * sizeof *durs);
     for (size_t i = 0; i < l->n_units; i++)
         has[l->units[i].kind] = true;
-    l->kind = has[SV_UNIT_IS_REQUEST] ? SV_UNIT_IS_REQUEST
-              : has[SV_UNIT_IS_TURN]  ? SV_UNIT_IS_TURN
-              : has[SV_UNIT_IS_GAP]   ? SV_UNIT_IS_GAP
-              : has[SV_UNIT_IS_STEP]  ? SV_UNIT_IS_STEP
-              : has[SV_UNIT_IS_EPOCH] ? SV_UNIT_IS_EPOCH
-              : has[SV_UNIT_IS_PHASE] ? SV_UNIT_IS_PHASE
-                                      : SV_UNIT_IS_THREAD;
+    l->kind = has[SV_UNIT_IS_REQUEST]  ? SV_UNIT_IS_REQUEST
+              : has[SV_UNIT_IS_TURN]   ? SV_UNIT_IS_TURN
+              : has[SV_UNIT_IS_WINDOW] ? SV_UNIT_IS_WINDOW
+              : has[SV_UNIT_IS_STEP]   ? SV_UNIT_IS_STEP
+              : has[SV_UNIT_IS_EPOCH]  ? SV_UNIT_IS_EPOCH
+              : has[SV_UNIT_IS_PHASE]  ? SV_UNIT_IS_PHASE
+                                       : SV_UNIT_IS_THREAD;
     size_t one = l->kind == SV_UNIT_IS_THREAD ? leading_thread(l) : SIZE_MAX;
     for (size_t i = 0; i < l->n_units; i++) {
         struct sv_why_unit *u = &l->units[i];

@@ -127,7 +127,7 @@ void sv_gpu_find_gaps(struct sv_gpu_making *m)
         sv_ledger_make(
             &l, m->t,
             &(struct sv_ledger_options){
-                .step = -1, .given = all.units, .n_given = all.n, .given_kind = SV_UNIT_IS_GAP});
+                .step = -1, .given = all.units, .n_given = all.n, .given_kind = SV_UNIT_IS_WINDOW});
     for (size_t i = 0, unit = 0; i < all.n; i++) {
         bool has_unit = all.units[i].to_ns > all.units[i].from_ns; /* those of no length are none */
         size_t first = has_unit ? l.units[unit].first : 0;
