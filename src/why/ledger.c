@@ -514,8 +514,8 @@ static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
     add_plain(m, from_ns, to_ns, SV_WHY_UNKNOWN, SV_DOING_WAITS);
 }
 
-/* While its worker is free, batching or scheduling holds a request up. Where nothing is known of the
- * worker, the request is in the queue until it leaves that. */
+/* While its worker is free, batching or scheduling holds a request up. Where nothing is known of
+ * the worker, the request is in the queue until it leaves that. */
 static void add_held(struct maker *m, const struct sv_why_unit *u, int64_t from_ns, int64_t to_ns)
 {
     int64_t left = u->busy || u->left_ns < from_ns ? from_ns

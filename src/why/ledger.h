@@ -114,8 +114,8 @@ enum sv_unit_kind {
 extern const char *const sv_unit_kind_names[SV_N_UNIT_KINDS];
 
 /* A unit that the caller knows: a request that is in a queue until left_ns and waits until run_ns;
- * then a thread works for it until done_ns. `busy` has the times in which that thread worked for any
- * request. */
+ * then a thread works for it until done_ns. `busy` has the times in which that thread worked for
+ * any request. */
 struct sv_given_unit {
     int64_t number, from_ns, left_ns, run_ns, done_ns, to_ns;
     uint32_t thread; /* SV_NO_THREAD: not known, or that of `track` */

@@ -11,8 +11,8 @@
  *   3  other threads that write checkpoints
  *
  * What is left is running without a name (other), files (disk), waiting (idle), or not traced.
- * What the threads and devices of a process do (1 to 3) becomes one line of time, so that a piece is
- * the difference of two sums. */
+ * What the threads and devices of a process do (1 to 3) becomes one line of time, so that a piece
+ * is the difference of two sums. */
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/base/search.h"

@@ -2,10 +2,10 @@
  * and how much more of it than the first rank. Called once, after arrivals were compared.
  *
  * The ledger (why/ledger.h) says what the thread that communicates did in that time: data, files,
- * copies, other ranks and the run queue are what it says. For the rest all slices of the rank become
- * one line of time. Where several are open the first of these counts: the innermost slice of that
- * thread, work on the rank's devices, other threads, and at last slices whose names say nothing. One
- * rank is looked at after the other. */
+ * copies, other ranks and the run queue are what it says. For the rest all slices of the rank
+ * become one line of time. Where several are open the first of these counts: the innermost slice of
+ * that thread, work on the rank's devices, other threads, and at last slices whose names say
+ * nothing. One rank is looked at after the other. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/mem.h"
