@@ -808,6 +808,8 @@ void sv_life_request_edges(const struct sv_life_request *r, const struct sv_life
         times[6] = b->callback_end_ns ? b->callback_end_ns : b->finished_ns ? r->end_ns : 0;
     } else if (!times[1]) {
         times[1] = r->end_ns; /* it never left the queue */
+    } else {
+        times[5] = r->last_token_ns; /* an engine ran it until then */
     }
     chain(edges, times);
 }

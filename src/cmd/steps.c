@@ -3,6 +3,7 @@
  * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among
  * ranks) is reported on standard error. */
 #include "why/steps.h"
+#include "subjects/comm/figures.h"
 
 #include "cli/console.h"
 #include "cmd/clickhouse.h"
@@ -126,7 +127,10 @@ static void note_straggler(const struct sv_steps *s, const struct origin *o)
         }
     }
     all /= (double)s->n;
-    if (s->n_tracks < 2 || worst < 1.1 * all)
+    bool is_one = false;
+    for (size_t i = 0; i < s->n; i++)
+        is_one |= s->steps[i].track == who && s->steps[i].is_straggler;
+    if (s->n_tracks < 2 || worst < 1.1 * all || !is_one)
         return;
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
@@ -242,6 +246,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     if (code >= 0) {
         sv_steps_divide(&s, l.trace);
+        sv_comm_keep_stragglers(&s, l.trace);
         note_summary(&s, &(struct origin){.trace = l.trace});
         note_gaps(&s);
         code = print_steps(o, &(struct origin){.trace = l.trace}, &s, err);
@@ -279,21 +284,21 @@ const struct sv_command sv_command_steps = {
     .operands = "TRACE…",
     .summary = "divide training steps by kind of work",
     .description =
-        "Finds the iterations of a run and divides the time of each among data loading, copies, "
-        "forward, backward, optimizer, communication, checkpoint and other work; what no slice "
-        "covers is idle. The parts add up to the step. Every nanosecond is assigned to the "
-        "innermost slice of the step's thread, whose kind follows from its name, its category or "
-        "its parent. Where that thread has no open slice or waits for a device, the time is "
-        "assigned to the other threads of the process (backward on the autograd thread), then to "
-        "the work on the devices: a kernel has the kind of the call that launched it, found by "
-        "flows and correlation numbers. Where the states of the thread are recorded ('stave record "
-        "--sched'), running without a slice is other work, reading a file is data, and only "
-        "waiting is idle. The columns device_… show how long at least one kernel, "
-        "copy or collective was running, independent of the thread.\n\n"
+        "Finds the iterations of a run and divides the time of each among data, copies, forward, "
+        "backward, optimizer, communication, checkpoint, calls on files (disk), other work and "
+        "waiting (idle); untraced is time of which nothing is known. The parts add up to the step. "
+        "Waiting for data, communication and copies are what 'stave report wait' calls so. Other "
+        "time is assigned to the innermost slice of the step's thread, whose kind follows from its "
+        "name, its category or its parent. Where that thread has no slice with such a name, the "
+        "time is assigned to the other threads of the process (backward on the autograd thread), "
+        "then to the work on the devices: a kernel has the kind of the call that launched it, "
+        "found by flows and correlation numbers. The columns device_… show how long at least one "
+        "kernel, copy or collective was running, independent of the thread.\n\n"
         "Notes: `first` is a first step that takes more than 1.5 times the median of the others, "
         "`outlier` is more than 5 scaled median deviations above the median, `straggler` is the "
-        "rank that works longest in a step, by a tenth above the median rank; time in "
-        "communication does not count.\n\n"
+        "rank that works longest in a step, by a tenth above the median rank (time in "
+        "communication does not count), if 'stave report comm' calls that rank or its host "
+        "slow.\n\n"
         "Known markers: ProfilerStep#N of PyTorch; step, iteration, iter, batch and epoch with or "
         "without a number, as NVTX and SDK users write them; block_start and epoch_start of MLLOG. "
         "Instants mark steps, too: such a step lasts until its …_stop or until the next step. "

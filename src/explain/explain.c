@@ -3,6 +3,7 @@
 
 #include "core/base/sat.h"
 #include "core/stream/frame_text.h"
+#include "subjects/engine/request_units.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -189,7 +190,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     struct sv_ledger l;
     struct sv_explaining x = {.e = e, .trace = t, .ledger = &l, .path = path, .options = o};
     *e = (struct sv_explanation){0};
-    sv_ledger_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
+    sv_why_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
     e->dur_ns = l.dur_ns;
     e->of = of[l.kind];
     e->unit_kind = kinds[l.kind];
@@ -199,8 +200,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     for (int k = 0; k < SV_N_WHY_CLASSES; k++)
         e->shares[k] = l.dur_ns > 0 ? (double)l.class_ns[k] / (double)l.dur_ns : 0;
     observe(&x);
-    sv_explain_serving(&x);
-    if (!e->observed.has_requests || l.kind == SV_UNIT_IS_STEP)
+    if (!sv_explain_serving(&x))
         sv_explain_waits(&x);
     sv_explain_gpu(&x);
     sv_explain_ranks(&x);

@@ -167,7 +167,8 @@ void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
 void sv_explain_waits(struct sv_explaining *x);
 void sv_explain_gpu(struct sv_explaining *x);
 void sv_explain_ranks(struct sv_explaining *x);
-void sv_explain_serving(struct sv_explaining *x);
+/* True: the units are requests of which only the phases are known, and they are explained. */
+bool sv_explain_serving(struct sv_explaining *x);
 void sv_explain_memory(struct sv_explaining *x);
 
 /* A thread or process, for people: "locker", "python3 (pid 12)". */

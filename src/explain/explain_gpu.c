@@ -24,17 +24,6 @@ static void name_device(struct sv_answer *a, const struct sv_explaining *x,
              name.bytes);
 }
 
-/* The longest gap of all causes. */
-static struct sv_span longest_gap(const struct sv_gpu_device *d)
-{
-    struct sv_span best = {0};
-    for (int k = 0; k < SV_N_GAPS; k++)
-        for (size_t i = 0; i < d->idle[k].n; i++)
-            if (d->idle[k].items[i].to_ns - d->idle[k].items[i].from_ns > best.to_ns - best.from_ns)
-                best = d->idle[k].items[i];
-    return best;
-}
-
 /* The slice of the thread that launched the work after a gap which covers most of it. */
 static uint32_t slice_in_gap(const struct sv_trace *t, struct sv_span gap)
 {
@@ -75,7 +64,7 @@ static void name_host(struct sv_answer *a, const struct sv_explaining *x, const 
 static bool single_gap(struct sv_explaining *x, const struct sv_gpu_device *d, int64_t idle_ns,
                        double share)
 {
-    struct sv_span gap = longest_gap(d);
+    struct sv_span gap = d->longest_gap;
     int64_t ns = gap.to_ns - gap.from_ns;
     if (ns < idle_ns / 2)
         return false;

@@ -49,6 +49,7 @@ void sv_explain_ranks(struct sv_explaining *x)
     struct sv_replay_result r;
     bool is_told = sv_replay_job(&r, x->trace);
     x->e->observed.has_ranks = r.is_job;
+    sv_comm_confirm(&r, x->trace);
     for (size_t i = 0; is_told && i < r.n_culprits; i++) {
         const struct sv_replay_named *c = &r.culprits[i];
         if (c->gain < SV_EXPLAIN_LEAST)

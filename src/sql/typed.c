@@ -113,6 +113,8 @@ static const struct sv_typed_column step_columns[] = {
     INT("comm_ns"),
     INT("checkpoint_ns"),
     INT("idle_ns"),
+    INT("disk_ns"),
+    INT("untraced_ns"),
     INT("device_kernel_ns"),
     INT("device_copy_ns"),
     INT("device_comm_ns"),

@@ -1,6 +1,7 @@
 /* /api/steps: the training steps and their work by kind, as `stave steps` has them. */
 #include "view/answers.h"
 
+#include "subjects/comm/figures.h"
 #include "why/steps.h"
 
 #define STEPS_MAX 20000u
@@ -48,6 +49,7 @@ void sv_answer_steps(struct sv_shown *s, const struct sv_web_request *q, struct 
     (void)q;
     sv_steps_find(&steps, s->trace, NULL);
     sv_steps_divide(&steps, s->trace);
+    sv_comm_keep_stragglers(&steps, s->trace);
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
     sv_json_put(&j, "marker", text, steps.marker ? steps.marker : "",

@@ -28,7 +28,7 @@ const char *const sv_why_doing_names[SV_N_DOINGS] = {
 };
 
 const char *const sv_unit_kind_names[SV_N_UNIT_KINDS] = {
-    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "loader"};
+    "step", "between steps", "epoch", "phase", "thread", "request", "turn", "window", "loader"};
 
 enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LEAST = 1 << 20 };
 
@@ -394,7 +394,8 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
     }
     own.class = said != NO_CLASS ? said : v->class;
     own.is_assumed |= p->state == SV_WAIT_NO_STATE;
-    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX) {
+    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX &&
+        thread != SV_NO_THREAD) {
         uint32_t other = said == SV_WHY_DATA ? flow_thread(m, slice, thread) : SV_NO_THREAD;
         if (other != SV_NO_THREAD) {
             own = *v;
@@ -412,9 +413,11 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
         return;
     switch (p->reason) {
     case SV_WAIT_NO_REASON: {
-        const struct sv_thread_rows *x = &m->l->states.threads[thread];
-        bool is_known = p->state != SV_WAIT_NO_STATE || slice != SV_NO_ROW ||
-                        (x->calls && !x->state && p->from_ns >= x->from_ns && p->to_ns <= x->to_ns);
+        const struct sv_thread_rows *x = thread != SV_NO_THREAD ? &m->l->states.threads[thread]
+                                                                : NULL;
+        bool is_known =
+            p->state != SV_WAIT_NO_STATE || slice != SV_NO_ROW ||
+            (x && x->calls && !x->state && p->from_ns >= x->from_ns && p->to_ns <= x->to_ns);
         add(m, thread, p, &own, is_known ? SV_WHY_COMPUTE : SV_WHY_UNKNOWN,
             is_known ? SV_DOING_RUNS : SV_DOING_WAITS, slice);
         return;
@@ -441,19 +444,17 @@ struct change {
 
 /* The slices of the thread within a piece. They are found backwards and counted forwards; of a
  * piece with more changes than fit the rest is looked at as one. */
-static void divide(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+static void divide(struct maker *m, uint32_t thread, sv_track track, const struct sv_state_piece *p,
                    const struct via *v)
 {
     const struct sv_thread_states *s = &m->l->states;
-    const struct sv_slices *c = &m->l->trace->slices;
     struct change small[16], *changes = small;
     size_t n = 0, cap = sizeof small / sizeof *small;
     int64_t at = p->to_ns;
     while (at > p->from_ns && n < CHANGES_MAX) {
-        struct sv_open_view o = sv_open_slice(&m->open, s->threads[thread].track, at);
+        struct sv_open_view o = sv_open_slice(&m->open, track, at);
         int64_t since = o.since_ns > p->from_ns && n + 1 < CHANGES_MAX ? o.since_ns : p->from_ns;
-        bool is_known = o.row != SV_NO_ROW && c->cat[o.row] != s->cat_state &&
-                        c->cat[o.row] != s->cat_call;
+        bool is_known = o.row != SV_NO_ROW && !sv_state_is_row(s, o.row);
         if (n == cap) {
             struct change *more = sv_alloc(CHANGES_MAX * sizeof *more);
             memcpy(more, small, sizeof small);
@@ -479,12 +480,22 @@ static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_n
     struct sv_state_cursor c = sv_state_window(&m->l->states, thread, from_ns, to_ns);
     for (struct sv_state_piece p; sv_state_next(&c, &p);) {
         m->followed += v.depth > 0;
-        divide(m, thread, &p, &v);
+        divide(m, thread, m->l->states.threads[thread].track, &p, &v);
     }
 }
 
-/* A time of the unit of which nothing is known. */
-static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
+/* A step on a track that is no thread: its slices say what they can. */
+static void walk_track(struct maker *m, sv_track track, int64_t from_ns, int64_t to_ns)
+{
+    divide(m, SV_NO_THREAD, track,
+           &(struct sv_state_piece){
+               .from_ns = from_ns, .to_ns = to_ns, .row = SV_NO_ROW, .call = SV_NO_ROW},
+           &(struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
+}
+
+/* A time of the unit that no thread is known to. */
+static void add_plain(struct maker *m, int64_t from_ns, int64_t to_ns, unsigned class,
+                      unsigned doing)
 {
     const struct sv_why_unit *u = &m->l->units[m->unit];
     add_piece(m, (struct sv_why_piece){.ts_ns = from_ns,
@@ -493,13 +504,28 @@ static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
                                        .thread = SV_NO_THREAD,
                                        .row = u->row,
                                        .state = SV_NO_ROW,
-                                       .class = SV_WHY_UNKNOWN,
-                                       .doing = SV_DOING_WAITS,
+                                       .class = (uint8_t) class,
+                                       .doing = (uint8_t)doing,
                                        .is_assumed = true});
 }
 
-/* A request in its queue: what the worker did for others that took it out at last. While that one
- * was free, batching or scheduling held it up. */
+static void add_unknown(struct maker *m, int64_t from_ns, int64_t to_ns)
+{
+    add_plain(m, from_ns, to_ns, SV_WHY_UNKNOWN, SV_DOING_WAITS);
+}
+
+/* While its worker is free, batching or scheduling holds a request up. Where nothing is known of
+ * the worker, the request is in the queue until it leaves that. */
+static void add_held(struct maker *m, const struct sv_why_unit *u, int64_t from_ns, int64_t to_ns)
+{
+    int64_t left = u->busy || u->left_ns < from_ns ? from_ns
+                   : u->left_ns > to_ns            ? to_ns
+                                                   : u->left_ns;
+    add_plain(m, from_ns, left, SV_WHY_QUEUE, SV_DOING_WAITS);
+    add_unknown(m, left, to_ns);
+}
+
+/* A request before its worker runs it: what that one did for others meanwhile. */
 static void walk_queue(struct maker *m, const struct sv_why_unit *u)
 {
     struct sv_ledger *l = m->l;
@@ -520,11 +546,14 @@ static void walk_queue(struct maker *m, const struct sv_why_unit *u)
     for (size_t i = 0; i < busy.n && at < end; i++) {
         int64_t from = busy.items[i].from_ns > at ? busy.items[i].from_ns : at,
                 to = busy.items[i].to_ns < end ? busy.items[i].to_ns : end;
-        add_unknown(m, at, from);
-        walk(m, u->thread, from, to, v);
+        add_held(m, u, at, from);
+        if (u->thread != SV_NO_THREAD)
+            walk(m, u->thread, from, to, v);
+        else
+            add_plain(m, from, to, SV_WHY_QUEUE, SV_DOING_WAITS);
         at = to;
     }
-    add_unknown(m, at, end);
+    add_held(m, u, at, end);
 }
 
 static void walk_unit(struct maker *m, uint32_t i)
@@ -533,14 +562,17 @@ static void walk_unit(struct maker *m, uint32_t i)
     struct sv_why_unit u = l->units[i];
     m->unit = i;
     l->units[i].first = l->n_pieces;
-    if (u.thread == SV_NO_THREAD) {
-        add_unknown(m, u.ts_ns, u.ts_ns + u.dur_ns);
-    } else {
-        if (u.run_ns > u.ts_ns)
-            walk_queue(m, &u);
+    if (u.run_ns > u.ts_ns)
+        walk_queue(m, &u);
+    if (u.thread != SV_NO_THREAD)
         walk(m, u.thread, u.run_ns, u.done_ns, (struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
-        add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
-    }
+    else if (u.kind == SV_UNIT_IS_REQUEST) /* its phases say so */
+        add_plain(m, u.run_ns, u.done_ns, SV_WHY_COMPUTE, SV_DOING_RUNS);
+    else if (u.track)
+        walk_track(m, u.track, u.run_ns, u.done_ns);
+    else
+        add_unknown(m, u.run_ns, u.done_ns);
+    add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
     l->units[i].end = l->n_pieces;
 }
 
@@ -584,14 +616,20 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
     sv_data_workers_init(&l->workers, &l->states);
     sv_lock_waits_make(&l->locks, t);
     sv_open_slices_init(&m.open, t);
-    sv_steps_find(&m.steps, t, o->marker);
+    if (o->steps)
+        m.steps = *o->steps;
+    else
+        sv_steps_find(&m.steps, t, o->marker);
     sv_step_kinds_init(&m.kinds, &m.steps, t);
     sv_units_find(l, &m.steps, o);
     walk_units(&m);
     if (l->kind == SV_UNIT_IS_THREAD && o->step < 0 && l->n_counted)
         walk_again(&m, o->with_loaders);
+    for (size_t i = 0; i < l->n_units; i++)
+        l->units[i].busy = NULL; /* the caller's */
     sv_step_kinds_fini(&m.kinds);
-    sv_steps_fini(&m.steps);
+    if (!o->steps)
+        sv_steps_fini(&m.steps);
     sv_open_slices_fini(&m.open);
 }
 

@@ -106,17 +106,20 @@ enum sv_unit_kind {
     SV_UNIT_IS_THREAD, /* where there is nothing of these */
     SV_UNIT_IS_REQUEST,
     SV_UNIT_IS_TURN,   /* of a loop that nobody marked */
+    SV_UNIT_IS_WINDOW, /* a time of a thread that a report asks for: a gap of a device … */
     SV_UNIT_IS_LOADER, /* the main thread of a data worker; counts nowhere */
     SV_N_UNIT_KINDS
 };
 
 extern const char *const sv_unit_kind_names[SV_N_UNIT_KINDS];
 
-/* A unit that the caller knows: a request that waits until run_ns; then a thread works for it until
- * done_ns. `busy` has the times in which that thread worked for any request. */
+/* A unit that the caller knows: a request that is in a queue until left_ns and waits until run_ns;
+ * then a thread works for it until done_ns. `busy` has the times in which that thread worked for
+ * any request. */
 struct sv_given_unit {
-    int64_t number, from_ns, run_ns, done_ns, to_ns;
-    uint32_t thread; /* SV_NO_THREAD: not known */
+    int64_t number, from_ns, left_ns, run_ns, done_ns, to_ns;
+    uint32_t thread; /* SV_NO_THREAD: not known, or that of `track` */
+    sv_track track;  /* 0: none */
     const struct sv_spans *busy;
 };
 
@@ -125,7 +128,9 @@ struct sv_why_unit {
     int64_t number; /* of a step; else -1 */
     uint32_t row;   /* the marker; SV_NO_ROW: none */
     uint32_t thread;
+    sv_track track; /* where `thread` is not known: whose slices say what they can; 0: none */
     int64_t ts_ns, dur_ns;
+    int64_t left_ns;         /* of a request: it left the queue */
     int64_t run_ns, done_ns; /* when `thread` works for it: all the time, but of a request */
     const struct sv_spans *busy;
     size_t first, end; /* pieces */
@@ -153,6 +158,7 @@ struct sv_ledger {
 
 struct sv_ledger_options {
     const char *marker;                /* of steps; NULL: the usual ones */
+    const struct sv_steps *steps;      /* found already: the only units, one for each; NULL: none */
     int64_t step;                      /* only the step of this number; -1: all */
     bool with_loaders;                 /* as units, too */
     const struct sv_given_unit *given; /* instead of those in the trace; NULL: none */

@@ -18,14 +18,35 @@ struct finder {
 static void add_unit(struct finder *f, struct sv_why_unit u)
 {
     struct sv_ledger *l = f->l;
-    if (u.dur_ns <= 0)
+    /* Two markers of one moment are two steps; others of no length have nothing to explain. */
+    if (u.dur_ns <= 0 && u.kind != SV_UNIT_IS_STEP)
         return;
-    if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN) {
+    u.dur_ns = u.dur_ns > 0 ? u.dur_ns : 0;
+    if (u.kind != SV_UNIT_IS_REQUEST && u.kind != SV_UNIT_IS_TURN && u.kind != SV_UNIT_IS_WINDOW) {
         u.run_ns = u.ts_ns;
         u.done_ns = u.ts_ns + u.dur_ns;
     }
     l->units = sv_grow(l->units, &f->cap, l->n_units + 1, sizeof *l->units);
     l->units[l->n_units++] = u;
+}
+
+static uint32_t n_rows(const struct sv_ledger *l, uint32_t thread)
+{
+    const struct sv_trace_track *k = &l->trace->tracks[l->states.threads[thread].track];
+    return k->end - k->first;
+}
+
+/* A thread that has nothing but markers: of its process the one with most slices. */
+static uint32_t busiest(const struct sv_ledger *l, uint32_t thread)
+{
+    const struct sv_thread_rows *x = &l->states.threads[thread];
+    uint32_t best = thread;
+    if (x->state || x->calls || l->trace->tracks[x->track].depth_max > 0)
+        return thread;
+    for (uint32_t i = 0; i < l->states.n; i++)
+        if (l->states.threads[i].process == x->process && n_rows(l, i) > n_rows(l, best))
+            best = i;
+    return best;
 }
 
 /* The thread whose time a marker's is: its own, or where it has a track of its own the main thread
@@ -35,7 +56,7 @@ static uint32_t thread_of_marker(const struct finder *f, sv_track track)
     const struct sv_thread_states *s = &f->l->states;
     uint32_t thread = sv_thread_of(s, track);
     if (thread != SV_NO_THREAD)
-        return thread;
+        return busiest(f->l, thread);
     sv_track process = sv_dict_process_of(f->l->trace->dict, track);
     return process ? sv_thread_main(s, process) : f->first_thread;
 }
@@ -50,7 +71,7 @@ static uint32_t first_thread(const struct sv_ledger *l)
     return SV_NO_THREAD;
 }
 
-static void add_steps(struct finder *f, const struct sv_steps *s, int64_t only)
+static void add_steps(struct finder *f, const struct sv_steps *s, int64_t only, bool has_between)
 {
     sv_track track = 0;
     uint32_t thread = SV_NO_THREAD;
@@ -68,9 +89,11 @@ static void add_steps(struct finder *f, const struct sv_steps *s, int64_t only)
                                 .number = x->number,
                                 .row = x->row,
                                 .thread = thread,
+                                .track = x->track,
                                 .ts_ns = end,
                                 .dur_ns = sv_sat_sub(x->ts_ns, end)};
-        add_unit(f, u);
+        if (has_between)
+            add_unit(f, u);
         u.kind = SV_UNIT_IS_STEP;
         u.ts_ns = x->ts_ns;
         u.dur_ns = x->dur_ns;
@@ -153,15 +176,20 @@ void sv_units_find(struct sv_ledger *l, const struct sv_steps *steps,
         add_unit(&f, (struct sv_why_unit){.kind = o->given_kind,
                                           .number = g->number,
                                           .row = SV_NO_ROW,
-                                          .thread = g->thread,
+                                          .thread = g->track ? sv_thread_of(&l->states, g->track)
+                                                             : g->thread,
+                                          .track = g->track,
                                           .ts_ns = g->from_ns,
                                           .dur_ns = sv_sat_sub(g->to_ns, g->from_ns),
+                                          .left_ns = g->left_ns,
                                           .run_ns = g->run_ns,
                                           .done_ns = g->done_ns,
                                           .busy = g->busy});
     }
-    if (!o->n_given) {
-        add_steps(&f, steps, o->step);
+    if (o->steps) {
+        add_steps(&f, steps, -1, false);
+    } else if (!o->n_given) {
+        add_steps(&f, steps, o->step, true);
         if (o->step < 0)
             add_phases(&f, steps);
         if (!l->n_units && o->step < 0)
@@ -231,12 +259,13 @@ void sv_units_count(struct sv_ledger *l)
     int64_t *durs = sv_alloc((l->n_units + 1) * sizeof *durs);
     for (size_t i = 0; i < l->n_units; i++)
         has[l->units[i].kind] = true;
-    l->kind = has[SV_UNIT_IS_REQUEST] ? SV_UNIT_IS_REQUEST
-              : has[SV_UNIT_IS_TURN]  ? SV_UNIT_IS_TURN
-              : has[SV_UNIT_IS_STEP]  ? SV_UNIT_IS_STEP
-              : has[SV_UNIT_IS_EPOCH] ? SV_UNIT_IS_EPOCH
-              : has[SV_UNIT_IS_PHASE] ? SV_UNIT_IS_PHASE
-                                      : SV_UNIT_IS_THREAD;
+    l->kind = has[SV_UNIT_IS_REQUEST]  ? SV_UNIT_IS_REQUEST
+              : has[SV_UNIT_IS_TURN]   ? SV_UNIT_IS_TURN
+              : has[SV_UNIT_IS_WINDOW] ? SV_UNIT_IS_WINDOW
+              : has[SV_UNIT_IS_STEP]   ? SV_UNIT_IS_STEP
+              : has[SV_UNIT_IS_EPOCH]  ? SV_UNIT_IS_EPOCH
+              : has[SV_UNIT_IS_PHASE]  ? SV_UNIT_IS_PHASE
+                                       : SV_UNIT_IS_THREAD;
     size_t one = l->kind == SV_UNIT_IS_THREAD ? leading_thread(l) : SIZE_MAX;
     for (size_t i = 0; i < l->n_units; i++) {
         struct sv_why_unit *u = &l->units[i];

@@ -28,6 +28,10 @@ static const struct {
     {"reduce_scatter", SV_WORK_COMM},
     {"reducescatter", SV_WORK_COMM},
     {"c10d::", SV_WORK_COMM},
+    {"alltoall", SV_WORK_COMM},
+    {"all_to_all", SV_WORK_COMM},
+    {"deep_ep", SV_WORK_COMM}, /* dispatch and combine of expert parallelism */
+    {"nvshmem", SV_WORK_COMM},
     {"gloo", SV_WORK_COMM},
     {"mpi_", SV_WORK_COMM},
     {"checkpoint", SV_WORK_CHECKPOINT},

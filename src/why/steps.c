@@ -17,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sv_work_names[SV_N_WORK] = {
-    "other", "data", "copy", "forward", "backward", "optimizer", "comm", "checkpoint", "idle"};
+const char *const sv_work_names[SV_N_WORK] = {"other",    "data",      "copy",    "forward",
+                                              "backward", "optimizer", "comm",    "checkpoint",
+                                              "idle",     "disk",      "untraced"};
 const char *const sv_device_names[SV_N_DEVICE] = {"device_kernel", "device_copy", "device_comm"};
 
 /* The markers that are tried, in this order. */
@@ -63,6 +64,18 @@ static bool *find_inner(const struct sv_trace *t, const bool *is_marker)
         is_inner[row] = parent != SV_NO_ROW && (is_inner[parent] || is_marker[c->name[parent]]);
     }
     return is_inner;
+}
+
+/* A server's requests and batches are no steps: names that it uses mark none. */
+static void drop_served(const struct sv_trace *t, bool *is_marker)
+{
+    for (uint64_t row = 0; row < t->slices.n; row++) {
+        bool *is = &is_marker[t->slices.name[row]];
+        const char *cat = *is ? sv_dict_text(t->dict, t->slices.cat[row]).bytes : "";
+        if (strcmp(cat, "batching") == 0 || strcmp(cat, "serving") == 0 ||
+            strncmp(cat, "serving.", 8) == 0)
+            *is = false;
+    }
 }
 
 /* Counts markers per track that are not inside another marker; returns the largest count. */
@@ -222,12 +235,15 @@ void sv_steps_judge_stragglers(struct sv_steps *s)
     free(v);
 }
 
-static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *marker,
+/* is_asked: the caller knows that it marks steps. */
+static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *marker, bool is_asked,
                     uint32_t at_least, uint32_t *counts)
 {
     bool *is_marker = match_names(t->dict, marker);
     if (!is_marker)
         return false;
+    if (!is_asked)
+        drop_served(t, is_marker);
     bool *is_inner = find_inner(t, is_marker);
     uint32_t most = count_markers(t, is_marker, is_inner, counts);
     size_t cap = 0;
@@ -362,9 +378,9 @@ void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *mar
     uint32_t *counts = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *counts);
     bool found = false;
     if (marker)
-        found = find_by(s, t, marker, 1, counts);
+        found = find_by(s, t, marker, true, 1, counts);
     for (size_t i = 0; !marker && !found && i < sizeof markers / sizeof *markers; i++)
-        found = find_by(s, t, markers[i], i == 0 ? 1 : 2, counts);
+        found = find_by(s, t, markers[i], false, i == 0 ? 1 : 2, counts);
     if (found || (!marker && find_told(s, t)))
         sv_steps_judge(s);
     free(counts);

@@ -3,10 +3,8 @@
  * A step is a slice whose name says so (ProfilerStep#N, "step 3", "Iteration 7", …, or what the
  * caller names), or the time between two instants of such a name; where there are none, the time of
  * all slices of a process whose argument `step` has one value. The time of a step is divided
- * among the kinds of work exactly: every nanosecond belongs to the innermost slice that is open on
- * the step's thread, which is of its own kind or of its parent's; where that thread has nothing or
- * waits for a device, to what other threads of the process and its devices do; what nothing covers
- * is idle. How long devices were busy is a separate figure. */
+ * among the kinds of work exactly (why/steps_work.c), by the ledger and by the names of slices. How
+ * long devices were busy is a separate figure. */
 #ifndef SV_WHY_STEPS_H
 #define SV_WHY_STEPS_H
 
@@ -21,7 +19,9 @@ enum sv_work {
     SV_WORK_OPTIMIZER,
     SV_WORK_COMM,
     SV_WORK_CHECKPOINT,
-    SV_WORK_IDLE,
+    SV_WORK_IDLE,     /* it waits */
+    SV_WORK_DISK,     /* in calls on files, and nothing names it */
+    SV_WORK_UNTRACED, /* nothing says what happened */
     SV_N_WORK
 };
 extern const char *const sv_work_names[SV_N_WORK];

@@ -271,6 +271,12 @@ bool sv_state_is_call(const struct sv_thread_states *s, uint64_t row)
            s->trace->slices.kind[row] == SV_SLICE;
 }
 
+bool sv_state_is_row(const struct sv_thread_states *s, uint64_t row)
+{
+    sv_str cat = s->trace->slices.cat[row];
+    return cat && (cat == s->cat_state || cat == s->cat_call);
+}
+
 bool sv_state_has_file(const struct sv_thread_states *s, uint64_t row)
 {
     return sv_state_is_call(s, row) || (s->cat_fault && s->trace->slices.cat[row] == s->cat_fault);

@@ -96,6 +96,8 @@ bool sv_state_reads_file(const struct sv_thread_states *s, uint32_t call);
 bool sv_state_is_call(const struct sv_thread_states *s, uint64_t row);
 /* The data file that a thread used last before a time; empty: none within the last calls. */
 struct sv_text sv_last_data_file(const struct sv_thread_states *s, sv_track track, int64_t ts_ns);
+/* A state or a call: no slice of the program's own. */
+bool sv_state_is_row(const struct sv_thread_states *s, uint64_t row);
 /* A call or a page fault: what `call` of a piece may be. */
 bool sv_state_has_file(const struct sv_thread_states *s, uint64_t row);
 

@@ -24,7 +24,7 @@ static const uint8_t classes[SV_N_WHY_CLASSES] = {
     [SV_WHY_CHILD] = SV_TIME_PEER,      [SV_WHY_SLEEP] = SV_TIME_SLEEP,
     [SV_WHY_CPU] = SV_TIME_CPU,         [SV_WHY_GPU] = SV_TIME_GPU,
     [SV_WHY_COPY] = SV_TIME_GPU,        [SV_WHY_COMM] = SV_TIME_RANK,
-    [SV_WHY_QUEUE] = SV_TIME_OTHER,     [SV_WHY_UNKNOWN] = SV_TIME_OTHER,
+    [SV_WHY_QUEUE] = SV_TIME_QUEUE,     [SV_WHY_UNKNOWN] = SV_TIME_OTHER,
 };
 
 static void sum_classes(struct sv_wait_span *s, const int64_t class_ns[SV_N_WHY_CLASSES])
@@ -157,9 +157,12 @@ void sv_wait_report_make(struct sv_wait_report *r, const struct sv_trace *t,
     *r =
         (struct sv_wait_report){.trace = t, .waits = sv_alloc((o->n_waits + 1) * sizeof *r->waits)};
     struct sv_ledger *l = &r->ledger;
-    sv_ledger_make(
-        l, t,
-        &(struct sv_ledger_options){.marker = o->marker, .step = o->step, .with_loaders = true});
+    if (o->ledger)
+        *l = *o->ledger;
+    else
+        sv_ledger_make(l, t,
+                       &(struct sv_ledger_options){
+                           .marker = o->marker, .step = o->step, .with_loaders = true});
     r->is_assumed = !l->states.has_states;
     r->n_spans = l->n_units;
     r->spans = sv_alloc((r->n_spans + 1) * sizeof *r->spans);

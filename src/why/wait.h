@@ -25,6 +25,7 @@
     CLASS(CPU, "cpu")          \
     CLASS(RANK, "rank")        \
     CLASS(PEER, "peer")        \
+    CLASS(QUEUE, "queue")      \
     CLASS(SLEEP, "sleep")      \
     CLASS(OTHER, "other")
 /* clang-format on */
@@ -108,9 +109,10 @@ struct sv_wait_report {
 };
 
 struct sv_wait_options {
-    const char *marker; /* of steps; NULL: the usual ones */
-    int64_t step;       /* only the step of this number; -1: all */
-    size_t n_waits;     /* so many of the longest; 0: none */
+    struct sv_ledger *ledger; /* made already: the report takes it; NULL: it makes one */
+    const char *marker;       /* of steps; NULL: the usual ones */
+    int64_t step;             /* only the step of this number; -1: all */
+    size_t n_waits;           /* so many of the longest; 0: none */
 };
 
 void sv_wait_report_make(struct sv_wait_report *r, const struct sv_trace *t,

@@ -109,7 +109,7 @@ async function windowIs(name, page, from, to) {
 async function steps(page, file) {
   await show(page, 'steps');
   const wanted = JSON.parse(stave('steps', file, '--to', 'json')), rows = await table(page, 'steps-table'), { first } = await page.state();
-  const names = { forward: 'forward_ns', backward: 'backward_ns', data: 'data_ns', other: 'other_ns', idle: 'idle_ns', copy: 'copy_ns', 'kernels on the device': 'device_kernel_ns', 'copies on the device': 'device_copy_ns' };
+  const names = { forward: 'forward_ns', backward: 'backward_ns', data: 'data_ns', other: 'other_ns', idle: 'idle_ns', disk: 'disk_ns', 'not traced': 'untraced_ns', copy: 'copy_ns', 'kernels on the device': 'device_kernel_ns', 'copies on the device': 'device_copy_ns' };
   same('as_many_steps', rows.length, wanted.length);
   const bad = wanted.filter((w, i) => {
     const r = rows[i];
@@ -383,7 +383,7 @@ async function waits(browser, start, tmp) {
   check('which_has_parts', chainOf(1).length > 1);
   await page.eval(() => document.querySelectorAll('[data-testid=waits-longest] tbody tr:not(.spacer) td:first-child button.link')[1].click());
   same('a_number_shows_another_chain', await shown(), chainOf(2));
-  same('the_strip_names_all_classes', await page.eval(() => document.querySelectorAll('[data-testid=waits-strip] .piece').length), ['compute', 'data', 'gpu', 'lock', 'disk', 'cpu', 'rank', 'peer', 'sleep', 'other'].filter((key) => summary[`${key}_ns`] > 0).length);
+  same('the_strip_names_all_classes', await page.eval(() => document.querySelectorAll('[data-testid=waits-strip] .piece').length), ['compute', 'data', 'gpu', 'lock', 'disk', 'cpu', 'rank', 'peer', 'queue', 'sleep', 'other'].filter((key) => summary[`${key}_ns`] > 0).length);
   await page.eval(() => document.querySelectorAll('[data-testid=waits-longest] tbody tr:not(.spacer) button.link')[1].click());
   await windowIs('a_wait_leads_to_its_time', page, begin(wait[0]), begin(wait[0]) + BigInt(wait[0].dur_ns));
   await show(page, 'waits');

@@ -31,3 +31,21 @@ check no_picture_of_nothing test ! -e none.svg
 
 # The critical path of the step goes through the wait to the device, and from there by launch and stream to the loader.
 run critical_path 0 "$STAVE" critical-path "$gaps"
+
+# The host synchronises, loads data and launches: of the gap of 400 us, 1 us is of the first, 375 of the second. Kernels of expert parallelism are communication.
+cat >loads.json <<'J'
+[{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":9,"ts":0,"dur":5,"args":{"correlation":1}},
+ {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":90,"args":{"device":0,"stream":7,"correlation":1}},
+ {"ph":"X","cat":"cuda_runtime","name":"cudaDeviceSynchronize","pid":9,"tid":9,"ts":10,"dur":91},
+ {"ph":"X","cat":"cpu_op","name":"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__","pid":9,"tid":9,"ts":105,"dur":375},
+ {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":9,"ts":485,"dur":5,"args":{"correlation":2}},
+ {"ph":"X","cat":"kernel","name":"void deep_ep::internode::dispatch<false, 8>(int)","pid":0,"tid":7,"ts":500,"dur":600,"args":{"device":0,"stream":7,"correlation":2}}]
+J
+check a_gap_has_several_causes diff <("$STAVE" report gpu -q loads.json --csv --by gap | cut -d, -f2-4) - <<'G'
+cause,gaps,total_ns
+launch,1,14000
+sync,1,1000
+data,1,375000
+device,1,10000
+G
+check expert_parallelism_is_communication sh -c '"$STAVE" explain -q --json loads.json | grep -q "\"cause\":\"exposed_comm\".*deep_ep"'

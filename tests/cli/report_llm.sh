@@ -13,6 +13,12 @@ run csv 0 "$STAVE" report llm engine.json --csv
 run steps 0 "$STAVE" report llm engine.json --csv --by step
 run members 0 "$STAVE" report llm engine.json --request 1 --by member --json
 
+# report batch has the same requests: one arrives at time 0, and the steps of the engine end their time in the queue.
+check as_report_batch diff <("$STAVE" report batch -q engine.json --csv --by request | awk -F, '$5 == "responded" { print $1, $6, $10, $13 }') - <<'B'
+1 10000 360000 375000
+2 15000 350000 375000
+B
+
 # What the golden files say, by hand: 100 us of 60 and 40 tokens; 60 us of 30 and 1; the kernel of 80 us in step 1; all sums.
 check by_hand python3 - <<'P'
 import csv, json, os, subprocess

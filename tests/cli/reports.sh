@@ -40,7 +40,19 @@ run_any critical_path 0 "$STAVE" critical-path -q "$good"
 run_any critical_path_nowhere 2 "$STAVE" critical-path -q "$good" --to 'nothing like it'
 run_any steps_none 1 "$STAVE" steps -q "$good" --marker 'nothing like it'
 run_any steps 0 "$STAVE" steps -q "$good" --to csv
-check steps_add_up sh -c 'awk -F, "NR == 2 { n = \$5 + \$6 + \$7 + \$8 + \$9 + \$10 + \$11 + \$12 + \$13; exit !(n == \$4 && n > 0) }" steps.out'
+check steps_add_up sh -c 'awk -F, "NR == 2 { n = \$5 + \$6 + \$7 + \$8 + \$9 + \$10 + \$11 + \$12 + \$13 + \$14 + \$15; exit !(n == \$4 && n > 0) }" steps.out'
+
+# A server's batches are no steps, unless the user says so. Two markers of one moment are two steps for all who count them.
+cat >server.json <<'J'
+[{"ph":"X","cat":"batching","name":"batch_build","pid":1,"tid":3,"ts":10,"dur":90},{"ph":"X","cat":"batching","name":"batch_build","pid":1,"tid":3,"ts":200,"dur":90}]
+J
+run_any steps_of_server 1 "$STAVE" steps -q server.json
+run_any steps_of_server_as_asked 0 "$STAVE" steps -q server.json --marker 'batch*'
+cat >moment.json <<'J'
+[{"ph":"i","s":"t","name":"step 1","pid":1,"tid":1,"ts":10},{"ph":"i","s":"t","name":"step 2","pid":1,"tid":1,"ts":10},
+ {"ph":"i","s":"t","name":"step 3","pid":1,"tid":1,"ts":20},{"ph":"i","s":"t","name":"step 4","pid":1,"tid":1,"ts":30}]
+J
+check steps_of_one_moment test "$("$STAVE" steps -q moment.json --to csv | grep -c '^[0-9]') $("$STAVE" report wait -q moment.json --csv --by span | grep -c '^step')" = "3 3"
 
 # Two recordings of one program.
 training=$(dirname "$STAVE")/examples/training

@@ -68,10 +68,12 @@ class Trace:
     def report(self, subject, top=0):
         return loaded(self.run("report", subject, "--json", "--top", str(top)))
 
+    def rows(self, query):
+        return loaded(stave("query", *self.common, "--to", "json", *self.files, query)) or []
+
     def sql(self, query):
         """The first row of an answer."""
-        text = stave("query", *self.common, "--to", "json", *self.files, query)
-        rows = loaded(text)
+        rows = self.rows(query)
         return list(rows[0].values()) if rows else [None]
 
 
@@ -274,7 +276,42 @@ def steps(trace, page):
     if own and page:
         for i, kind in enumerate(page["work"]):
             trace.same(f"steps, {kind}", steps=sum(s.get(f"{kind}_ns", 0) for s in own),
-                       view=sum(int(s["work"][i]) for s in page["steps"]))
+                       view=sum(int(s["work"][i]) for s in page["steps"]),
+                       SQL=trace.sql(f"select sum({kind}_ns) from step")[0])
+        for note in ("first", "straggler", "outlier"):
+            trace.same(f"steps, {note}", steps=sum(s["note"] == note for s in own),
+                       view=sum(s["note"] == note for s in page["steps"]))
+    if own:
+        trace.same("steps, number", steps=len(own), plot=plotted_steps(trace))
+        path_of_steps(trace)
+
+
+def plotted_steps(trace):
+    """The number of steps that the picture states."""
+    with tempfile.TemporaryDirectory() as folder:
+        if stave("plot", "steps", *trace.common, *trace.files, "-o", f"{folder}/steps.svg") is None:
+            return None
+        with open(f"{folder}/steps.svg") as file:
+            said = re.search(r"(\d+) steps by ", file.read())
+    return int(said[1]) if said else None
+
+
+def path_of_steps(trace):
+    """The critical path of a step takes as long as the step. Where states are recorded it waits for a CPU as long as the ledger says, if
+    nobody is in calls on files: to the ledger these are the file's time, whole."""
+    rows = trace.rows("select unit_slice_id, sum(dur) as dur, sum(case when doing = 'queued' then dur else 0 end) "
+                      "as queued, sum(is_assumed or doing in ('reads', 'writes', 'names', 'faults')) as other from why where unit_kind = 'step' "
+                      "and unit_slice_id is not null group by 1 order by 1")
+    whole = {r["slice_id"]: r["dur"] for r in trace.rows("select slice_id, dur from step")}
+    for row in rows[::max(1, len(rows) // 3)]:
+        step = f"id:{row['unit_slice_id']}"
+        path = loaded(trace.run("critical-path", "--from", step, "--to", step, "--form", "json"))
+        if path is None or whole.get(row["unit_slice_id"]) != row["dur"]:
+            continue  # a step without a marker, or of other slices than its first one
+        trace.same(f"path of {step}", path=sum(p["dur_ns"] for p in path), ledger=row["dur"])
+        if not row["other"]:
+            trace.same(f"path of {step}, for a CPU", ledger=row["queued"],
+                       path=sum(p["dur_ns"] for p in path if p["for"] == "cpu"))
 
 
 def counts(trace):
@@ -315,6 +352,13 @@ def gpus(trace):
         trace.same(f"idle time of {device['device']}",
                    device=device["span_ns"] - device["busy_ns"],
                    gaps=sum(g["total_ns"] for g in gaps))
+    said = loaded(trace.run("explain", "--json")) or {}
+    for finding in said.get("findings", []):
+        cause = finding["cause"].partition("gpu_")[2]
+        if cause in ("data", "launch", "sync"):
+            known = [g["share"] for g in gpu["gap"] if g["cause"] == cause]
+            if not any(equal(finding["share"], share) for share in known):
+                trace.differs(f"share of {finding['cause']}", report=known, explain=finding["share"])
 
 
 def files(trace):
@@ -387,12 +431,22 @@ def ranks(trace):
     trace.same("waiting in collectives", summary=comm["summary"].get("wait_ns"), SQL=waited,
                ranks=sum(r.get("wait_ns") or 0 for r in comm["rank"]))
     said = loaded(trace.run("explain", "--json")) or {}
-    slow = sorted(str(r["rank"]) for r in comm["rank"] if r.get("is_slow"))
-    found = [f for f in said.get("findings", []) if f["cause"] == "straggler_rank"]
     own = loaded(trace.run("steps", "--to", "json"))
-    trace.same("is a rank slow", report=len(slow) > 0, explain=len(found) > 0,
+    for what in ("rank", "host"):
+        slow = [r for r in comm.get(what, []) if r.get("is_slow")]
+        found = [f for f in said.get("findings", []) if f["cause"] == f"straggler_{what}"]
+        trace.same(f"slow {what}s", report=sorted(str(s[what]) for s in slow),
+                   explain=sorted(str(f["culprit"][what]) for f in found))
+    # A step is a straggler only of a slow rank, or of one on a slow host.
+    is_held_up = any(r.get("is_slow") for what in ("rank", "host") for r in comm.get(what, []))
+    trace.same("is a rank slow", report=is_held_up,
                steps=any(s["note"] == "straggler" for s in own) if own else None)
 
+
+# Classes of `report wait`, and those of the ledger that they are sums of.
+SUMS = {"compute": ["compute"], "data": ["data"], "gpu": ["gpu", "copy"], "lock": ["lock", "gil"],
+        "disk": ["disk", "page"], "cpu": ["cpu"], "rank": ["comm"], "sleep": ["sleep"],
+        "peer": ["pipe", "socket", "child"], "queue": ["queue"], "other": ["unknown"]}
 
 # Causes of explain, and the class of `report wait` that holds their time.
 CLASSES = {"data": ("data", "slow_file", "cold_cache", "small_files", "small_reads", "slow_worker",
@@ -409,6 +463,15 @@ def waits(trace):
     if said is not None:
         dur = said.get("dur_ns") or said.get("units", {}).get("dur_ns")
         trace.same("explained time", wait=total["dur_ns"], explain=dur)
+        # Where the time went: explain's shares are sums of the table `why`, and so are the classes.
+        sums = {r["class"]: r["ns"] for r in trace.rows(
+            "select class, sum(dur) as ns from why where counts group by 1")}
+        for name in {*sums, *said.get("time", {})} if dur else ():
+            trace.same(f"share of class {name}", SQL=sums.get(name, 0) / dur,
+                       explain=said["time"].get(name, 0))
+        for kind, classes in SUMS.items():
+            trace.same(f"class {kind}", wait=total[f"{kind}_ns"],
+                       SQL=sum(sums.get(name, 0) for name in classes))
     for kind, causes in CLASSES.items():
         share = sum(f.get("share", 0) for f in (said or {}).get("findings", [])
                     if f["cause"] in causes)

@@ -610,7 +610,9 @@ TEST(the_run_queue_is_apart_and_known_with_states_only)
                     "1.100000000 slice #9 \"Running\" cat=\"thread_state\" dur=0.100000000\n"
                     "1.200000000 slice #9 \"Runnable\" cat=\"thread_state\" dur=0.250000000\n"
                     "1.450000000 slice #9 \"Running\" cat=\"thread_state\" dur=0.050000000\n"
-                    "1.500000000 slice #9 \"Sleeping\" cat=\"thread_state\" dur=0.100000000\n" CALL(
+                    "1.500000000 slice #9 \"Sleeping\" cat=\"thread_state\" dur=0.060000000 "
+                    "{reason=\"data\"}\n"
+                    "1.560000000 slice #9 \"Sleeping\" cat=\"thread_state\" dur=0.040000000\n" CALL(
                         "1.170000000", "0.480000000", 2, "allreduce", 0, 1, 8)
                         CALL("1.180000000", "0.470000000", 6, "allreduce", 2, 1, 8)
                             CALL("1.600000000", "0.050000000", 4, "allreduce", 1, 1, 8));
@@ -621,7 +623,8 @@ TEST(the_run_queue_is_apart_and_known_with_states_only)
     CHECK(!m.report.ranks[0].has_states);
     CHECK_INT_EQ(c->before_ns[SV_BEFORE_COMPUTE], 150000000);
     CHECK_INT_EQ(c->before_ns[SV_BEFORE_RUN_QUEUE], 250000000);
-    CHECK_INT_EQ(c->before_ns[SV_BEFORE_IDLE], 100000000);
+    CHECK_INT_EQ(c->before_ns[SV_BEFORE_LOADER], 60000000);
+    CHECK_INT_EQ(c->before_ns[SV_BEFORE_IDLE], 40000000);
     CHECK_INT_EQ(c->before_ns[SV_BEFORE_UNKNOWN], 0);
     CHECK_INT_EQ(c->excess_ns[SV_BEFORE_UNKNOWN], -20000000);
     unmake(&m);

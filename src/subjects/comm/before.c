@@ -1,16 +1,18 @@
 /* The communication report's reasons: what the last rank of a collective did since the one before,
  * and how much more of it than the first rank. Called once, after arrivals were compared.
  *
- * All slices of a rank become one line of time. Where several are open the first of these counts:
- * the run queue, if the thread that communicates is in it, the innermost slice of that thread, work
- * on the rank's devices, other threads, and at last slices whose names say nothing. One rank is
- * looked at after the other. */
+ * The ledger (why/ledger.h) says what the thread that communicates did in that time: data, files,
+ * copies, other ranks and the run queue are what it says. For the rest all slices of the rank
+ * become one line of time. Where several are open the first of these counts: the innermost slice of
+ * that thread, work on the rank's devices, other threads, and at last slices whose names say
+ * nothing. One rank is looked at after the other. */
 #include "subjects/comm/figures.h"
 
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "subjects/io/figures.h"
 #include "subjects/io/words.h"
+#include "why/ledger.h"
 #include "why/step_kinds.h"
 #include "why/words.h"
 #include "why/work_line.h"
@@ -21,7 +23,7 @@
 /* The line's kinds are numbers below SV_N_WORK, whatever they mean. */
 _Static_assert((int)SV_N_BEFORE <= (int)SV_N_WORK, "a line has room for the kinds");
 enum { NOTHING = SV_N_BEFORE };
-enum { LAYER_QUEUE, LAYER_OWN, LAYER_DEVICE, LAYER_THREADS, LAYER_STATE, LAYER_OTHER };
+enum { LAYER_OWN, LAYER_DEVICE, LAYER_THREADS, LAYER_OTHER };
 
 struct looker {
     struct sv_comm_report *r;
@@ -31,7 +33,8 @@ struct looker {
     struct sv_io_words io;
     sv_track *tracks; /* by rank … */
     size_t *first;    /* … and where those of each begin; one more at the end */
-    sv_str state, running, runnable, sched, wait, fault, cpu_op, collective, mpi, p2p;
+    sv_str state, sched, wait, fault, cpu_op, collective, mpi, p2p;
+    struct sv_ledger ledger; /* its units are the windows that have a length, in their order */
 };
 
 /* A window of one rank. */
@@ -39,6 +42,7 @@ struct job {
     uint32_t rank;
     size_t collective;
     bool is_first; /* of the first rank, not of the last */
+    int64_t from_ns, to_ns;
 };
 
 static int by_rank(const void *a, const void *b)
@@ -71,11 +75,7 @@ static unsigned kind_at(const struct looker *l, uint32_t row)
     sv_str cat = l->t->slices.cat[row];
     if (cat && (cat == l->collective || cat == l->mpi || cat == l->p2p))
         return SV_BEFORE_COMM;
-    if (cat && cat == l->state)
-        return l->running && l->t->slices.name[row] == l->running     ? SV_BEFORE_COMPUTE
-               : l->runnable && l->t->slices.name[row] == l->runnable ? SV_BEFORE_RUN_QUEUE
-                                                                      : NOTHING;
-    if (cat && (cat == l->sched || cat == l->wait))
+    if (cat && (cat == l->state || cat == l->sched || cat == l->wait))
         return NOTHING;
     if (sv_io_kind_at(&l->io, row) == SV_IO_CALL || (cat && cat == l->fault))
         return SV_BEFORE_IO;
@@ -98,14 +98,13 @@ static void add_track(const struct looker *l, struct sv_work_line *line, sv_trac
     for (uint32_t row = l->t->tracks[track].first; row < l->t->tracks[track].end; row++) {
         unsigned kind = s->kind[row] == SV_SLICE ? kind_at(l, row) : NOTHING;
         rank->has_states |= s->cat[row] && s->cat[row] == l->state;
-        if (kind == NOTHING || (kind == SV_BEFORE_RUN_QUEUE && !is_own))
+        rank->has_before |= rank->has_states;
+        if (kind == NOTHING)
             continue;
-        unsigned layer = kind == SV_BEFORE_OTHER                  ? LAYER_OTHER
-                         : kind == SV_BEFORE_RUN_QUEUE            ? LAYER_QUEUE
-                         : s->cat[row] && s->cat[row] == l->state ? LAYER_STATE
-                         : is_device                              ? LAYER_DEVICE
-                         : is_own                                 ? LAYER_OWN
-                                                                  : LAYER_THREADS;
+        unsigned layer = kind == SV_BEFORE_OTHER ? LAYER_OTHER
+                         : is_device             ? LAYER_DEVICE
+                         : is_own                ? LAYER_OWN
+                                                 : LAYER_THREADS;
         /* Another thread that communicates says nothing of the one that is late. */
         if (kind == SV_BEFORE_COMM && layer == LAYER_THREADS)
             continue;
@@ -145,19 +144,51 @@ static uint32_t row_of(const struct sv_comm_report *r, const struct sv_comm_coll
     return call ? call->row : SV_NO_ROW;
 }
 
-static void measure(const struct looker *l, const struct sv_work_line *line, const struct job *job)
+/* What the ledger decides alone; NOTHING: the line has its say. */
+static const uint8_t said[SV_N_WHY_CLASSES] = {
+    [SV_WHY_COMPUTE] = NOTHING,
+    [SV_WHY_LOCK] = NOTHING,
+    [SV_WHY_GIL] = NOTHING,
+    [SV_WHY_DATA] = SV_BEFORE_LOADER,
+    [SV_WHY_DISK] = SV_BEFORE_IO,
+    [SV_WHY_PAGE] = SV_BEFORE_IO,
+    [SV_WHY_PIPE] = NOTHING,
+    [SV_WHY_SOCKET] = NOTHING,
+    [SV_WHY_CHILD] = NOTHING,
+    [SV_WHY_SLEEP] = NOTHING,
+    [SV_WHY_CPU] = SV_BEFORE_RUN_QUEUE,
+    [SV_WHY_GPU] = NOTHING,
+    [SV_WHY_COPY] = SV_BEFORE_COPY,
+    [SV_WHY_COMM] = SV_BEFORE_COMM,
+    [SV_WHY_QUEUE] = NOTHING,
+    [SV_WHY_UNKNOWN] = NOTHING,
+};
+
+static void add_piece(const struct sv_work_line *line, const struct sv_why_piece *p,
+                      int64_t sums[SV_N_WORK])
+{
+    int64_t others[SV_N_WORK] = {0}, left = p->dur_ns;
+    if (said[p->class] != NOTHING) {
+        sums[said[p->class]] += p->dur_ns;
+        return;
+    }
+    sv_work_line_sum(line, p->ts_ns, p->ts_ns + p->dur_ns, others);
+    for (int k = 0; k < SV_N_BEFORE; k++) {
+        sums[k] += others[k];
+        left -= others[k];
+    }
+    sums[p->class == SV_WHY_COMPUTE                            ? SV_BEFORE_COMPUTE
+         : p->class == SV_WHY_UNKNOWN && p->state == SV_NO_ROW ? SV_BEFORE_UNKNOWN
+                                                               : SV_BEFORE_IDLE] += left;
+}
+
+static void measure(const struct looker *l, const struct sv_work_line *line, const struct job *job,
+                    const struct sv_why_unit *u)
 {
     struct sv_comm_collective *c = &l->r->collectives[job->collective];
-    uint32_t row = row_of(l->r, c, job->rank);
-    if (row == SV_NO_ROW)
-        return;
-    int64_t sums[SV_N_WORK] = {0}, from = job->is_first ? c->first_from_ns : c->last_from_ns;
-    int64_t to = l->t->slices.ts_ns[row], idle = from < to ? sv_sat_sub(to, from) : 0;
-    sv_work_line_sum(line, from, to, sums);
-    int rest = l->r->ranks[job->rank].has_states ? SV_BEFORE_IDLE : SV_BEFORE_UNKNOWN;
-    for (int k = 0; k < SV_N_BEFORE; k++)
-        idle -= k == rest ? 0 : sums[k];
-    sums[rest] = idle > 0 ? idle : 0;
+    int64_t sums[SV_N_WORK] = {0};
+    for (size_t i = u->first; i < u->end; i++)
+        add_piece(line, &l->ledger.pieces[i], sums);
     for (int k = 0; k < SV_N_BEFORE; k++) {
         if (!job->is_first)
             c->before_ns[k] = sums[k];
@@ -186,6 +217,16 @@ static void sort_tracks(struct looker *l)
     free(next);
 }
 
+static void add_job(const struct sv_comm_report *r, struct job *jobs, size_t *n, struct job job)
+{
+    const struct sv_comm_collective *c = &r->collectives[job.collective];
+    uint32_t row = row_of(r, c, job.rank);
+    job.from_ns = job.is_first ? c->first_from_ns : c->last_from_ns;
+    job.to_ns = row != SV_NO_ROW ? r->trace->slices.ts_ns[row] : job.from_ns;
+    if (job.to_ns > job.from_ns)
+        jobs[(*n)++] = job;
+}
+
 static struct job *plan(const struct sv_comm_report *r, size_t *n)
 {
     struct job *jobs = sv_alloc((2 * r->n + 1) * sizeof *jobs);
@@ -194,12 +235,41 @@ static struct job *plan(const struct sv_comm_report *r, size_t *n)
         const struct sv_comm_collective *c = &r->collectives[i];
         if (c->last == SV_COMM_NO_RANK || c->is_passed_on)
             continue;
-        jobs[(*n)++] = (struct job){c->last, i, false};
-        jobs[(*n)++] = (struct job){c->first_rank, i, true};
+        add_job(r, jobs, n, (struct job){.rank = c->last, .collective = i});
+        add_job(r, jobs, n, (struct job){.rank = c->first_rank, .collective = i, .is_first = true});
     }
     if (*n)
         qsort(jobs, *n, sizeof *jobs, by_rank);
     return jobs;
+}
+
+/* The thread that communicates, by the first of the jobs of a rank. 0: not known. */
+static sv_track own_of(const struct looker *l, const struct job *job)
+{
+    uint32_t row = row_of(l->r, &l->r->collectives[job->collective], job->rank);
+    return row == SV_NO_ROW ? 0 : thread_of(l, row);
+}
+
+static void make_ledger(struct looker *l, const struct job *jobs, size_t n)
+{
+    struct sv_given_unit *units = sv_alloc((n + 1) * sizeof *units);
+    sv_track own = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || jobs[i].rank != jobs[i - 1].rank)
+            own = own_of(l, &jobs[i]);
+        units[i] = (struct sv_given_unit){.number = -1,
+                                          .from_ns = jobs[i].from_ns,
+                                          .left_ns = jobs[i].from_ns,
+                                          .run_ns = jobs[i].from_ns,
+                                          .done_ns = jobs[i].to_ns,
+                                          .to_ns = jobs[i].to_ns,
+                                          .thread = SV_NO_THREAD,
+                                          .track = own};
+    }
+    sv_ledger_make(&l->ledger, l->t,
+                   &(struct sv_ledger_options){
+                       .step = -1, .given = units, .n_given = n, .given_kind = SV_UNIT_IS_WINDOW});
+    free(units);
 }
 
 static void sum_up(struct sv_comm_report *r)
@@ -230,8 +300,6 @@ void sv_comm_find_before(struct sv_comm_report *r)
     struct looker l = {.r = r,
                        .t = t,
                        .state = find(t, SV_CAT_THREAD_STATE),
-                       .running = find(t, "Running"),
-                       .runnable = find(t, "Runnable"),
                        .sched = find(t, SV_CAT_SCHED),
                        .wait = find(t, SV_CAT_OFFCPU_SAMPLE),
                        .fault = find(t, SV_CAT_FAULT),
@@ -245,19 +313,20 @@ void sv_comm_find_before(struct sv_comm_report *r)
         sv_step_kinds_init(&l.kinds, &l.no_steps, t);
         sv_io_words_init(&l.io, t);
         sort_tracks(&l);
+        make_ledger(&l, jobs, n);
     }
     for (size_t i = 0, end; i < n; i = end) {
         struct sv_work_line line = {0};
-        uint32_t row = row_of(r, &r->collectives[jobs[i].collective], jobs[i].rank);
-        make_line(&l, jobs[i].rank, row == SV_NO_ROW ? 0 : thread_of(&l, row), &line);
+        make_line(&l, jobs[i].rank, own_of(&l, &jobs[i]), &line);
         for (end = i; end < n && jobs[end].rank == jobs[i].rank; end++)
-            measure(&l, &line, &jobs[end]);
+            measure(&l, &line, &jobs[end], &l.ledger.units[end]);
         sv_work_line_fini(&line);
     }
     if (n) {
         sum_up(r);
         sv_step_kinds_fini(&l.kinds);
         sv_io_words_fini(&l.io);
+        sv_ledger_fini(&l.ledger);
     }
     free(l.tracks);
     free(l.first);

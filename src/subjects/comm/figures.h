@@ -16,6 +16,7 @@
 #include "core/base/map.h"
 #include "store/trace.h"
 #include "subjects/comm/words.h"
+#include "why/steps.h"
 
 /* What a rank did before it arrived. */
 enum sv_comm_before {
@@ -125,7 +126,10 @@ struct sv_comm_rank {
         /* of `last` among equal ranks, the smallest of its groups, corrected; 1: not tested */
         p_value;
     double lost_share; /* of the time of that group */
+    double gain;       /* of the job's time, if it were as fast as its peers; 0: the replay does not
+                        * name it */
     bool is_slow;
+    bool is_likely; /* it costs much all the time, and the replay decides */
 };
 
 /* Ranks of one machine, judged together: that all of them are slow is seen of none of them. */
@@ -134,8 +138,9 @@ struct sv_comm_host {
     size_t n_ranks;
     uint64_t judged, last;
     int64_t lost_ns;
-    double expected, p_value, lost_share;
+    double expected, p_value, lost_share, gain;
     bool is_slow; /* and none of its ranks alone explains it */
+    bool is_likely;
 };
 
 enum sv_comm_difference_kind {
@@ -195,6 +200,12 @@ int sv_comm_by_loss(const void *a, const void *b, void *ctx);
 /* "rank 3", else the name of the process. */
 const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, char *to, size_t size);
 
+/* Is the track of a rank that is slow, or of one on a slow host? */
+bool sv_comm_is_held_up_by(const struct sv_comm_report *r, sv_track track);
+/* Steps are stragglers only of such ranks, in a job with collectives: whose step takes longest
+ * without holding the others up is none. */
+void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t);
+
 /* The rule: a rank is slow if it is last more often than equal ranks are by chance, and it costs
  * time; or if it costs much, and more than is lost to equal ranks by chance. */
 #define SV_COMM_CHANCE      1e-6 /* over all ranks of all groups together */
@@ -203,6 +214,10 @@ const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, cha
 #define SV_COMM_COST_CHANCE 1e-3
 #define SV_COMM_MUCH_SHARE  0.25 /* of what costs so much, this chance is small enough: */
 #define SV_COMM_MUCH_CHANCE 1e-2
+/* One that costs much is slow also by this chance, if it explains most of the slowdown of the
+ * replay. */
+#define SV_COMM_LIKELY_CHANCE   5e-2
+#define SV_COMM_LIKELY_EXPLAINS 0.75
 
 /* P(X ≥ k) of n draws with probability p. */
 double sv_binomial_tail(double n, double k, double p);
@@ -220,5 +235,6 @@ void sv_comm_find_calls(struct sv_comm_report *r);
 void sv_comm_find_before(struct sv_comm_report *r);
 void sv_comm_find_differences(struct sv_comm_report *r);
 void sv_comm_judge_ranks(struct sv_comm_report *r);
+void sv_comm_judge_by_replay(struct sv_comm_report *r);
 
 #endif

@@ -65,6 +65,9 @@ bool sv_replay_job(struct sv_replay_result *r, const struct sv_trace *t);
 bool sv_replay_job_as(struct sv_replay_result *r, const struct sv_trace *t,
                       enum sv_replay_by as_median);
 void sv_replay_result_fini(struct sv_replay_result *r);
+/* Leaves out the culprits of which the arrivals in collectives say that it may be chance, or one
+ * disturbance (slow.c). */
+void sv_comm_confirm(struct sv_replay_result *result, const struct sv_trace *t);
 
 /* ---- the parts, for each other ---- */
 

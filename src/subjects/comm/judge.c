@@ -122,7 +122,7 @@ double sv_cost_tail(const double *weights, size_t n, double cost, double p)
 
 struct finding {
     double p_value, lost_share;
-    bool is_slow;
+    bool is_slow, is_likely;
 };
 
 /* by_chance: how likely one of equal ones is the last. */
@@ -139,6 +139,7 @@ static struct finding weigh(const struct trial *t, uint32_t who, double by_chanc
     }
     bool is_slow = p < SV_COMM_CHANCE && lost_share >= SV_COMM_LOST_SHARE &&
                    is_lasting(t, who, false);
+    bool is_likely = is_slow;
     if (!is_slow && lost_share >= SV_COMM_COST_SHARE && is_lasting(t, who, true)) {
         double greatest = 0, cost = 0;
         for (size_t i = 0; i < t->n; i++)
@@ -151,12 +152,14 @@ static struct finding weigh(const struct trial *t, uint32_t who, double by_chanc
         p = fmin(p, exp(by_cost) * n_tests);
         is_slow = exp(by_cost) * n_tests <
                   (lost_share >= SV_COMM_MUCH_SHARE ? SV_COMM_MUCH_CHANCE : SV_COMM_COST_CHANCE);
+        is_likely = exp(by_cost) * n_tests < SV_COMM_LIKELY_CHANCE;
     }
-    return (struct finding){fmin(p, 1), lost_share, is_slow};
+    return (struct finding){fmin(p, 1), lost_share, is_slow, is_likely};
 }
 
 /* The group that says most against it is the one that is shown. */
-static void keep(struct finding f, bool *is_slow, double *p_value, double *lost_share)
+static void keep(struct finding f, bool *is_slow, bool *is_likely, double *p_value,
+                 double *lost_share)
 {
     bool is_more = f.p_value < *p_value || (f.p_value == *p_value && f.lost_share > *lost_share);
     if ((f.is_slow && !*is_slow) || (f.is_slow == *is_slow && is_more)) {
@@ -164,6 +167,7 @@ static void keep(struct finding f, bool *is_slow, double *p_value, double *lost_
         *lost_share = f.lost_share;
     }
     *is_slow |= f.is_slow;
+    *is_likely |= f.is_likely;
 }
 
 static void begin_trial(struct trial *t, size_t n, size_t n_who)
@@ -210,7 +214,7 @@ static void judge_group(struct sv_comm_report *r, const struct sv_comm_group *g,
         struct sv_comm_rank *rank = &r->ranks[g->members[k]];
         if (t->count[g->members[k]])
             keep(weigh(t, g->members[k], 1.0 / (double)g->n_members, span, n_tests), &rank->is_slow,
-                 &rank->p_value, &rank->lost_share);
+                 &rank->is_likely, &rank->p_value, &rank->lost_share);
     }
 }
 
@@ -239,8 +243,8 @@ static void judge_hosts_of(struct sv_comm_report *r, const struct sv_comm_group 
         host->last += t->count[h];
         host->lost_ns = sv_sat_add(host->lost_ns, t->lost_ns[h]);
         if (t->count[h])
-            keep(weigh(t, h, share[h], span, n_tests), &host->is_slow, &host->p_value,
-                 &host->lost_share);
+            keep(weigh(t, h, share[h], span, n_tests), &host->is_slow, &host->is_likely,
+                 &host->p_value, &host->lost_share);
     }
     free(share);
 }

@@ -194,12 +194,16 @@ static size_t say_slow(const struct view *v, struct sv_buf *to)
         const struct sv_comm_host *h = &r->hosts[v->hosts_most[i]];
         if (!h->is_slow || ++n_hosts > SENTENCES_MAX)
             continue;
-        sv_buf_printf(
-            to,
-            "Host %s is slow: one of its %zu ranks is last in %" PRIu64 " of %" PRIu64
-            " collectives (%.1f expected of equal ranks), %s lost, %.1f %% of the time.\n",
-            h->name, h->n_ranks, h->last, h->judged, h->expected, sv_human_ns(lost, h->lost_ns),
-            100 * h->lost_share);
+        sv_buf_printf(to,
+                      "Host %s is slow: one of its %zu ranks is last in %" PRIu64 " of %" PRIu64
+                      " collectives (%.1f expected of equal ranks), %s lost, %.1f %% of the time",
+                      h->name, h->n_ranks, h->last, h->judged, h->expected,
+                      sv_human_ns(lost, h->lost_ns), 100 * h->lost_share);
+        if (h->gain > 0)
+            sv_buf_printf(to,
+                          "; the job would take %.0f %% less time if it were as fast as its peers",
+                          100 * h->gain);
+        sv_buf_str(to, ".\n");
     }
     const struct sv_comm_rank *most = r->n_ranks ? &r->ranks[v->lost_most[0]] : NULL;
     if (!n_hosts && r->n_ranks && !most->is_slow && most->lost_share >= SV_COMM_COST_SHARE) {
@@ -220,6 +224,10 @@ static size_t say_slow(const struct view *v, struct sv_buf *to)
                       " collectives (%.1f expected of equal ranks), %s lost, %.1f %% of the time",
                       sv_comm_rank_name(r, v->lost_most[i], name, sizeof name), k->last, k->judged,
                       k->expected, sv_human_ns(lost, k->lost_ns), 100 * k->lost_share);
+        if (k->gain > 0)
+            sv_buf_printf(to,
+                          "; the job would take %.0f %% less time if it were as fast as its peers",
+                          100 * k->gain);
         say_reason(k, to);
         sv_buf_str(to, ".\n");
     }

@@ -49,6 +49,7 @@ struct sv_llm_step {
     int64_t kernel_ns, io_ns; /* of slices inside */
     uint32_t row;             /* of its slice; SV_NO_ROW: it is a batch */
     sv_track track;           /* of its engine */
+    int32_t worker;           /* of a batch; -1: not known */
     sv_str graph;
     uint32_t first_member, n;     /* members that are known */
     uint32_t n_prefill, n_decode; /* requests in it: of its members, else as it says */

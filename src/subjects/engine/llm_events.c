@@ -527,6 +527,7 @@ static void add_batch(struct reading *r, const struct sv_serving_report *b,
     l->steps = sv_grow(l->steps, &r->cap_steps, l->n_steps + 1, sizeof *l->steps);
     struct sv_llm_step *s = &l->steps[l->n_steps];
     *s = (struct sv_llm_step){.id = batch->id,
+                              .worker = batch->worker,
                               .ts_ns = batch->started_ns,
                               .dur_ns = sv_sat_sub(batch->finished_ns, batch->started_ns),
                               .row = SV_NO_ROW,

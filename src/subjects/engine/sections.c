@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* Slow tokens: that a user may ask for, and that are part of the whole report as JSON. */
-enum { WHY_MOST = 1000, WHY_SOME = 20 };
+enum { WHY_MOST = 1000 };
 
 /* What the sections are filled from. */
 struct view {
@@ -635,9 +635,8 @@ static int print_sections(const struct sv_report_options *o, struct view *v, str
         asked.by = "why";
     else if (o->csv && !o->by)
         asked.by = "request";
-    size_t most = asks_for(&asked, "why") ? WHY_MOST : o->json && !o->by ? WHY_SOME : 0;
-    if (most)
-        v->slow = sv_llm_slowest(l, o->limit < most ? o->limit : most, &v->n_slow);
+    if (asks_for(&asked, "why") || (o->json && !o->by))
+        v->slow = sv_llm_slowest(l, o->limit < WHY_MOST ? o->limit : WHY_MOST, &v->n_slow);
     asked.limit = o->why && o->limit != SIZE_MAX ? 2 * o->limit : o->limit;
     const struct sv_section sections[] = {
         {"summary", "Summary (without warm-up)", COLUMNS(summary), 1, true, fill_summary, v},

@@ -19,15 +19,27 @@
 
 enum sv_gpu_kind { SV_GPU_COMPUTES, SV_GPU_COPIES, SV_GPU_TALKS, SV_N_GPU_KINDS };
 
-/* What an idle device waited for. */
+/* clang-format off */
+/* GAP(member, name, meaning): what an idle device waited for. Until the next work is launched: what
+ * the launching thread did, by the ledger (why/ledger.h). */
+#define SV_GPU_GAP_CAUSES(GAP)                                                     \
+    GAP(LAUNCH, "launch", "the host ran and had not launched the next work")       \
+    GAP(SYNC, "sync", "the host waited for the device before it launched more")    \
+    GAP(DATA, "data", "the host loaded data before it launched more")              \
+    GAP(LOCK, "lock", "the host waited for a lock before it launched more")        \
+    GAP(DISK, "disk", "the host was in calls on files before it launched more")    \
+    GAP(CPU, "cpu", "the host waited for a CPU before it launched more")           \
+    GAP(COMM, "comm", "the host waited for other ranks before it launched more")   \
+    GAP(WAIT, "wait", "the host waited for something else before it launched more") \
+    GAP(COPY, "copy", "launched, with a copy before it or a copy itself")          \
+    GAP(DEVICE, "device", "launched, but not started: dependencies, or the device") \
+    GAP(UNKNOWN, "unknown", "the launch of the next work is unknown")
+/* clang-format on */
 enum sv_gpu_gap {
-    SV_GAP_LAUNCH,  /* the host had not launched the next work */
-    SV_GAP_SYNC,    /* … because it waited for the device */
-    SV_GAP_DATA,    /* … because it loaded data */
-    SV_GAP_COPY,    /* launched, but a copy was before it, or it is one */
-    SV_GAP_DEVICE,  /* launched, and started later: other dependencies, the device itself */
-    SV_GAP_UNKNOWN, /* who launched the next work is not known */
-    SV_N_GAPS
+#define SV_GAP_MEMBER(member, name, meaning) SV_GAP_##member,
+    SV_GPU_GAP_CAUSES(SV_GAP_MEMBER)
+#undef SV_GAP_MEMBER
+        SV_N_GAPS
 };
 extern const char *const sv_gpu_gap_names[SV_N_GAPS];
 extern const char *const sv_gpu_gap_reasons[SV_N_GAPS];
@@ -39,8 +51,9 @@ struct sv_gpu_times {
     double p50_ns, p99_ns;
 };
 
+/* Parts of gaps with one cause. */
 struct sv_gpu_gaps {
-    uint64_t n;
+    uint64_t n; /* gaps that have such a part */
     int64_t total_ns, max_ns;
 };
 
@@ -65,6 +78,7 @@ struct sv_gpu_device {
     int64_t copy_overlap_ns, talk_overlap_ns; /* with computing */
     struct sv_gpu_gaps gaps[SV_N_GAPS];
     struct sv_spans idle[SV_N_GAPS]; /* the same, as times; the row is the work that ends the gap */
+    struct sv_span longest_gap;      /* whole, whatever its causes */
     struct sv_gpu_times latency;     /* from the launch's begin to the work's */
     unsigned queue_max;              /* launched, not begun */
     double queue_mean;

@@ -1,89 +1,144 @@
 /* Why devices were idle, what their memory held, and how their work fills the steps. Parts of the
  * GPU report (report_gpu.c calls them in this order).
  *
- * A gap is time between a device's first and last work in which nothing runs on it. Its cause is
- * read from the work that ends it: when that was launched, and what the launching thread did when
- * the gap began. */
+ * A gap is time between a device's first and last work in which nothing runs on it. It is divided:
+ * until the work that ends it is launched, by what the launching thread did, which the ledger says;
+ * from then on that work waits for a copy or for the device. */
 #include "subjects/gpu/figures.h"
 
 #include "core/base/mem.h"
+#include "why/ledger.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sv_gpu_gap_names[SV_N_GAPS] = {"launch", "sync",   "data",
-                                                 "copy",   "device", "unknown"};
+const char *const sv_gpu_gap_names[SV_N_GAPS] = {
+#define NAME(member, name, meaning) name,
+    SV_GPU_GAP_CAUSES(NAME)
+#undef NAME
+};
 const char *const sv_gpu_gap_reasons[SV_N_GAPS] = {
-    "the host had not launched the next work",
-    "the host waited for the device before it launched more",
-    "the host loaded data before it launched more",
-    "launched, with a copy before it or a copy itself",
-    "launched, but not started: dependencies, or the device",
-    "the launch of the next work is unknown",
+#define MEANING(member, name, meaning) meaning,
+    SV_GPU_GAP_CAUSES(MEANING)
+#undef MEANING
 };
 
 /* ---- gaps ---- */
 
-/* By row: waiting or loading data, as the nearest name says that is one of them, its own or one
- * around it. Parents have smaller rows. */
-static uint8_t *find_host_kinds(const struct sv_gpu_making *m)
+/* What a class of the ledger means for a device. Of a thread of which nothing is recorded only that
+ * it had not launched is known. */
+static const uint8_t causes[SV_N_WHY_CLASSES] = {
+    [SV_WHY_COMPUTE] = SV_GAP_LAUNCH, [SV_WHY_LOCK] = SV_GAP_LOCK,   [SV_WHY_GIL] = SV_GAP_LOCK,
+    [SV_WHY_DATA] = SV_GAP_DATA,      [SV_WHY_DISK] = SV_GAP_DISK,   [SV_WHY_PAGE] = SV_GAP_DISK,
+    [SV_WHY_PIPE] = SV_GAP_WAIT,      [SV_WHY_SOCKET] = SV_GAP_WAIT, [SV_WHY_CHILD] = SV_GAP_WAIT,
+    [SV_WHY_SLEEP] = SV_GAP_WAIT,     [SV_WHY_CPU] = SV_GAP_CPU,     [SV_WHY_GPU] = SV_GAP_SYNC,
+    [SV_WHY_COPY] = SV_GAP_COPY,      [SV_WHY_COMM] = SV_GAP_COMM,   [SV_WHY_QUEUE] = SV_GAP_WAIT,
+    [SV_WHY_UNKNOWN] = SV_GAP_LAUNCH,
+};
+
+/* A gap of a device: the k-th stretch of work ends it. */
+struct gap {
+    struct sv_gpu_device *device;
+    size_t k;
+};
+
+struct gaps {
+    struct gap *items;
+    struct sv_given_unit *units; /* of each: the time until the launch */
+    size_t n;
+};
+
+/* The time in which the host could have launched the next work; empty: it had, or who launched it
+ * is not known. */
+static struct sv_given_unit until_launch(const struct sv_gpu_making *m, const struct gap *g)
 {
-    const struct sv_slices *c = &m->t->slices;
-    uint8_t *kinds = sv_alloc_aligned(c->n + 1, 64);
-    for (uint64_t row = 0; row < c->n; row++) {
-        uint8_t kind = m->by_name[c->name[row]];
-        uint32_t parent = c->parent[row];
-        kinds[row] = kind == SV_WORK_WAIT || kind == SV_WORK_DATA ? kind
-                     : parent != SV_NO_ROW                        ? kinds[parent]
-                                                                  : (uint8_t)SV_WORK_UNKNOWN;
-    }
-    return kinds;
+    int64_t from = g->device->busy.items[g->k - 1].to_ns, to = g->device->busy.items[g->k].from_ns;
+    uint32_t launch = sv_launch_of(&m->launches, g->device->busy.items[g->k].row);
+    int64_t done = launch != SV_NO_ROW ? sv_trace_end_ns(m->t, launch) : from;
+    done = done < from ? from : done > to ? to : done;
+    return (struct sv_given_unit){.number = -1,
+                                  .from_ns = from,
+                                  .left_ns = from,
+                                  .run_ns = from,
+                                  .done_ns = done,
+                                  .to_ns = done,
+                                  .thread = SV_NO_THREAD,
+                                  .track = launch != SV_NO_ROW ? m->t->slices.track[launch] : 0};
 }
 
-/* What the thread did at that moment. */
-static uint8_t work_at(const struct sv_gpu_making *m, const uint8_t *kinds, sv_track track,
-                       int64_t ts_ns)
+static void find_all(struct gaps *all, const struct sv_gpu_making *m)
 {
-    uint32_t row = sv_trace_slice_at(m->t, track, ts_ns);
-    return row != SV_NO_ROW ? kinds[row] : (uint8_t)SV_WORK_UNKNOWN;
+    size_t most = 0;
+    for (size_t i = 0; i < m->r->n_devices; i++)
+        most += m->r->devices[i].busy.n;
+    all->items = sv_alloc((most + 1) * sizeof *all->items);
+    all->units = sv_alloc((most + 1) * sizeof *all->units);
+    for (size_t i = 0; i < m->r->n_devices; i++)
+        for (size_t k = 1; k < m->r->devices[i].busy.n; k++) {
+            all->items[all->n] = (struct gap){&m->r->devices[i], k};
+            all->units[all->n] = until_launch(m, &all->items[all->n]);
+            all->n++;
+        }
 }
 
-/* before: the work that ran until the gap began. */
-static enum sv_gpu_gap cause_of(const struct sv_gpu_making *m, const uint8_t *kinds,
-                                uint32_t before, uint32_t next, int64_t from_ns)
+/* Of the time after the launch. */
+static enum sv_gpu_gap cause_of_rest(const struct sv_gpu_making *m, const struct gap *g)
 {
     const struct sv_slices *c = &m->t->slices;
-    uint32_t launch = sv_launch_of(&m->launches, next);
-    if (launch == SV_NO_ROW)
+    const struct sv_span *before = &g->device->busy.items[g->k - 1],
+                         *next = &g->device->busy.items[g->k];
+    if (sv_launch_of(&m->launches, next->row) == SV_NO_ROW)
         return SV_GAP_UNKNOWN;
-    if (sv_trace_end_ns(m->t, launch) <= from_ns) {
-        bool is_copy = m->by_cat[c->cat[next]] != SV_GPU_KERNEL ||
-                       m->by_cat[c->cat[before]] != SV_GPU_KERNEL;
-        return is_copy ? SV_GAP_COPY : SV_GAP_DEVICE;
+    bool is_copy = m->by_cat[c->cat[next->row]] != SV_GPU_KERNEL ||
+                   m->by_cat[c->cat[before->last]] != SV_GPU_KERNEL;
+    return is_copy ? SV_GAP_COPY : SV_GAP_DEVICE;
+}
+
+static void add_gap(const struct sv_gpu_making *m, const struct gap *g,
+                    const struct sv_given_unit *host, const struct sv_why_piece *pieces, size_t n)
+{
+    struct sv_gpu_device *d = g->device;
+    const struct sv_span *next = &d->busy.items[g->k];
+    int64_t parts[SV_N_GAPS] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct sv_why_piece *p = &pieces[i];
+        sv_spans_add(&d->idle[causes[p->class]], p->ts_ns, p->ts_ns + p->dur_ns, next->row);
+        parts[causes[p->class]] += p->dur_ns;
     }
-    uint8_t host = work_at(m, kinds, c->track[launch], from_ns);
-    if (host == SV_WORK_UNKNOWN) /* what filled most of the gap may have begun after it */
-        host = work_at(m, kinds, c->track[launch], from_ns + (c->ts_ns[next] - from_ns) / 2);
-    return host == SV_WORK_WAIT ? SV_GAP_SYNC : host == SV_WORK_DATA ? SV_GAP_DATA : SV_GAP_LAUNCH;
+    enum sv_gpu_gap rest = cause_of_rest(m, g);
+    sv_spans_add(&d->idle[rest], host->to_ns, next->from_ns, next->row);
+    parts[rest] += next->from_ns - host->to_ns;
+    for (int k = 0; k < SV_N_GAPS; k++) {
+        d->gaps[k].n += parts[k] > 0;
+        d->gaps[k].total_ns += parts[k];
+        d->gaps[k].max_ns = parts[k] > d->gaps[k].max_ns ? parts[k] : d->gaps[k].max_ns;
+    }
+    if (next->from_ns - host->from_ns > d->longest_gap.to_ns - d->longest_gap.from_ns)
+        d->longest_gap = (struct sv_span){
+            .from_ns = host->from_ns, .to_ns = next->from_ns, .row = next->row, .last = next->row};
 }
 
 void sv_gpu_find_gaps(struct sv_gpu_making *m)
 {
-    uint8_t *kinds = find_host_kinds(m);
-    for (size_t i = 0; i < m->r->n_devices; i++) {
-        struct sv_gpu_device *d = &m->r->devices[i];
-        for (size_t k = 1; k < d->busy.n; k++) {
-            const struct sv_span *before = &d->busy.items[k - 1], *next = &d->busy.items[k];
-            int64_t length = next->from_ns - before->to_ns;
-            enum sv_gpu_gap cause = cause_of(m, kinds, before->last, next->row, before->to_ns);
-            struct sv_gpu_gaps *g = &d->gaps[cause];
-            sv_spans_add(&d->idle[cause], before->to_ns, next->from_ns, next->row);
-            g->n++;
-            g->total_ns += length;
-            g->max_ns = length > g->max_ns ? length : g->max_ns;
-        }
+    struct gaps all = {0};
+    struct sv_ledger l = {0};
+    find_all(&all, m);
+    if (all.n)
+        sv_ledger_make(
+            &l, m->t,
+            &(struct sv_ledger_options){
+                .step = -1, .given = all.units, .n_given = all.n, .given_kind = SV_UNIT_IS_WINDOW});
+    for (size_t i = 0, unit = 0; i < all.n; i++) {
+        bool has_unit = all.units[i].to_ns > all.units[i].from_ns; /* those of no length are none */
+        size_t first = has_unit ? l.units[unit].first : 0;
+        add_gap(m, &all.items[i], &all.units[i], l.pieces + first,
+                has_unit ? l.units[unit].end - first : 0);
+        unit += has_unit;
     }
-    free(kinds);
+    if (all.n)
+        sv_ledger_fini(&l);
+    free(all.items);
+    free(all.units);
 }
 
 /* ---- memory ---- */

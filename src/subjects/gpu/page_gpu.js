@@ -6,7 +6,7 @@ import { el, link } from './dom.js';
 import { leading, legend, numbers, Page, section, share, tableSection, words } from './page_parts.js';
 import { formatCount, formatExact, formatSeconds } from './time.js';
 
-const CAUSES = { launch: 1, sync: 4, data: 6, copy: 3, device: 7 };
+const CAUSES = { launch: 1, sync: 4, data: 6, lock: 5, disk: 3, cpu: 2, comm: 4, wait: 0, copy: 3, device: 7 };
 const PARTS = [['compute_ns', 'computing', 2], ['communication_ns', 'communicating', 4], ['copy_ns', 'copying', 3], ['host_ns', 'host only', 1], ['idle_ns', 'idle', 'idle']].map(([key, name, colour]) => ({ key, name, colour }));
 const ODD = { work_without_launch: 'without a launch', launches_without_work: 'launches without work', work_before_launch: 'before its launch', unfinished: 'without an end' };
 const TIMES = 'count, total:total_ns, mean:mean_ns, p50:p50_ns, p99:p99_ns, max:max_ns';

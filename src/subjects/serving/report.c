@@ -6,6 +6,8 @@
 #include "subjects/serving/report.h"
 
 #include "core/base/map.h"
+#include "core/base/sat.h"
+#include "core/serving/engine_words.h"
 #include "core/serving/events.h"
 #include "store/index.h"
 
@@ -21,7 +23,22 @@ struct making {
     struct sv_map worker_seen;
     struct sv_map model_seen;
     int64_t congested_ns, last_ns;
+    /* What is taken from the times of the trace: to the life cycle 0 is a time that nobody
+     * reported. */
+    int64_t zero_ns;
 };
+
+/* A time of the life cycle as the trace has it. */
+static int64_t at(const struct making *m, int64_t ns)
+{
+    return ns ? sv_sat_add(ns, m->zero_ns) : 0;
+}
+
+static void restore_edges(const struct making *m, int64_t edges[SV_N_PHASES + 1])
+{
+    for (size_t i = 0; i <= SV_N_PHASES; i++)
+        edges[i] = at(m, edges[i]);
+}
 
 /* ---- names ---- */
 
@@ -64,16 +81,16 @@ static void add_batch(struct making *m, struct sv_life *l, const struct sv_life_
     r->batches = sv_grow(r->batches, &m->cap_batches, r->n_batches + 1, sizeof *r->batches);
     struct sv_served_batch *to = &r->batches[r->n_batches++];
     *to = (struct sv_served_batch){.id = b->id,
-                                   .first_arrival_ns = b->first_arrival_ns,
-                                   .last_arrival_ns = b->last_arrival_ns,
-                                   .first_dequeued_ns = b->first_dequeued_ns,
-                                   .collect_start_ns = b->collect_start_ns,
-                                   .collect_end_ns = b->collect_end_ns,
-                                   .submitted_ns = b->submitted_ns,
-                                   .started_ns = b->started_ns,
-                                   .finished_ns = b->finished_ns,
-                                   .callback_start_ns = b->callback_start_ns,
-                                   .callback_end_ns = b->callback_end_ns,
+                                   .first_arrival_ns = at(m, b->first_arrival_ns),
+                                   .last_arrival_ns = at(m, b->last_arrival_ns),
+                                   .first_dequeued_ns = at(m, b->first_dequeued_ns),
+                                   .collect_start_ns = at(m, b->collect_start_ns),
+                                   .collect_end_ns = at(m, b->collect_end_ns),
+                                   .submitted_ns = at(m, b->submitted_ns),
+                                   .started_ns = at(m, b->started_ns),
+                                   .finished_ns = at(m, b->finished_ns),
+                                   .callback_start_ns = at(m, b->callback_start_ns),
+                                   .callback_end_ns = at(m, b->callback_end_ns),
                                    .model = b->model,
                                    .samples = b->samples,
                                    .worker = b->worker,
@@ -82,6 +99,7 @@ static void add_batch(struct making *m, struct sv_life *l, const struct sv_life_
                                    .is_failed = b->is_failed,
                                    .is_congested = b->is_congested};
     sv_life_batch_edges(b, to->edges);
+    restore_edges(m, to->edges);
     *sv_map_add(&m->batch_of, b->id, NULL) = r->n_batches;
 }
 
@@ -102,6 +120,7 @@ static void add_request(struct making *m, struct sv_life *l, const struct sv_lif
                                      .fate = q->fate,
                                      .is_warmup = q->flags & SV_LIFE_WARMUP};
     sv_life_request_edges(q, b, to->edges);
+    restore_edges(m, to->edges);
 }
 
 static void end_congestion(struct making *m, int64_t end_ns)
@@ -110,7 +129,7 @@ static void end_congestion(struct making *m, int64_t end_ns)
     if (!m->congested_ns)
         return;
     SV_APPEND(r->congestion, r->n_congestion, m->cap_congestion) =
-        (struct sv_served_period){.start_ns = m->congested_ns, .end_ns = end_ns};
+        (struct sv_served_period){.start_ns = at(m, m->congested_ns), .end_ns = at(m, end_ns)};
     m->congested_ns = 0;
 }
 
@@ -160,10 +179,37 @@ static void link_members(struct making *m)
 
 /* ---- the trace ---- */
 
+static void put_call(struct making *m, struct sv_life *l, struct sv_life_call call)
+{
+    call.time_ns = sv_sat_sub(call.time_ns, m->zero_ns);
+    call.start_ns = call.start_ns ? sv_sat_sub(call.start_ns, m->zero_ns) : 0;
+    sv_life_put(l, &call);
+}
+
+/* A step of an engine, or more of its members: its requests are in the queue no longer. */
+static void put_step(struct making *m, struct sv_life *l, const struct sv_trace *t, uint32_t row,
+                     sv_str key)
+{
+    struct sv_arg a;
+    if (!key || !sv_trace_arg(t, t->slices.args[row], key, &a) || a.type != SV_ARG_TEXT)
+        return;
+    struct sv_engine_member member;
+    const struct sv_life_step step = {.start_ns = sv_sat_sub(t->slices.ts_ns[row], m->zero_ns),
+                                      .end_ns = sv_sat_sub(sv_trace_end_ns(t, row), m->zero_ns),
+                                      .n = 1,
+                                      .members = &member};
+    const char *text = a.text, *end = text + a.size;
+    for (int is; (is = sv_engine_member_next(&text, end, &member)) != 0;)
+        if (is > 0)
+            sv_life_step(l, &step);
+}
+
 /* All rows of the category, in the order of time. */
-static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
+static uint64_t put_all(struct making *m, const struct sv_trace *t, struct sv_life *l)
 {
     struct sv_life_words words;
+    sv_str engine = sv_dict_find_str(t->dict, SV_ENGINE_CATEGORY, strlen(SV_ENGINE_CATEGORY)),
+           members = sv_dict_find_str(t->dict, SV_STEP_MEMBERS, strlen(SV_STEP_MEMBERS));
     struct sv_life_in *in = sv_alloc(sizeof *in);
     struct sv_index *index = sv_index_new(t);
     struct sv_batch scratch;
@@ -174,6 +220,8 @@ static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
     for (uint64_t i = 0; words.cat && i < t->slices.n; i++) {
         uint32_t row = order[i];
         size_t n_args;
+        if (engine && t->slices.cat[row] == engine)
+            put_step(m, l, t, row, members);
         if (t->slices.cat[row] != words.cat || t->slices.kind[row] != SV_INSTANT)
             continue;
         const struct sv_arg *args = sv_trace_args(t, t->slices.args[row], &scratch, &n_args);
@@ -184,7 +232,7 @@ static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
                              .n_args = (uint16_t)n_args,
                              .args = args};
         if (sv_life_read(&words, &e, in)) {
-            sv_life_put(l, &in->call);
+            put_call(m, l, in->call);
             n++;
         }
         sv_batch_reset(&scratch);
@@ -195,21 +243,28 @@ static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
     return n;
 }
 
+struct putting {
+    struct making *m;
+    struct sv_life *l;
+};
+
 static void put_one(void *ctx, const struct sv_life_call *call, uint32_t row)
 {
+    struct putting *p = ctx;
     (void)row;
-    sv_life_put(ctx, call);
+    put_call(p->m, p->l, *call);
 }
 
 void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace *t)
 {
     struct making m = {.r = r, .last_ns = INT64_MIN};
+    m.zero_ns = t->first_ns > 0 ? 0 : sv_sat_sub(t->first_ns, 1);
     memset(r, 0, sizeof *r);
     /* The store is bounded by its own limit: nothing is forgotten here. */
     struct sv_life_limits limits = {.requests = UINT32_MAX, .batches = UINT32_MAX};
     struct sv_life *l = sv_life_new(&limits, on_moment, &m);
-    if (put_all(t, l) == 0)
-        r->is_from_json = sv_serving_from_json(t, put_one, l);
+    if (put_all(&m, t, l) == 0)
+        r->is_from_json = sv_serving_from_json(t, put_one, &(struct putting){&m, l});
     r->n_open = sv_life_open_requests(l);
     sv_life_end(l);
     r->counts = *sv_life_count(l);

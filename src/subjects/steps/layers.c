@@ -15,41 +15,25 @@
 
 const char *const sv_layer_names[SV_N_LAYER] = {"attention", "gemm",       "quant", "moe",
                                                 "routing",   "norm",       "act",   "comm",
-                                                "sampling",  "scheduling", "other"};
+                                                "sampling",  "scheduling", "data",  "other"};
 
 /* In lower case; the first that occurs decides. */
 static const struct {
     const char *word;
     enum sv_model_layer_kind kind;
 } words[] = {
-    {"attention", SV_LAYER_ATTENTION},
-    {"attn", SV_LAYER_ATTENTION},
-    {"sdpa", SV_LAYER_ATTENTION},
-    {"flash_fwd", SV_LAYER_ATTENTION},
-    {"gemm", SV_LAYER_GEMM},
-    {"quant", SV_LAYER_QUANT},
-    {"moe", SV_LAYER_MOE},
-    {"expert", SV_LAYER_MOE},
-    {"rout", SV_LAYER_ROUTING},
-    {"topk", SV_LAYER_ROUTING},
-    {"norm", SV_LAYER_NORM},
-    {"allreduce", SV_LAYER_COMM},
-    {"all_reduce", SV_LAYER_COMM},
-    {"allgather", SV_LAYER_COMM},
-    {"all_gather", SV_LAYER_COMM},
-    {"nccl", SV_LAYER_COMM},
-    {"comm", SV_LAYER_COMM},
-    {"sampl", SV_LAYER_SAMPLING},
-    {"sched", SV_LAYER_SCHEDULING},
-    {"silu", SV_LAYER_ACT},
-    {"gelu", SV_LAYER_ACT},
-    {"relu", SV_LAYER_ACT},
-    {"act", SV_LAYER_ACT},
-    {"matmul", SV_LAYER_GEMM},
-    {"linear", SV_LAYER_GEMM},
-    {"addmm", SV_LAYER_GEMM},
-    {"aten::mm", SV_LAYER_GEMM},
-    {"aten::bmm", SV_LAYER_GEMM},
+    {"dataloader", SV_LAYER_DATA}, {"data_load", SV_LAYER_DATA},  {"next_batch", SV_LAYER_DATA},
+    {"load_batch", SV_LAYER_DATA}, {"deep_ep", SV_LAYER_COMM},    {"nvshmem", SV_LAYER_COMM},
+    {"alltoall", SV_LAYER_COMM},   {"all_to_all", SV_LAYER_COMM}, {"attention", SV_LAYER_ATTENTION},
+    {"attn", SV_LAYER_ATTENTION},  {"sdpa", SV_LAYER_ATTENTION},  {"flash_fwd", SV_LAYER_ATTENTION},
+    {"gemm", SV_LAYER_GEMM},       {"quant", SV_LAYER_QUANT},     {"moe", SV_LAYER_MOE},
+    {"expert", SV_LAYER_MOE},      {"rout", SV_LAYER_ROUTING},    {"topk", SV_LAYER_ROUTING},
+    {"norm", SV_LAYER_NORM},       {"allreduce", SV_LAYER_COMM},  {"all_reduce", SV_LAYER_COMM},
+    {"allgather", SV_LAYER_COMM},  {"all_gather", SV_LAYER_COMM}, {"nccl", SV_LAYER_COMM},
+    {"comm", SV_LAYER_COMM},       {"sampl", SV_LAYER_SAMPLING},  {"sched", SV_LAYER_SCHEDULING},
+    {"silu", SV_LAYER_ACT},        {"gelu", SV_LAYER_ACT},        {"relu", SV_LAYER_ACT},
+    {"act", SV_LAYER_ACT},         {"matmul", SV_LAYER_GEMM},     {"linear", SV_LAYER_GEMM},
+    {"addmm", SV_LAYER_GEMM},      {"aten::mm", SV_LAYER_GEMM},   {"aten::bmm", SV_LAYER_GEMM},
 };
 
 #define NO_LAYER (-1)

@@ -20,6 +20,7 @@ enum sv_model_layer_kind {
     SV_LAYER_COMM,
     SV_LAYER_SAMPLING,
     SV_LAYER_SCHEDULING,
+    SV_LAYER_DATA, /* loading it, or waiting for it */
     SV_LAYER_OTHER,
     SV_N_LAYER
 };

@@ -33,8 +33,8 @@ static bool is_divided_by_waits(const struct sv_plot *p, const struct sv_steps *
 {
     for (size_t i = 0; i < s->n; i++)
         for (int k = 0; k < SV_N_WORK; k++)
-            if (s->steps[i].work_ns[k] && k != SV_WORK_OTHER && k != SV_WORK_IDLE &&
-                k != SV_WORK_DATA)
+            if (s->steps[i].work_ns[k] && k != SV_WORK_OTHER && k != SV_WORK_DATA &&
+                k < SV_WORK_IDLE)
                 return false;
     return sv_dict_find_str(p->trace->dict, "thread_state", 12) != 0;
 }
@@ -46,7 +46,7 @@ static size_t make_wait_bars(const struct sv_plot *p, const struct sv_steps *s, 
         [SV_TIME_COMPUTE] = 0x0072b2, [SV_TIME_DATA] = 0xe69f00, [SV_TIME_GPU] = 0x009e73,
         [SV_TIME_LOCK] = 0xcc79a7,    [SV_TIME_DISK] = 0xd55e00, [SV_TIME_CPU] = 0xf0e442,
         [SV_TIME_RANK] = 0x56b4e9,    [SV_TIME_PEER] = 0x8c6bb1, [SV_TIME_SLEEP] = 0xbbbbbb,
-        [SV_TIME_OTHER] = 0xe4e4e8};
+        [SV_TIME_QUEUE] = 0x999933,   [SV_TIME_OTHER] = 0xe4e4e8};
     _Static_assert(SV_N_WAIT_CLASSES <= SV_BAR_KINDS_MAX, "a colour for each class");
     struct sv_wait_report r;
     sv_wait_report_make(&r, p->trace,
@@ -69,9 +69,10 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
 {
     static const size_t order[] = {SV_WORK_FORWARD,    SV_WORK_BACKWARD, SV_WORK_OPTIMIZER,
                                    SV_WORK_COMM,       SV_WORK_COPY,     SV_WORK_DATA,
-                                   SV_WORK_CHECKPOINT, SV_WORK_OTHER,    SV_WORK_IDLE};
-    static const uint32_t colors[] = {0x56b4e9, 0x0072b2, 0x009e73, 0xcc79a7, 0xf0e442,
-                                      0xe69f00, 0xd55e00, 0x999999, 0xe4e4e8};
+                                   SV_WORK_CHECKPOINT, SV_WORK_DISK,     SV_WORK_OTHER,
+                                   SV_WORK_IDLE,       SV_WORK_UNTRACED};
+    static const uint32_t colors[] = {0x56b4e9, 0x0072b2, 0x009e73, 0xcc79a7, 0xf0e442, 0xe69f00,
+                                      0xd55e00, 0x8c6bb1, 0x999999, 0xe4e4e8, 0xf4f4f6};
     struct sv_bar_kind kinds[SV_BAR_KINDS_MAX];
     struct sv_steps s;
     char facts[256], median[32];
@@ -126,7 +127,7 @@ static const uint32_t layer_colors[SV_N_LAYER] = {
     [SV_LAYER_ATTENTION] = 0x2e86ab,  [SV_LAYER_GEMM] = 0xa23b72,    [SV_LAYER_QUANT] = 0xf18f01,
     [SV_LAYER_MOE] = 0xc73e1d,        [SV_LAYER_ROUTING] = 0xff8c42, [SV_LAYER_NORM] = 0x7fb069,
     [SV_LAYER_ACT] = 0x4f6d7a,        [SV_LAYER_COMM] = 0x9ca3af,    [SV_LAYER_SAMPLING] = 0xb5179e,
-    [SV_LAYER_SCHEDULING] = 0x6b7280, [SV_LAYER_OTHER] = 0x374151};
+    [SV_LAYER_SCHEDULING] = 0x6b7280, [SV_LAYER_DATA] = 0xe69f00,    [SV_LAYER_OTHER] = 0x374151};
 
 int sv_plot_layers(struct sv_plot *p, struct sv_err *err)
 {

@@ -6,8 +6,8 @@ import { btn, el, link } from './dom.js';
 import { choice, leading, legend, number, numbers, Page, section, tableSection, words } from './page_parts.js';
 import { formatExact, formatSeconds } from './time.js';
 
-const CLASSES = { compute: 0, data: 1, gpu: 4, lock: 5, disk: 3, cpu: 2, rank: 7, peer: 6, sleep: 'neutral', other: 'idle' };
-const NAMES = { compute: 'computing', data: 'for data', gpu: 'for a GPU', lock: 'for a lock', disk: 'for a disk', cpu: 'for a CPU', rank: 'for another rank', peer: 'for another process', sleep: 'sleeping', other: 'not known' };
+const CLASSES = { compute: 0, data: 1, gpu: 4, lock: 5, disk: 3, cpu: 2, rank: 7, peer: 6, queue: 6, sleep: 'neutral', other: 'idle' };
+const NAMES = { compute: 'computing', data: 'for data', gpu: 'for a GPU', lock: 'for a lock', disk: 'for a disk', cpu: 'for a CPU', rank: 'for another rank', peer: 'for another process', queue: 'for a worker', sleep: 'sleeping', other: 'not known' };
 const KINDS = { step: 'Steps', 'between steps': 'Between steps', epoch: 'Epochs', phase: 'Phases', thread: 'Threads', loader: 'Loaders' };
 const MOST = 500;
 const KEYS = Object.keys(CLASSES);

@@ -11,6 +11,7 @@
 #include "core/base/buf.h"
 #include "core/base/sat.h"
 #include "store/ranks.h"
+#include "subjects/engine/request_units.h"
 #include "subjects/subject.h"
 
 #include <inttypes.h>
@@ -81,6 +82,7 @@ static const struct sv_report_column summary_columns[] = {
     {"cpu_ns", NULL, SV_UNIT_NS},
     {"rank_ns", NULL, SV_UNIT_NS},
     {"peer_ns", NULL, SV_UNIT_NS},
+    {"queue_ns", NULL, SV_UNIT_NS},
     {"sleep_ns", NULL, SV_UNIT_NS},
     {"other_ns", NULL, SV_UNIT_NS},
     {"gil_ns", "of lock: interpreter lock", SV_UNIT_NS},
@@ -120,9 +122,11 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     struct sv_cell *c = cells;
     *c++ = r->kind == SV_UNIT_IS_THREAD && r->total.thread != SV_NO_THREAD
                ? thread_cell(v, 0, r->ledger.states.threads[r->total.thread].track)
-               : sv_cell_text(r->kind == SV_UNIT_IS_STEP    ? "steps and the time between them"
-                              : r->kind == SV_UNIT_IS_EPOCH ? "epochs"
-                                                            : "phases");
+               : sv_cell_text(r->kind == SV_UNIT_IS_STEP      ? "steps and the time between them"
+                              : r->kind == SV_UNIT_IS_EPOCH   ? "epochs"
+                              : r->kind == SV_UNIT_IS_REQUEST ? "requests"
+                              : r->kind == SV_UNIT_IS_TURN    ? "turns of a loop"
+                                                              : "phases");
     *c++ = sv_cell_int(r->kind == SV_UNIT_IS_THREAD ? 1 : (int64_t)n);
     *c++ = sv_cell_int(r->total.dur_ns);
     c = put_classes(c, &r->total);
@@ -484,7 +488,7 @@ static int print(const struct sv_report_options *o, const struct sv_wait_report 
         {"lock", "Who waits for whom", COLUMNS(lock_columns), locks.n, false, fill_lock,
          &lock_view},
         {"pass", "Reading of the same files again", COLUMNS(pass_columns),
-         r->n_passes > 1 || !is_text ? r->n_passes : 0, false, fill_pass, &all},
+         r->n_passes > 1 || !is_text || o->by ? r->n_passes : 0, false, fill_pass, &all},
         {"advice", "What to try", COLUMNS(advice_columns), r->n_advice, false, fill_advice, &all},
     };
     struct sv_report_options shown = *o;
@@ -523,10 +527,12 @@ static int run_wait(const struct sv_report_options *o, const struct sv_trace *t,
     if (o->step && (sv_parse_count(o->step, &step) < 0 || step > INT64_MAX))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--step: '%s' is not a number", o->step);
     size_t n = o->top ? (o->limit < 100 ? o->limit : 100) : o->json || o->csv ? 20 : WAITS_OF_TEXT;
-    sv_wait_report_make(&r, t,
-                        &(struct sv_wait_options){.marker = o->steps,
-                                                  .step = o->step ? (int64_t)step : -1,
-                                                  .n_waits = n});
+    struct sv_ledger ledger;
+    sv_why_make(&ledger, t,
+                &(struct sv_ledger_options){.marker = o->steps,
+                                            .step = o->step ? (int64_t)step : -1,
+                                            .with_loaders = true});
+    sv_wait_report_make(&r, t, &(struct sv_wait_options){.ledger = &ledger, .n_waits = n});
     int code;
     if (o->step && !r.n_spans)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s has no step %s: 'stave steps' lists them",

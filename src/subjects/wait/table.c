@@ -4,7 +4,7 @@
 #ifdef SV_HAVE_SQLITE
 #include "core/base/mem.h"
 #include "sql/impl.h"
-#include "why/ledger.h"
+#include "subjects/engine/request_units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static struct sv_ledger *ledger_of(struct sv_sql *q)
     void **kept = sv_sql_kept(q, &sv_wait_tables);
     if (!*kept) {
         struct sv_ledger *l = *kept = sv_alloc(sizeof *l);
-        sv_ledger_make(l, q->trace, &(struct sv_ledger_options){.step = -1});
+        sv_why_make(l, q->trace, &(struct sv_ledger_options){.step = -1});
     }
     return *kept;
 }

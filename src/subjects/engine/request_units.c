@@ -1,0 +1,187 @@
+/* Requests as units of the ledger: when each waited, and which thread worked for it. Called through
+ * sv_why_make().
+ *
+ * A worker (of batches) or an engine (of steps) has times in which it worked. Its thread is the one
+ * of the process that ran longest in them. Without states of threads only the phases are known. */
+#include "subjects/engine/request_units.h"
+
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "core/serving/life.h"
+#include "subjects/engine/llm.h"
+#include "why/spans.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- who works for a request ---- */
+
+/* Times in which one worker, or one engine, worked. */
+struct worker {
+    sv_track process; /* 0: not known */
+    struct sv_spans windows;
+    uint32_t thread; /* SV_NO_THREAD: none fits */
+};
+
+struct workers {
+    struct worker *items;
+    size_t n, cap;
+    struct sv_map by_key;
+    sv_track server; /* the process of a server with dynamic batching; 0: not known */
+};
+
+static sv_track serving_process(const struct sv_trace *t)
+{
+    sv_str cat = sv_dict_find_str(t->dict, SV_LIFE_CATEGORY, strlen(SV_LIFE_CATEGORY));
+    for (uint64_t row = 0; cat && row < t->slices.n; row++)
+        if (t->slices.cat[row] == cat)
+            return sv_dict_process_of(t->dict, t->slices.track[row]);
+    return 0;
+}
+
+static uint64_t key_of(const struct sv_llm *l, const struct sv_llm_step *s)
+{
+    return l->is_batches ? (uint64_t)(int64_t)s->worker : s->track;
+}
+
+static void add_window(struct workers *w, const struct sv_llm *l, const struct sv_llm_step *s)
+{
+    sv_track process = l->is_batches ? w->server
+                       : s->track    ? sv_dict_process_of(l->trace->dict, s->track)
+                                     : 0;
+    bool is_new;
+    if (s->dur_ns <= 0 || (l->is_batches ? s->worker < 0 : !s->track))
+        return;
+    uint64_t *at = sv_map_add(&w->by_key, key_of(l, s), &is_new);
+    if (is_new) {
+        w->items = sv_grow(w->items, &w->cap, w->n + 1, sizeof *w->items);
+        w->items[w->n] = (struct worker){.process = process, .thread = SV_NO_THREAD};
+        *at = w->n++;
+    }
+    struct sv_span x = {.from_ns = s->ts_ns, .to_ns = sv_sat_add(s->ts_ns, s->dur_ns)};
+    sv_spans_append(&w->items[*at].windows, &(struct sv_spans){.items = &x, .n = 1});
+}
+
+/* How long a thread ran in the first of these times. */
+static int64_t ran_within(const struct sv_thread_states *s, uint32_t thread,
+                          const struct sv_spans *windows)
+{
+    enum { WINDOWS_MAX = 200 };
+    int64_t ns = 0;
+    for (size_t i = 0; i < windows->n && i < WINDOWS_MAX; i++) {
+        struct sv_state_cursor c =
+            sv_state_window(s, thread, windows->items[i].from_ns, windows->items[i].to_ns);
+        for (struct sv_state_piece p; sv_state_next(&c, &p);)
+            ns += p.state == SV_WAIT_STATE_RUNNING ? p.to_ns - p.from_ns : 0;
+    }
+    return ns;
+}
+
+/* libstave's own threads work for no request. */
+static bool is_own(const struct sv_thread_states *s, uint32_t thread)
+{
+    const struct sv_dict *d = s->trace->dict;
+    struct sv_text name = sv_dict_text(d, d->tracks[s->threads[thread].track].name);
+    return name.len > 6 && memcmp(name.bytes, "stave-", 6) == 0;
+}
+
+static void find_threads(struct workers *w, const struct sv_thread_states *s)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        int64_t best = 0;
+        sv_spans_settle(&w->items[i].windows);
+        for (uint32_t k = 0; k < s->n && w->items[i].process; k++) {
+            if (s->threads[k].process != w->items[i].process || !s->threads[k].state ||
+                is_own(s, k))
+                continue;
+            int64_t ns = ran_within(s, k, &w->items[i].windows);
+            if (ns > best) {
+                best = ns;
+                w->items[i].thread = k;
+            }
+        }
+    }
+}
+
+static void find_workers(struct workers *w, const struct sv_llm *l)
+{
+    struct sv_thread_states states;
+    w->server = l->is_batches ? serving_process(l->trace) : 0;
+    for (size_t i = 0; i < l->n_steps; i++)
+        if (!l->steps[i].is_warmup)
+            add_window(w, l, &l->steps[i]);
+    sv_thread_states_init(&states, l->trace);
+    find_threads(w, &states);
+    sv_thread_states_fini(&states);
+}
+
+/* ---- the requests ---- */
+
+static int64_t within(int64_t ns, int64_t from_ns, int64_t to_ns)
+{
+    return ns < from_ns ? from_ns : ns > to_ns ? to_ns : ns;
+}
+
+static bool is_unit(const struct sv_llm_request *q)
+{
+    return !q->is_warmup && q->fate == SV_FATE_RESPONDED && sv_llm_e2e(q) >= 0;
+}
+
+/* A batch has begun when its worker has, an engine works for a request from its first step on. */
+static struct sv_given_unit unit_of(const struct sv_llm *l, const struct sv_llm_request *q,
+                                    const struct workers *w)
+{
+    int64_t from = q->arrival_ns, to = q->end_ns;
+    int64_t left = within(q->scheduled_ns != SV_LLM_UNKNOWN ? q->scheduled_ns : to, from, to);
+    struct sv_given_unit u = {.number = (int64_t)q->id,
+                              .from_ns = from,
+                              .left_ns = left,
+                              .run_ns = left,
+                              .done_ns = to,
+                              .to_ns = to,
+                              .thread = SV_NO_THREAD};
+    if (!q->n_members)
+        return u;
+    const struct sv_llm_step *s = &l->steps[l->members[l->by_request[q->first_member]].step];
+    if (l->is_batches) {
+        u.run_ns = within(s->ts_ns, left, to);
+        u.done_ns = within(sv_sat_add(s->ts_ns, s->dur_ns), u.run_ns, to);
+    }
+    const uint64_t *at = q->is_untimed ? NULL : sv_map_find(&w->by_key, key_of(l, s));
+    if (at) {
+        assert(*at < w->n);
+        u.thread = w->items[*at].thread;
+        u.busy = &w->items[*at].windows;
+    }
+    return u;
+}
+
+void sv_why_make(struct sv_ledger *l, const struct sv_trace *t, const struct sv_ledger_options *o)
+{
+    struct sv_ledger_options own = *o;
+    struct sv_llm llm;
+    struct workers w = {0};
+    struct sv_given_unit *units = NULL;
+    size_t n = 0;
+    sv_llm_make(&llm, t);
+    for (size_t i = 0; i < llm.n_requests && !o->marker && o->step < 0; i++)
+        n += is_unit(&llm.requests[i]);
+    if (n >= SV_REQUESTS_LEAST) {
+        find_workers(&w, &llm);
+        units = sv_alloc(n * sizeof *units);
+        for (size_t i = 0; i < llm.n_requests; i++)
+            if (is_unit(&llm.requests[i]))
+                units[own.n_given++] = unit_of(&llm, &llm.requests[i], &w);
+        own.given = units;
+        own.given_kind = SV_UNIT_IS_REQUEST;
+    }
+    sv_ledger_make(l, t, &own);
+    for (size_t i = 0; i < w.n; i++)
+        sv_spans_fini(&w.items[i].windows);
+    free(w.items);
+    sv_map_fini(&w.by_key);
+    free(units);
+    sv_llm_fini(&llm);
+}
