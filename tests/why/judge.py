@@ -87,8 +87,8 @@ def compiled(source, work):
     out = f"{work}/bin/{os.path.splitext(os.path.basename(source))[0]}"
     if not os.path.exists(out):
         os.makedirs(f"{work}/bin", exist_ok=True)
-        cc = "mpicc" if "mpi" in os.path.basename(source) else "cc"
-        subprocess.run([cc, "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-Wall", "-Wextra",
+        cc = ["mpicc"] if "mpi" in os.path.basename(source) else ["c++", "-std=c++17"] if source.endswith(".cc") else ["cc"]
+        subprocess.run([*cc, "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-Wall", "-Wextra",
                         f"-I{SRC}/include", "-o", out, source, f"-L{BUILD}", "-lstave", "-lstave-serving",
                         f"-Wl,-rpath,{BUILD}"], check=True)
     return out
@@ -99,7 +99,7 @@ def words(command, work):
     out = []
     for word in command:
         path = f"{HERE}/programs/{word}"
-        if word.endswith(".c") and os.path.exists(path):
+        if word.endswith((".c", ".cc")) and os.path.exists(path):
             out.append(compiled(path, work))
         elif word.endswith(".py") and os.path.exists(path):
             out += [pythons()[0], path]
