@@ -235,6 +235,14 @@ unsigned sv_waits_doing(const struct sv_wait_group *w)
     return best;
 }
 
+/* The same, of who is in the trace. */
+static unsigned waits_doing_of_others(const struct sv_wait_group *w)
+{
+    struct sv_wait_group rest = *w;
+    rest.doing_ns[SV_DOING_AWAY] = 0;
+    return sv_waits_doing(&rest);
+}
+
 static const char *subject(const struct sv_wait_group *w, char to[120])
 {
     const struct sv_ledger *l = w->x->ledger;
@@ -450,6 +458,30 @@ static void name_peer(struct sv_wait_group *w)
     snprintf(c->name, sizeof c->name, "%.*s", (int)(name.len < 90 ? name.len : 90), name.bytes);
 }
 
+/* Neither end worked: what was sent was on its way. The kernel holds back an acknowledgement for
+ * 40 ms, and a sender with Nagle's algorithm waits for it. */
+static void say_network(struct sv_wait_group *w)
+{
+    enum { DELAYED_FROM_NS = 35000000, DELAYED_TO_NS = 45000000 };
+    const struct sv_ledger *l = w->x->ledger;
+    int64_t ns = 0, delayed_ns = 0;
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (!l->units[p->unit].counts || p->class != w->class || p->doing != SV_DOING_AWAY ||
+            p->thread == SV_NO_THREAD || key_of(l, p) != w->key)
+            continue;
+        ns += p->dur_ns;
+        delayed_ns += p->dur_ns >= DELAYED_FROM_NS && p->dur_ns <= DELAYED_TO_NS ? p->dur_ns : 0;
+    }
+    if (ns < w->ns / 10)
+        return;
+    sv_answer_say(&w->answer, " For %.0f %% of that neither end works%s.",
+                  100 * (double)ns / (double)w->ns,
+                  delayed_ns > ns / 2 ? ": in waits of about 40 ms, the time of a delayed "
+                                        "acknowledgement (TCP_NODELAY at the sender avoids it)"
+                                      : ": the network has what was sent");
+}
+
 /* Pipe, socket, child: another process. */
 static void say_other(struct sv_wait_group *w)
 {
@@ -471,10 +503,11 @@ static void say_other(struct sv_wait_group *w)
                   by_class[w->class].words);
     if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
         struct sv_why_piece doing = *w->piece;
-        doing.doing = (uint8_t)sv_waits_doing(w);
+        doing.doing = (uint8_t)waits_doing_of_others(w);
         what_it_does(w, &doing, does, sizeof does);
         sv_answer_say(a, ": %s (pid %" PRId64 "), which %s%s.", a->culprit.name, a->culprit.pid,
                       does, doing.doing == SV_DOING_RUNS ? "" : where);
+        say_network(w);
     } else {
         name_peer(w);
         sv_answer_say(a, ", from outside of this trace%s%s.", a->culprit.name[0] ? ": " : "",

@@ -198,8 +198,8 @@ static size_t longest_thread(const struct sv_ledger *l)
 }
 
 /* The thread that stands for a run without units: the main thread of the first process, unless that
- * does little but wait for a child, as a shell or a launcher does; then the child's. SIZE_MAX:
- * none. */
+ * does little but wait for one child, as a launcher does; then the child's. A script that waits for
+ * one child after the other stands for itself. SIZE_MAX: none. */
 static size_t leading_thread(const struct sv_ledger *l)
 {
     enum { DEPTH_MAX = 32 };
@@ -209,7 +209,7 @@ static size_t leading_thread(const struct sv_ledger *l)
         if (u->class_ns[SV_WHY_CHILD] < u->dur_ns / 10 * 8)
             return at;
         size_t next = longest_child(l, l->states.threads[u->thread].process);
-        if (next == SIZE_MAX)
+        if (next == SIZE_MAX || l->units[next].dur_ns < u->dur_ns / 10 * 7)
             return at;
         at = next;
     }
