@@ -77,14 +77,17 @@ static void put_culprit(struct sv_json *j, const struct sv_culprit *c)
     put_number(j, "rank", c->rank, -1);
     put_text(j, "host", c->host);
     put_text(j, "device", c->device);
+    put_text(j, "cgroup", c->cgroup);
     sv_json_end(j);
 }
 
-static void put_finding(struct sv_json *j, const struct sv_answer *f)
+/* of: what is asked about: "units" or "slow_units" */
+static void put_finding(struct sv_json *j, const struct sv_answer *f, const char *of)
 {
     sv_json_line(j);
     sv_json_begin(j, '{');
     put_text(j, "cause", sv_explain_words[f->cause]);
+    put_text(j, "of", of);
     sv_json_lit(j, "share");
     sv_json_double(j, f->share);
     sv_json_lit(j, "gain");
@@ -111,6 +114,25 @@ static void put_finding(struct sv_json *j, const struct sv_answer *f)
     }
     sv_json_end(j);
     put_text(j, "advice", sv_explain_advice[f->cause]);
+    sv_json_end(j);
+}
+
+static void put_slow(struct sv_json *j, const struct sv_slow_units *s)
+{
+    sv_json_lit(j, "slow_units");
+    sv_json_begin(j, '{');
+    sv_json_lit(j, "n");
+    sv_json_u64(j, s->n);
+    sv_json_lit(j, "of");
+    sv_json_u64(j, s->of);
+    put_number(j, "mean_ns", (int64_t)s->mean_ns, -1);
+    put_number(j, "usual_ns", (int64_t)s->usual_ns, -1);
+    put_number(j, "longest_ns", (int64_t)s->longest_ns, -1);
+    sv_json_lit(j, "findings");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < s->n_findings; i++)
+        put_finding(j, &s->findings[i], "slow_units");
+    sv_json_end(j);
     sv_json_end(j);
 }
 
@@ -188,8 +210,10 @@ static void write_json(const struct sv_explanation *e, struct sv_buf *b)
     sv_json_lit(&j, "findings");
     sv_json_begin(&j, '[');
     for (size_t i = 0; i < e->n; i++)
-        put_finding(&j, &e->findings[i]);
+        put_finding(&j, &e->findings[i], "units");
     sv_json_end(&j);
+    if (e->slow.n)
+        put_slow(&j, &e->slow);
     sv_json_end(&j);
     sv_buf_byte(b, '\n');
 }
@@ -201,8 +225,11 @@ static int print_json(struct sv_explanation *e, struct sv_err *err)
     struct sv_buf b;
     sv_buf_init(&b, 1u << 20);
     write_json(e, &b);
-    while (b.len > BYTES_MAX && e->n > 0) {
-        e->n--;
+    while (b.len > BYTES_MAX && (e->n > 0 || e->slow.n_findings > 0)) {
+        if (e->slow.n_findings > 1 || !e->n)
+            e->slow.n_findings--;
+        else
+            e->n--;
         e->n_suspended++;
         sv_buf_clear(&b);
         write_json(e, &b);
@@ -244,6 +271,19 @@ static void print_finding(const struct sv_answer *f, size_t number)
     sv_print_text(stdout, "see: ", f->command, strlen(f->command), "\n");
 }
 
+static void print_slow(const struct sv_explanation *e)
+{
+    const struct sv_slow_units *s = &e->slow;
+    sv_print(stdout,
+             "Slow ones: %zu of %zu take %.3f ms on average and %.3f ms at most; the middle half "
+             "takes %.3f ms.\n",
+             s->n, s->of, s->mean_ns / 1e6, s->longest_ns / 1e6, s->usual_ns / 1e6);
+    for (size_t i = 0; i < s->n_findings; i++)
+        print_finding(&s->findings[i], e->n + i + 1);
+    if (!s->n_findings)
+        sv_print(stdout, "   What they have more of is not known.\n");
+}
+
 static void print_text(const struct sv_explanation *e)
 {
     struct missing missing[4];
@@ -266,6 +306,8 @@ static void print_text(const struct sv_explanation *e)
         print_finding(&e->findings[i], i + 1);
     if (e->n_suspended)
         sv_print(stdout, "%zu more findings of less weight\n", e->n_suspended);
+    if (e->slow.n)
+        print_slow(e);
     if (!e->n && e->can_say)
         sv_print(stdout, e->is_against
                              ? "Nothing has become slower by a twentieth of the time of a unit.\n"

@@ -64,7 +64,7 @@ extern const char *const sv_explain_advice[SV_N_CAUSES];
 /* Who or what it is. Empty texts, -1 and 0 mean that nothing is known. */
 struct sv_culprit {
     const char *kind; /* "thread", "process", "file", "function", "rank", "host", "device" … */
-    char name[96], function[96], file[64], path[200], lock[64], host[64], device[64];
+    char name[96], function[96], file[64], path[200], lock[64], host[64], device[64], cgroup[200];
     int64_t pid, tid, rank; /* -1 */
     uint32_t line;
 };
@@ -98,6 +98,16 @@ struct sv_answer {
     char in_host[64];
 };
 
+/* The units that take more than 1.5 times as long as the one in the middle, and what they have more
+ * of: shares are of what they take longer than the middle half does. */
+#define SV_EXPLAIN_SLOW 3
+struct sv_slow_units {
+    size_t n, of; /* how many, of how many */
+    double mean_ns, usual_ns, longest_ns;
+    struct sv_answer findings[SV_EXPLAIN_SLOW];
+    size_t n_findings;
+};
+
 /* What was observed, as shares of the time that is looked at. */
 struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
@@ -119,6 +129,7 @@ struct sv_explanation {
     struct sv_observed observed;
     bool can_say;       /* there is evidence for an answer */
     size_t n_suspended; /* findings that were left off */
+    struct sv_slow_units slow;
 };
 
 struct sv_explain_options {
@@ -142,6 +153,8 @@ struct sv_explaining {
     const struct sv_ledger *ledger;
     const char *path;
     const struct sv_explain_options *options;
+    const struct sv_wait_groups *groups; /* of the ledger's pieces */
+    const bool *asked;                   /* by unit; NULL: all that count */
 };
 
 /* A finding that waits for its sentence. */

@@ -14,6 +14,7 @@ Each program measures itself (programs/truth.py, truth.h) and writes what is tru
   culprit  each planted cause has a finding that names its culprit
   share    each planted cause's share is within 10 points of the truth
   false    no finding of 10 % or more has a cause that is not true
+  slow     where some units are slow: their number, and the cause, culprit and share of what they take longer
 and a healthy one for cause (there is no finding of 10 % or more) and false. `compute` is never a finding in this sense: it is where the
 time should go. Programs that count units which nobody marked get one for
   units    their number is within 2 % of the program's own (or there are none where the program has none).
@@ -206,6 +207,8 @@ class Verdict:
         self.false = [f for f in self.findings if f.get("share", 0) >= LEAST and
                       not self.true(facts, f)]
         self.mark("false", not self.false)
+        if facts.get("slow"):
+            self.slow(facts["slow"], said.get("slow_units", {}))
         units = facts.get("units")
         if units and not units.get("marked", True):
             found = said.get("units", {})
@@ -233,6 +236,13 @@ class Verdict:
         self.mark("culprit", culprit)
         if not facts.get("no_share"):
             self.mark("share", share)
+
+    def slow(self, wanted, slow):
+        """The slow units: how many, and what they have more of."""
+        top = (slow.get("findings") or [{}])[0]
+        self.mark("slow", slow.get("n") == wanted["n"] and top.get("cause") in wanted["cause"] and
+                  named(top.get("culprit", {}), wanted["culprit"]) and
+                  abs(top.get("share", 0) - wanted["share"]) <= NEAR)
 
     def mark(self, word, good):
         self.marks[word] = bool(good)

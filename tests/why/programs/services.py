@@ -53,7 +53,7 @@ def ask_many(listener):
 
 class Server:
     def __init__(self, run):
-        self.run, self.blocked, self.n, self.all_ns, self.cause_ns = run, [], 0, 0, 0
+        self.run, self.blocked, self.n, self.cause_ns = run, [], 0, 0
 
     async def compact(self):
         while True:
@@ -64,7 +64,6 @@ class Server:
 
     async def handle(self, reader, writer):
         while await reader.readline():
-            begin = now()
             spin(0.003)
             if HOW == "backend":
                 asked = now()
@@ -76,8 +75,7 @@ class Server:
                 spin(0.003)
             writer.write(b"answer\n")
             await writer.drain()
-            end = now()
-            self.n, self.all_ns = self.n + 1, self.all_ns + end - begin
+            self.n += 1
             if self.n == N:
                 self.done.set()
 
@@ -104,10 +102,8 @@ def serve(run):
         fork("rowstore", slow_backend, backend)
     fork("client", ask_many, listener)
     server = Server(run)
-    run.units = {"kind": "request", "n": N, "marked": False}
     with run.whole():
         asyncio.run(server.main(listener, backend))
-    run.wall = server.all_ns
     if HOW == "backend":
         run.cause("peer", server.cause_ns, {"name": "rowstore"},
                   {"name": "127.0.0.1:%d" % backend.getsockname()[1]})
@@ -115,14 +111,13 @@ def serve(run):
 
 
 def serve_blocked(run):
-    """The time of a request here is from its arrival at the socket on, which only the client can know: the loop's time is judged."""
+    """A request waits from its arrival at the socket on, which only the client can know: the loop's time is judged."""
     listener = socket.create_server(("127.0.0.1", 0))
     fork("client", ask_many, listener)
     server = Server(run)
     with run.whole():
         asyncio.run(server.main(listener, None))
     ns = sum(e - b for b, e in server.blocked)
-    run.units = None
     run.cause("sleep", ns, function="compact_now", file="services.py")
     run.allow("peer", run.wall)
     run.write(no_share=True)

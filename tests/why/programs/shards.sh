@@ -4,7 +4,7 @@
 cd "${WHY_FOLDER:-.}" || exit 1
 how=$1
 lines=2000
-[ "$how" = slow ] && lines=60000
+[ "$how" = slow ] && lines=200000
 seq 1 "$lines" | awk '{ print ($1 * 7919) % 1000003 }' > words.txt
 all=0 in_sort=0
 begin=$(date +%s%N)
