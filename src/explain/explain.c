@@ -27,6 +27,7 @@ struct sv_answer sv_answer_of(enum sv_explain_cause cause, double share, const c
     return (struct sv_answer){.cause = cause,
                               .share = share,
                               .gain = share,
+                              .group = UINT32_MAX,
                               .sure = sure,
                               .culprit = SV_NOBODY,
                               .in_rank = -1};

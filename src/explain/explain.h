@@ -89,6 +89,7 @@ struct sv_answer {
     const char *sure; /* "high", "medium", "low" */
     double share;     /* of the time that is looked at; findings are in its order */
     double gain;      /* what the units would save if it were gone */
+    uint32_t group;   /* of the ledger's pieces; UINT32_MAX: it is of something else */
     struct sv_culprit culprit;
     char chain[SV_EXPLAIN_LINKS][160];
     size_t n_chain;

@@ -35,6 +35,7 @@ static void set_units(struct sv_explanation *e, uint64_t n, double median_ns, in
 {
     e->unit_kind = "request";
     e->of = "the requests";
+    e->is_found = false;
     e->n_units = n;
     e->median_ns = median_ns;
     e->dur_ns = dur_ns;

@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "store/ranks.h"
+#include "why/unit_replay.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -603,6 +604,7 @@ static void explain_group(struct sv_explaining *x, uint32_t number, double share
                               .number = number,
                               .class = class,
                               .answer = sv_answer_of(SV_CAUSE_DATA, share, "high")};
+    w.answer.group = number;
     collect(&w);
     if (w.assumed_ns > w.ns / 2)
         w.answer.sure = "low";
@@ -641,6 +643,34 @@ static bool has_words(unsigned class, bool with_compute)
     return class == SV_WHY_COMPUTE ? with_compute : say[class] != NULL;
 }
 
+/* What the units would save: a replay without each of them. A rule may know that less is gained,
+ * because like ones take their time, too. */
+static void find_gains(struct sv_explaining *x)
+{
+    struct sv_without picks[SV_EXPLAIN_MAX + 1] = {SV_WITHOUT_NOTHING};
+    struct sv_replayed to[SV_EXPLAIN_MAX + 1];
+    struct sv_answer *of[SV_EXPLAIN_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < x->e->n; i++) {
+        struct sv_answer *a = &x->e->findings[i];
+        if (a->group == UINT32_MAX)
+            continue;
+        of[n++] = a;
+        picks[n] = SV_WITHOUT_NOTHING;
+        picks[n].of = x->groups->of;
+        picks[n].number = a->group;
+        a->group = UINT32_MAX;
+    }
+    if (!n)
+        return;
+    sv_units_replay(x->ledger, picks, n + 1, to);
+    double all = (double)x->ledger->dur_ns, error = to[0].ns / all - 1;
+    for (size_t i = 0; i < n && error > -SV_REPLAY_ERROR && error < SV_REPLAY_ERROR; i++) {
+        double gain = 1 - to[i + 1].ns / to[0].ns;
+        of[i]->gain = gain < of[i]->gain ? gain > 0 ? gain : 0 : of[i]->gain;
+    }
+}
+
 void sv_explain_waits(struct sv_explaining *x)
 {
     const struct sv_ledger *l = x->ledger;
@@ -653,6 +683,7 @@ void sv_explain_waits(struct sv_explaining *x)
                         ? (double)g.items[i].ns / (double)l->dur_ns
                         : 0;
     explain_largest(x, shares, SV_EXPLAIN_LEAST);
+    find_gains(x);
     if (sv_slow_units_ask(x, shares)) {
         for (size_t i = 0; i < g.n; i++)
             shares[i] = has_words(g.items[i].class, true) ? shares[i] : 0;

@@ -112,13 +112,6 @@ bool sv_talkers_is_client(const struct sv_talkers *p, sv_track own, sv_track its
     return sv_map_find(&p->clients, pair(own, its)) != NULL;
 }
 
-/* A piece of a thread that is its own doing, not a wait for others. */
-static bool is_work(const struct sv_state_piece *x)
-{
-    return x->reason == SV_WAIT_NO_REASON || x->reason == SV_WAIT_FOR_DISK ||
-           x->reason == SV_WAIT_FOR_FAULT || x->reason == SV_WAIT_FOR_SLEEP;
-}
-
 uint32_t sv_talkers_thread(const struct sv_talkers *p, const struct sv_state_piece *x, bool *runs)
 {
     enum { THREADS_MAX = 64, PIECES_MAX = 256 };
@@ -133,7 +126,7 @@ uint32_t sv_talkers_thread(const struct sv_talkers *p, const struct sv_state_pie
         int64_t ns = 0;
         int pieces = 0;
         for (struct sv_state_piece y; pieces < PIECES_MAX && sv_state_next(&c, &y); pieces++)
-            ns += is_work(&y) && y.state != SV_WAIT_NO_STATE ? y.to_ns - y.from_ns : 0;
+            ns += sv_state_is_work(&y) && y.state != SV_WAIT_NO_STATE ? y.to_ns - y.from_ns : 0;
         if (ns > longest) {
             longest = ns;
             best = at - 1;

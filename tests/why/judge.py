@@ -16,7 +16,9 @@ Each program measures itself (programs/truth.py, truth.h) and writes what is tru
   false    no finding of 10 % or more has a cause that is not true
   slow     where some units are slow: their number, and the cause, culprit and share of what they take longer
 and a healthy one for cause (there is no finding of 10 % or more) and false. `compute` is never a finding in this sense: it is where the
-time should go. Programs that count units which nobody marked get one for
+time should go. Programs that ran once more without a cause get one for
+  whatif   `stave whatif --without` gives the gain that the program measured, within 10 points.
+Programs that count units which nobody marked get one for
   units    their number is within 2 % of the program's own (or there are none where the program has none).
 What the program's main thread waited for a CPU (schedstat) because the machine is busy is true, too, and is not a planted cause."""
 import argparse
@@ -165,6 +167,18 @@ def explain(facts, folder):
         return None, f"explain: {problem}"
 
 
+def whatif(facts, folder):
+    """Do the gains that `stave whatif` gives agree with those that the program measured when it ran without the cause?"""
+    good = True
+    for wanted in facts["whatif"]:
+        done = subprocess.run([STAVE, "whatif", "-q", "--no-index", "--json", "--without", wanted["without"],
+                               *(f"{folder}/{t}" for t in facts["traces"])], stdout=subprocess.PIPE, text=True)
+        gain = json.loads(done.stdout)["without"][0]["gain"] if done.returncode == 0 else -1
+        good = good and abs(gain - wanted["gain"]) <= NEAR
+        wanted["got"] = gain
+    return good
+
+
 # Facts of which the end is enough: a culprit's path may be absolute or relative.
 PATHS = ("path", "file")
 
@@ -278,7 +292,8 @@ class Verdict:
             wanted += f" (cpu {noise:.0%})"
         got = ", ".join(f"{f['cause']} {f.get('share', 0):.0%}{who(f)}"
                         for f in self.said.get("findings", [])[:4]) or "nothing"
-        return f"{name:24} {self.points}/{self.most}  {signs:38} {wanted:28} | {got}"
+        gains = "".join(f"; {w['without']} {w['gain']:.0%}: {w.get('got', 0):.0%}" for w in facts.get("whatif", []))
+        return f"{name:24} {self.points}/{self.most}  {signs:38} {wanted:28} | {got}{gains}"
 
 
 def who(finding):
@@ -334,7 +349,10 @@ def judge_once(program, options, work):
         verdict = Verdict(facts, said)
         verdict.points = 0
         return verdict, facts, None
-    return Verdict(facts, said), facts, None
+    verdict = Verdict(facts, said)
+    if facts.get("whatif"):
+        verdict.mark("whatif", whatif(facts, folder))
+    return verdict, facts, None
 
 
 def main():

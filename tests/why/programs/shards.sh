@@ -5,9 +5,9 @@ cd "${WHY_FOLDER:-.}" || exit 1
 how=$1
 lines=2000
 [ "$how" = slow ] && lines=200000
+begin=$(date +%s%N)
 seq 1 "$lines" | awk '{ print ($1 * 7919) % 1000003 }' > words.txt
 all=0 in_sort=0
-begin=$(date +%s%N)
 for i in 1 2 3 4 5 6 7 8; do
     at=$(date +%s%N)
     LC_ALL=en_US.UTF-8 sort --parallel=1 -k1,1 words.txt > "sorted.$i"
