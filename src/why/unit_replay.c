@@ -24,6 +24,7 @@ struct runner {
     struct sv_state_cursor cursor;
     struct sv_state_piece piece;
     bool has_begun, is_over, is_producer;
+    uint64_t woken;         /* how often a unit's own thread ended its wait */
     size_t edge, end_edges; /* of units */
     size_t at, end;         /* pieces of the ledger that it did: the next one to look at */
 };
@@ -243,6 +244,7 @@ static bool end_piece(struct replay *r, uint32_t thread)
     if (waker != SV_NO_THREAD &&
         (waker == thread || !r->runners[waker].has_begun || r->runners[waker].is_over))
         waker = SV_NO_THREAD;
+    x->woken += waker != SV_NO_THREAD && r->runners[waker].end_edges;
     for (size_t k = 0; k < r->n; k++) {
         double *now = &r->now[thread * r->n + k], keep = r->keep[thread * r->n + k],
                lasts = (double)(p->to_ns - p->from_ns);
@@ -250,7 +252,7 @@ static bool end_piece(struct replay *r, uint32_t thread)
             lasts = new_time(r, waker, k, p->to_ns) - *now;
             lasts = lasts > 0 ? lasts : 0;
         }
-        if (x->is_producer && is_work && is_there)
+        if (is_work && is_there)
             r->work[thread * r->n + k] += keep * lasts;
         count_units(r, thread, k, *now, *now + keep * lasts);
         *now += keep * lasts;
@@ -373,11 +375,15 @@ static void find_producers(struct replay *r)
     }
 }
 
-/* The units of one thread take at least as long as each of its producers works. */
+/* The units of one thread take at least as long as each of its producers works: of those that it
+ * waited for, and of those that waited for it, as who works ahead waits for room. */
 static void bound(struct replay *r)
 {
+    enum { OFTEN = 4 };
     for (uint32_t i = 0; r->is_lone && i < r->l->states.n; i++)
-        for (size_t k = 0; k < r->n && r->runners[i].is_producer; k++)
+        for (size_t k = 0; k < r->n && (r->runners[i].is_producer ||
+                                        r->runners[i].woken > r->l->n_counted / OFTEN);
+             k++)
             if (r->to[k].ns < r->work[i * r->n + k])
                 r->to[k].ns = r->work[i * r->n + k];
 }

@@ -9,7 +9,7 @@
  *
  * So a unit cannot become shorter than its next longest path. Where a producer works ahead, nobody
  * waits for it, and no wait says so: the units of one thread together do not become shorter than
- * the work of each thread that it ever waited for. Cost: all states within the units, once. */
+ * the work of each thread that it waited for, or that often waited for it. Cost: all states within the units, once. */
 #ifndef SV_WHY_UNIT_REPLAY_H
 #define SV_WHY_UNIT_REPLAY_H
 
