@@ -23,23 +23,42 @@ struct explain {
 
 struct missing {
     const char *what, *how; /* how: what would show it */
+    const char *record;     /* the command; NULL: none would */
 };
+enum { MISSING_MAX = 6 };
+
+static bool was_left_out(const struct sv_observed *o, enum sv_coverage_part part)
+{
+    return o->recorded[part] == SV_COVERAGE_HAS_NONE || o->recorded[part] == SV_COVERAGE_UNKNOWN;
+}
 
 /* Fills `to` with what would have to be known to say more; returns how many. */
-static size_t find_missing(const struct sv_explanation *e, struct missing to[4])
+static size_t find_missing(const struct sv_explanation *e, struct missing to[MISSING_MAX])
 {
+    static const char plain[] = "stave record -o run.pftrace -- COMMAND",
+                      calls[] = "stave record --calls files,maps,sync,names,stat,sockets -o run.pftrace -- "
+                                "COMMAND",
+                      sample[] = "stave record --sample 99 -o run.pftrace -- COMMAND";
     const struct sv_observed *o = &e->observed;
     size_t n = 0;
-    if (o->has_requests)
+    if (o->has_requests && o->states < 0.5)
         return 0;
     if (o->states < 0.5)
         to[n++] = (struct missing){"states of threads",
                                    "record with 'stave record' as root, or with CAP_BPF and "
-                                   "CAP_PERFMON"};
-    else if (!o->has_stacks)
-        to[n++] = (struct missing){"stacks of waits", "record without --light and --no-offcpu"};
-    if (o->calls < 0.5)
-        to[n++] = (struct missing){"system calls", "record without --no-io"};
+                                   "CAP_PERFMON",
+                                   plain};
+    else if (!o->has_stacks && was_left_out(o, SV_COVERAGE_WAITS))
+        to[n++] =
+            (struct missing){"stacks of waits", "record without --light and --no-offcpu", plain};
+    if (o->calls < 0.5 && was_left_out(o, SV_COVERAGE_CALLS))
+        to[n++] = (struct missing){"system calls", "record without --no-io", plain};
+    if (o->states >= 0.5 && e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST && !o->has_all_sockets)
+        to[n++] = (struct missing){"whether waits on several sockets are for requests or answers",
+                                   "record all calls on sockets", calls};
+    if (e->shares[SV_WHY_COMPUTE] >= 0.5 && !e->n && !e->n_hot &&
+        o->recorded[SV_COVERAGE_SAMPLES] == SV_COVERAGE_HAS_NONE)
+        to[n++] = (struct missing){"which functions compute", "record with --sample 99", sample};
     return n;
 }
 
@@ -136,6 +155,19 @@ static void put_slow(struct sv_json *j, const struct sv_slow_units *s)
     sv_json_end(j);
 }
 
+/* Parts of the recording as its metadata name them: all of which at least this much is there, or
+ * none. */
+static void put_recorded(struct sv_json *j, const char *key, const struct sv_observed *o,
+                         enum sv_coverage_is is)
+{
+    sv_json_key(j, key, strlen(key));
+    sv_json_begin(j, '[');
+    for (int i = 0; i < SV_N_COVERAGE_PARTS; i++)
+        if (is == SV_COVERAGE_HAS_NONE ? o->recorded[i] == is : o->recorded[i] >= is)
+            sv_json_text(j, sv_coverage_names[i], strlen(sv_coverage_names[i]));
+    sv_json_end(j);
+}
+
 static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
 {
     const struct sv_observed *o = &e->observed;
@@ -151,7 +183,7 @@ static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
                  {"gpu", o->has_gpu},
                  {"ranks", o->has_ranks},
                  {"requests", o->has_requests}};
-    struct missing missing[4];
+    struct missing missing[MISSING_MAX];
     sv_json_lit(j, "coverage");
     sv_json_begin(j, '{');
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
@@ -162,6 +194,8 @@ static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
         sv_json_key(j, parts[i].key, strlen(parts[i].key));
         sv_json_bool(j, parts[i].is);
     }
+    put_recorded(j, "recorded", o, SV_COVERAGE_HAS_SOME);
+    put_recorded(j, "not_recorded", o, SV_COVERAGE_HAS_NONE);
     sv_json_end(j);
     sv_json_lit(j, "not_observed");
     sv_json_begin(j, '[');
@@ -170,9 +204,62 @@ static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
         sv_json_begin(j, '{');
         put_text(j, "what", missing[i].what);
         put_text(j, "how", missing[i].how);
+        put_text(j, "record", missing[i].record);
         sv_json_end(j);
     }
     sv_json_end(j);
+}
+
+static void put_hot(struct sv_json *j, const struct sv_explanation *e)
+{
+    sv_json_lit(j, "hot");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < e->n_hot; i++) {
+        sv_json_begin(j, '{');
+        put_text(j, "function", e->hot[i].function);
+        sv_json_lit(j, "share");
+        sv_json_double(j, e->hot[i].share);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+/* One kind of units: what it is, where its time went, and the findings. */
+static void put_units(struct sv_json *j, const struct sv_explanation *e)
+{
+    sv_json_lit(j, "units");
+    sv_json_begin(j, '{');
+    put_text(j, "kind", e->unit_kind);
+    sv_json_lit(j, "n");
+    sv_json_u64(j, e->n_units);
+    sv_json_lit(j, "dur_ns");
+    sv_json_i64(j, e->dur_ns);
+    sv_json_lit(j, "marked");
+    sv_json_bool(j, !e->is_found);
+    sv_json_end(j);
+    if (e->is_against) {
+        sv_json_lit(j, "change");
+        sv_json_double(j, e->change);
+    }
+    sv_json_lit(j, "time");
+    sv_json_begin(j, '{');
+    for (int k = 0; k < SV_N_WHY_CLASSES; k++)
+        if (e->shares[k] > 0) {
+            sv_json_key(j, sv_why_class_names[k], strlen(sv_why_class_names[k]));
+            sv_json_double(j, e->shares[k]);
+        }
+    sv_json_end(j);
+    if (e->n_hot)
+        put_hot(j, e);
+    sv_json_lit(j, "left_off");
+    sv_json_u64(j, e->n_suspended);
+    sv_json_lit(j, "findings");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < e->n; i++)
+        put_finding(j, &e->findings[i], "units");
+    sv_json_end(j);
+    if (e->slow.n)
+        put_slow(j, &e->slow);
 }
 
 static void write_json(const struct sv_explanation *e, struct sv_buf *b)
@@ -183,39 +270,30 @@ static void write_json(const struct sv_explanation *e, struct sv_buf *b)
     sv_json_lit(&j, "version");
     sv_json_u64(&j, SV_EXPLAIN_FORM);
     put_coverage(&j, e);
-    sv_json_lit(&j, "units");
-    sv_json_begin(&j, '{');
-    put_text(&j, "kind", e->unit_kind);
-    sv_json_lit(&j, "n");
-    sv_json_u64(&j, e->n_units);
-    sv_json_lit(&j, "dur_ns");
-    sv_json_i64(&j, e->dur_ns);
-    sv_json_lit(&j, "marked");
-    sv_json_bool(&j, !e->is_found);
-    sv_json_end(&j);
-    if (e->is_against) {
-        sv_json_lit(&j, "change");
-        sv_json_double(&j, e->change);
+    put_units(&j, e);
+    if (e->also) {
+        sv_json_lit(&j, "also");
+        sv_json_begin(&j, '{');
+        put_units(&j, e->also);
+        sv_json_end(&j);
     }
-    sv_json_lit(&j, "time");
-    sv_json_begin(&j, '{');
-    for (int k = 0; k < SV_N_WHY_CLASSES; k++)
-        if (e->shares[k] > 0) {
-            sv_json_key(&j, sv_why_class_names[k], strlen(sv_why_class_names[k]));
-            sv_json_double(&j, e->shares[k]);
-        }
-    sv_json_end(&j);
-    sv_json_lit(&j, "left_off");
-    sv_json_u64(&j, e->n_suspended);
-    sv_json_lit(&j, "findings");
-    sv_json_begin(&j, '[');
-    for (size_t i = 0; i < e->n; i++)
-        put_finding(&j, &e->findings[i], "units");
-    sv_json_end(&j);
-    if (e->slow.n)
-        put_slow(&j, &e->slow);
     sv_json_end(&j);
     sv_buf_byte(b, '\n');
+}
+
+/* Leaves off the finding of least weight; false: there is none. */
+static bool shorten(struct sv_explanation *e)
+{
+    if (e->also && shorten(e->also))
+        return true;
+    if (!e->n && !e->slow.n_findings)
+        return false;
+    if (e->slow.n_findings > 1 || !e->n)
+        e->slow.n_findings--;
+    else
+        e->n--;
+    e->n_suspended++;
+    return true;
 }
 
 /* Names of other programs may need escapes: the last findings are left off until the rest fits. */
@@ -225,12 +303,7 @@ static int print_json(struct sv_explanation *e, struct sv_err *err)
     struct sv_buf b;
     sv_buf_init(&b, 1u << 20);
     write_json(e, &b);
-    while (b.len > BYTES_MAX && (e->n > 0 || e->slow.n_findings > 0)) {
-        if (e->slow.n_findings > 1 || !e->n)
-            e->slow.n_findings--;
-        else
-            e->n--;
-        e->n_suspended++;
+    while (b.len > BYTES_MAX && shorten(e)) {
         sv_buf_clear(&b);
         write_json(e, &b);
     }
@@ -284,11 +357,10 @@ static void print_slow(const struct sv_explanation *e)
         sv_print(stdout, "   What they have more of is not known.\n");
 }
 
-static void print_text(const struct sv_explanation *e)
+/* What one kind of units is, and where its time went. */
+static void print_head(const struct sv_explanation *e, const char *word)
 {
-    struct missing missing[4];
-    size_t n = find_missing(e, missing);
-    sv_print(stdout, "Explained: %.3f s of %s", (double)e->dur_ns / 1e9, e->of);
+    sv_print(stdout, "%s: %.3f s of %s", word, (double)e->dur_ns / 1e9, e->of);
     if (strcmp(e->unit_kind, "thread") != 0)
         sv_print(stdout, " (%zu%s, median %.3f ms)", e->n_units,
                  e->is_found ? ", found by what repeats" : "", e->median_ns / 1e6);
@@ -300,21 +372,48 @@ static void print_text(const struct sv_explanation *e)
         sv_print(stdout, "Time: ");
         print_time(e);
     }
-    for (size_t i = 0; i < n; i++)
-        sv_print(stdout, "Not observed: %s; %s.\n", missing[i].what, missing[i].how);
+    if (e->n_hot)
+        sv_print(stdout, "Computes in: ");
+    for (size_t i = 0; i < e->n_hot; i++) {
+        sv_print_text(stdout, i ? ", " : "", e->hot[i].function, strlen(e->hot[i].function), "");
+        sv_print(stdout, " %.0f %%", e->hot[i].share * 100);
+    }
+    if (e->n_hot)
+        sv_print(stdout, "\n");
+}
+
+static void print_findings(const struct sv_explanation *e)
+{
     for (size_t i = 0; i < e->n; i++)
         print_finding(&e->findings[i], i + 1);
     if (e->n_suspended)
         sv_print(stdout, "%zu more findings of less weight\n", e->n_suspended);
     if (e->slow.n)
         print_slow(e);
+}
+
+static void print_text(const struct sv_explanation *e)
+{
+    struct missing missing[MISSING_MAX];
+    size_t n = find_missing(e, missing);
+    print_head(e, "Explained");
+    for (size_t i = 0; i < n; i++)
+        sv_print(stdout, "Not observed: %s; %s%s%s.\n", missing[i].what, missing[i].how,
+                 missing[i].record ? ": " : "", missing[i].record ? missing[i].record : "");
+    print_findings(e);
     if (!e->n && e->can_say)
         sv_print(stdout, e->is_against
                              ? "Nothing has become slower by a twentieth of the time of a unit.\n"
+                         : e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST
+                             ? "No wait that is known takes a twentieth of the time.\n"
                              : "Nothing slows it down: no wait takes a twentieth of the time.\n");
     if (!e->can_say)
         sv_print(stdout,
                  "Cannot say what slows it down: the trace does not have what is needed.\n");
+    if (e->also) {
+        print_head(e->also, "Also explained");
+        print_findings(e->also);
+    }
 }
 
 /* The traces as a shell takes them, at most what a command of a finding has room for. */
@@ -388,7 +487,7 @@ static int explain(const struct explain *o, const struct sv_words *operands,
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     const struct explain *o = options;
-    struct sv_explanation e, before;
+    struct sv_explanation e = {0}, before = {0};
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code >= 0)
         code = explain(o, operands, &e, err);
@@ -399,13 +498,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         if (its >= 0)
             sv_explain_against(&e, &before);
     }
-    if (code < 0)
-        return code;
     int printed = SV_EXIT_OK;
-    if (o->json)
+    if (code >= 0 && o->json)
         printed = print_json(&e, err);
-    else
+    else if (code >= 0)
         print_text(&e);
+    sv_explanation_fini(&e);
+    sv_explanation_fini(&before);
     return printed < 0 ? printed : code;
 }
 

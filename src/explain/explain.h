@@ -11,6 +11,7 @@
 #ifndef SV_EXPLAIN_EXPLAIN_H
 #define SV_EXPLAIN_EXPLAIN_H
 
+#include "why/coverage.h"
 #include "why/ledger.h"
 
 #define SV_EXPLAIN_MAX   5
@@ -113,6 +114,15 @@ struct sv_slow_units {
 struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
     bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
+    uint8_t recorded[SV_N_COVERAGE_PARTS]; /* enum sv_coverage_is: what the recording says */
+    bool has_all_sockets;                  /* calls on them, whether they waited or not */
+};
+
+/* A function that the units compute in, and its share of the samples. */
+#define SV_EXPLAIN_HOT 3
+struct sv_hot {
+    char function[160];
+    double share;
 };
 
 struct sv_explanation {
@@ -131,6 +141,9 @@ struct sv_explanation {
     bool can_say;       /* there is evidence for an answer */
     size_t n_suspended; /* findings that were left off */
     struct sv_slow_units slow;
+    struct sv_hot hot[SV_EXPLAIN_HOT];
+    size_t n_hot;
+    struct sv_explanation *also; /* units of another kind, beside these; NULL: none */
 };
 
 struct sv_explain_options {
@@ -138,9 +151,11 @@ struct sv_explain_options {
     const char *ignore; /* "CAUSE" or "CAUSE:CULPRIT", line ends between them; NULL: none */
 };
 
-/* path: how the commands call the trace. */
+/* path: how the commands call the trace. Freed by sv_explanation_fini. */
 void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *path,
                 const struct sv_explain_options *o);
+
+void sv_explanation_fini(struct sv_explanation *e);
 
 /* Keeps of `e` what a unit has more of than in `before`: shares and gains are then of the time of
  * a unit of `e`. */
@@ -167,6 +182,7 @@ __attribute__((format(printf, 2, 3))) void sv_answer_say(struct sv_answer *a, co
 void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
 
 void sv_explain_waits(struct sv_explaining *x);
+void sv_explain_hot(struct sv_explaining *x);
 void sv_explain_gpu(struct sv_explaining *x);
 void sv_explain_ranks(struct sv_explaining *x);
 void sv_explain_serving(struct sv_explaining *x);

@@ -459,6 +459,18 @@ static void say_lock(struct sv_wait_group *w)
     }
 }
 
+/* What was waited on: of a wait for several descriptors the socket that is used next. */
+static uint32_t socket_of(const struct sv_ledger *l, uint32_t call)
+{
+    enum { CALLS = 8 };
+    const struct sv_trace *t = l->trace;
+    uint32_t end = t->tracks[t->slices.track[call]].end;
+    for (uint32_t row = call; row < end && row <= call + CALLS; row++)
+        if (sv_call_file_kind(&l->states, row) == SV_FILE_SOCKET)
+            return row;
+    return call;
+}
+
 /* The other end of a socket, as the call says: its address, and the process where it is known. */
 static void name_peer(struct sv_wait_group *w)
 {
@@ -472,7 +484,8 @@ static void name_peer(struct sv_wait_group *w)
     c->name[0] = 0;
     if (row == SV_NO_ROW)
         return;
-    struct sv_text name = sv_why_path(w->x->ledger, w->piece);
+    row = socket_of(w->x->ledger, row);
+    struct sv_text name = sv_call_path(&w->x->ledger->states, row);
     if (peer && sv_trace_arg(t, t->slices.args[row], peer, &a) && a.type == SV_ARG_TEXT)
         name = (struct sv_text){a.text, a.size};
     if (pid && sv_trace_arg(t, t->slices.args[row], pid, &a) && a.type == SV_ARG_INT)

@@ -164,6 +164,10 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
                     const struct sv_ledger_options *o);
 void sv_ledger_fini(struct sv_ledger *l);
 
+/* Lets units of another kind count that lie beside those that counted: the kind that takes most
+ * time. False, and nothing is changed: they take less than this. */
+bool sv_units_count_others(struct sv_ledger *l, int64_t least_ns);
+
 /* Where the piece's own wait was recorded with its stack; NULL: nowhere. */
 const struct sv_lock_wait *sv_why_wait(const struct sv_ledger *l, const struct sv_why_piece *p);
 /* The path of the file that it was about; empty: none. */

@@ -158,6 +158,11 @@ static struct told read_stack(const struct sv_arg *stack)
     return t;
 }
 
+struct sv_text sv_stack_frame(const struct sv_arg *stack)
+{
+    return read_stack(stack).frame;
+}
+
 /* The same bytes have the same place: many waits have few texts. */
 static struct sv_text keep(struct sv_lock_waits *w, struct sv_text t)
 {
