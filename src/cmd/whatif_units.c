@@ -156,7 +156,8 @@ int sv_whatif_units(const struct sv_trace *t, const char *path, const struct sv_
     }
     if (code < 0)
         return code;
-    sv_ledger_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = unit});
+    sv_ledger_make(&l, t, &(struct sv_ledger_options){
+                              .step = -1, .marker = unit, .pieces_max = SIZE_MAX});
     sv_units_replay(&l, a.picks, a.n, a.to);
     const char *reason = why_not(&l, &a);
     for (size_t i = 1; i < a.n && !reason && code >= 0; i++)

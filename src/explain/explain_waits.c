@@ -674,7 +674,7 @@ static void find_gains(struct sv_explaining *x)
         picks[n].number = a->group;
         a->group = UINT32_MAX;
     }
-    if (!n)
+    if (!n || x->ledger->is_summed) /* pieces without their times cannot be replayed */
         return;
     sv_units_replay(x->ledger, picks, n + 1, to);
     double all = (double)x->ledger->dur_ns, error = to[0].ns / all - 1;

@@ -32,6 +32,8 @@ const char *const sv_unit_kind_names[SV_N_UNIT_KINDS] = {
     "step", "between steps", "epoch", "phase", "thread", "request", "turn", "loader"};
 
 enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LEAST = 1 << 20 };
+/* A piece and its edge have about as many bytes as a row of the store: a fifth of the store. */
+enum { ROWS_PER_PIECE = 10, PIECES_LEAST = 1 << 18, PIECES_OF_UNIT = 256 };
 
 struct maker {
     struct sv_ledger *l;
@@ -41,6 +43,8 @@ struct maker {
     sv_str cat_runtime;
     uint32_t unit;
     uint64_t followed, follow_max;
+    size_t pieces_max, sum_at; /* pieces: of all, and when those of this unit are summed again */
+    size_t first_edge;         /* of the unit */
     struct sv_talkers peers;
 };
 
@@ -65,7 +69,7 @@ static void add_piece(struct maker *m, struct sv_why_piece p)
         return;
     p.unit = m->unit;
     l->units[m->unit].class_ns[p.class] += p.dur_ns;
-    if (last && last->edge == p.edge && last->thread == p.thread && last->row == p.row &&
+    if (last && !last->is_sum && last->edge == p.edge && last->thread == p.thread && last->row == p.row &&
         last->class == p.class && last->doing == p.doing && last->is_assumed == p.is_assumed &&
         (last->state == p.state || p.doing == SV_DOING_RUNS) &&
         last->ts_ns + last->dur_ns == p.ts_ns) {
@@ -520,6 +524,18 @@ static void divide(struct maker *m, uint32_t thread, const struct sv_state_piece
         free(changes);
 }
 
+/* Makes fewer pieces of the unit so far, once all together are too many. */
+static void sum_unit(struct maker *m)
+{
+    struct sv_ledger *l = m->l;
+    size_t first = l->units[m->unit].first;
+    if (l->n_pieces > m->pieces_max && l->n_pieces - first > PIECES_OF_UNIT)
+        sv_ledger_sum(l, first, m->first_edge);
+    size_t twice = 2 * l->n_pieces - first;
+    m->sum_at = twice > first + PIECES_OF_UNIT ? twice : first + PIECES_OF_UNIT;
+    m->sum_at = m->sum_at > m->pieces_max ? m->sum_at : m->pieces_max;
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX bounds it */
 static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_ns, struct via v)
 {
@@ -527,6 +543,8 @@ static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_n
     for (struct sv_state_piece p; sv_state_next(&c, &p);) {
         m->followed += v.depth > 0;
         divide(m, thread, &p, &v);
+        if (v.depth == 0 && m->l->n_pieces > m->sum_at)
+            sum_unit(m);
     }
 }
 
@@ -579,7 +597,10 @@ static void walk_unit(struct maker *m, uint32_t i)
     struct sv_ledger *l = m->l;
     struct sv_why_unit u = l->units[i];
     m->unit = i;
+    m->first_edge = l->n_edges;
     l->units[i].first = l->n_pieces;
+    m->sum_at = m->pieces_max > l->n_pieces + PIECES_OF_UNIT ? m->pieces_max
+                                                             : l->n_pieces + PIECES_OF_UNIT;
     if (u.thread == SV_NO_THREAD) {
         add_unknown(m, u.ts_ns, u.ts_ns + u.dur_ns);
     } else {
@@ -588,6 +609,8 @@ static void walk_unit(struct maker *m, uint32_t i)
         walk(m, u.thread, u.run_ns, u.done_ns, (struct via){.edge = SV_NO_EDGE, .class = NO_CLASS});
         add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
     }
+    if (l->n_pieces > m->pieces_max)
+        sum_unit(m);
     l->units[i].end = l->n_pieces;
 }
 
@@ -627,6 +650,9 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
                       .cat_runtime = sv_dict_find_str(t->dict, "cuda_runtime", 12),
                       .follow_max = t->slices.n * FOLLOW_PER_ROW + FOLLOW_LEAST};
     *l = (struct sv_ledger){.trace = t};
+    m.pieces_max = o->pieces_max                                ? o->pieces_max
+                   : t->slices.n / ROWS_PER_PIECE > PIECES_LEAST ? t->slices.n / ROWS_PER_PIECE
+                                                                : PIECES_LEAST;
     sv_thread_states_init(&l->states, t);
     sv_data_workers_init(&l->workers, &l->states);
     sv_lock_waits_make(&l->locks, t);

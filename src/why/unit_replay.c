@@ -43,7 +43,8 @@ struct replay {
     struct sv_map files; /* path → bits of picks */
     uint32_t *pieces;         /* of the ledger, those of units that count, by doer and time */
     struct sv_replayed *to;
-    bool is_lone; /* all units are of one thread */
+    bool is_lone;   /* all units are of one thread */
+    bool has_files; /* a pick names some */
 };
 
 /* ---- the heap of threads, by the end of their pieces ---- */
@@ -162,7 +163,7 @@ static void weigh(struct replay *r, uint32_t thread)
         if (y->ts_ns + y->dur_ns > p->from_ns)
             break;
     }
-    uint64_t files = p->call != SV_NO_ROW && sv_state_has_file(&l->states, p->call)
+    uint64_t files = r->has_files && p->call != SV_NO_ROW && sv_state_has_file(&l->states, p->call)
                          ? files_of(r, p->call)
                          : 0;
     for (size_t k = 0; k < r->n; k++) {
@@ -406,6 +407,8 @@ void sv_units_replay(const struct sv_ledger *l, const struct sv_without *picks, 
     find_units(&r);
     sort_pieces(&r);
     find_producers(&r);
+    for (size_t k = 0; k < r.n; k++)
+        r.has_files |= picks[k].file != NULL;
     for (uint32_t i = 0; i < threads; i++) {
         const struct sv_thread_rows *x = &l->states.threads[i];
         for (size_t k = 0; k < r.n; k++)
