@@ -246,13 +246,22 @@ static unsigned waits_doing_of_others(const struct sv_wait_group *w)
     return sv_waits_doing(&rest);
 }
 
+/* Who waits: the unit's own thread, or the one whose end it waits for. */
+static uint32_t waiter_of(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    uint32_t edge = sv_why_first_edge(l, p->edge);
+    if (edge != SV_NO_EDGE)
+        return l->edges[edge].thread;
+    return p->edge != SV_NO_EDGE ? p->thread : l->units[p->unit].thread;
+}
+
 static const char *subject(const struct sv_wait_group *w, char to[120])
 {
     const struct sv_ledger *l = w->x->ledger;
     if (l->kind == SV_UNIT_IS_REQUEST)
         return "A worker";
     const struct sv_why_sum *any = sv_why_sums_most(&w->holders);
-    uint32_t thread = any ? l->units[l->pieces[any->piece].unit].thread : SV_NO_THREAD;
+    uint32_t thread = any ? waiter_of(l, &l->pieces[any->piece]) : SV_NO_THREAD;
     if (thread == SV_NO_THREAD)
         return "The program";
     const struct sv_track_info *info = &l->trace->dict->tracks[l->states.threads[thread].track];
@@ -516,25 +525,47 @@ static void say_network(struct sv_wait_group *w)
                                       : ": the network has what was sent");
 }
 
+/* What the wait at a pipe or socket is for, by the call that it is in. */
+static const char *what_for(const struct sv_wait_group *w)
+{
+    enum { READS, WRITES, CONNECTS };
+    static const char *const words[][3] = {
+        {"for what another process sends through a pipe",
+         "until another process reads what it wrote to a pipe", ""},
+        {"for an answer over a socket", "until the other end takes what it sends over a socket",
+         "to connect to a server"},
+    };
+    const struct sv_ledger *l = w->x->ledger;
+    uint32_t edge = w->piece ? sv_why_first_edge(l, w->piece->edge) : SV_NO_EDGE,
+             call = edge != SV_NO_EDGE ? l->edges[edge].call
+                    : w->piece         ? w->piece->row
+                                       : SV_NO_ROW;
+    struct sv_text name = {"", 0};
+    if (call != SV_NO_ROW)
+        name = sv_dict_text(l->trace->dict, l->trace->slices.name[call]);
+    int way = memmem(name.bytes, name.len, "write", 5) || memmem(name.bytes, name.len, "send", 4)
+                  ? WRITES
+              : memmem(name.bytes, name.len, "connect", 7) ? CONNECTS
+                                                           : READS;
+    if (w->class == SV_WHY_CHILD)
+        return "for the end of another process";
+    return words[w->class == SV_WHY_SOCKET][w->class == SV_WHY_PIPE && way == CONNECTS ? READS
+                                                                                      : way];
+}
+
 /* Pipe, socket, child: another process. */
 static void say_other(struct sv_wait_group *w)
 {
-    static const struct {
-        enum sv_explain_cause cause;
-        const char *words;
-    } by_class[SV_N_WHY_CLASSES] = {
-        [SV_WHY_PIPE] = {SV_CAUSE_PIPE, "for what another process sends through a pipe"},
-        [SV_WHY_SOCKET] = {SV_CAUSE_PEER, "for an answer over a socket"},
-        [SV_WHY_CHILD] = {SV_CAUSE_CHILD, "for the end of another process"},
-    };
     struct sv_answer *a = &w->answer;
     char who[120], where[200], does[200];
-    a->cause = by_class[w->class].cause;
+    a->cause = w->class == SV_WHY_PIPE     ? SV_CAUSE_PIPE
+               : w->class == SV_WHY_SOCKET ? SV_CAUSE_PEER
+                                           : SV_CAUSE_CHILD;
     sv_waits_name(w);
     put_frame(&a->culprit, where, sizeof where);
     a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
     sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100,
-                  sv_waits_of(w), by_class[w->class].words);
+                  sv_waits_of(w), what_for(w));
     if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
         struct sv_why_piece doing = *w->piece;
         doing.doing = (uint8_t)waits_doing_of_others(w);

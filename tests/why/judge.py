@@ -14,6 +14,7 @@ Each program measures itself (programs/truth.py, truth.h) and writes what is tru
   culprit  each planted cause has a finding that names its culprit
   share    each planted cause's share is within 10 points of the truth
   false    no finding of 10 % or more has a cause that is not true
+  words    where the direction matters: a word of the first sentence
   slow     where some units are slow: their number, and the cause, culprit and share of what they take longer
 and a healthy one for cause (there is no finding of 10 % or more) and false. `compute` is never a finding in this sense: it is where the
 time should go. Programs that ran once more without a cause get one for
@@ -221,6 +222,8 @@ class Verdict:
         self.false = [f for f in self.findings if f.get("share", 0) >= LEAST and
                       not self.true(facts, f)]
         self.mark("false", not self.false)
+        if facts.get("words"):
+            self.mark("words", top is not None and facts["words"] in top["sentence"])
         if facts.get("slow"):
             self.slow(facts["slow"], said.get("slow_units", {}))
         units = facts.get("units")
