@@ -5,8 +5,8 @@
  *
  * With `states` each call also has three states of its thread: it runs, waits in the call for the
  * disk or, each fourth one, for the thread beside it, and could run; so a trace of n calls has 4 n
- * slices. Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16 threads in 8
- * processes. */
+ * slices. Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16
+ * threads in 8 processes. */
 #include "core/files/output.h"
 #include "formats/formats.h"
 
@@ -80,10 +80,9 @@ static void add_states(struct gen *g, unsigned thread, int64_t ts_ns, int64_t du
 {
     static const char pipe[] = "pipe";
     int64_t waits = ts_ns + dur_ns / 8, woken = ts_ns + dur_ns - dur_ns / 8;
-    struct sv_arg none = {0}, reason = {.key = g->reason,
-                                        .type = SV_ARG_TEXT,
-                                        .size = sizeof pipe - 1,
-                                        .text = pipe};
+    struct sv_arg none = {0},
+                  reason = {
+                      .key = g->reason, .type = SV_ARG_TEXT, .size = sizeof pipe - 1, .text = pipe};
     add_state(g, thread, g->running, g->since[thread], waits, none);
     add_state(g, thread, is_for_other ? g->sleeping : g->blocked, waits, woken,
               is_for_other ? reason : none);

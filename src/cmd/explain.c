@@ -35,10 +35,11 @@ static bool was_left_out(const struct sv_observed *o, enum sv_coverage_part part
 /* Fills `to` with what would have to be known to say more; returns how many. */
 static size_t find_missing(const struct sv_explanation *e, struct missing to[MISSING_MAX])
 {
-    static const char plain[] = "stave record -o run.pftrace -- COMMAND",
-                      calls[] = "stave record --calls files,maps,sync,names,stat,sockets -o run.pftrace -- "
-                                "COMMAND",
-                      sample[] = "stave record --sample 99 -o run.pftrace -- COMMAND";
+    static const char
+        plain[] = "stave record -o run.pftrace -- COMMAND",
+        calls[] = "stave record --calls files,maps,sync,names,stat,sockets -o run.pftrace -- "
+                  "COMMAND",
+        sample[] = "stave record --sample 99 -o run.pftrace -- COMMAND";
     const struct sv_observed *o = &e->observed;
     size_t n = 0;
     if (o->has_requests && o->states < 0.5)

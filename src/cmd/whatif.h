@@ -1,4 +1,4 @@
-/* The two questions of 'stave whatif': jobs of ranks (cmd/whatif.c), and units without something. */
+/* The two questions of 'stave whatif': jobs of ranks (cmd/whatif.c), units without something. */
 #ifndef SV_CMD_WHATIF_H
 #define SV_CMD_WHATIF_H
 

@@ -118,7 +118,8 @@ static void print_text(const struct sv_ledger *l, const struct asked *a)
     double units = (double)(l->n_counted ? l->n_counted : 1);
     char text[2][32];
     sv_print(stdout, "time of a %s  %s measured, %s replayed (%+.1f %%), mean of %zu\n",
-             sv_unit_kind_names[l->kind], sv_human_ns(text[0], (int64_t)((double)l->dur_ns / units)),
+             sv_unit_kind_names[l->kind],
+             sv_human_ns(text[0], (int64_t)((double)l->dur_ns / units)),
              sv_human_ns(text[1], (int64_t)(a->to[0].ns / units)),
              100 * (a->to[0].ns / (double)l->dur_ns - 1), l->n_counted);
     for (size_t i = 1; i < a->n; i++) {
@@ -156,8 +157,8 @@ int sv_whatif_units(const struct sv_trace *t, const char *path, const struct sv_
     }
     if (code < 0)
         return code;
-    sv_ledger_make(&l, t, &(struct sv_ledger_options){
-                              .step = -1, .marker = unit, .pieces_max = SIZE_MAX});
+    sv_ledger_make(&l, t,
+                   &(struct sv_ledger_options){.step = -1, .marker = unit, .pieces_max = SIZE_MAX});
     sv_units_replay(&l, a.picks, a.n, a.to);
     const char *reason = why_not(&l, &a);
     for (size_t i = 1; i < a.n && !reason && code >= 0; i++)

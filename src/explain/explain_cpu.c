@@ -84,11 +84,12 @@ bool sv_waits_rival(struct sv_wait_group *w)
      * states have missed a switch. */
     bool is_true = !r.is_counted || r.delay_ns >= w->ns / 2;
     if (r.is_counted && r.ns < r.delay_ns / 2) {
-        sv_answer_say(a, ": for %.0f %% of that nobody else has it, as where a quota of its group "
-                         "(cpu.max) holds it back.",
+        sv_answer_say(a,
+                      ": for %.0f %% of that nobody else has it, as where a quota of its group "
+                      "(cpu.max) holds it back.",
                       100 * (1 - (double)r.ns / (double)r.delay_ns));
     } else if (most && most->ns > r.ns / 4 &&
-        sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
+               sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
         uint32_t args = t->slices.args[most->piece];
         struct sv_arg cgroup;
         a->culprit.kind = "process";

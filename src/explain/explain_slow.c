@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { UNITS_LEAST = 20, SLOW_LEAST = 3, LONE_TIMES = 3, SLOW_PART = 4 };
-#define SLOW_TIMES 1.5
+#define SLOW_TIMES  1.5
 #define SHARE_LEAST 0.1
 
 /* A step and the time before it are one. */
@@ -91,9 +91,8 @@ bool sv_slow_units_ask(struct sv_explaining *x, double *shares)
         for (size_t i = 0; i < l->n_pieces; i++) {
             unsigned kind = x->groups->of[i] != UINT32_MAX ? is[l->pieces[i].unit] : OTHER;
             if (kind != OTHER)
-                shares[x->groups->of[i]] +=
-                    (double)l->pieces[i].dur_ns /
-                    (kind == SLOW ? (double)s.n : -(double)middle);
+                shares[x->groups->of[i]] += (double)l->pieces[i].dur_ns /
+                                            (kind == SLOW ? (double)s.n : -(double)middle);
         }
         for (size_t i = 0; i < n; i++)
             positive += shares[i] > 0 ? shares[i] : 0;

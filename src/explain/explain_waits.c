@@ -549,8 +549,8 @@ static const char *what_for(const struct sv_wait_group *w)
                                                            : READS;
     if (w->class == SV_WHY_CHILD)
         return "for the end of another process";
-    return words[w->class == SV_WHY_SOCKET][w->class == SV_WHY_PIPE && way == CONNECTS ? READS
-                                                                                      : way];
+    return words[w->class == SV_WHY_SOCKET]
+                [w->class == SV_WHY_PIPE && way == CONNECTS ? READS : way];
 }
 
 /* Pipe, socket, child: another process. */
@@ -564,8 +564,8 @@ static void say_other(struct sv_wait_group *w)
     sv_waits_name(w);
     put_frame(&a->culprit, where, sizeof where);
     a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
-    sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100,
-                  sv_waits_of(w), what_for(w));
+    sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100, sv_waits_of(w),
+                  what_for(w));
     if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
         struct sv_why_piece doing = *w->piece;
         doing.doing = (uint8_t)waits_doing_of_others(w);
@@ -588,8 +588,8 @@ static void say_sleep(struct sv_wait_group *w)
     sv_waits_name(w);
     a->culprit.kind = "function";
     put_frame(&a->culprit, where, sizeof where);
-    sv_answer_say(a, "%s sleeps %.0f %% of %s, for a time that it chose itself%s.",
-                  subject(w, who), a->share * 100, sv_waits_of(w), where);
+    sv_answer_say(a, "%s sleeps %.0f %% of %s, for a time that it chose itself%s.", subject(w, who),
+                  a->share * 100, sv_waits_of(w), where);
 }
 
 static void say_cpu(struct sv_wait_group *w)
@@ -625,8 +625,8 @@ static void say_comm(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     char who[120];
     a->cause = SV_CAUSE_COMM;
-    sv_answer_say(a, "%s is %.0f %% of %s in communication with other ranks.",
-                  subject(w, who), a->share * 100, sv_waits_of(w));
+    sv_answer_say(a, "%s is %.0f %% of %s in communication with other ranks.", subject(w, who),
+                  a->share * 100, sv_waits_of(w));
     sv_answer_command(a, "report comm", w->x->path, "");
 }
 

@@ -11,8 +11,8 @@
 #include "store/ranks.h"
 #include "subjects/io/words.h"
 #include "why/open_slices.h"
-#include "why/talkers.h"
 #include "why/step_kinds.h"
+#include "why/talkers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +69,9 @@ static void add_piece(struct maker *m, struct sv_why_piece p)
         return;
     p.unit = m->unit;
     l->units[m->unit].class_ns[p.class] += p.dur_ns;
-    if (last && !last->is_sum && last->edge == p.edge && last->thread == p.thread && last->row == p.row &&
-        last->class == p.class && last->doing == p.doing && last->is_assumed == p.is_assumed &&
-        (last->state == p.state || p.doing == SV_DOING_RUNS) &&
+    if (last && !last->is_sum && last->edge == p.edge && last->thread == p.thread &&
+        last->row == p.row && last->class == p.class && last->doing == p.doing &&
+        last->is_assumed == p.is_assumed && (last->state == p.state || p.doing == SV_DOING_RUNS) &&
         last->ts_ns + last->dur_ns == p.ts_ns) {
         last->dur_ns += p.dur_ns;
         return;
@@ -328,13 +328,11 @@ static bool follow_peer(struct maker *m, uint32_t thread, const struct sv_state_
     struct sv_ledger *l = m->l;
     bool runs;
     uint32_t other = sv_talkers_thread(&m->peers, p, &runs);
-    if (other == SV_NO_THREAD || l->states.threads[other].process == l->states.threads[thread].process)
+    if (other == SV_NO_THREAD ||
+        l->states.threads[other].process == l->states.threads[thread].process)
         return false;
-    struct sv_why_edge e = {.thread = thread,
-                            .to = other,
-                            .part = UINT32_MAX,
-                            .reason = p->reason,
-                            .is_assumed = runs};
+    struct sv_why_edge e = {
+        .thread = thread, .to = other, .part = UINT32_MAX, .reason = p->reason, .is_assumed = runs};
     if (runs) {
         follow(m, e, p, v, SV_WHY_SOCKET);
         return true;
@@ -650,9 +648,9 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
                       .cat_runtime = sv_dict_find_str(t->dict, "cuda_runtime", 12),
                       .follow_max = t->slices.n * FOLLOW_PER_ROW + FOLLOW_LEAST};
     *l = (struct sv_ledger){.trace = t};
-    m.pieces_max = o->pieces_max                                ? o->pieces_max
+    m.pieces_max = o->pieces_max                                 ? o->pieces_max
                    : t->slices.n / ROWS_PER_PIECE > PIECES_LEAST ? t->slices.n / ROWS_PER_PIECE
-                                                                : PIECES_LEAST;
+                                                                 : PIECES_LEAST;
     sv_thread_states_init(&l->states, t);
     sv_data_workers_init(&l->workers, &l->states);
     sv_lock_waits_make(&l->locks, t);

@@ -33,8 +33,8 @@ static uint64_t chain_of(const struct sv_ledger *l, uint32_t edge)
 
 static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    uint64_t hash = mix(chain_of(l, p->edge), (uint64_t)p->class << 16 | (uint64_t)p->doing << 8 |
-                                                  p->is_assumed);
+    uint64_t hash = mix(chain_of(l, p->edge),
+                        (uint64_t)p->class << 16 | (uint64_t)p->doing << 8 | p->is_assumed);
     struct sv_text path = sv_why_path(l, p);
     hash = mix(hash, p->thread);
     if (path.len)

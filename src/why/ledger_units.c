@@ -274,10 +274,10 @@ static void counted_spans(const struct sv_ledger *l, struct sv_spans *s)
     for (size_t i = 0; i < l->n_units; i++) {
         const struct sv_why_unit *u = &l->units[i];
         if (u->counts)
-            sv_spans_append(s, &(struct sv_spans){.items = &(struct sv_span){.from_ns = u->ts_ns,
-                                                                             .to_ns = u->ts_ns +
-                                                                                      u->dur_ns},
-                                                  .n = 1});
+            sv_spans_append(
+                s, &(struct sv_spans){.items = &(struct sv_span){.from_ns = u->ts_ns,
+                                                                 .to_ns = u->ts_ns + u->dur_ns},
+                                      .n = 1});
     }
     sv_spans_settle(s);
 }

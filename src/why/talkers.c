@@ -85,11 +85,11 @@ void sv_talkers_init(struct sv_talkers *p, const struct sv_thread_states *s)
 {
     const struct sv_dict *d = s->trace->dict;
     *p = (struct sv_talkers){.states = s,
-                           .first = sv_alloc(((size_t)d->n_tracks + 1) * sizeof *p->first),
-                           .next = sv_alloc(((size_t)s->n + 1) * sizeof *p->next),
-                           .peer_pid = sv_dict_find_str(d, "peer_pid", 8),
-                           .peer = sv_dict_find_str(d, "peer", 4),
-                           .port = sv_dict_find_str(d, "port", 4)};
+                             .first = sv_alloc(((size_t)d->n_tracks + 1) * sizeof *p->first),
+                             .next = sv_alloc(((size_t)s->n + 1) * sizeof *p->next),
+                             .peer_pid = sv_dict_find_str(d, "peer_pid", 8),
+                             .peer = sv_dict_find_str(d, "peer", 4),
+                             .port = sv_dict_find_str(d, "port", 4)};
     for (uint32_t i = s->n; i-- > 0;) {
         sv_track process = s->threads[i].process;
         p->next[i] = p->first[process];

@@ -34,14 +34,14 @@ struct replay {
     const struct sv_without *picks;
     size_t n; /* picks */
     int64_t from_ns, to_ns;
-    struct runner *runners; /* by thread */
+    struct runner *runners;    /* by thread */
     double *now, *keep, *work; /* by thread, then pick */
     uint32_t *heap;
     size_t n_heap;
     struct edge *edges;
-    uint8_t *is_picked; /* by thread, then pick: its name */
+    uint8_t *is_picked;  /* by thread, then pick: its name */
     struct sv_map files; /* path → bits of picks */
-    uint32_t *pieces;         /* of the ledger, those of units that count, by doer and time */
+    uint32_t *pieces;    /* of the ledger, those of units that count, by doer and time */
     struct sv_replayed *to;
     bool is_lone;   /* all units are of one thread */
     bool has_files; /* a pick names some */
@@ -111,7 +111,8 @@ static uint64_t files_of(struct replay *r, uint32_t call)
     if (slash)
         name = (struct sv_text){slash + 1, path.len - (uint32_t)(slash + 1 - path.bytes)};
     for (size_t k = 0; is_new && k < r->n; k++)
-        if (r->picks[k].file && (is_called(r->picks[k].file, path) || is_called(r->picks[k].file, name)))
+        if (r->picks[k].file &&
+            (is_called(r->picks[k].file, path) || is_called(r->picks[k].file, name)))
             *bits |= 1ull << k;
     return *bits;
 }
@@ -267,7 +268,8 @@ static void run(struct replay *r)
 {
     while (r->n_heap) {
         uint32_t thread = r->heap[0];
-        bool goes_on = r->runners[thread].has_begun ? end_piece(r, thread) : begin_thread(r, thread);
+        bool goes_on = r->runners[thread].has_begun ? end_piece(r, thread)
+                                                    : begin_thread(r, thread);
         if (!goes_on)
             r->heap[0] = r->heap[--r->n_heap];
         sink(r, 0);
@@ -355,8 +357,7 @@ static void sort_pieces(struct replay *r)
         for (size_t k = x->at + 1; k < x->end && is_sorted; k++)
             is_sorted = l->pieces[r->pieces[k - 1]].ts_ns <= l->pieces[r->pieces[k]].ts_ns;
         if (!is_sorted)
-            qsort_r(&r->pieces[x->at], x->end - x->at, sizeof *r->pieces, by_begin,
-                    &r->l);
+            qsort_r(&r->pieces[x->at], x->end - x->at, sizeof *r->pieces, by_begin, &r->l);
     }
 }
 
@@ -366,9 +367,9 @@ static void find_producers(struct replay *r)
     const struct sv_ledger *l = r->l;
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
-        bool is_made = l->units[p->unit].counts &&
-                       (p->class == SV_WHY_DATA || p->class == SV_WHY_PIPE ||
-                        p->class == SV_WHY_SOCKET);
+        bool is_made =
+            l->units[p->unit].counts &&
+            (p->class == SV_WHY_DATA || p->class == SV_WHY_PIPE || p->class == SV_WHY_SOCKET);
         uint32_t edge = is_made ? sv_why_first_edge(l, p->edge) : SV_NO_EDGE,
                  to = edge != SV_NO_EDGE ? l->edges[edge].to : SV_NO_THREAD;
         if (to != SV_NO_THREAD && to != l->units[p->unit].thread)

@@ -9,7 +9,8 @@
  *
  * So a unit cannot become shorter than its next longest path. Where a producer works ahead, nobody
  * waits for it, and no wait says so: the units of one thread together do not become shorter than
- * the work of each thread that it waited for, or that often waited for it. Cost: all states within the units, once. */
+ * the work of each thread that it waited for, or that often waited for it. Cost: all states within
+ * the units, once. */
 #ifndef SV_WHY_UNIT_REPLAY_H
 #define SV_WHY_UNIT_REPLAY_H
 
@@ -20,18 +21,18 @@
 
 /* What is gone; members that are NULL or SV_N_WHY_CLASSES pick nothing. */
 struct sv_without {
-    const char *file;     /* glob: calls and faults on files of this path or name, by anybody */
-    const char *thread;   /* glob, pid or tid: what these threads, or processes, do themselves */
-    const char *lock;     /* glob or address: waits for it */
-    unsigned class;       /* what was done while units had or waited for this */
-    const uint32_t *of;   /* by piece of the ledger: number of a group … */
-    uint32_t number;      /* … and the one that is gone */
-    double keep;          /* how much of it stays: 0 to 1 */
+    const char *file;   /* glob: calls and faults on files of this path or name, by anybody */
+    const char *thread; /* glob, pid or tid: what these threads, or processes, do themselves */
+    const char *lock;   /* glob or address: waits for it */
+    unsigned class;     /* what was done while units had or waited for this */
+    const uint32_t *of; /* by piece of the ledger: number of a group … */
+    uint32_t number;    /* … and the one that is gone */
+    double keep;        /* how much of it stays: 0 to 1 */
 };
-#define SV_WITHOUT_NOTHING                         \
-    (struct sv_without)                            \
-    {                                              \
-        .class = SV_N_WHY_CLASSES, .keep = 0       \
+#define SV_WITHOUT_NOTHING                   \
+    (struct sv_without)                      \
+    {                                        \
+        .class = SV_N_WHY_CLASSES, .keep = 0 \
     }
 
 struct sv_replayed {

@@ -46,8 +46,8 @@ static const char tracks[] = "# stave text 1\nclock boottime\n"
 static const char woken[] =
     "begin #3 \"Runnable\" cat=\"thread_state\" {waker_tid=20 waker=\"feeder\"}";
 
-/* One step: the trainer gets a CPU after 1 ms, runs for 9, and waits at a pipe for the feeder, which reads a file for
- * `reads` ms and runs for 10. */
+/* One step: the trainer gets a CPU after 1 ms, runs for 9, and waits at a pipe for the feeder, which
+ * reads a file for `reads` ms and runs for 10. */
 static void put_step(struct scene *s, int number, int64_t reads)
 {
     int64_t from = s->at, to = from + reads + 10;
@@ -221,8 +221,7 @@ static int64_t socket_ns(const char *fact)
         put_at(s, i * 20 + 1, "begin #3 \"Running\" cat=\"thread_state\"");
         put_at(s, i * 20 + 10, "end #3");
         put_at(s, i * 20 + 10, "begin #4 \"epoll_wait\" cat=\"syscall\" {fd=3}");
-        put_at(s, i * 20 + 10,
-               "begin #3 \"Sleeping\" cat=\"thread_state\" {reason=\"poll\"}");
+        put_at(s, i * 20 + 10, "begin #3 \"Sleeping\" cat=\"thread_state\" {reason=\"poll\"}");
         put_at(s, i * 20 + 20, "end #3");
         put_at(s, i * 20 + 20, "end #4");
         put_at(s, i * 20 + 20, "end #7");
