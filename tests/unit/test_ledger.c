@@ -46,8 +46,8 @@ static const char tracks[] = "# stave text 1\nclock boottime\n"
 static const char woken[] =
     "begin #3 \"Runnable\" cat=\"thread_state\" {waker_tid=20 waker=\"feeder\"}";
 
-/* One step: the trainer gets a CPU after 1 ms, runs for 9, and waits at a pipe for the feeder, which
- * reads a file for `reads` ms and runs for 10. */
+/* One step: the trainer gets a CPU after 1 ms, runs for 9, and waits at a pipe for the feeder. That
+ * one reads a file for `reads` ms and runs for 10. */
 static void put_step(struct scene *s, int number, int64_t reads)
 {
     int64_t from = s->at, to = from + reads + 10;
