@@ -1,10 +1,12 @@
 /* Makes the trace of a recorded run to measure pictures with: system calls of a trainer and its
  * loaders, block requests, CPU and disk counters, training steps.
  *
- *     gen_run CALLS OUTPUT.pftrace
+ *     gen_run CALLS OUTPUT.pftrace [states]
  *
- * Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16 threads in 8
- * processes. */
+ * With `states` each call also has three states of its thread: it runs, waits in the call for the
+ * disk or, each fourth one, for the thread beside it, and could run; so a trace of n calls has 4 n
+ * slices. Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16
+ * threads in 8 processes. */
 #include "core/files/output.h"
 #include "formats/formats.h"
 
@@ -21,6 +23,10 @@ struct gen {
     struct sv_arg args[BATCH][3];
     size_t n;
     uint64_t random;
+    bool with_states;
+    int64_t since[THREADS]; /* when the thread began to run */
+    sv_track states[THREADS];
+    sv_str state, running, sleeping, blocked, runnable, reason, waker_tid;
     sv_str syscall, block, step, fd, bytes, path, pid, names[4];
     sv_track calls[THREADS], steps, disk, cpu[4], rate[2];
     char files[FILES][48];
@@ -57,12 +63,43 @@ static struct sv_arg int_arg(sv_str key, int64_t i)
     return (struct sv_arg){.key = key, .type = SV_ARG_INT, .i = i};
 }
 
+static void add_state(struct gen *g, unsigned thread, sv_str name, int64_t from_ns, int64_t to_ns,
+                      struct sv_arg arg)
+{
+    struct sv_event *e = add(g, SV_BEGIN, g->states[thread], from_ns);
+    e->name = name;
+    e->cat = g->state;
+    e->n_args = arg.key != 0;
+    g->args[e - g->events][0] = arg;
+    add(g, SV_END, g->states[thread], to_ns);
+}
+
+/* Runs until a moment after the call began, waits, and could run at its end. */
+static void add_states(struct gen *g, unsigned thread, int64_t ts_ns, int64_t dur_ns,
+                       bool is_for_other)
+{
+    static const char pipe[] = "pipe";
+    int64_t waits = ts_ns + dur_ns / 8, woken = ts_ns + dur_ns - dur_ns / 8;
+    struct sv_arg none = {0},
+                  reason = {
+                      .key = g->reason, .type = SV_ARG_TEXT, .size = sizeof pipe - 1, .text = pipe};
+    add_state(g, thread, g->running, g->since[thread], waits, none);
+    add_state(g, thread, is_for_other ? g->sleeping : g->blocked, waits, woken,
+              is_for_other ? reason : none);
+    add_state(g, thread, g->runnable, woken, ts_ns + dur_ns,
+              is_for_other ? int_arg(g->waker_tid, 4000 + (thread + 1) % THREADS) : none);
+    g->since[thread] = ts_ns + dur_ns;
+}
+
 static void add_call(struct gen *g, unsigned thread, int64_t ts_ns, int64_t dur_ns)
 {
+    bool is_for_other = g->with_states && roll(g, 4) == 0;
+    if (g->with_states)
+        add_states(g, thread, ts_ns, dur_ns, is_for_other);
     struct sv_event *e = add(g, SV_BEGIN, g->calls[thread], ts_ns);
-    const char *file = g->files[roll(g, FILES)];
+    const char *file = is_for_other ? "pipe:[4711]" : g->files[roll(g, FILES)];
     struct sv_arg *a = g->args[e - g->events];
-    e->name = g->names[roll(g, 4)];
+    e->name = g->names[is_for_other ? 0 : roll(g, 4)];
     e->cat = g->syscall;
     e->n_args = 3;
     a[0] = int_arg(g->fd, (int64_t)roll(g, 32));
@@ -113,9 +150,19 @@ static void make_dictionary(struct gen *g)
     g->bytes = sv_dict_cstr(d, "bytes");
     g->path = sv_dict_cstr(d, "path");
     g->pid = sv_dict_cstr(d, "pid");
+    g->state = sv_dict_cstr(d, "thread_state");
+    g->running = sv_dict_cstr(d, "Running");
+    g->sleeping = sv_dict_cstr(d, "Sleeping");
+    g->blocked = sv_dict_cstr(d, "Blocked on I/O");
+    g->runnable = sv_dict_cstr(d, "Runnable");
+    g->reason = sv_dict_cstr(d, "reason");
+    g->waker_tid = sv_dict_cstr(d, "waker_tid");
     for (unsigned i = 0; i < THREADS; i++) {
         sv_track thread = sv_dict_thread(d, 0, 4000 + i % PROCESSES, 4000 + i);
         g->calls[i] = sv_dict_child(d, thread, SV_TRACK_CUSTOM, calls);
+        if (g->with_states)
+            g->states[i] = sv_dict_child(d, thread, SV_TRACK_CUSTOM, sv_dict_cstr(d, "state"));
+        g->since[i] = 1000000000;
         if (i == 0)
             g->steps = thread;
     }
@@ -134,6 +181,7 @@ static void make_dictionary(struct gen *g)
  * whole. */
 static void make_events(struct gen *g, unsigned long n)
 {
+    int64_t step_ns = g->with_states ? 2000000 : 200000000;
     int64_t now = 1000000000, next_values = now, next_request = now, next_step = now;
     for (unsigned long i = 0; i < n; i++) {
         now += 400;
@@ -149,8 +197,8 @@ static void make_events(struct gen *g, unsigned long n)
             struct sv_event *e = add(g, SV_BEGIN, g->steps, now);
             e->name = sv_dict_cstr(g->dict, "training step");
             e->cat = g->step;
-            add(g, SV_END, g->steps, now + 180000000);
-            next_step += 200000000;
+            add(g, SV_END, g->steps, now + step_ns / 10 * 9);
+            next_step += step_ns;
         }
         add_call(g, (unsigned)(i % THREADS), now, (int64_t)roll(g, 5000) + 300);
     }
@@ -163,8 +211,8 @@ int main(int argc, char **argv)
     struct sv_report report;
     struct sv_output *out;
     struct sv_write_options options = {0};
-    if (argc != 3) {
-        fprintf(stderr, "usage: gen_run CALLS OUTPUT.pftrace\n");
+    if (argc != 3 && (argc != 4 || strcmp(argv[3], "states") != 0)) {
+        fprintf(stderr, "usage: gen_run CALLS OUTPUT.pftrace [states]\n");
         return 2;
     }
     struct gen *g = calloc(1, sizeof *g);
@@ -173,6 +221,7 @@ int main(int argc, char **argv)
     sv_report_init(&report);
     g->dict = sv_dict_new();
     g->random = 42;
+    g->with_states = argc == 4;
     make_dictionary(g);
     if (sv_output_open(argv[2], SV_OUTPUT_RENAME, SV_PLAIN, &out, &err) < 0 ||
         sv_perfetto_writer.open(out, &options, g->dict, &report, &g->sink, &err) < 0) {

@@ -56,15 +56,27 @@ static void print_finding(const struct sv_answer *f, size_t number)
     for (size_t i = 0; f->n_chain > 1 && i < f->n_chain; i++)
         sv_print_text(stdout, i ? "     → " : "   chain: ", f->chain[i], strlen(f->chain[i]), "\n");
     sv_print(stdout, "   try: %s\n", sv_explain_advice[f->cause]);
-    sv_print(stdout, "   sure: %s; ", f->sure);
+    sv_print(stdout, "   gain: %.0f %% of the time without it; sure: %s; ", f->gain * 100, f->sure);
     sv_print_text(stdout, "see: ", f->command, strlen(f->command), "\n");
 }
 
-static void print_text(const struct sv_explanation *e)
+static void print_slow(const struct sv_explanation *e)
 {
-    struct sv_missing missing[SV_EXPLAIN_MISSING];
-    size_t n = sv_explain_missing(e, missing);
-    sv_print(stdout, "Explained: %.3f s of %s", (double)e->dur_ns / 1e9, e->of);
+    const struct sv_slow_units *s = &e->slow;
+    sv_print(stdout,
+             "Slow ones: %zu of %zu take %.3f ms on average and %.3f ms at most; the middle half "
+             "takes %.3f ms.\n",
+             s->n, s->of, s->mean_ns / 1e6, s->longest_ns / 1e6, s->usual_ns / 1e6);
+    for (size_t i = 0; i < s->n_findings; i++)
+        print_finding(&s->findings[i], e->n + i + 1);
+    if (!s->n_findings)
+        sv_print(stdout, "   What they have more of is not known.\n");
+}
+
+/* What one kind of units is, and where its time went. */
+static void print_head(const struct sv_explanation *e, const char *word)
+{
+    sv_print(stdout, "%s: %.3f s of %s", word, (double)e->dur_ns / 1e9, e->of);
     if (strcmp(e->unit_kind, "thread") != 0)
         sv_print(stdout, " (%zu%s, median %.3f ms)", e->n_units,
                  e->is_found ? ", found by what repeats" : "", e->median_ns / 1e6);
@@ -76,19 +88,48 @@ static void print_text(const struct sv_explanation *e)
         sv_print(stdout, "Time: ");
         print_time(e);
     }
-    for (size_t i = 0; i < n; i++)
-        sv_print(stdout, "Not observed: %s; %s.\n", missing[i].what, missing[i].how);
+    if (e->n_hot)
+        sv_print(stdout, "Computes in: ");
+    for (size_t i = 0; i < e->n_hot; i++) {
+        sv_print_text(stdout, i ? ", " : "", e->hot[i].function, strlen(e->hot[i].function), "");
+        sv_print(stdout, " %.0f %%", e->hot[i].share * 100);
+    }
+    if (e->n_hot)
+        sv_print(stdout, "\n");
+}
+
+static void print_findings(const struct sv_explanation *e)
+{
     for (size_t i = 0; i < e->n; i++)
         print_finding(&e->findings[i], i + 1);
     if (e->n_suspended)
         sv_print(stdout, "%zu more findings of less weight\n", e->n_suspended);
+    if (e->slow.n)
+        print_slow(e);
+}
+
+static void print_text(const struct sv_explanation *e)
+{
+    struct sv_missing missing[SV_EXPLAIN_MISSING];
+    size_t n = sv_explain_missing(e, missing);
+    print_head(e, "Explained");
+    for (size_t i = 0; i < n; i++)
+        sv_print(stdout, "Not observed: %s; %s%s%s.\n", missing[i].what, missing[i].how,
+                 missing[i].record ? ": " : "", missing[i].record ? missing[i].record : "");
+    print_findings(e);
     if (!e->n && e->can_say)
         sv_print(stdout, e->is_against
                              ? "Nothing has become slower by a twentieth of the time of a unit.\n"
+                         : e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST
+                             ? "No wait that is known takes a twentieth of the time.\n"
                              : "Nothing slows it down: no wait takes a twentieth of the time.\n");
     if (!e->can_say)
         sv_print(stdout,
                  "Cannot say what slows it down: the trace does not have what is needed.\n");
+    if (e->also) {
+        print_head(e->also, "Also explained");
+        print_findings(e->also);
+    }
 }
 
 /* The traces as a shell takes them, at most what a command of a finding has room for. */
@@ -161,7 +202,7 @@ static int explain(const struct explain *o, const struct sv_words *operands,
 
 static int explain_all(const struct explain *o, const struct sv_words *operands, struct sv_err *err)
 {
-    struct sv_explanation e, before;
+    struct sv_explanation e = {0}, before = {0};
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code >= 0)
         code = explain(o, operands, &e, err);
@@ -172,13 +213,13 @@ static int explain_all(const struct explain *o, const struct sv_words *operands,
         if (its >= 0)
             sv_explain_against(&e, &before);
     }
-    if (code < 0)
-        return code;
     int printed = SV_EXIT_OK;
-    if (o->json)
+    if (code >= 0 && o->json)
         printed = print_json(&e, err);
-    else
+    else if (code >= 0)
         print_text(&e);
+    sv_explanation_fini(&e);
+    sv_explanation_fini(&before);
     return printed < 0 ? printed : code;
 }
 

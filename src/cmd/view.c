@@ -372,6 +372,7 @@ static int answer(const char *subject, const struct sv_trace *t, size_t limit, s
         return sv_report_json(subject, t, limit, to, err);
     sv_explain(&e, t, "TRACE", NULL);
     sv_explain_json(&e, to);
+    sv_explanation_fini(&e);
     return 0;
 }
 

@@ -1,18 +1,21 @@
-/* stave whatif: what a job of many ranks would take without its stragglers. */
-#include "subjects/comm/job.h"
+/* stave whatif: what a job of many ranks would take without its stragglers, and units without what
+ * they wait for. */
+#include "cmd/whatif.h"
 
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
 #include "files/load.h"
+#include "subjects/comm/job.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 struct whatif {
-    const char *from, *as_median;
+    const char *from, *as_median, *unit;
+    struct sv_words without;
     bool strict, assume, json, no_index;
     uint64_t memory_limit;
 };
@@ -213,9 +216,17 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (o->as_median && (by == SV_REPLAY_WORKER || by == SV_N_REPLAY_BY))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--as-median: '%s' is none of rank, host, stage, kind", o->as_median);
+    if (o->as_median && o->without.n)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--as-median asks about a job, --without about units: give one of them");
+    code = sv_whatif_check(&o->without, err);
+    if (code < 0)
+        return code;
     code =
         sv_load_traces(operands->items, operands->n, &(struct sv_load_how)SV_LOAD_HOW(o), &l, err);
-    if (code >= 0)
+    if (code >= 0 && o->without.n)
+        code = sv_whatif_units(l.trace, operands->items[0], &o->without, o->unit, o->json, err);
+    else if (code >= 0)
         code = run_loaded(o, l.trace, operands->items[0], err);
     sv_loaded_free(&l);
     return code;
@@ -226,6 +237,12 @@ static const struct sv_option options[] = {
      "also replay with the median over what differs only in this: rank, host, stage; or of each "
      "kind",
      "rank host stage kind", NULL},
+    {0, "without", "WHAT", SV_OPT_LIST, offsetof(struct whatif, without),
+     "replay the units (steps, requests …) without file:GLOB, thread:GLOB, lock:GLOB or "
+     "cause:CLASS; may be given several times, each is replayed alone",
+     NULL, NULL},
+    {0, "unit", "GLOB", SV_OPT_TEXT, offsetof(struct whatif, unit),
+     "with --without: the slices or instants that are the units", NULL, NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct whatif, json), "the answer as JSON", NULL, NULL},
     SV_MEMORY_OPTION(struct whatif),
     SV_INDEX_OPTION(struct whatif),
@@ -236,14 +253,17 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave whatif rank*.json", "who slows the job down, and by how much?"},
     {"stave whatif --as-median rank job.pftrace", "if all ranks were like the middle one"},
+    {"stave whatif --without 'file:*.npy' run.pftrace", "if these files took no time"},
+    {"stave whatif --without lock:index_lock --without thread:rebuilder run.pftrace",
+     "without a lock, and without a thread"},
     {"stave whatif --json job.pftrace", "for tools"},
     {0},
 };
 
 const struct sv_command sv_command_whatif = {
     .name = "whatif",
-    .operands = "TRACE… [--as-median rank|host|stage|kind]",
-    .summary = "say what a job of many ranks would take without its stragglers",
+    .operands = "TRACE… [--as-median rank|host|stage|kind | --without WHAT…]",
+    .summary = "say what a job would take without its stragglers, a step without what it waits for",
     .description =
         "Replays the steps of a job: each operation begins when those that it follows have ended, "
         "and a collective ends after the last of its ranks has come. First with the measured "
@@ -257,6 +277,10 @@ const struct sv_command sv_command_whatif = {
         "MPI, PyTorch profiles and flight recorders are understood, and timelines of pipelines "
         "with threads called 'PP rank 1, TP rank 0' and an argument 'step'. docs/whatif.md has "
         "the rules.\n\n"
+        "With --without the units of one recording (steps, requests, turns of a loop, as 'stave "
+        "explain' finds them) are replayed: all threads run again, each wait lasts until the "
+        "thread that ended it comes to that point, and what is left out takes no time. So a unit "
+        "does not become shorter than its next longest path.\n\n"
         "Exit code 3: the trace has no ranks to compare. Exit code 6: the replay misses the "
         "measured time by more than 5 %, or operations that count as equal are not, so nothing is "
         "said.",

@@ -1,6 +1,7 @@
 /* What slows a run down: the whole, and what its parts share. Called by the command explain. */
 #include "explain/explain.h"
 
+#include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/stream/frame_text.h"
 #include "subjects/engine/request_units.h"
@@ -8,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const sv_explain_words[SV_N_CAUSES] = {
@@ -28,6 +30,7 @@ struct sv_answer sv_answer_of(enum sv_explain_cause cause, double share, const c
     return (struct sv_answer){.cause = cause,
                               .share = share,
                               .gain = share,
+                              .group = UINT32_MAX,
                               .sure = sure,
                               .culprit = SV_NOBODY,
                               .in_rank = -1};
@@ -171,12 +174,17 @@ static void observe(struct sv_explaining *x)
     o->states = (double)states / all;
     o->calls = (double)calls / all;
     o->slices = (double)slices / all;
+    struct sv_coverage c;
+    sv_coverage_of(&c, t);
+    for (int i = 0; i < SV_N_COVERAGE_PARTS; i++)
+        o->recorded[i] = (uint8_t)c.parts[i].is;
+    struct sv_text only = c.parts[SV_COVERAGE_SOCKETS].only;
+    o->has_all_sockets = c.parts[SV_COVERAGE_SOCKETS].is == SV_COVERAGE_HAS_ALL && !only.len;
     o->has_stacks = l->locks.n_waits > 0;
     o->has_flows = t->flows.n > 0;
 }
 
-void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *path,
-                const struct sv_explain_options *o)
+static void set_units(struct sv_explanation *e, const struct sv_ledger *l)
 {
     static const char *const of[SV_N_UNIT_KINDS] = {"the steps and the time between them",
                                                     "",
@@ -187,26 +195,69 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
                                                     "the turns of a loop"};
     static const char *const kinds[SV_N_UNIT_KINDS] = {"step",   "step",    "epoch", "phase",
                                                        "thread", "request", "loop"};
+    e->dur_ns = l->dur_ns;
+    e->of = of[l->kind];
+    e->unit_kind = kinds[l->kind];
+    e->n_units = l->n_counted;
+    e->median_ns = l->median_ns;
+    e->is_found = l->is_found;
+    for (int k = 0; k < SV_N_WHY_CLASSES; k++)
+        e->shares[k] = l->dur_ns > 0 ? (double)l->class_ns[k] / (double)l->dur_ns : 0;
+}
+
+static void explain_also(struct sv_explaining *x, const struct sv_ledger *l)
+{
+    struct sv_explaining own = *x;
+    own.ledger = l;
+    own.e = x->e->also = sv_alloc(sizeof *x->e->also);
+    set_units(own.e, l);
+    sv_explain_waits(&own);
+    sv_explain_hot(&own);
+    join_findings(own.e);
+}
+
+/* Units of another kind that take a good part of the time, beside those that were explained: steps
+ * beside requests, phases beside steps. */
+static void explain_others(struct sv_explaining *x, struct sv_ledger *l)
+{
+    enum { GOOD_PART = 5 };
+    struct sv_ledger steps;
+    if (l->kind != SV_UNIT_IS_REQUEST || l->is_found) {
+        if (sv_units_count_others(l, x->e->dur_ns / GOOD_PART))
+            explain_also(x, l);
+        return;
+    }
+    sv_ledger_make(&steps, x->trace, &(struct sv_ledger_options){.step = -1});
+    if (steps.kind == SV_UNIT_IS_STEP)
+        explain_also(x, &steps);
+    sv_ledger_fini(&steps);
+}
+
+void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *path,
+                const struct sv_explain_options *o)
+{
     struct sv_ledger l;
     struct sv_explaining x = {.e = e, .trace = t, .ledger = &l, .path = path, .options = o};
     *e = (struct sv_explanation){0};
     sv_why_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
-    e->dur_ns = l.dur_ns;
-    e->of = of[l.kind];
-    e->unit_kind = kinds[l.kind];
-    e->n_units = l.n_counted;
-    e->median_ns = l.median_ns;
-    e->is_found = l.is_found;
-    for (int k = 0; k < SV_N_WHY_CLASSES; k++)
-        e->shares[k] = l.dur_ns > 0 ? (double)l.class_ns[k] / (double)l.dur_ns : 0;
+    set_units(e, &l);
     observe(&x);
     if (!sv_explain_serving(&x))
         sv_explain_waits(&x);
+    sv_explain_hot(&x);
     sv_explain_gpu(&x);
     sv_explain_ranks(&x);
     sv_explain_memory(&x);
     join_findings(e);
     e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
                  e->observed.has_requests || e->observed.calls > 0.5;
+    if (!o || !o->unit)
+        explain_others(&x, &l);
     sv_ledger_fini(&l);
+}
+
+void sv_explanation_fini(struct sv_explanation *e)
+{
+    free(e->also);
+    e->also = NULL;
 }

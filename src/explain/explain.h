@@ -11,6 +11,7 @@
 #ifndef SV_EXPLAIN_EXPLAIN_H
 #define SV_EXPLAIN_EXPLAIN_H
 
+#include "why/coverage.h"
 #include "why/ledger.h"
 
 #define SV_EXPLAIN_MAX   5
@@ -64,7 +65,7 @@ extern const char *const sv_explain_advice[SV_N_CAUSES];
 /* Who or what it is. Empty texts, -1 and 0 mean that nothing is known. */
 struct sv_culprit {
     const char *kind; /* "thread", "process", "file", "function", "rank", "host", "device" … */
-    char name[96], function[96], file[64], path[200], lock[64], host[64], device[64];
+    char name[96], function[96], file[64], path[200], lock[64], host[64], device[64], cgroup[200];
     int64_t pid, tid, rank; /* -1 */
     uint32_t line;
 };
@@ -89,6 +90,7 @@ struct sv_answer {
     const char *sure; /* "high", "medium", "low" */
     double share;     /* of the time that is looked at; findings are in its order */
     double gain;      /* what the units would save if it were gone */
+    uint32_t group;   /* of the ledger's pieces; UINT32_MAX: it is of something else */
     struct sv_culprit culprit;
     char chain[SV_EXPLAIN_LINKS][160];
     size_t n_chain;
@@ -98,10 +100,29 @@ struct sv_answer {
     char in_host[64];
 };
 
+/* The units that take more than 1.5 times as long as the one in the middle, and what they have more
+ * of: shares are of what they take longer than the middle half does. */
+#define SV_EXPLAIN_SLOW 3
+struct sv_slow_units {
+    size_t n, of; /* how many, of how many */
+    double mean_ns, usual_ns, longest_ns;
+    struct sv_answer findings[SV_EXPLAIN_SLOW];
+    size_t n_findings;
+};
+
 /* What was observed, as shares of the time that is looked at. */
 struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
     bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
+    uint8_t recorded[SV_N_COVERAGE_PARTS]; /* enum sv_coverage_is: what the recording says */
+    bool has_all_sockets;                  /* calls on them, whether they waited or not */
+};
+
+/* A function that the units compute in, and its share of the samples. */
+#define SV_EXPLAIN_HOT 3
+struct sv_hot {
+    char function[160];
+    double share;
 };
 
 struct sv_explanation {
@@ -119,6 +140,10 @@ struct sv_explanation {
     struct sv_observed observed;
     bool can_say;       /* there is evidence for an answer */
     size_t n_suspended; /* findings that were left off */
+    struct sv_slow_units slow;
+    struct sv_hot hot[SV_EXPLAIN_HOT];
+    size_t n_hot;
+    struct sv_explanation *also; /* units of another kind, beside these; NULL: none */
 };
 
 struct sv_explain_options {
@@ -126,17 +151,20 @@ struct sv_explain_options {
     const char *ignore; /* "CAUSE" or "CAUSE:CULPRIT", line ends between them; NULL: none */
 };
 
-/* path: how the commands call the trace. */
+/* path: how the commands call the trace. Freed by sv_explanation_fini. */
 void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *path,
                 const struct sv_explain_options *o);
+
+void sv_explanation_fini(struct sv_explanation *e);
 
 /* Keeps of `e` what a unit has more of than in `before`: shares and gains are then of the time of
  * a unit of `e`. */
 void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *before);
 
-#define SV_EXPLAIN_MISSING 4
+#define SV_EXPLAIN_MISSING 6
 struct sv_missing {
     const char *what, *how; /* how: what would show it */
+    const char *record;     /* the command; NULL: none would */
 };
 /* Fills `to` with what would have to be known to say more; returns how many. */
 size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[SV_EXPLAIN_MISSING]);
@@ -154,6 +182,8 @@ struct sv_explaining {
     const struct sv_ledger *ledger;
     const char *path;
     const struct sv_explain_options *options;
+    const struct sv_wait_groups *groups; /* of the ledger's pieces */
+    const bool *asked;                   /* by unit; NULL: all that count */
 };
 
 /* A finding that waits for its sentence. */
@@ -165,6 +195,7 @@ __attribute__((format(printf, 2, 3))) void sv_answer_say(struct sv_answer *a, co
 void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
 
 void sv_explain_waits(struct sv_explaining *x);
+void sv_explain_hot(struct sv_explaining *x);
 void sv_explain_gpu(struct sv_explaining *x);
 void sv_explain_ranks(struct sv_explaining *x);
 /* True: the units are requests of which only the phases are known, and they are explained. */

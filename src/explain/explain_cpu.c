@@ -83,8 +83,13 @@ bool sv_waits_rival(struct sv_wait_group *w)
     /* The kernel counts all of the thread's life: less than half of what the states say, and the
      * states have missed a switch. */
     bool is_true = !r.is_counted || r.delay_ns >= w->ns / 2;
-    if (most && most->ns > r.ns / 4 &&
-        sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
+    if (r.is_counted && r.ns < r.delay_ns / 2) {
+        sv_answer_say(a,
+                      ": for %.0f %% of that nobody else has it, as where a quota of its group "
+                      "(cpu.max) holds it back.",
+                      100 * (1 - (double)r.ns / (double)r.delay_ns));
+    } else if (most && most->ns > r.ns / 4 &&
+               sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
         uint32_t args = t->slices.args[most->piece];
         struct sv_arg cgroup;
         a->culprit.kind = "process";
@@ -96,9 +101,11 @@ bool sv_waits_rival(struct sv_wait_group *w)
                       100 * (double)most->ns / (double)(r.ns > 0 ? r.ns : 1), a->culprit.name,
                       a->culprit.pid);
         sv_str key = find(t, SV_RIVAL_CGROUP);
-        if (key && sv_trace_arg(t, args, key, &cgroup) && cgroup.type == SV_ARG_TEXT)
-            sv_answer_say(a, ", in cgroup %.*s", (int)(cgroup.size < 100 ? cgroup.size : 100),
-                          cgroup.text);
+        if (key && sv_trace_arg(t, args, key, &cgroup) && cgroup.type == SV_ARG_TEXT) {
+            snprintf(a->culprit.cgroup, sizeof a->culprit.cgroup, "%.*s",
+                     (int)(cgroup.size < 200 ? cgroup.size : 200), cgroup.text);
+            sv_answer_say(a, ", in cgroup %.100s", a->culprit.cgroup);
+        }
         sv_answer_say(a, ".");
     } else {
         sv_answer_say(a, ": more threads want to run than there are CPUs for them.");

@@ -32,8 +32,8 @@ static void say_first(struct files *f)
     struct sv_answer *a = &f->w->answer;
     static const char *const who[SV_N_UNIT_KINDS] = {
         "Training", "Training", "Training", "The program", "The program", "A worker", "The loop"};
-    sv_answer_say(a, "%s %s %.0f %% of the time ", who[f->w->x->ledger->kind],
-                  f->is_own ? "spends" : "waits", a->share * 100);
+    sv_answer_say(a, "%s %s %.0f %% of %s ", who[f->w->x->ledger->kind],
+                  f->is_own ? "spends" : "waits", a->share * 100, sv_waits_of(f->w));
 }
 
 static int by_value(const void *a, const void *b)
@@ -220,12 +220,15 @@ static bool cold_cache(struct files *f)
                   "%s, and %.0f %% of that is reading: %.0f %% of the bytes of %" PRIu64
                   " files are not in the page cache",
                   f->is_own ? "in files" : "for data", part(f->reads_ns, f->w) * 100,
-                  100 * (double)cold->missed_bytes / (double)cold->bytes, cold->files);
+                  cold->missed_bytes < cold->bytes
+                      ? 100 * (double)cold->missed_bytes / (double)cold->bytes
+                      : 100,
+                  cold->files);
     if (warm)
         sv_answer_say(a, ", and reading them takes %.1f times as long as again",
                       per_byte(cold) / per_byte(warm));
-    sv_answer_say(a, ".");
     set_folder(f);
+    sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ": mostly of " : "", a->culprit.path);
     return true;
 }
 
@@ -437,8 +440,7 @@ static int64_t written(const struct sv_wait_group *w, uint64_t *syncs)
     struct sv_arg a;
     for (size_t i = 0; i < l->n_pieces && key; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
-        if (!l->units[p->unit].counts || p->class != SV_WHY_DISK || p->doing != SV_DOING_WRITES ||
-            p->row == last)
+        if (p->doing != SV_DOING_WRITES || p->row == last || !sv_waits_has(w, i))
             continue;
         last = p->row;
         *syncs += memmem(sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes,
@@ -467,8 +469,8 @@ void sv_waits_say_disk(struct sv_wait_group *w)
         say_first(&f);
         sv_answer_say(a,
                       is_saving ? "writing checkpoints, %.1f MiB each time: longest %s%s."
-                                : "writing and syncing files, %.1f MiB each time: longest %s%s.",
-                      (double)each / 1048576, a->culprit.path,
+                                : "writing and syncing files, %.1f KiB each time: longest %s%s.",
+                      (double)each / (is_saving ? 1048576 : 1024), a->culprit.path,
                       a->culprit.path[0] ? "" : "of unknown name");
         return;
     }

@@ -167,6 +167,8 @@ void sv_explain_gpu(struct sv_explaining *x)
     struct sv_gpu_report r;
     const struct sv_gpu_device *worst = NULL;
     double most = -1;
+    if (x->e->observed.recorded[SV_COVERAGE_GPU] < SV_COVERAGE_HAS_SOME)
+        return; /* a pass over the trace that would find nothing */
     sv_gpu_report_make(&r, x->trace, x->options ? x->options->unit : NULL);
     uint8_t *kinds = sv_work_of_strings(x->trace->dict);
     for (size_t i = 0; i < r.n_devices; i++) {

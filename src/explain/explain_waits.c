@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "store/ranks.h"
+#include "why/unit_replay.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,43 +60,46 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     }
 }
 
+/* Computing is divided by the slice that it is in. */
 static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    return sv_mix64(part_of_class(l, p)) << CLASS_BITS | p->class;
+    uint64_t part = p->class != SV_WHY_COMPUTE ? part_of_class(l, p)
+                    : p->row != SV_NO_ROW && p->row != l->units[p->unit].row
+                        ? l->trace->slices.name[p->row]
+                        : 0;
+    return sv_mix64(part) << CLASS_BITS | p->class;
 }
 
-struct group {
-    uint64_t key;
-    int64_t ns;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct group *x = a, *y = b;
-    if (x->ns != y->ns)
-        return x->ns > y->ns ? -1 : 1;
-    return (x->key > y->key) - (x->key < y->key);
-}
-
-/* The groups that are large enough, the largest first. To be freed. */
-static struct group *find_groups(const struct sv_ledger *l, size_t *n)
+/* The group of each piece, and the time of each group. */
+static void find_groups(struct sv_wait_groups *g, const struct sv_ledger *l)
 {
     struct sv_map by_key = {0};
+    size_t cap = 0;
     bool is_new;
+    *g = (struct sv_wait_groups){.of = sv_alloc((l->n_pieces + 1) * sizeof *g->of)};
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
-        if (l->units[p->unit].counts && p->class != SV_WHY_COMPUTE)
-            *sv_map_add(&by_key, key_of(l, p), &is_new) += (uint64_t)p->dur_ns;
+        if (!l->units[p->unit].counts) {
+            g->of[i] = UINT32_MAX;
+            continue;
+        }
+        uint64_t key = key_of(l, p), *at = sv_map_add(&by_key, key, &is_new);
+        if (is_new) {
+            g->items = sv_grow(g->items, &cap, g->n + 1, sizeof *g->items);
+            g->items[g->n] = (struct sv_wait_sum){.class = p->class};
+            *at = g->n++;
+        }
+        g->of[i] = (uint32_t)*at;
+        g->items[*at].ns = sv_sat_add(g->items[*at].ns, p->dur_ns);
     }
-    struct group *groups = sv_alloc((by_key.n + 1) * sizeof *groups);
-    *n = 0;
-    for (size_t i = 0; i < by_key.cap; i++)
-        if (by_key.used[i] && (double)by_key.slots[i].value >= SV_EXPLAIN_LEAST * (double)l->dur_ns)
-            groups[(*n)++] = (struct group){by_key.slots[i].key, (int64_t)by_key.slots[i].value};
     sv_map_fini(&by_key);
-    if (*n > 1)
-        qsort(groups, *n, sizeof *groups, by_time);
-    return groups;
+}
+
+bool sv_waits_has(const struct sv_wait_group *w, size_t piece)
+{
+    const struct sv_explaining *x = w->x;
+    return x->groups->of[piece] == w->number &&
+           (!x->asked || x->asked[x->ledger->pieces[piece].unit]);
 }
 
 /* ---- what a group is made of ---- */
@@ -164,7 +168,7 @@ static void collect(struct sv_wait_group *w)
     int64_t in_unit = 0;
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
-        if (!l->units[p->unit].counts || p->class != w->class || key_of(l, p) != w->key)
+        if (!sv_waits_has(w, i))
             continue;
         bool is_read = p->doing == SV_DOING_READS,
              is_between = i > 0 && p->doing == SV_DOING_RUNS && p->dur_ns < MOMENT_NS &&
@@ -207,8 +211,7 @@ static struct sv_text main_frame(const struct sv_wait_group *w, uint32_t holder,
     struct sv_why_sums frames = {0};
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
-        if (!l->units[p->unit].counts || p->class != w->class || key_of(l, p) != w->key ||
-            holder_of(l, p) != holder)
+        if (!sv_waits_has(w, i) || holder_of(l, p) != holder)
             continue;
         struct sv_text frame = frame_for(w, p);
         if (frame.len)
@@ -235,13 +238,30 @@ unsigned sv_waits_doing(const struct sv_wait_group *w)
     return best;
 }
 
+/* The same, of who is in the trace. */
+static unsigned waits_doing_of_others(const struct sv_wait_group *w)
+{
+    struct sv_wait_group rest = *w;
+    rest.doing_ns[SV_DOING_AWAY] = 0;
+    return sv_waits_doing(&rest);
+}
+
+/* Who waits: the unit's own thread, or the one whose end it waits for. */
+static uint32_t waiter_of(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    uint32_t edge = sv_why_first_edge(l, p->edge);
+    if (edge != SV_NO_EDGE)
+        return l->edges[edge].thread;
+    return p->edge != SV_NO_EDGE ? p->thread : l->units[p->unit].thread;
+}
+
 static const char *subject(const struct sv_wait_group *w, char to[120])
 {
     const struct sv_ledger *l = w->x->ledger;
     if (l->kind == SV_UNIT_IS_REQUEST)
         return "A worker";
     const struct sv_why_sum *any = sv_why_sums_most(&w->holders);
-    uint32_t thread = any ? l->units[l->pieces[any->piece].unit].thread : SV_NO_THREAD;
+    uint32_t thread = any ? waiter_of(l, &l->pieces[any->piece]) : SV_NO_THREAD;
     if (thread == SV_NO_THREAD)
         return "The program";
     const struct sv_track_info *info = &l->trace->dict->tracks[l->states.threads[thread].track];
@@ -395,6 +415,24 @@ void sv_waits_name(struct sv_wait_group *w)
 
 /* ---- sentences ---- */
 
+const char *sv_waits_of(const struct sv_wait_group *w)
+{
+    return w->x->asked ? "what they take longer" : "the time";
+}
+
+/* Where it computes: only asked of slow units. */
+static void say_compute(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120];
+    a->cause = SV_CAUSE_COMPUTE;
+    sv_waits_name(w);
+    a->n_chain = 0;
+    a->culprit.kind = a->culprit.function[0] ? "function" : "thread";
+    sv_answer_say(a, "%s computes for %.0f %% of %s%s%s.", subject(w, who), a->share * 100,
+                  sv_waits_of(w), a->culprit.function[0] ? ", in " : "", a->culprit.function);
+}
+
 static void say_lock(struct sv_wait_group *w)
 {
     struct sv_answer *a = &w->answer;
@@ -403,7 +441,8 @@ static void say_lock(struct sv_wait_group *w)
     a->cause = is_gil ? SV_CAUSE_GIL : SV_CAUSE_LOCK;
     sv_waits_name(w);
     put_frame(&a->culprit, where, sizeof where);
-    sv_answer_say(a, "%s waits %.0f %% of the time for ", subject(w, who), a->share * 100);
+    sv_answer_say(a, "%s waits %.0f %% of %s for ", subject(w, who), a->share * 100,
+                  sv_waits_of(w));
     if (is_gil)
         sv_answer_say(a, "Python's interpreter lock");
     else if (a->culprit.lock[0] && strncmp(a->culprit.lock, "0x", 2) != 0)
@@ -429,6 +468,18 @@ static void say_lock(struct sv_wait_group *w)
     }
 }
 
+/* What was waited on: of a wait for several descriptors the socket that is used next. */
+static uint32_t socket_of(const struct sv_ledger *l, uint32_t call)
+{
+    enum { CALLS = 8 };
+    const struct sv_trace *t = l->trace;
+    uint32_t end = t->tracks[t->slices.track[call]].end;
+    for (uint32_t row = call; row < end && row <= call + CALLS; row++)
+        if (sv_call_file_kind(&l->states, row) == SV_FILE_SOCKET)
+            return row;
+    return call;
+}
+
 /* The other end of a socket, as the call says: its address, and the process where it is known. */
 static void name_peer(struct sv_wait_group *w)
 {
@@ -442,7 +493,8 @@ static void name_peer(struct sv_wait_group *w)
     c->name[0] = 0;
     if (row == SV_NO_ROW)
         return;
-    struct sv_text name = sv_why_path(w->x->ledger, w->piece);
+    row = socket_of(w->x->ledger, row);
+    struct sv_text name = sv_call_path(&w->x->ledger->states, row);
     if (peer && sv_trace_arg(t, t->slices.args[row], peer, &a) && a.type == SV_ARG_TEXT)
         name = (struct sv_text){a.text, a.size};
     if (pid && sv_trace_arg(t, t->slices.args[row], pid, &a) && a.type == SV_ARG_INT)
@@ -450,31 +502,77 @@ static void name_peer(struct sv_wait_group *w)
     snprintf(c->name, sizeof c->name, "%.*s", (int)(name.len < 90 ? name.len : 90), name.bytes);
 }
 
+/* Neither end worked: what was sent was on its way. The kernel holds back an acknowledgement for
+ * 40 ms, and a sender with Nagle's algorithm waits for it. */
+static void say_network(struct sv_wait_group *w)
+{
+    enum { DELAYED_FROM_NS = 35000000, DELAYED_TO_NS = 45000000 };
+    const struct sv_ledger *l = w->x->ledger;
+    int64_t ns = 0, delayed_ns = 0;
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (p->doing != SV_DOING_AWAY || p->thread == SV_NO_THREAD || !sv_waits_has(w, i))
+            continue;
+        ns += p->dur_ns;
+        delayed_ns += p->dur_ns >= DELAYED_FROM_NS && p->dur_ns <= DELAYED_TO_NS ? p->dur_ns : 0;
+    }
+    if (ns < w->ns / 10)
+        return;
+    sv_answer_say(&w->answer, " For %.0f %% of that neither end works%s.",
+                  100 * (double)ns / (double)w->ns,
+                  delayed_ns > ns / 2 ? ": in waits of about 40 ms, the time of a delayed "
+                                        "acknowledgement (TCP_NODELAY at the sender avoids it)"
+                                      : ": the network has what was sent");
+}
+
+/* What the wait at a pipe or socket is for, by the call that it is in. */
+static const char *what_for(const struct sv_wait_group *w)
+{
+    enum { READS, WRITES, CONNECTS };
+    static const char *const words[][3] = {
+        {"for what another process sends through a pipe",
+         "until another process reads what it wrote to a pipe", ""},
+        {"for an answer over a socket", "until the other end takes what it sends over a socket",
+         "to connect to a server"},
+    };
+    const struct sv_ledger *l = w->x->ledger;
+    uint32_t edge = w->piece ? sv_why_first_edge(l, w->piece->edge) : SV_NO_EDGE,
+             call = edge != SV_NO_EDGE ? l->edges[edge].call
+                    : w->piece         ? w->piece->row
+                                       : SV_NO_ROW;
+    struct sv_text name = {"", 0};
+    if (call != SV_NO_ROW)
+        name = sv_dict_text(l->trace->dict, l->trace->slices.name[call]);
+    int way = memmem(name.bytes, name.len, "write", 5) || memmem(name.bytes, name.len, "send", 4)
+                  ? WRITES
+              : memmem(name.bytes, name.len, "connect", 7) ? CONNECTS
+                                                           : READS;
+    if (w->class == SV_WHY_CHILD)
+        return "for the end of another process";
+    return words[w->class == SV_WHY_SOCKET]
+                [w->class == SV_WHY_PIPE && way == CONNECTS ? READS : way];
+}
+
 /* Pipe, socket, child: another process. */
 static void say_other(struct sv_wait_group *w)
 {
-    static const struct {
-        enum sv_explain_cause cause;
-        const char *words;
-    } by_class[SV_N_WHY_CLASSES] = {
-        [SV_WHY_PIPE] = {SV_CAUSE_PIPE, "for what another process sends through a pipe"},
-        [SV_WHY_SOCKET] = {SV_CAUSE_PEER, "for an answer over a socket"},
-        [SV_WHY_CHILD] = {SV_CAUSE_CHILD, "for the end of another process"},
-    };
     struct sv_answer *a = &w->answer;
     char who[120], where[200], does[200];
-    a->cause = by_class[w->class].cause;
+    a->cause = w->class == SV_WHY_PIPE     ? SV_CAUSE_PIPE
+               : w->class == SV_WHY_SOCKET ? SV_CAUSE_PEER
+                                           : SV_CAUSE_CHILD;
     sv_waits_name(w);
     put_frame(&a->culprit, where, sizeof where);
     a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
-    sv_answer_say(a, "%s waits %.0f %% of the time %s", subject(w, who), a->share * 100,
-                  by_class[w->class].words);
+    sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100, sv_waits_of(w),
+                  what_for(w));
     if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
         struct sv_why_piece doing = *w->piece;
-        doing.doing = (uint8_t)sv_waits_doing(w);
+        doing.doing = (uint8_t)waits_doing_of_others(w);
         what_it_does(w, &doing, does, sizeof does);
         sv_answer_say(a, ": %s (pid %" PRId64 "), which %s%s.", a->culprit.name, a->culprit.pid,
                       does, doing.doing == SV_DOING_RUNS ? "" : where);
+        say_network(w);
     } else {
         name_peer(w);
         sv_answer_say(a, ", from outside of this trace%s%s.", a->culprit.name[0] ? ": " : "",
@@ -490,8 +588,8 @@ static void say_sleep(struct sv_wait_group *w)
     sv_waits_name(w);
     a->culprit.kind = "function";
     put_frame(&a->culprit, where, sizeof where);
-    sv_answer_say(a, "%s sleeps %.0f %% of the time, for a time that it chose itself%s.",
-                  subject(w, who), a->share * 100, where);
+    sv_answer_say(a, "%s sleeps %.0f %% of %s, for a time that it chose itself%s.", subject(w, who),
+                  a->share * 100, sv_waits_of(w), where);
 }
 
 static void say_cpu(struct sv_wait_group *w)
@@ -499,8 +597,8 @@ static void say_cpu(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     char who[120];
     a->cause = SV_CAUSE_CPU;
-    sv_answer_say(a, "%s could run, and waits %.0f %% of the time for a CPU", subject(w, who),
-                  a->share * 100);
+    sv_answer_say(a, "%s could run, and waits %.0f %% of %s for a CPU", subject(w, who),
+                  a->share * 100, sv_waits_of(w));
     if (!sv_waits_rival(w))
         a->share = 0;
     sv_answer_command(a, "report wait", w->x->path, " --by span");
@@ -515,9 +613,10 @@ static void say_queue(struct sv_wait_group *w)
     a->n_chain = 0;
     put_frame(&a->culprit, where, sizeof where);
     sv_answer_say(a,
-                  "Requests spend %.0f %% of their time in the queue while their worker, thread %s "
+                  "Requests spend %.0f %% of %s in the queue while their worker, thread %s "
                   "(tid %" PRId64 "), works for others%s.",
-                  a->share * 100, a->culprit.name, a->culprit.tid, where);
+                  a->share * 100, w->x->asked ? sv_waits_of(w) : "their time", a->culprit.name,
+                  a->culprit.tid, where);
     sv_answer_command(a, "report batch", w->x->path, "");
 }
 
@@ -526,8 +625,8 @@ static void say_comm(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     char who[120];
     a->cause = SV_CAUSE_COMM;
-    sv_answer_say(a, "%s is %.0f %% of the time in communication with other ranks.",
-                  subject(w, who), a->share * 100);
+    sv_answer_say(a, "%s is %.0f %% of %s in communication with other ranks.", subject(w, who),
+                  a->share * 100, sv_waits_of(w));
     sv_answer_command(a, "report comm", w->x->path, "");
 }
 
@@ -541,33 +640,101 @@ static void (*const say[SV_N_WHY_CLASSES])(struct sv_wait_group *) = {
     [SV_WHY_COMM] = say_comm,          [SV_WHY_QUEUE] = say_queue,
 };
 
+/* One finding: what the group is, in words. */
+static void explain_group(struct sv_explaining *x, uint32_t number, double share)
+{
+    unsigned class = x->groups->items[number].class;
+    struct sv_wait_group w = {.x = x,
+                              .number = number,
+                              .class = class,
+                              .answer = sv_answer_of(SV_CAUSE_DATA, share, "high")};
+    w.answer.group = number;
+    collect(&w);
+    if (w.assumed_ns > w.ns / 2)
+        w.answer.sure = "low";
+    else if (w.assumed_ns > w.ns / 10)
+        w.answer.sure = "medium";
+    sv_answer_command(&w.answer, "report wait", x->path, " --by wait");
+    find_rank(&w);
+    if (class == SV_WHY_COMPUTE)
+        say_compute(&w);
+    else
+        say[class](&w);
+    if (w.answer.share >= SV_EXPLAIN_LEAST)
+        sv_explain_add(x, &w.answer);
+    sv_why_sums_fini(&w.holders);
+    sv_why_sums_fini(&w.paths);
+}
+
+/* The largest groups by `shares`, which is used up. */
+static void explain_largest(struct sv_explaining *x, double *shares, double least)
+{
+    const struct sv_wait_groups *g = x->groups;
+    for (int k = 0; k < GROUPS_MAX; k++) {
+        size_t best = g->n;
+        for (size_t i = 0; i < g->n; i++)
+            if (shares[i] >= least && (best == g->n || shares[i] > shares[best]))
+                best = i;
+        if (best == g->n)
+            return;
+        explain_group(x, (uint32_t)best, shares[best]);
+        shares[best] = 0;
+    }
+}
+
+static bool has_words(unsigned class, bool with_compute)
+{
+    return class == SV_WHY_COMPUTE ? with_compute : say[class] != NULL;
+}
+
+/* What the units would save: a replay without each of them. A rule may know that less is gained,
+ * because like ones take their time, too. */
+static void find_gains(struct sv_explaining *x)
+{
+    struct sv_without picks[SV_EXPLAIN_MAX + 1] = {SV_WITHOUT_NOTHING};
+    struct sv_replayed to[SV_EXPLAIN_MAX + 1];
+    struct sv_answer *of[SV_EXPLAIN_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < x->e->n; i++) {
+        struct sv_answer *a = &x->e->findings[i];
+        if (a->group == UINT32_MAX)
+            continue;
+        of[n++] = a;
+        picks[n] = SV_WITHOUT_NOTHING;
+        picks[n].of = x->groups->of;
+        picks[n].number = a->group;
+        a->group = UINT32_MAX;
+    }
+    if (!n || x->ledger->is_summed) /* pieces without their times cannot be replayed */
+        return;
+    sv_units_replay(x->ledger, picks, n + 1, to);
+    double all = (double)x->ledger->dur_ns, error = to[0].ns / all - 1;
+    for (size_t i = 0; i < n && error > -SV_REPLAY_ERROR && error < SV_REPLAY_ERROR; i++) {
+        double gain = 1 - to[i + 1].ns / to[0].ns;
+        of[i]->gain = gain < of[i]->gain ? gain > 0 ? gain : 0 : of[i]->gain;
+    }
+}
+
 void sv_explain_waits(struct sv_explaining *x)
 {
     const struct sv_ledger *l = x->ledger;
-    size_t n;
-    struct group *groups = find_groups(l, &n);
-    for (size_t i = 0; i < n && i < GROUPS_MAX; i++) {
-        unsigned class = (unsigned)(groups[i].key & ((1u << CLASS_BITS) - 1));
-        struct sv_wait_group w = {.x = x,
-                                  .key = groups[i].key,
-                                  .class = class,
-                                  .answer = sv_answer_of(SV_CAUSE_DATA,
-                                                         (double)groups[i].ns / (double)l->dur_ns,
-                                                         "high")};
-        if (!say[class])
-            continue;
-        collect(&w);
-        if (w.assumed_ns > w.ns / 2)
-            w.answer.sure = "low";
-        else if (w.assumed_ns > w.ns / 10)
-            w.answer.sure = "medium";
-        sv_answer_command(&w.answer, "report wait", x->path, " --by wait");
-        find_rank(&w);
-        say[class](&w);
-        if (w.answer.share >= SV_EXPLAIN_LEAST)
-            sv_explain_add(x, &w.answer);
-        sv_why_sums_fini(&w.holders);
-        sv_why_sums_fini(&w.paths);
+    struct sv_wait_groups g;
+    find_groups(&g, l);
+    double *shares = sv_alloc((g.n + 1) * sizeof *shares);
+    x->groups = &g;
+    for (size_t i = 0; i < g.n; i++)
+        shares[i] = has_words(g.items[i].class, false) && l->dur_ns > 0
+                        ? (double)g.items[i].ns / (double)l->dur_ns
+                        : 0;
+    explain_largest(x, shares, SV_EXPLAIN_LEAST);
+    find_gains(x);
+    if (sv_slow_units_ask(x, shares)) {
+        for (size_t i = 0; i < g.n; i++)
+            shares[i] = has_words(g.items[i].class, true) ? shares[i] : 0;
+        sv_slow_units_answer(x, shares, explain_largest);
     }
-    free(groups);
+    x->groups = NULL;
+    free(shares);
+    free(g.items);
+    free(g.of);
 }

@@ -19,9 +19,20 @@ void sv_why_sums_add(struct sv_why_sums *t, uint64_t key, uint32_t piece, int64_
 const struct sv_why_sum *sv_why_sums_most(const struct sv_why_sums *t); /* NULL: it is empty */
 void sv_why_sums_fini(struct sv_why_sums *t);
 
+/* What one cause would be: the waits for one lock, for one peer, for the loaders. */
+struct sv_wait_sum {
+    unsigned class;
+    int64_t ns;
+};
+struct sv_wait_groups {
+    uint32_t *of; /* by piece: number of its group; UINT32_MAX: its unit does not count */
+    struct sv_wait_sum *items;
+    size_t n;
+};
+
 struct sv_wait_group {
     struct sv_explaining *x;
-    uint64_t key;
+    uint32_t number;
     unsigned class;
     struct sv_answer answer;
     int64_t ns, assumed_ns, doing_ns[SV_N_DOINGS];
@@ -31,6 +42,9 @@ struct sv_wait_group {
     const struct sv_why_piece *piece;  /* that stands for them; NULL: not chosen yet */
 };
 
+/* Is the piece of this group, and of a unit that is asked about? */
+bool sv_waits_has(const struct sv_wait_group *w, size_t piece);
+const char *sv_waits_of(const struct sv_wait_group *w); /* "the time": what shares are of */
 /* Culprit and chain: whoever had most of it. */
 void sv_waits_name(struct sv_wait_group *w);
 extern const char *const sv_doing_words[SV_N_DOINGS];   /* "computes" … */
@@ -40,6 +54,12 @@ unsigned sv_waits_doing(const struct sv_wait_group *w); /* what took most of the
 bool sv_waits_rival(struct sv_wait_group *w);
 void sv_waits_say_data(struct sv_wait_group *w);
 void sv_waits_say_disk(struct sv_wait_group *w);
+
+/* Finds the units that are slow, and which share of what they take longer each group has. False:
+ * none is slow. */
+bool sv_slow_units_ask(struct sv_explaining *x, double *shares);
+void sv_slow_units_answer(struct sv_explaining *x, double *shares,
+                          void (*explain)(struct sv_explaining *, double *, double));
 
 uint32_t sv_waited_for(const struct sv_ledger *l, const struct sv_why_piece *p);
 bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p);

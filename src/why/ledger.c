@@ -12,6 +12,7 @@
 #include "subjects/io/words.h"
 #include "why/open_slices.h"
 #include "why/step_kinds.h"
+#include "why/talkers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@ const char *const sv_unit_kind_names[SV_N_UNIT_KINDS] = {
     "step", "between steps", "epoch", "phase", "thread", "request", "turn", "window", "loader"};
 
 enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LEAST = 1 << 20 };
+/* A piece and its edge have about as many bytes as a row of the store: a fifth of the store. */
+enum { ROWS_PER_PIECE = 10, PIECES_LEAST = 1 << 18, PIECES_OF_UNIT = 256 };
 
 struct maker {
     struct sv_ledger *l;
@@ -40,6 +43,9 @@ struct maker {
     sv_str cat_runtime;
     uint32_t unit;
     uint64_t followed, follow_max;
+    size_t pieces_max, sum_at; /* pieces: of all, and when those of this unit are summed again */
+    size_t first_edge;         /* of the unit */
+    struct sv_talkers peers;
 };
 
 /* How the walk came to a thread. */
@@ -63,9 +69,9 @@ static void add_piece(struct maker *m, struct sv_why_piece p)
         return;
     p.unit = m->unit;
     l->units[m->unit].class_ns[p.class] += p.dur_ns;
-    if (last && last->edge == p.edge && last->thread == p.thread && last->row == p.row &&
-        last->class == p.class && last->doing == p.doing && last->is_assumed == p.is_assumed &&
-        (last->state == p.state || p.doing == SV_DOING_RUNS) &&
+    if (last && !last->is_sum && last->edge == p.edge && last->thread == p.thread &&
+        last->row == p.row && last->class == p.class && last->doing == p.doing &&
+        last->is_assumed == p.is_assumed && (last->state == p.state || p.doing == SV_DOING_RUNS) &&
         last->ts_ns + last->dur_ns == p.ts_ns) {
         last->dur_ns += p.dur_ns;
         return;
@@ -135,6 +141,15 @@ static bool add_file(struct maker *m, uint32_t thread, const struct sv_state_pie
 
 /* ---- whom it waits for ---- */
 
+/* A loop over descriptors, in a unit that nobody marked, waits for answers if it has connected to
+ * the other one. Otherwise that may be a client, and the wait the time without requests. */
+static bool may_be_idle(const struct maker *m, uint32_t thread, sv_track own, sv_track its)
+{
+    const struct sv_why_unit *u = &m->l->units[m->unit];
+    bool is_marked = u->kind != SV_UNIT_IS_THREAD && u->kind != SV_UNIT_IS_TURN;
+    return !is_marked && u->thread == thread && !sv_talkers_is_client(&m->peers, own, its);
+}
+
 /* What is being waited for, once it is known who had it. */
 static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
                          const struct sv_state_piece *p)
@@ -165,11 +180,13 @@ static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
     }
     /* One of several descriptors: what the other one wrote to says which. */
     if (other == SV_NO_THREAD || p->row == SV_NO_ROW)
-        return SV_WHY_SOCKET;
+        return may_be_idle(m, thread, own, 0) ? SV_WHY_UNKNOWN : SV_WHY_SOCKET;
     struct sv_state_piece x = sv_state_before(&l->states, other, sv_trace_end_ns(l->trace, p->row));
     enum sv_file_kind kind = x.call != SV_NO_ROW ? sv_call_file_kind(&l->states, x.call)
                                                  : SV_FILE_UNKNOWN;
-    return kind == SV_FILE_PIPE ? SV_WHY_PIPE : its == own ? SV_WHY_DATA : SV_WHY_SOCKET;
+    if (kind == SV_FILE_PIPE || its == own)
+        return kind == SV_FILE_PIPE ? SV_WHY_PIPE : SV_WHY_DATA;
+    return may_be_idle(m, thread, own, its) ? SV_WHY_UNKNOWN : SV_WHY_SOCKET;
 }
 
 static bool is_on_the_way(const struct sv_ledger *l, uint32_t edge, uint32_t thread)
@@ -180,14 +197,10 @@ static bool is_on_the_way(const struct sv_ledger *l, uint32_t edge, uint32_t thr
     return false;
 }
 
-/* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. */
-static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
-                   const struct via *v, unsigned class)
+static uint32_t add_edge(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
+                         const struct via *v)
 {
     struct sv_ledger *l = m->l;
-    struct via next = {.class = v->class == NO_CLASS ? class : v->class,
-                       .depth = v->depth + 1,
-                       .is_assumed = v->is_assumed || e.is_assumed};
     e.before = v->edge;
     e.row = p->row;
     e.call = p->call;
@@ -200,8 +213,19 @@ static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_
         e.wait = w ? (uint32_t)(w - l->locks.waits) : UINT32_MAX;
     }
     l->edges = sv_grow(l->edges, &l->edges_cap, l->n_edges + 1, sizeof *l->edges);
-    next.edge = (uint32_t)l->n_edges;
-    l->edges[l->n_edges++] = e;
+    l->edges[l->n_edges] = e;
+    return (uint32_t)l->n_edges++;
+}
+
+/* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. */
+static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
+                   const struct via *v, unsigned class)
+{
+    struct sv_ledger *l = m->l;
+    struct via next = {.class = v->class == NO_CLASS ? class : v->class,
+                       .depth = v->depth + 1,
+                       .is_assumed = v->is_assumed || e.is_assumed};
+    next.edge = add_edge(m, e, p, v);
     bool is_loop = e.to != SV_NO_THREAD && is_on_the_way(l, v->edge, e.to);
     if (e.to == SV_NO_THREAD || e.to == e.thread || is_loop || next.depth > DEPTH_MAX ||
         m->followed > m->follow_max) {
@@ -296,6 +320,29 @@ static bool is_timer(const struct sv_waker *w)
     return w->kind == SV_WAKER_INTERRUPT && (is_named || !w->name.len);
 }
 
+/* The network ended a wait for a peer of this trace, not one of its threads. If one works
+ * meanwhile, it is that one; otherwise what was sent is on its way, and nobody's work. */
+static bool follow_peer(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+                        const struct via *v)
+{
+    struct sv_ledger *l = m->l;
+    bool runs;
+    uint32_t other = sv_talkers_thread(&m->peers, p, &runs);
+    if (other == SV_NO_THREAD ||
+        l->states.threads[other].process == l->states.threads[thread].process)
+        return false;
+    struct sv_why_edge e = {
+        .thread = thread, .to = other, .part = UINT32_MAX, .reason = p->reason, .is_assumed = runs};
+    if (runs) {
+        follow(m, e, p, v, SV_WHY_SOCKET);
+        return true;
+    }
+    struct via next = *v;
+    next.edge = add_edge(m, e, p, v);
+    add(m, other, p, &next, SV_WHY_SOCKET, SV_DOING_AWAY, p->call);
+    return true;
+}
+
 static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, const struct via *v)
 {
     const struct sv_thread_states *s = &m->l->states;
@@ -330,6 +377,8 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
         add(m, thread, &p, &own, SV_WHY_SLEEP, SV_DOING_SLEEPS, p.call);
         return;
     }
+    if (class == SV_WHY_SOCKET && follow_peer(m, thread, &p, &own))
+        return;
     if (w.kind == SV_WAKER_OUTSIDE)
         follow(m,
                (struct sv_why_edge){
@@ -474,6 +523,18 @@ static void divide(struct maker *m, uint32_t thread, sv_track track, const struc
         free(changes);
 }
 
+/* Makes fewer pieces of the unit so far, once all together are too many. */
+static void sum_unit(struct maker *m)
+{
+    struct sv_ledger *l = m->l;
+    size_t first = l->units[m->unit].first;
+    if (l->n_pieces > m->pieces_max && l->n_pieces - first > PIECES_OF_UNIT)
+        sv_ledger_sum(l, first, m->first_edge);
+    size_t twice = 2 * l->n_pieces - first;
+    m->sum_at = twice > first + PIECES_OF_UNIT ? twice : first + PIECES_OF_UNIT;
+    m->sum_at = m->sum_at > m->pieces_max ? m->sum_at : m->pieces_max;
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX bounds it */
 static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_ns, struct via v)
 {
@@ -481,6 +542,8 @@ static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_n
     for (struct sv_state_piece p; sv_state_next(&c, &p);) {
         m->followed += v.depth > 0;
         divide(m, thread, m->l->states.threads[thread].track, &p, &v);
+        if (v.depth == 0 && m->l->n_pieces > m->sum_at)
+            sum_unit(m);
     }
 }
 
@@ -561,7 +624,10 @@ static void walk_unit(struct maker *m, uint32_t i)
     struct sv_ledger *l = m->l;
     struct sv_why_unit u = l->units[i];
     m->unit = i;
+    m->first_edge = l->n_edges;
     l->units[i].first = l->n_pieces;
+    m->sum_at = m->pieces_max > l->n_pieces + PIECES_OF_UNIT ? m->pieces_max
+                                                             : l->n_pieces + PIECES_OF_UNIT;
     if (u.run_ns > u.ts_ns)
         walk_queue(m, &u);
     if (u.thread != SV_NO_THREAD)
@@ -573,6 +639,8 @@ static void walk_unit(struct maker *m, uint32_t i)
     else
         add_unknown(m, u.run_ns, u.done_ns);
     add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
+    if (l->n_pieces > m->pieces_max)
+        sum_unit(m);
     l->units[i].end = l->n_pieces;
 }
 
@@ -612,6 +680,9 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
                       .cat_runtime = sv_dict_find_str(t->dict, "cuda_runtime", 12),
                       .follow_max = t->slices.n * FOLLOW_PER_ROW + FOLLOW_LEAST};
     *l = (struct sv_ledger){.trace = t};
+    m.pieces_max = o->pieces_max                                 ? o->pieces_max
+                   : t->slices.n / ROWS_PER_PIECE > PIECES_LEAST ? t->slices.n / ROWS_PER_PIECE
+                                                                 : PIECES_LEAST;
     sv_thread_states_init(&l->states, t);
     sv_data_workers_init(&l->workers, &l->states);
     sv_lock_waits_make(&l->locks, t);
@@ -621,12 +692,14 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
     else
         sv_steps_find(&m.steps, t, o->marker);
     sv_step_kinds_init(&m.kinds, &m.steps, t);
+    sv_talkers_init(&m.peers, &l->states);
     sv_units_find(l, &m.steps, o);
     walk_units(&m);
     if (l->kind == SV_UNIT_IS_THREAD && o->step < 0 && l->n_counted)
         walk_again(&m, o->with_loaders);
     for (size_t i = 0; i < l->n_units; i++)
         l->units[i].busy = NULL; /* the caller's */
+    sv_talkers_fini(&m.peers);
     sv_step_kinds_fini(&m.kinds);
     if (!o->steps)
         sv_steps_fini(&m.steps);

@@ -96,6 +96,7 @@ struct sv_why_piece {
     uint32_t state;  /* the state's slice; SV_NO_ROW: none */
     uint8_t class, doing;
     bool is_assumed; /* a rule decided, not a fact */
+    bool is_sum;     /* of several like it: the time is that of the first */
 };
 
 enum sv_unit_kind {
@@ -152,6 +153,7 @@ struct sv_ledger {
     enum sv_unit_kind kind; /* what the total is made of; a step's includes the time between */
     size_t n_counted;
     int64_t dur_ns, class_ns[SV_N_WHY_CLASSES];
+    bool is_summed;   /* there were too many pieces: short ones that are alike are one */
     bool is_found;    /* the units have no marks: they were found by what repeats */
     double median_ns; /* of units that count, those between steps apart */
 };
@@ -164,11 +166,16 @@ struct sv_ledger_options {
     const struct sv_given_unit *given; /* instead of those in the trace; NULL: none */
     size_t n_given;
     enum sv_unit_kind given_kind;
+    size_t pieces_max; /* from here on pieces are summed; 0: by the size of the trace */
 };
 
 void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
                     const struct sv_ledger_options *o);
 void sv_ledger_fini(struct sv_ledger *l);
+
+/* Lets units of another kind count that lie beside those that counted: the kind that takes most
+ * time. False, and nothing is changed: they take less than this. */
+bool sv_units_count_others(struct sv_ledger *l, int64_t least_ns);
 
 /* Where the piece's own wait was recorded with its stack; NULL: nowhere. */
 const struct sv_lock_wait *sv_why_wait(const struct sv_ledger *l, const struct sv_why_piece *p);
@@ -191,6 +198,9 @@ struct sv_steps;
 void sv_units_find(struct sv_ledger *l, const struct sv_steps *steps,
                    const struct sv_ledger_options *o);
 void sv_units_count(struct sv_ledger *l);
+/* Makes the pieces from the first one on fewer, and gives up edges from there on that are not
+ * needed any more: those of one unit, the last. */
+void sv_ledger_sum(struct sv_ledger *l, size_t first_piece, size_t first_edge);
 /* What repeats in the process of the thread that leads; 0: nothing. free() them. */
 size_t sv_units_repeat(const struct sv_ledger *l, uint32_t thread, enum sv_unit_kind *kind,
                        struct sv_given_unit **units);

@@ -226,8 +226,8 @@ static size_t longest_thread(const struct sv_ledger *l)
 }
 
 /* The thread that stands for a run without units: the main thread of the first process, unless that
- * does little but wait for a child, as a shell or a launcher does; then the child's. SIZE_MAX:
- * none. */
+ * does little but wait for one child, as a launcher does; then the child's. A script that waits for
+ * one child after the other stands for itself. SIZE_MAX: none. */
 static size_t leading_thread(const struct sv_ledger *l)
 {
     enum { DEPTH_MAX = 32 };
@@ -237,7 +237,7 @@ static size_t leading_thread(const struct sv_ledger *l)
         if (u->class_ns[SV_WHY_CHILD] < u->dur_ns / 10 * 8)
             return at;
         size_t next = longest_child(l, l->states.threads[u->thread].process);
-        if (next == SIZE_MAX)
+        if (next == SIZE_MAX || l->units[next].dur_ns < u->dur_ns / 10 * 7)
             return at;
         at = next;
     }
@@ -250,13 +250,32 @@ static int by_dur(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void sv_units_count(struct sv_ledger *l)
+/* Sums up the units that count. */
+static void sum_units(struct sv_ledger *l)
 {
-    bool has[SV_N_UNIT_KINDS] = {0};
+    int64_t *durs = sv_alloc((l->n_units + 1) * sizeof *durs);
     l->dur_ns = 0;
     l->n_counted = 0;
     memset(l->class_ns, 0, sizeof l->class_ns);
-    int64_t *durs = sv_alloc((l->n_units + 1) * sizeof *durs);
+    for (size_t i = 0; i < l->n_units; i++) {
+        const struct sv_why_unit *u = &l->units[i];
+        if (!u->counts)
+            continue;
+        l->dur_ns = sv_sat_add(l->dur_ns, u->dur_ns);
+        if (u->kind == l->kind)
+            durs[l->n_counted++] = u->dur_ns;
+        for (int k = 0; k < SV_N_WHY_CLASSES; k++)
+            l->class_ns[k] = sv_sat_add(l->class_ns[k], u->class_ns[k]);
+    }
+    if (l->n_counted > 1)
+        qsort(durs, l->n_counted, sizeof *durs, by_dur);
+    l->median_ns = l->n_counted ? (double)durs[l->n_counted / 2] : 0;
+    free(durs);
+}
+
+void sv_units_count(struct sv_ledger *l)
+{
+    bool has[SV_N_UNIT_KINDS] = {0};
     for (size_t i = 0; i < l->n_units; i++)
         has[l->units[i].kind] = true;
     l->kind = has[SV_UNIT_IS_REQUEST]  ? SV_UNIT_IS_REQUEST
@@ -272,17 +291,48 @@ void sv_units_count(struct sv_ledger *l)
         u->counts =
             (u->kind == l->kind || (l->kind == SV_UNIT_IS_STEP && u->kind == SV_UNIT_IS_BETWEEN)) &&
             (one == SIZE_MAX || i == one);
-        if (!u->counts)
-            continue;
-        l->dur_ns = sv_sat_add(l->dur_ns, u->dur_ns);
-        if (u->kind == l->kind)
-            durs[l->n_counted++] = u->dur_ns;
-        for (int k = 0; k < SV_N_WHY_CLASSES; k++)
-            l->class_ns[k] = sv_sat_add(l->class_ns[k], u->class_ns[k]);
     }
-    if (l->n_counted > 1)
-        qsort(durs, l->n_counted, sizeof *durs, by_dur);
-    size_t middle = l->n_counted / 2;
-    l->median_ns = l->n_counted ? (double)durs[middle] : 0;
-    free(durs);
+    sum_units(l);
+}
+
+/* ---- units of other kinds ---- */
+
+/* The times of units that count, of all threads. */
+static void counted_spans(const struct sv_ledger *l, struct sv_spans *s)
+{
+    for (size_t i = 0; i < l->n_units; i++) {
+        const struct sv_why_unit *u = &l->units[i];
+        if (u->counts)
+            sv_spans_append(
+                s, &(struct sv_spans){.items = &(struct sv_span){.from_ns = u->ts_ns,
+                                                                 .to_ns = u->ts_ns + u->dur_ns},
+                                      .n = 1});
+    }
+    sv_spans_settle(s);
+}
+
+bool sv_units_count_others(struct sv_ledger *l, int64_t least_ns)
+{
+    struct sv_spans counted = {0};
+    int64_t ns[SV_N_UNIT_KINDS] = {0};
+    bool *is_other = sv_alloc((l->n_units + 1) * sizeof *is_other);
+    unsigned best = SV_UNIT_IS_EPOCH;
+    counted_spans(l, &counted);
+    for (size_t i = 0; i < l->n_units && l->kind == SV_UNIT_IS_STEP; i++) {
+        const struct sv_why_unit *u = &l->units[i];
+        is_other[i] = (u->kind == SV_UNIT_IS_EPOCH || u->kind == SV_UNIT_IS_PHASE) &&
+                      sv_spans_within(&counted, u->ts_ns, u->ts_ns + u->dur_ns) < u->dur_ns / 2;
+        ns[u->kind] = sv_sat_add(ns[u->kind], is_other[i] ? u->dur_ns : 0);
+    }
+    best = ns[SV_UNIT_IS_PHASE] > ns[best] ? SV_UNIT_IS_PHASE : best;
+    bool has = ns[best] > least_ns;
+    for (size_t i = 0; i < l->n_units && has; i++)
+        l->units[i].counts = is_other[i] && l->units[i].kind == best;
+    if (has) {
+        l->kind = best;
+        sum_units(l);
+    }
+    sv_spans_fini(&counted);
+    free(is_other);
+    return has;
 }

@@ -44,7 +44,8 @@ static bool begins(struct sv_text t, const char *word)
 static bool is_of_libraries(struct sv_text f)
 {
     return begins(f, "_") || begins(f, "[") || begins(f, "pthread_") || begins(f, "futex") ||
-           begins(f, "lll_") || begins(f, "syscall") || begins(f, "PyThread_");
+           begins(f, "lll_") || begins(f, "syscall") || begins(f, "PyThread_") ||
+           begins(f, "std::") || begins(f, "boost::") || begins(f, "absl::") || begins(f, "sem_");
 }
 
 static bool is_any(const char *const *words, const char *text, size_t len)
@@ -117,10 +118,17 @@ static enum sv_lock_use use_of(struct sv_text f)
     return SV_LOCK_MUTEX;
 }
 
+/* Who posts a semaphore makes what is waited for. CPython's own locks are semaphores, too. */
+static bool is_semaphore(struct sv_text f)
+{
+    return begins(f, "sem_") || begins(f, "__sem_") || begins(f, "__new_sem_");
+}
+
 static struct told read_stack(const struct sv_arg *stack)
 {
     struct told t = {.function = {"", 0}, .frame = {"", 0}};
     struct sv_text native = {"", 0}, native_frame = {"", 0};
+    bool is_posted = false;
     for (uint32_t i = stack->size; i > 0; i--) {
         if (stack[i].type != SV_ARG_TEXT)
             continue;
@@ -131,6 +139,7 @@ static struct told read_stack(const struct sv_arg *stack)
         enum sv_lock_use use = use_of(f);
         /* CPython's own lock has a condition, whatever it is used for: the outermost says it. */
         t.use = use != SV_LOCK_MUTEX && (is_python || t.use == SV_LOCK_MUTEX) ? use : t.use;
+        is_posted |= is_semaphore(f);
         if (is_python && !t.function.len)
             t.function = f;
         if (is_python && !is_of_python(file, p.file_len)) {
@@ -142,9 +151,16 @@ static struct told read_stack(const struct sv_arg *stack)
             native_frame = (struct sv_text){stack[i].text, stack[i].size};
         }
     }
+    if (is_posted && !t.function.len && t.use == SV_LOCK_MUTEX)
+        t.use = SV_LOCK_CONDITION;
     t.function = t.function.len ? t.function : native;
     t.frame = t.frame.len ? t.frame : native_frame;
     return t;
+}
+
+struct sv_text sv_stack_frame(const struct sv_arg *stack)
+{
+    return read_stack(stack).frame;
 }
 
 /* The same bytes have the same place: many waits have few texts. */

@@ -92,4 +92,7 @@ void sv_lock_waits_add(struct sv_lock_waits *w, const struct sv_lock_wait *x,
                        const struct sv_lock_release *by, int64_t from_ns, int64_t to_ns,
                        int64_t queued_ns);
 
+/* The innermost frame of the program's own code in a stack (SV_ARG_STACK); empty: none. */
+struct sv_text sv_stack_frame(const struct sv_arg *stack);
+
 #endif

@@ -54,6 +54,13 @@ struct sv_state_piece {
     uint32_t row, call;
 };
 
+/* A piece that is the thread's own doing, not a wait for others: it runs, uses a file, sleeps. */
+static inline bool sv_state_is_work(const struct sv_state_piece *p)
+{
+    return p->reason == SV_WAIT_NO_REASON || p->reason == SV_WAIT_FOR_DISK ||
+           p->reason == SV_WAIT_FOR_FAULT || p->reason == SV_WAIT_FOR_SLEEP;
+}
+
 void sv_thread_states_init(struct sv_thread_states *s, const struct sv_trace *t);
 void sv_thread_states_fini(struct sv_thread_states *s);
 

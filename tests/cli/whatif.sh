@@ -86,6 +86,21 @@ run no_ranks 3 "$STAVE" whatif "$SRC/tests/golden/good/strace.out"
 run bad_median 2 "$STAVE" whatif --as-median worker one.txt
 run no_file 3 "$STAVE" whatif there_is_none.json
 
+# Units without something: the planted file of a simulated run, whose share the generator knows; what does not match; a trace without states.
+python3 "$SRC/tests/cli/explain/planted.py" planted 0
+run without 0 "$STAVE" whatif -q --no-index --without 'file:part-0017.bin' --without 'thread:python3' --without cause:data planted/slow_file-0.txt
+run_any without_json 0 "$STAVE" whatif -q --no-index --json --without 'file:part-0017.bin' planted/slow_file-0.txt
+check without_json_is_as_explain_says python3 -c '
+import json, subprocess, sys
+a = json.load(open(sys.argv[1]))
+e = json.loads(subprocess.run([sys.argv[2], "explain", "-q", "--no-index", "--json", "planted/slow_file-0.txt"], stdout=subprocess.PIPE).stdout)
+assert a["version"] == 1 and a["units"] == {"kind": "step", "n": 80} and abs(a["error"]) < 0.001, a
+assert abs(a["without"][0]["gain"] - e["findings"][0]["gain"]) < 0.05, (a, e["findings"][0])' without_json.out "$STAVE"
+run without_nothing 3 "$STAVE" whatif -q --no-index --without 'file:*.npy' planted/slow_file-0.txt
+run without_states 6 "$STAVE" whatif -q --no-index --without cause:disk "$SRC/tests/golden/good/strace.out"
+run without_word 2 "$STAVE" whatif --without disk planted/slow_file-0.txt
+run without_and_median 2 "$STAVE" whatif --without cause:disk --as-median rank planted/slow_file-0.txt
+
 # The public timelines: published are 1.97305, 1.53736 (of fewer steps) and 1.17870.
 data=${STAVE_DATA:-}
 for set in "AR 1.97305 0.01 DP rank 0, stage 0" "SE 1.53736 0.01 stage 1" "ST 1.17870 0.01 stage 3"; do

@@ -45,7 +45,7 @@ VERBS = {
     "stats": {"": "stats {in}", "groups": "stats {in} --group-by cat,name,track"},
     "steps": {"": "steps {in}"},
     "explain": {"": "explain {in}"},
-    "whatif": {"": "whatif {in}", "median": "whatif {in} --json --as-median rank"},
+    "whatif": {"": "whatif {in}", "median": "whatif {in} --json --as-median rank", "without": "whatif {in} --json --without cause:lock"},
     "critical-path": {"": "critical-path {in}", "summary": "critical-path {in} --summary"},
     "diff": {"": "diff {in} {in} --all"},
     "query": {

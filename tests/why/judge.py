@@ -14,8 +14,12 @@ Each program measures itself (programs/truth.py, truth.h) and writes what is tru
   culprit  each planted cause has a finding that names its culprit
   share    each planted cause's share is within 10 points of the truth
   false    no finding of 10 % or more has a cause that is not true
+  words    where the direction matters: a word of the first sentence
+  slow     where some units are slow: their number, and the cause, culprit and share of what they take longer
 and a healthy one for cause (there is no finding of 10 % or more) and false. `compute` is never a finding in this sense: it is where the
-time should go. Programs that count units which nobody marked get one for
+time should go. Programs that ran once more without a cause get one for
+  whatif   `stave whatif --without` gives the gain that the program measured, within 10 points.
+Programs that count units which nobody marked get one for
   units    their number is within 2 % of the program's own (or there are none where the program has none).
 What the program's main thread waited for a CPU (schedstat) because the machine is busy is true, too, and is not a planted cause."""
 import argparse
@@ -87,8 +91,8 @@ def compiled(source, work):
     out = f"{work}/bin/{os.path.splitext(os.path.basename(source))[0]}"
     if not os.path.exists(out):
         os.makedirs(f"{work}/bin", exist_ok=True)
-        cc = "mpicc" if "mpi" in os.path.basename(source) else "cc"
-        subprocess.run([cc, "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-Wall", "-Wextra",
+        cc = ["mpicc"] if "mpi" in os.path.basename(source) else ["c++", "-std=c++17"] if source.endswith(".cc") else ["cc"]
+        subprocess.run([*cc, "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-Wall", "-Wextra",
                         f"-I{SRC}/include", "-o", out, source, f"-L{BUILD}", "-lstave", "-lstave-serving",
                         f"-Wl,-rpath,{BUILD}"], check=True)
     return out
@@ -99,7 +103,7 @@ def words(command, work):
     out = []
     for word in command:
         path = f"{HERE}/programs/{word}"
-        if word.endswith(".c") and os.path.exists(path):
+        if word.endswith((".c", ".cc")) and os.path.exists(path):
             out.append(compiled(path, work))
         elif word.endswith(".py") and os.path.exists(path):
             out += [pythons()[0], path]
@@ -164,6 +168,18 @@ def explain(facts, folder):
         return None, f"explain: {problem}"
 
 
+def whatif(facts, folder):
+    """Do the gains that `stave whatif` gives agree with those that the program measured when it ran without the cause?"""
+    good = True
+    for wanted in facts["whatif"]:
+        done = subprocess.run([STAVE, "whatif", "-q", "--no-index", "--json", "--without", wanted["without"],
+                               *(f"{folder}/{t}" for t in facts["traces"])], stdout=subprocess.PIPE, text=True)
+        gain = json.loads(done.stdout)["without"][0]["gain"] if done.returncode == 0 else -1
+        good = good and abs(gain - wanted["gain"]) <= NEAR
+        wanted["got"] = gain
+    return good
+
+
 # Facts of which the end is enough: a culprit's path may be absolute or relative.
 PATHS = ("path", "file")
 
@@ -206,6 +222,10 @@ class Verdict:
         self.false = [f for f in self.findings if f.get("share", 0) >= LEAST and
                       not self.true(facts, f)]
         self.mark("false", not self.false)
+        if facts.get("words"):
+            self.mark("words", top is not None and facts["words"] in top["sentence"])
+        if facts.get("slow"):
+            self.slow(facts["slow"], said.get("slow_units", {}))
         units = facts.get("units")
         if units and not units.get("marked", True):
             found = said.get("units", {})
@@ -233,6 +253,13 @@ class Verdict:
         self.mark("culprit", culprit)
         if not facts.get("no_share"):
             self.mark("share", share)
+
+    def slow(self, wanted, slow):
+        """The slow units: how many, and what they have more of."""
+        top = (slow.get("findings") or [{}])[0]
+        self.mark("slow", slow.get("n") == wanted["n"] and top.get("cause") in wanted["cause"] and
+                  named(top.get("culprit", {}), wanted["culprit"]) and
+                  abs(top.get("share", 0) - wanted["share"]) <= NEAR)
 
     def mark(self, word, good):
         self.marks[word] = bool(good)
@@ -268,7 +295,8 @@ class Verdict:
             wanted += f" (cpu {noise:.0%})"
         got = ", ".join(f"{f['cause']} {f.get('share', 0):.0%}{who(f)}"
                         for f in self.said.get("findings", [])[:4]) or "nothing"
-        return f"{name:24} {self.points}/{self.most}  {signs:38} {wanted:28} | {got}"
+        gains = "".join(f"; {w['without']} {w['gain']:.0%}: {w.get('got', 0):.0%}" for w in facts.get("whatif", []))
+        return f"{name:24} {self.points}/{self.most}  {signs:38} {wanted:28} | {got}{gains}"
 
 
 def who(finding):
@@ -324,7 +352,10 @@ def judge_once(program, options, work):
         verdict = Verdict(facts, said)
         verdict.points = 0
         return verdict, facts, None
-    return Verdict(facts, said), facts, None
+    verdict = Verdict(facts, said)
+    if facts.get("whatif"):
+        verdict.mark("whatif", whatif(facts, folder))
+    return verdict, facts, None
 
 
 def main():

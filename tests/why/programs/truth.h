@@ -37,7 +37,8 @@ static inline int64_t why_cpu_ns(void)
 
 static inline void why_sleep_ms(int ms)
 {
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l}, NULL);
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+    nanosleep(&t, NULL);
 }
 
 /* Computes for this much CPU time. */
