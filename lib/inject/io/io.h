@@ -1,0 +1,69 @@
+/* What the files of the library share.
+ *
+ *   files.c     what each descriptor is: path and position
+ *   record.c    a call of the program into the trace
+ *   open.c, transfer.c, names.c, stdio.c, waits.c     the calls themselves
+ *
+ * A call is named as the system call that the libc makes for it, and has the arguments that the
+ * kernel probes give it (docs/io.md). */
+#pragma once
+
+#include "inject/preload/preload.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* ---- descriptors: files.c ---- */
+
+enum { IO_FDS = 65536 }; /* higher ones have no path */
+#define IO_NO_POSITION (-1)
+
+/* The path of a descriptor as /proc names it; NULL: not known. Asks the kernel once for each. Valid
+ * until the descriptor is closed; a race of the program's own threads may cut it, never more. */
+const char *io_path(int fd);
+/* Where a read or write will begin; IO_NO_POSITION: it has none, or it is not known. */
+int64_t io_position(int fd);
+void io_moved(int fd, int64_t to);
+bool io_is_stored(int fd); /* a file or a folder, not a pipe, a socket or a device */
+
+void io_know(int fd); /* asks now: after the call it is closed. Keeps errno */
+
+void io_fd_opened(int fd, const char *path, int flags); /* path: absolute and clean */
+void io_fd_unknown(int fd);                             /* it is something else now, or nothing */
+void io_fd_copied(int from, int to);
+void io_fds_closed(unsigned from, unsigned to);
+void io_cwd_changed(void);
+
+/* How long a path from `dirfd` can become, and the path itself: absolute and clean where the folder
+ * is known. */
+size_t io_full_size(int dirfd, const char *path);
+const char *io_full(int dirfd, const char *path, char *to, size_t size);
+#define IO_FULL(dirfd, path)                                                                 \
+    io_full(dirfd, path, __builtin_alloca(io_full_size(dirfd, path)), io_full_size(dirfd, path))
+
+/* ---- recording: record.c ---- */
+
+/* A call in flight: what is kept while it runs. */
+struct io_call {
+    const char *name;
+    int64_t start_ns, end_ns;
+    int error;   /* errno after the call */
+    bool failed;
+    struct pre_call args;
+};
+
+/* Around the call itself. begin() must be the last thing before it, end() the first after it. */
+void io_begin(struct io_call *c, const char *name);
+void io_end(struct io_call *c, bool failed);
+/* Writes the call and gives errno back. */
+void io_done(struct io_call *c);
+/* The same, only if it took a millisecond: calls that can wait for somebody. */
+void io_done_if_waited(struct io_call *c, int fd);
+
+void io_put_fd(struct io_call *c, int fd); /* with its path */
+/* Bytes that were moved; `requested` where it is another number. */
+void io_put_bytes(struct io_call *c, int64_t got, uint64_t requested);
+
+#define IO_ENTER() (pre_self.is_quiet = 1)
+#define IO_LEAVE() (pre_self.is_quiet = 0)
