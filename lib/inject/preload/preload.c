@@ -19,8 +19,11 @@ uintptr_t pre_own_from, pre_own_to;
 
 pre_fn *pre_find(struct pre_next *next)
 {
-    void *symbol = dlsym(RTLD_NEXT, next->name);
+    void *symbol = NULL;
     pre_fn *found;
+    if (strncmp(next->name, "pthread_cond_", 13) == 0) /* an older one has another structure */
+        symbol = dlvsym(RTLD_NEXT, next->name, "GLIBC_2.3.2");
+    symbol = symbol ? symbol : dlsym(RTLD_NEXT, next->name);
     memcpy(&found, &symbol, sizeof found);
     __atomic_store_n(&next->found, found, __ATOMIC_RELAXED);
     return found;

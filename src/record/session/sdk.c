@@ -29,7 +29,10 @@ int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     if (!r->collect)
         return 0;
     r->meter.uncommitted += sv_collect_round(r->collect, is_last);
-    return sv_recorder_pull(r, sv_collect_source(r->collect), err);
+    if (!r->system.kernel) /* nobody says what is mapped later */
+        sv_symbols_follow(sv_decode_symbols(r->system.decode), false);
+    return sv_recorder_pull(
+        r, sv_named_source(&r->collected, sv_collect_source(r->collect), r->system.decode), err);
 }
 
 /* Unless the growing file is kept, nothing is left to recover. */
