@@ -22,6 +22,7 @@ struct file {
     _Atomic uint8_t state;
     bool is_stored, appends;
     _Atomic int64_t position;
+    struct io_ends ends;
     char *long_path; /* a page, kept for the next long one; NULL: none yet */
     char path[SHORT_BYTES];
 };
@@ -59,6 +60,7 @@ static void set(struct file *f, const char *path, size_t len, int64_t position)
     if (to != f->path)
         f->path[0] = 0;
     f->is_stored = to && is_stored(to);
+    f->ends = (struct io_ends){0, 0};
     atomic_store_explicit(&f->position, f->is_stored ? position : IO_NO_POSITION,
                           memory_order_relaxed);
     atomic_store_explicit(&f->state, to ? KNOWN : NAMELESS, memory_order_release);
@@ -82,6 +84,7 @@ static void ask(struct file *f, int fd)
     long flags = syscall(SYS_fcntl, fd, F_GETFL);
     f->appends = flags >= 0 && flags & O_APPEND;
     set(f, path, (size_t)n, NOT_ASKED);
+    f->ends = io_ends_find(fd, path);
 }
 
 static struct file *known(int fd)
@@ -165,6 +168,20 @@ void io_fd_copied(int from, int to)
     t->appends = f->appends;
     atomic_store_explicit(&f->position, IO_NO_POSITION, memory_order_relaxed);
     set(t, path, strlen(path), IO_NO_POSITION);
+    t->ends = f->ends;
+}
+
+struct io_ends io_ends(int fd)
+{
+    const struct file *f = known(fd);
+    return f ? f->ends : (struct io_ends){0, 0};
+}
+
+void io_ends_set(int fd, struct io_ends ends)
+{
+    struct file *f = known(fd);
+    if (f)
+        f->ends = ends;
 }
 
 void io_fds_closed(unsigned from, unsigned to)

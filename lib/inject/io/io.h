@@ -35,6 +35,26 @@ void io_fd_copied(int from, int to);
 void io_fds_closed(unsigned from, unsigned to);
 void io_cwd_changed(void);
 
+/* ---- who is at the other end: ends.c ---- */
+
+struct io_call;
+
+/* Pipes and sockets: numbers for what goes out and what comes in, equal at both ends; 0: not known,
+ * or no such thing. */
+struct io_ends {
+    uint64_t out, in;
+};
+struct io_ends io_ends(int fd);                       /* of the table */
+struct io_ends io_ends_find(int fd, const char *path); /* asks the kernel */
+void io_ends_set(int fd, struct io_ends ends);
+struct io_ends io_ends_between(int fd, int other); /* of a pair of sockets that was made now */
+/* This thread sends through it, or empties it: whoever waits for that may be woken now. */
+void io_ends_used(int fd, bool is_out);
+/* Who has done so at the other end since then; 0: not known. Puts what is known of the other end
+ * into the call. */
+uint32_t io_ends_waker(struct io_call *c, int fd, bool is_out);
+void io_ends_init(void);
+
 /* How long a path from `dirfd` can become, and the path itself: absolute and clean where the folder
  * is known. */
 size_t io_full_size(int dirfd, const char *path);
@@ -48,18 +68,22 @@ const char *io_full(int dirfd, const char *path, char *to, size_t size);
 struct io_call {
     const char *name;
     int64_t start_ns, end_ns;
-    int error;   /* errno after the call */
+    const void *caller;
+    int error; /* errno after the call */
     bool failed;
     struct pre_call args;
 };
 
 /* Around the call itself. begin() must be the last thing before it, end() the first after it. */
-void io_begin(struct io_call *c, const char *name);
+void io_begin_for(struct io_call *c, const char *name, const void *caller);
+#define io_begin(c, name) io_begin_for(c, name, PRE_CALLER())
 void io_end(struct io_call *c, bool failed);
 /* Writes the call and gives errno back. */
 void io_done(struct io_call *c);
-/* The same, only if it took a millisecond: calls that can wait for somebody. */
-void io_done_if_waited(struct io_call *c, int fd);
+/* The same, only if it took a millisecond: calls that can wait for somebody. `fd`: -1: none. */
+void io_done_if_waited(struct io_call *c, const char *reason, int fd);
+/* Writes the wait, too, if it took a millisecond. */
+void io_done_as_wait(struct io_call *c, const char *reason);
 
 void io_put_fd(struct io_call *c, int fd); /* with its path */
 /* Bytes that were moved; `requested` where it is another number. */

@@ -267,8 +267,21 @@ FRESH(signalfd, (int fd, const void *set, int flags), (fd, set, flags))
     }
 FRESH_PAIR(pipe, (int pair[2]), (pair))
 FRESH_PAIR(pipe2, (int pair[2], int flags), (pair, flags))
-FRESH_PAIR(socketpair, (int family, int type, int protocol, int pair[2]),
-           (family, type, protocol, pair))
+
+WRAP(int, socketpair, int family, int type, int protocol, int pair[2])
+{
+    int done = NEXT(socketpair)(family, type, protocol, pair), error = errno;
+    if (done == 0 && PRE_ON()) {
+        IO_ENTER();
+        io_fd_unknown(pair[0]);
+        io_fd_unknown(pair[1]);
+        io_ends_set(pair[0], io_ends_between(pair[0], pair[1]));
+        io_ends_set(pair[1], io_ends_between(pair[1], pair[0]));
+        IO_LEAVE();
+    }
+    errno = error;
+    return done;
+}
 
 static int moved(int done)
 {
@@ -288,44 +301,3 @@ WRAP(int, fchdir, int fd)
 {
     return moved(NEXT(fchdir)(fd));
 }
-
-/* ---- vfork ---- */
-
-/* The child has the parent's memory until it executes a program: it is quiet, or it would change
- * the parent's table. A function cannot return twice with a frame of its own. */
-#if defined(__x86_64__)
-__asm__(".text\n"
-        ".globl vfork\n"
-        ".type vfork, @function\n"
-        "vfork:\n"
-        "    .cfi_startproc\n"
-        "    endbr64\n"
-        "    pop %rdi\n"
-        "    mov $58, %eax\n" /* SYS_vfork */
-        "    syscall\n"
-        "    push %rdi\n"
-        "    mov pre_self@gottpoff(%rip), %rcx\n"
-        "    test %eax, %eax\n"
-        "    sete %fs:(%rcx)\n"
-        "    js 1f\n"
-        "    ret\n"
-        "1:  neg %eax\n"
-        "    mov %eax, %edi\n"
-        "    sub $8, %rsp\n"
-        "    call io_vfork_failed\n"
-        "    add $8, %rsp\n"
-        "    mov $-1, %eax\n"
-        "    ret\n"
-        "    .cfi_endproc\n"
-        ".size vfork, . - vfork\n");
-_Static_assert(offsetof(struct pre_thread, is_quiet) == 0, "vfork sets it");
-__attribute__((used)) static void io_vfork_failed(int error)
-{
-    errno = error;
-}
-#else
-WRAP(pid_t, vfork, void)
-{
-    return fork();
-}
-#endif

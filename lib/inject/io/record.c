@@ -3,8 +3,9 @@
 
 #define WAITED_NS 1000000
 
-void io_begin(struct io_call *c, const char *name)
+void io_begin_for(struct io_call *c, const char *name, const void *caller)
 {
+    c->caller = caller;
     c->name = name;
     c->args.has = 0;
     c->start_ns = stave_now_ns();
@@ -41,7 +42,22 @@ void io_put_bytes(struct io_call *c, int64_t got, uint64_t requested)
         pre_put(&c->args, PRE_BYTES, (uint64_t)got);
 }
 
-void io_done_if_waited(struct io_call *c, int fd)
+void io_done_as_wait(struct io_call *c, const char *reason)
+{
+    struct pre_wait w = {.reason = reason,
+                         .function = c->name,
+                         .caller = c->caller,
+                         .start_ns = c->start_ns,
+                         .end_ns = c->end_ns,
+                         .by_tid = c->args.has >> PRE_WAKER_TID & 1
+                                       ? (uint32_t)c->args.v[PRE_WAKER_TID]
+                                       : 0};
+    if (c->end_ns - c->start_ns >= WAITED_NS)
+        pre_waited(&w);
+    io_done(c);
+}
+
+void io_done_if_waited(struct io_call *c, const char *reason, int fd)
 {
     if (c->end_ns - c->start_ns < WAITED_NS) {
         IO_LEAVE();
@@ -50,5 +66,5 @@ void io_done_if_waited(struct io_call *c, int fd)
     }
     if (fd >= 0)
         io_put_fd(c, fd);
-    io_done(c);
+    io_done_as_wait(c, reason);
 }

@@ -8,15 +8,22 @@
 
 #define AT_POSITION INT64_MIN
 
+static bool is_write(const char *name)
+{
+    return name[0] == 'w' || (name[0] == 'p' && name[1] == 'w');
+}
+
 /* Position and path are asked for before the call: that is not its time. */
-static int64_t before(struct io_call *c, const char *name, int fd, int64_t offset)
+static int64_t before(struct io_call *c, const char *name, int fd, int64_t offset,
+                      const void *caller)
 {
     IO_ENTER();
     int error = errno;
     int64_t from = offset == AT_POSITION ? io_position(fd) : offset;
+    io_ends_used(fd, is_write(name));
     errno = error;
     IO_LEAVE();
-    io_begin(c, name);
+    io_begin_for(c, name, caller);
     return from;
 }
 
@@ -29,7 +36,13 @@ static void after(struct io_call *c, int fd, ssize_t got, uint64_t size, int64_t
     io_put_bytes(c, got, size);
     if (moves && from >= 0 && got > 0)
         io_moved(fd, from + got);
-    io_done(c);
+    struct io_ends ends = io_ends(fd);
+    if (!ends.in) {
+        io_done(c);
+        return;
+    }
+    io_ends_waker(c, fd, is_write(c->name));
+    io_done_as_wait(c, ends.in == ends.out ? "pipe" : "socket");
 }
 
 static uint64_t bytes_of(const struct iovec *v, int n)
@@ -47,7 +60,7 @@ static uint64_t bytes_of(const struct iovec *v, int n)
         struct io_call c;                                                       \
         if (!PRE_ON())                                                          \
             return NEXT(symbol) args;                                           \
-        int64_t from = before(&c, call, fd, offset);                            \
+        int64_t from = before(&c, call, fd, offset, PRE_CALLER());              \
         ssize_t got = NEXT(symbol) args;                                        \
         after(&c, fd, got, size, from, (int64_t)(offset) == AT_POSITION);       \
         return got;                                                             \

@@ -13,6 +13,15 @@
 
 /* ---- sockets ---- */
 
+static void used(int fd, bool is_out)
+{
+    int error = errno;
+    IO_ENTER();
+    io_ends_used(fd, is_out);
+    IO_LEAVE();
+    errno = error;
+}
+
 /* SYMBOL, system call, parameters, arguments, bytes asked for. */
 #define SOCKET_TRANSFER(symbol, call, params, args, size) \
     WRAP(ssize_t, symbol, IO_INSIDE params)               \
@@ -20,11 +29,13 @@
         struct io_call c;                                 \
         if (!PRE_ON())                                    \
             return NEXT(symbol) args;                     \
+        used(fd, call[0] == 's');                         \
         io_begin(&c, call);                               \
         ssize_t got = NEXT(symbol) args;                  \
         io_end(&c, got < 0);                              \
         io_put_bytes(&c, got, size);                      \
-        io_done_if_waited(&c, fd);                        \
+        io_ends_waker(&c, fd, call[0] == 's');            \
+        io_done_if_waited(&c, "socket", fd);              \
         return got;                                       \
     }
 SOCKET_TRANSFER(recv, "recvfrom", (int fd, void *to, size_t n, int how), (fd, to, n, how), n)
@@ -51,7 +62,8 @@ WRAP(int, connect, int fd, const void *to, socklen_t size)
     io_begin(&c, "connect");
     int done = NEXT(connect)(fd, to, size);
     io_end(&c, done < 0);
-    io_done_if_waited(&c, fd);
+    io_fd_unknown(fd); /* it has a peer now */
+    io_done_if_waited(&c, "socket", fd);
     return done;
 }
 
@@ -60,7 +72,7 @@ static int accepted(struct io_call *c, int fd, int made)
     io_end(c, made < 0);
     if (made >= 0)
         io_fd_unknown(made);
-    io_done_if_waited(c, fd);
+    io_done_if_waited(c, "socket", fd);
     return made;
 }
 
@@ -90,7 +102,9 @@ static int polled(struct io_call *c, int ready, int fd)
     io_end(c, ready < 0);
     if (ready >= 0)
         pre_put(&c->args, PRE_RET, (uint64_t)ready);
-    io_done_if_waited(c, fd);
+    if (ready > 0 && fd >= 0)
+        io_ends_waker(c, fd, false);
+    io_done_if_waited(c, "poll", fd);
     return ready;
 }
 
@@ -138,7 +152,7 @@ static pid_t waited(struct io_call *c, pid_t child)
         pre_put(&c->args, PRE_RET, (uint64_t)child);
         pre_put(&c->args, PRE_WAKER_TID, (uint64_t)child);
     }
-    io_done_if_waited(c, -1);
+    io_done_if_waited(c, "child", -1);
     return child;
 }
 
@@ -178,7 +192,7 @@ WRAP(int, waitid, int type, id_t id, siginfo_t *info, int how)
         io_begin(&c, "clock_nanosleep");                 \
         type done = NEXT(symbol) args;                   \
         io_end(&c, false);                               \
-        io_done_if_waited(&c, -1);                       \
+        io_done_if_waited(&c, "sleep", -1);              \
         return done;                                     \
     }
 SLEEP(nanosleep, int, (const struct timespec *t, struct timespec *left), (t, left))

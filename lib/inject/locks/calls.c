@@ -9,11 +9,6 @@
 
 #define INSIDE(...) __VA_ARGS__
 
-__attribute__((constructor)) static void start(void)
-{
-    lock_stacks_init();
-}
-
 /* The last part of a condition, on which its waiters sleep. */
 #define CONDITION_FUTEX 40
 
@@ -28,23 +23,36 @@ static struct waiting begin(const void *lock)
     return (struct waiting){lock_wait_begin((uintptr_t)lock, now), now};
 }
 
+static void record(const struct pre_wait *w)
+{
+    const struct pre_call none = {0};
+    int error = errno;
+    pre_self.is_quiet = 1;
+    pre_waited(w);
+    pre_record("futex", w->start_ns, w->end_ns, &none);
+    pre_self.is_quiet = 0;
+    errno = error;
+}
+
 /* `futex`: as the kernel knows the lock. */
 static void end(struct waiting x, const char *function, const void *caller, uintptr_t futex,
                 bool is_timeout)
 {
-    struct lock_wait w = {.function = function,
-                          .caller = caller,
-                          .futex = futex,
-                          .start_ns = x.start_ns,
-                          .end_ns = stave_now_ns(),
-                          .is_timeout = is_timeout};
+    struct pre_wait w = {.reason = pre_is_gil(futex) ? "gil" : "lock",
+                         .function = function,
+                         .caller = caller,
+                         .lock = futex,
+                         .start_ns = x.start_ns,
+                         .end_ns = stave_now_ns(),
+                         .is_timeout = is_timeout};
     struct lock_release by;
     if (w.end_ns - w.start_ns >= WAIT_LEAST_NS) {
-        int error = errno;
-        if (!is_timeout && lock_last_release(x.entry, x.start_ns, &by))
-            w.by = &by;
-        lock_record(&w);
-        errno = error;
+        if (!is_timeout && lock_last_release(x.entry, x.start_ns, &by)) {
+            w.by_tid = by.tid;
+            w.by_name = by.name;
+            w.by_stack = &by.stack;
+        }
+        record(&w);
     }
     lock_wait_end(x.entry);
 }
@@ -163,12 +171,13 @@ WRAP(int, pthread_join, pthread_t thread, void **result)
     uint32_t tid = tid_of(thread);
     int64_t start_ns = stave_now_ns();
     int done = NEXT(pthread_join)(thread, result);
-    struct lock_wait w = {.function = "pthread_join",
-                          .caller = PRE_CALLER(),
-                          .start_ns = start_ns,
-                          .end_ns = stave_now_ns(),
-                          .by_tid = tid};
+    struct pre_wait w = {.reason = "lock",
+                         .function = "pthread_join",
+                         .caller = PRE_CALLER(),
+                         .start_ns = start_ns,
+                         .end_ns = stave_now_ns(),
+                         .by_tid = tid};
     if (w.end_ns - w.start_ns >= WAIT_LEAST_NS)
-        lock_record(&w);
+        record(&w);
     return done;
 }

@@ -83,7 +83,7 @@ static void write_release(struct lock_entry *e, int64_t now, const void *caller)
     r->ns = now;
     r->tid = pre_thread()->tid;
     prctl(PR_GET_NAME, r->name);
-    lock_stack_take(&r->stack, caller);
+    pre_stack_take(&r->stack, caller);
     atomic_fetch_add(&e->version, 1);
     atomic_store(&e->is_written, false);
 }

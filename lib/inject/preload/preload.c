@@ -63,12 +63,13 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *inside)
 
 /* After libstave's own constructor, which this library needs. Where privileges come with the
  * program the linker has left us out; if it has not, nothing is recorded. */
-__attribute__((constructor)) static void start(void)
+__attribute__((constructor(101))) static void start(void)
 {
     for (struct pre_next *n = __start_pre_nexts; n < __stop_pre_nexts; n++)
         pre_next(n);
     if (getauxval(AT_SECURE))
         return;
+    pre_stacks_init();
     make_alive();
     *alive = 1;
     generation = 1;
@@ -168,8 +169,9 @@ static struct kept *site_of(const char *name, uint32_t has)
     }
 }
 
-static stave_track_t calls_row(struct pre_thread *t)
+stave_track_t pre_calls_row(void)
 {
+    struct pre_thread *t = pre_thread();
     if (RARELY(!t->calls))
         t->calls = stave_track(stave_thread_track(t->tid), "system calls");
     return t->calls;
@@ -182,7 +184,7 @@ void pre_record(const char *name, int64_t start_ns, int64_t end_ns, const struct
     unsigned n = HEAD;
     if (RARELY(!k) || !stave_i_on(&k->site))
         return;
-    words[0] = calls_row(pre_thread());
+    words[0] = pre_calls_row();
     words[1] = (uint64_t)start_ns;
     words[2] = (uint64_t)(end_ns - start_ns);
     for (uint32_t left = c->has; left; left &= left - 1)

@@ -116,6 +116,38 @@ static inline void pre_put_text(struct pre_call *c, enum pre_arg arg, const char
         pre_put(c, arg, (uintptr_t)text);
 }
 
+stave_track_t pre_calls_row(void); /* `system calls` of this thread */
 /* Records a call from start_ns to end_ns on the row `system calls` of this thread. `name` is a
  * literal. The thread is quiet. */
 void pre_record(const char *name, int64_t start_ns, int64_t end_ns, const struct pre_call *c);
+
+/* ---- stacks: stacks.c ---- */
+
+enum { PRE_NATIVE_MAX = 12, PRE_PYTHON_BYTES = 900 };
+struct pre_stack {
+    uint32_t n_native;
+    uint32_t python_len; /* each text with its NUL, innermost first */
+    uintptr_t native[PRE_NATIVE_MAX]; /* innermost first */
+    char python[PRE_PYTHON_BYTES];
+};
+void pre_stacks_init(void);
+/* Of the calling thread; `caller`: who called the function of the libc. */
+void pre_stack_take(struct pre_stack *s, const void *caller);
+/* Is it a part of CPython's own lock? */
+bool pre_is_gil(uintptr_t address);
+
+/* ---- waits: waits.c ---- */
+
+struct pre_wait {
+    const char *reason;   /* a word of src/why/words.h */
+    const char *function; /* of the libc */
+    const void *caller;
+    int64_t start_ns, end_ns;
+    uintptr_t lock;                   /* 0: none */
+    uint32_t by_tid;                  /* who ended it; 0: not known */
+    const char *by_name;              /* of that thread, at most 16 bytes; NULL */
+    const struct pre_stack *by_stack; /* NULL */
+    bool is_timeout;
+};
+/* Only while the thread is quiet. */
+void pre_waited(const struct pre_wait *w);

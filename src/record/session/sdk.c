@@ -8,7 +8,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+/* For the library of --inject io: memory in which all processes note who wrote last to which pipe
+ * (lib/inject/io/ends.c), and that nobody else sees forks. It is ours, by our descriptor: nothing is
+ * left of it. */
+static void help_injected(const struct sv_recorder *r)
+{
+    enum { ENDS_BYTES = 2048 * 24 };
+    char path[64];
+    int fd = memfd_create("stave-ends", MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, ENDS_BYTES) == 0) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+        setenv("STAVE_IO_ENDS", path, 1);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    if (!r->system.kernel)
+        setenv("STAVE_IO_PROCESSES", "1", 1);
+}
 
 void sv_record_sdk_open(struct sv_recorder *r)
 {
@@ -22,6 +41,7 @@ void sv_record_sdk_open(struct sv_recorder *r)
     sv_record_output_session(r, sv_collect_dir(r->collect));
     setenv("STAVE_SESSION", sv_collect_dir(r->collect), 1);
     unsetenv("STAVE_OUT");
+    help_injected(r);
 }
 
 int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)

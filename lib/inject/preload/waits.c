@@ -1,7 +1,7 @@
-/* A wait for a lock into the trace, in the form of the recorder's own (src/record/probes/offcpu.c):
- * a slice of category offcpu_sample with lock, waker and both stacks, and the call futex. Frames
- * that are addresses, and the lock's name, are filled in by the recorder. */
-#include "locks.h"
+/* A wait into the trace, in the form of the recorder's own (src/record/probes/offcpu.c): a slice of
+ * category offcpu_sample on the row `off CPU`, named by its reason, with lock, waker and both
+ * stacks. Frames that are addresses, and the lock's name, are filled in by the recorder. */
+#include "inject/preload/preload.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static struct stave_args *take_builder(size_t *number)
 }
 
 /* Outermost first; Python's frames are outside of the native ones. */
-static void put_stack(struct stave_args *a, const char *key, const struct lock_stack *s,
+static void put_stack(struct stave_args *a, const char *key, const struct pre_stack *s,
                       const char *innermost)
 {
     const char *frames[128];
@@ -40,30 +40,28 @@ static void put_stack(struct stave_args *a, const char *key, const struct lock_s
     stave_args_end(a);
 }
 
-static void put_waker(struct stave_args *a, const struct lock_wait *w)
+static void put_waker(struct stave_args *a, const struct pre_wait *w)
 {
-    if (w->by) {
-        stave_args_int(a, "waker_tid", w->by->tid);
-        stave_args_text_n(a, "waker", w->by->name, strnlen(w->by->name, sizeof w->by->name));
-        put_stack(a, "waker_stack", &w->by->stack, NULL);
-    } else if (w->by_tid) {
+    if (w->by_tid)
         stave_args_int(a, "waker_tid", w->by_tid);
-    } else if (w->is_timeout) {
+    if (w->by_name)
+        stave_args_text_n(a, "waker", w->by_name, strnlen(w->by_name, 16));
+    if (w->by_stack)
+        put_stack(a, "waker_stack", w->by_stack, NULL);
+    if (!w->by_tid && w->is_timeout)
         stave_args_int(a, "interrupt", 1);
-    }
 }
 
-static void put_wait(struct stave_args *a, const struct lock_wait *w, const struct lock_stack *own)
+static void put_wait(struct stave_args *a, const struct pre_wait *w, const struct pre_stack *own)
 {
     struct pre_thread *t = pre_thread();
-    const char *reason = lock_is_gil(w->futex) ? "gil" : "lock";
     if (!t->waits)
         t->waits = stave_track(stave_thread_track(t->tid), "off CPU");
     stave_args_init(a);
-    stave_args_text(a, "reason", reason);
-    if (w->futex) {
-        stave_args_int(a, "lock", (int64_t)w->futex);
-        stave_args_pointer(a, "lock_name", (const void *)w->futex);
+    stave_args_text(a, "reason", w->reason);
+    if (w->lock) {
+        stave_args_int(a, "lock", (int64_t)w->lock);
+        stave_args_pointer(a, "lock_name", (const void *)w->lock);
     }
     put_waker(a, w);
     put_stack(a, STAVE_STACK, own, w->function);
@@ -71,26 +69,20 @@ static void put_wait(struct stave_args *a, const struct lock_wait *w, const stru
                                      .kind = STAVE_KIND_COMPLETE,
                                      .track = t->waits,
                                      .category = "offcpu_sample",
-                                     .name = reason,
+                                     .name = w->reason,
                                      .args = a,
                                      .start_ns = w->start_ns,
                                      .dur_ns = w->end_ns - w->start_ns});
 }
 
-void lock_record(const struct lock_wait *w)
+void pre_waited(const struct pre_wait *w)
 {
-    int error = errno;
     size_t number = 0;
-    struct lock_stack own;
-    struct pre_call call = {0};
-    pre_self.is_quiet = 1;
+    struct pre_stack own;
     struct stave_args *a = take_builder(&number);
-    if (a) {
-        lock_stack_take(&own, w->caller);
-        put_wait(a, w, &own);
-        atomic_store_explicit(&is_taken[number], false, memory_order_release);
-    }
-    pre_record("futex", w->start_ns, w->end_ns, &call);
-    pre_self.is_quiet = 0;
-    errno = error;
+    if (!a)
+        return;
+    pre_stack_take(&own, w->caller);
+    put_wait(a, w, &own);
+    atomic_store_explicit(&is_taken[number], false, memory_order_release);
 }

@@ -5,7 +5,7 @@
  * without it there is the caller alone. Frames of Python are those of the calling thread, which
  * nobody else changes. Where the interpreter keeps them is known for 3.11 and 3.12, and 3.13 says it
  * itself; the numbers are those of src/record/stacks/python_offsets.c. */
-#include "locks.h"
+#include "inject/preload/preload.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -54,7 +54,7 @@ static bool find_offsets(const void *runtime, uint64_t version)
     return false;
 }
 
-void lock_stacks_init(void)
+void pre_stacks_init(void)
 {
     void *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime"),
          *state = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
@@ -70,7 +70,7 @@ void lock_stacks_init(void)
         memcpy(&cpython.this_thread, &state, sizeof state);
 }
 
-bool lock_is_gil(uintptr_t address)
+bool pre_is_gil(uintptr_t address)
 {
     return address >= cpython.runtime && address < cpython.runtime_end;
 }
@@ -102,7 +102,7 @@ static size_t put_text(char *to, size_t room, const char *str, bool only_file)
 }
 
 /* "Model.forward (model.py)" */
-static bool put_frame(struct lock_stack *s, const char *code)
+static bool put_frame(struct pre_stack *s, const char *code)
 {
     char text[200];
     size_t n = put_text(text, 120, pointer_at(code, python.name), false);
@@ -118,7 +118,7 @@ static bool put_frame(struct lock_stack *s, const char *code)
     return true;
 }
 
-static void take_python(struct lock_stack *s)
+static void take_python(struct pre_stack *s)
 {
     const char *thread = cpython.this_thread ? cpython.this_thread() : NULL;
     if (thread && python.cframe != NONE)
@@ -135,7 +135,7 @@ static void take_python(struct lock_stack *s)
 /* ---- native ---- */
 
 struct walk {
-    struct lock_stack *s;
+    struct pre_stack *s;
     uintptr_t caller;
     bool has_begun;
 };
@@ -147,10 +147,10 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg)
     w->has_begun |= at == w->caller;
     if (w->has_begun && at)
         w->s->native[w->s->n_native++] = at;
-    return w->s->n_native < NATIVE_MAX ? _URC_NO_REASON : _URC_END_OF_STACK;
+    return w->s->n_native < PRE_NATIVE_MAX ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-void lock_stack_take(struct lock_stack *s, const void *caller)
+void pre_stack_take(struct pre_stack *s, const void *caller)
 {
     struct walk w = {.s = s, .caller = (uintptr_t)caller};
     s->n_native = s->python_len = 0;

@@ -1,0 +1,96 @@
+/* Starts of processes. Where the kernel probes do not see them (STAVE_IO_PROCESSES), forks and
+ * programs are recorded as those would: instants on the row `system calls`. */
+#include "io.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool is_wanted;
+
+/* After the constructor of preload.c. */
+__attribute__((constructor(102))) static void start(void)
+{
+    char path[1024];
+    if (getauxval(AT_SECURE) || !pre_on(NULL))
+        return;
+    io_ends_init();
+    is_wanted = getenv("STAVE_IO_PROCESSES") != NULL;
+    long n = is_wanted ? syscall(SYS_readlink, "/proc/self/exe", path, sizeof path - 1) : 0;
+    if (n <= 0)
+        return;
+    path[n] = 0;
+    IO_ENTER();
+    STAVE_INSTANT_ON(pre_calls_row(), "process", "exec", "path", path);
+    IO_LEAVE();
+}
+
+static pid_t forked(pid_t child)
+{
+    int error = errno;
+    if (child > 0 && is_wanted && pre_on(NULL)) {
+        IO_ENTER();
+        STAVE_INSTANT_ON(pre_calls_row(), "process", "fork", "child", (int)child);
+        IO_LEAVE();
+    }
+    errno = error;
+    return child;
+}
+
+WRAP(pid_t, fork, void)
+{
+    return forked(NEXT(fork)());
+}
+
+#define SPAWN(symbol)                                                                            \
+    WRAP(int, symbol, pid_t *child, const char *path, const void *actions, const void *how,     \
+         char *const *argv, char *const *envp)                                                   \
+    {                                                                                            \
+        pid_t own = 0, *to = child ? child : &own;                                               \
+        int error = NEXT(symbol)(to, path, actions, how, argv, envp);                            \
+        if (error == 0)                                                                          \
+            forked(*to);                                                                         \
+        return error;                                                                            \
+    }
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
+
+/* The child of vfork has the parent's memory until it executes a program: it is quiet, or it would
+ * change the parent's table of descriptors. A function in C cannot return twice. */
+#if defined(__x86_64__)
+_Static_assert(offsetof(struct pre_thread, is_quiet) == 0, "vfork sets it");
+__attribute__((used)) static pid_t io_vforked(int result)
+{
+    if (result >= 0)
+        return forked(result);
+    errno = -result;
+    return -1;
+}
+
+__asm__(".text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        "vfork:\n"
+        "    endbr64\n"
+        "    pop %rdi\n"       /* the child will overwrite the stack */
+        "    mov $58, %eax\n"  /* SYS_vfork */
+        "    syscall\n"
+        "    push %rdi\n"
+        "    mov pre_self@gottpoff(%rip), %rcx\n"
+        "    test %eax, %eax\n"
+        "    sete %fs:(%rcx)\n"
+        "    jz 1f\n"
+        "    sub $8, %rsp\n"
+        "    mov %eax, %edi\n"
+        "    call io_vforked\n"
+        "    add $8, %rsp\n"
+        "1:  ret\n"
+        ".size vfork, . - vfork\n");
+#else
+WRAP(pid_t, vfork, void)
+{
+    return on_fork();
+}
+#endif
