@@ -7,7 +7,6 @@
     tests/why/judge.py --repeat 3            three recordings each; says where verdicts differ
     tests/why/judge.py --keep FOLDER         keeps each recording as NAME.pftrace, its truth as NAME.json
     tests/why/judge.py --traces FOLDER       judges kept recordings, records nothing
-    tests/why/judge.py --unprivileged        records as the user 65534, by preloaded libraries (--inject io,locks)
     tests/why/judge.py --bare                records neither states nor calls: one point each if nothing false is said
 
 Each program measures itself (programs/truth.py, truth.h) and writes what is true. A program with planted causes gets a point each for
@@ -36,8 +35,6 @@ STAVE = os.environ.get("STAVE", f"{BUILD}/stave")
 FIRST = ["chrt", "-r", "1"] if shutil.which("chrt") and os.geteuid() == 0 else []
 RECORD = ["record", "-q"]  # the one place for options of the recorder
 BARE = ["record", "-q", "--light", "--no-io", "--no-block", "--no-page-cache"]
-INJECT = []  # what every program is given
-AS_USER = []  # how the recorder is started
 LEAST = 0.10  # a smaller finding is not false
 NEAR = 0.10  # how far a share may be off
 NO_UNITS = (None, "run", "thread", "process")  # what explain takes where it finds no units
@@ -114,9 +111,6 @@ def words(command, work):
 def record(program, work, keep):
     """Runs the program under stave record. Returns its traces and its truth, or an error."""
     folder = tempfile.mkdtemp(prefix="run.", dir=work)
-    if AS_USER:
-        for path in (work, folder, keep):
-            os.chmod(path, 0o777)
     truth, trace = f"{keep}/{program.name}.json", f"{keep}/{program.name}.pftrace"
     for old in os.listdir(keep):
         if old.split(".")[0] == program.name:
@@ -127,10 +121,10 @@ def record(program, work, keep):
     command = words(program.command, work)
     beside = None
     if program.when.endswith("!"):  # writes its traces itself
-        line = AS_USER + command
+        line = command
     else:
-        inject = INJECT + [n for n in program.needs.split(",") if n in ("mpi", "torch")]
-        line = [*AS_USER, STAVE, *RECORD, *(["--inject", ",".join(inject)] if inject else []), "-o", trace, "--", *FIRST, *command]
+        inject = [n for n in program.needs.split(",") if n in ("mpi", "torch")]
+        line = [STAVE, *RECORD, *(["--inject", ",".join(inject)] if inject else []), "-o", trace, "--", *FIRST, *command]
     if program.beside:
         beside = subprocess.Popen(FIRST + words(program.beside, work), env=env, cwd=folder,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -292,7 +286,6 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--keep", metavar="FOLDER")
     parser.add_argument("--traces", metavar="FOLDER")
-    parser.add_argument("--unprivileged", action="store_true", help="record as another user")
     parser.add_argument("--bare", action="store_true", help="record neither states nor calls")
     parser.add_argument("--noisy", action="store_true", help="let the machine's other work disturb")
     parser.add_argument("--goal", type=float, help="fail below this percentage, on a false alarm, or if verdicts of repetitions differ")
@@ -340,10 +333,6 @@ def main():
         FIRST.clear()
     if options.bare:
         RECORD[:] = BARE
-    if options.unprivileged:
-        FIRST.clear()
-        INJECT[:] = ["io", "locks"]
-        AS_USER[:] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     points = most = alarms = problems = differ = healthy = 0
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)

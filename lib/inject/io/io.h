@@ -64,6 +64,8 @@ const char *io_full(int dirfd, const char *path, char *to, size_t size);
 
 /* ---- recording: record.c ---- */
 
+extern bool io_is_alone; /* there are no kernel probes: starts of processes and waits are ours */
+
 /* A call in flight: what is kept while it runs. */
 struct io_call {
     const char *name;

@@ -1,5 +1,5 @@
-/* Starts of processes. Where the kernel probes do not see them (STAVE_IO_PROCESSES), forks and
- * programs are recorded as those would: instants on the row `system calls`. */
+/* Starts of processes. Where there are no kernel probes (STAVE_IO_ALONE), forks and programs are
+ * recorded as those would: instants on the row `system calls`. */
 #include "io.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool is_wanted;
+bool io_is_alone;
 
 /* After the constructor of preload.c. */
 __attribute__((constructor(102))) static void start(void)
@@ -17,8 +17,8 @@ __attribute__((constructor(102))) static void start(void)
     if (getauxval(AT_SECURE) || !pre_on(NULL))
         return;
     io_ends_init();
-    is_wanted = getenv("STAVE_IO_PROCESSES") != NULL;
-    long n = is_wanted ? syscall(SYS_readlink, "/proc/self/exe", path, sizeof path - 1) : 0;
+    io_is_alone = getenv("STAVE_IO_ALONE") != NULL;
+    long n = io_is_alone ? syscall(SYS_readlink, "/proc/self/exe", path, sizeof path - 1) : 0;
     if (n <= 0)
         return;
     path[n] = 0;
@@ -30,7 +30,7 @@ __attribute__((constructor(102))) static void start(void)
 static pid_t forked(pid_t child)
 {
     int error = errno;
-    if (child > 0 && is_wanted && pre_on(NULL)) {
+    if (child > 0 && io_is_alone && pre_on(NULL)) {
         IO_ENTER();
         STAVE_INSTANT_ON(pre_calls_row(), "process", "fork", "child", (int)child);
         IO_LEAVE();

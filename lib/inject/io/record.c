@@ -52,7 +52,7 @@ void io_done_as_wait(struct io_call *c, const char *reason)
                          .by_tid = c->args.has >> PRE_WAKER_TID & 1
                                        ? (uint32_t)c->args.v[PRE_WAKER_TID]
                                        : 0};
-    if (c->end_ns - c->start_ns >= WAITED_NS)
+    if (io_is_alone && c->end_ns - c->start_ns >= WAITED_NS)
         pre_waited(&w);
     io_done(c);
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* For the library of --inject io: memory in which all processes note who wrote last to which pipe
- * (lib/inject/io/ends.c), and that nobody else sees forks. It is ours, by our descriptor: nothing is
+ * (lib/inject/io/ends.c), and that nobody else sees forks and waits. It is ours, by our descriptor: nothing is
  * left of it. */
 static void help_injected(const struct sv_recorder *r)
 {
@@ -26,7 +26,7 @@ static void help_injected(const struct sv_recorder *r)
         close(fd);
     }
     if (!r->system.kernel)
-        setenv("STAVE_IO_PROCESSES", "1", 1);
+        setenv("STAVE_IO_ALONE", "1", 1);
 }
 
 void sv_record_sdk_open(struct sv_recorder *r)
