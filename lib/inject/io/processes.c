@@ -3,8 +3,11 @@
 #include "io.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,9 +42,48 @@ static pid_t forked(pid_t child)
     return child;
 }
 
+/* A child begins with the call that made it: before its first own event it may wait for a CPU. */
 WRAP(pid_t, fork, void)
 {
-    return forked(NEXT(fork)());
+    static const struct pre_call none = {0};
+    int64_t start_ns = io_is_alone ? stave_now_ns() : 0;
+    pid_t child = NEXT(fork)();
+    if (child == 0 && io_is_alone && pre_on(NULL)) {
+        int error = errno;
+        IO_ENTER();
+        pre_record("clone", start_ns, stave_now_ns(), &none);
+        IO_LEAVE();
+        errno = error;
+    }
+    return forked(child);
+}
+
+/* ---- names of threads: libstave has asked for them at a thread's first event ---- */
+
+static int named(int failed, const char *name)
+{
+    int error = errno;
+    char text[16] = "";
+    if (!failed && io_is_alone && pre_on(NULL)) {
+        strncpy(text, name, sizeof text - 1);
+        IO_ENTER();
+        stave_set_thread_name(text);
+        IO_LEAVE();
+    }
+    errno = error;
+    return failed;
+}
+
+WRAP(int, prctl, int what, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+    int done = NEXT(prctl)(what, a, b, c, d);
+    return what == PR_SET_NAME && done == 0 ? named(0, (const char *)a) : done;
+}
+
+WRAP(int, pthread_setname_np, pthread_t thread, const char *name)
+{
+    int error = NEXT(pthread_setname_np)(thread, name);
+    return pthread_equal(thread, pthread_self()) ? named(error, name) : error;
 }
 
 #define SPAWN(symbol)                                                                            \
