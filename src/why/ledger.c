@@ -324,10 +324,9 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
                (struct sv_why_edge){
                    .thread = thread, .to = w.thread, .part = UINT32_MAX, .reason = p.reason},
                &p, v,
-               class_of_lock(m,
-                             sv_lock_wait_at(&m->l->locks, s->threads[thread].track,
-                                             begin_of(m, &p)),
-                             thread, w.thread, &p));
+               class_of_lock(
+                   m, sv_lock_wait_at(&m->l->locks, s->threads[thread].track, begin_of(m, &p)),
+                   thread, w.thread, &p));
         return;
     }
     own.is_assumed |= w.kind == SV_WAKER_UNKNOWN;

@@ -47,8 +47,8 @@ static const char *path_of(const struct file *f)
 static void set(struct file *f, const char *path, size_t len, int64_t position)
 {
     if (len >= SHORT_BYTES && !f->long_path) {
-        void *page = mmap(NULL, PATH_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                          0);
+        void *page =
+            mmap(NULL, PATH_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         f->long_path = page != MAP_FAILED ? page : NULL;
     }
     char *to = len < SHORT_BYTES ? f->path : f->long_path;
@@ -171,6 +171,12 @@ void io_fd_copied(int from, int to)
     t->ends = f->ends;
 }
 
+bool io_has_ends(int fd)
+{
+    const struct file *f = known(fd);
+    return f && f->ends.in;
+}
+
 struct io_ends io_ends(int fd)
 {
     const struct file *f = known(fd);
@@ -268,7 +274,8 @@ const char *io_full(int dirfd, const char *path, char *to, size_t size)
         return NULL;
     memcpy(to + n, path, len);
     to[n + len] = 0;
-    if (to[0] == '/' && (n || strstr(to, "/.") || strstr(to, "//") || (len > 1 && to[len - 1] == '/')))
+    if (to[0] == '/' &&
+        (n || strstr(to, "/.") || strstr(to, "//") || (len > 1 && to[len - 1] == '/')))
         clean(to, n + len);
     return to[0] ? to : NULL;
 }

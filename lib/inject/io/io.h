@@ -44,7 +44,8 @@ struct io_call;
 struct io_ends {
     uint64_t out, in;
 };
-struct io_ends io_ends(int fd);                       /* of the table */
+bool io_has_ends(int fd);
+struct io_ends io_ends(int fd);                        /* of the table */
 struct io_ends io_ends_find(int fd, const char *path); /* asks the kernel */
 void io_ends_set(int fd, struct io_ends ends);
 struct io_ends io_ends_between(int fd, int other); /* of a pair of sockets that was made now */
@@ -59,7 +60,7 @@ void io_ends_init(void);
  * is known. */
 size_t io_full_size(int dirfd, const char *path);
 const char *io_full(int dirfd, const char *path, char *to, size_t size);
-#define IO_FULL(dirfd, path)                                                                 \
+#define IO_FULL(dirfd, path) \
     io_full(dirfd, path, __builtin_alloca(io_full_size(dirfd, path)), io_full_size(dirfd, path))
 
 /* ---- recording: record.c ---- */
@@ -90,6 +91,8 @@ void io_done_as_wait(struct io_call *c, const char *reason);
 void io_put_fd(struct io_call *c, int fd); /* with its path */
 /* Bytes that were moved; `requested` where it is another number. */
 void io_put_bytes(struct io_call *c, int64_t got, uint64_t requested);
+
+#define IO_INSIDE(...) __VA_ARGS__ /* of a list in parentheses */
 
 #define IO_ENTER() (pre_self.is_quiet = 1)
 #define IO_LEAVE() (pre_self.is_quiet = 0)

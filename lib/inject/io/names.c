@@ -6,14 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define IO_INSIDE(...) __VA_ARGS__
-
 /* `path` NULL or "": the descriptor itself. */
 static void named(struct io_call *c, int dirfd, const char *path, bool failed)
 {
     io_end(c, failed);
     pre_put_text(&c->args, PRE_PATH,
-                 path && *path ? IO_FULL(dirfd, path) : dirfd != AT_FDCWD ? io_path(dirfd) : NULL);
+                 path && *path       ? IO_FULL(dirfd, path)
+                 : dirfd != AT_FDCWD ? io_path(dirfd)
+                                     : NULL);
     io_done(c);
 }
 
@@ -27,21 +27,21 @@ static void named_both(struct io_call *c, int dirfd, const char *path, int dirfd
 }
 
 /* SYMBOL, system call, type of result, parameters, arguments, folder, path. */
-#define NAMED(symbol, call, type, params, args, dirfd, path)   \
-    WRAP(type, symbol, IO_INSIDE params)                       \
-    {                                                          \
-        struct io_call c;                                      \
-        if (!PRE_ON())                                         \
-            return NEXT(symbol) args;                          \
-        io_begin(&c, call);                                    \
-        type done = NEXT(symbol) args;                         \
-        named(&c, dirfd, path, done < 0);                      \
-        return done;                                           \
+#define NAMED(symbol, call, type, params, args, dirfd, path) \
+    WRAP(type, symbol, IO_INSIDE params)                     \
+    {                                                        \
+        struct io_call c;                                    \
+        if (!PRE_ON())                                       \
+            return NEXT(symbol) args;                        \
+        io_begin(&c, call);                                  \
+        type done = NEXT(symbol) args;                       \
+        named(&c, dirfd, path, done < 0);                    \
+        return done;                                         \
     }
-#define STAT(symbol)                                                                            \
+#define STAT(symbol) \
     NAMED(symbol, "newfstatat", int, (const char *p, void *to), (p, to), AT_FDCWD, p)
-#define STAT_AT(symbol)                                                                         \
-    NAMED(symbol, "newfstatat", int, (int dir, const char *p, void *to, int how),               \
+#define STAT_AT(symbol)                                                           \
+    NAMED(symbol, "newfstatat", int, (int dir, const char *p, void *to, int how), \
           (dir, p, to, how), dir, p)
 STAT(stat)
 STAT(stat64)
@@ -201,26 +201,26 @@ static void listed(struct io_call *c, const struct folder *f, bool failed)
     io_done(c);
 }
 
-#define READDIR(symbol)                                          \
-    WRAP(struct dirent *, symbol, DIR *dir)                      \
-    {                                                            \
-        struct io_call c;                                        \
-        struct folder now, *f = &now;                            \
-        if (!dir || !PRE_ON())                                   \
-            return NEXT(symbol)(dir);                            \
-        memcpy(&now, dir, sizeof now);                           \
-        if (f->offset < f->size)                                 \
-            return NEXT(symbol)(dir);                            \
-        int error = errno;                                       \
-        errno = 0;                                               \
-        io_begin(&c, "getdents64");                              \
-        struct dirent *next = NEXT(symbol)(dir);                 \
-        bool failed = !next && errno;                            \
-        errno = failed ? errno : error;                          \
-        memcpy(&now, dir, sizeof now);                           \
-        now.size = next ? now.size : 0;                          \
-        listed(&c, f, failed);                                   \
-        return next;                                             \
+#define READDIR(symbol)                          \
+    WRAP(struct dirent *, symbol, DIR *dir)      \
+    {                                            \
+        struct io_call c;                        \
+        struct folder now, *f = &now;            \
+        if (!dir || !PRE_ON())                   \
+            return NEXT(symbol)(dir);            \
+        memcpy(&now, dir, sizeof now);           \
+        if (f->offset < f->size)                 \
+            return NEXT(symbol)(dir);            \
+        int error = errno;                       \
+        errno = 0;                               \
+        io_begin(&c, "getdents64");              \
+        struct dirent *next = NEXT(symbol)(dir); \
+        bool failed = !next && errno;            \
+        errno = failed ? errno : error;          \
+        memcpy(&now, dir, sizeof now);           \
+        now.size = next ? now.size : 0;          \
+        listed(&c, f, failed);                   \
+        return next;                             \
     }
 READDIR(readdir)
 READDIR(readdir64)

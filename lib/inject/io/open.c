@@ -42,55 +42,53 @@ static void opened(struct io_call *c, int dirfd, const char *path, int flags, bo
         mode = (mode_t)va_arg(args, int); \
         va_end(args);                     \
     }
-#define OPEN(symbol)                                                        \
-    WRAP(int, symbol, const char *path, int flags, ...)                     \
-    {                                                                       \
-        struct io_call c;                                                   \
-        TAKE_MODE(flags)                                                    \
-        if (!PRE_ON())                                                      \
-            return NEXT(symbol)(path, flags, mode);                         \
-        io_begin(&c, "openat");                                             \
-        int fd = NEXT(symbol)(path, flags, mode);                           \
-        opened(&c, AT_FDCWD, path, flags, makes(flags), mode, fd);          \
-        return fd;                                                          \
+#define OPEN(symbol)                                               \
+    WRAP(int, symbol, const char *path, int flags, ...)            \
+    {                                                              \
+        struct io_call c;                                          \
+        TAKE_MODE(flags)                                           \
+        if (!PRE_ON())                                             \
+            return NEXT(symbol)(path, flags, mode);                \
+        io_begin(&c, "openat");                                    \
+        int fd = NEXT(symbol)(path, flags, mode);                  \
+        opened(&c, AT_FDCWD, path, flags, makes(flags), mode, fd); \
+        return fd;                                                 \
     }
-#define OPENAT(symbol)                                                      \
-    WRAP(int, symbol, int dirfd, const char *path, int flags, ...)          \
-    {                                                                       \
-        struct io_call c;                                                   \
-        TAKE_MODE(flags)                                                    \
-        if (!PRE_ON())                                                      \
-            return NEXT(symbol)(dirfd, path, flags, mode);                  \
-        io_begin(&c, "openat");                                             \
-        int fd = NEXT(symbol)(dirfd, path, flags, mode);                    \
-        opened(&c, dirfd, path, flags, makes(flags), mode, fd);             \
-        return fd;                                                          \
+#define OPENAT(symbol)                                             \
+    WRAP(int, symbol, int dirfd, const char *path, int flags, ...) \
+    {                                                              \
+        struct io_call c;                                          \
+        TAKE_MODE(flags)                                           \
+        if (!PRE_ON())                                             \
+            return NEXT(symbol)(dirfd, path, flags, mode);         \
+        io_begin(&c, "openat");                                    \
+        int fd = NEXT(symbol)(dirfd, path, flags, mode);           \
+        opened(&c, dirfd, path, flags, makes(flags), mode, fd);    \
+        return fd;                                                 \
     }
 /* What -D_FORTIFY_SOURCE makes of an open without mode. */
-#define OPEN_2(symbol, dirfd, params, args)                                 \
-    WRAP(int, symbol, IO_INSIDE params)                                     \
-    {                                                                       \
-        struct io_call c;                                                   \
-        if (!PRE_ON())                                                      \
-            return NEXT(symbol) args;                                       \
-        io_begin(&c, "openat");                                             \
-        int fd = NEXT(symbol) args;                                         \
-        opened(&c, dirfd, path, flags, false, 0, fd);                       \
-        return fd;                                                          \
+#define OPEN_2(symbol, dirfd, params, args)           \
+    WRAP(int, symbol, IO_INSIDE params)               \
+    {                                                 \
+        struct io_call c;                             \
+        if (!PRE_ON())                                \
+            return NEXT(symbol) args;                 \
+        io_begin(&c, "openat");                       \
+        int fd = NEXT(symbol) args;                   \
+        opened(&c, dirfd, path, flags, false, 0, fd); \
+        return fd;                                    \
     }
-#define CREAT(symbol)                                                       \
-    WRAP(int, symbol, const char *path, mode_t mode)                        \
-    {                                                                       \
-        struct io_call c;                                                   \
-        if (!PRE_ON())                                                      \
-            return NEXT(symbol)(path, mode);                                \
-        io_begin(&c, "creat");                                              \
-        int fd = NEXT(symbol)(path, mode);                                  \
+#define CREAT(symbol)                                                             \
+    WRAP(int, symbol, const char *path, mode_t mode)                              \
+    {                                                                             \
+        struct io_call c;                                                         \
+        if (!PRE_ON())                                                            \
+            return NEXT(symbol)(path, mode);                                      \
+        io_begin(&c, "creat");                                                    \
+        int fd = NEXT(symbol)(path, mode);                                        \
         opened(&c, AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, true, mode, fd); \
-        return fd;                                                          \
+        return fd;                                                                \
     }
-#define IO_INSIDE(...) __VA_ARGS__
-
 OPEN(open)
 OPEN(open64)
 OPEN(__open)
@@ -105,16 +103,16 @@ CREAT(creat)
 CREAT(creat64)
 
 /* The libc puts the name into the pattern before it opens the file. */
-#define MAKE_TEMPORARY(symbol, params, args, flags)                                          \
-    WRAP(int, symbol, IO_INSIDE params)                                                      \
-    {                                                                                        \
-        struct io_call c;                                                                    \
-        if (!PRE_ON())                                                                       \
-            return NEXT(symbol) args;                                                        \
-        io_begin(&c, "openat");                                                              \
-        int fd = NEXT(symbol) args;                                                          \
-        opened(&c, AT_FDCWD, pattern, O_RDWR | O_CREAT | O_EXCL | (flags), true, 0600, fd);  \
-        return fd;                                                                           \
+#define MAKE_TEMPORARY(symbol, params, args, flags)                                         \
+    WRAP(int, symbol, IO_INSIDE params)                                                     \
+    {                                                                                       \
+        struct io_call c;                                                                   \
+        if (!PRE_ON())                                                                      \
+            return NEXT(symbol) args;                                                       \
+        io_begin(&c, "openat");                                                             \
+        int fd = NEXT(symbol) args;                                                         \
+        opened(&c, AT_FDCWD, pattern, O_RDWR | O_CREAT | O_EXCL | (flags), true, 0600, fd); \
+        return fd;                                                                          \
     }
 MAKE_TEMPORARY(mkstemp, (char *pattern), (pattern), 0)
 MAKE_TEMPORARY(mkstemp64, (char *pattern), (pattern), 0)
@@ -140,23 +138,23 @@ WRAP(int, shm_open, const char *name, int flags, mode_t mode)
 /* ---- close ---- */
 
 /* The path is that of before; the number may be another thread's file right after the call. */
-#define CLOSE(symbol)                                                    \
-    WRAP(int, symbol, int fd)                                            \
-    {                                                                    \
-        struct io_call c;                                                \
-        char path[1024];                                                 \
-        if (!PRE_ON()) {                                                 \
-            io_fd_unknown(fd);                                           \
-            return NEXT(symbol)(fd);                                     \
-        }                                                                \
-        bool has_path = keep_path(fd, path, sizeof path);                \
-        io_begin(&c, "close");                                           \
-        int done = NEXT(symbol)(fd);                                     \
-        io_end(&c, done < 0);                                            \
-        pre_put(&c.args, PRE_FD, (uint64_t)(int64_t)fd);                 \
-        pre_put_text(&c.args, PRE_PATH, has_path ? path : NULL);         \
-        io_done(&c);                                                     \
-        return done;                                                     \
+#define CLOSE(symbol)                                            \
+    WRAP(int, symbol, int fd)                                    \
+    {                                                            \
+        struct io_call c;                                        \
+        char path[1024];                                         \
+        if (!PRE_ON()) {                                         \
+            io_fd_unknown(fd);                                   \
+            return NEXT(symbol)(fd);                             \
+        }                                                        \
+        bool has_path = keep_path(fd, path, sizeof path);        \
+        io_begin(&c, "close");                                   \
+        int done = NEXT(symbol)(fd);                             \
+        io_end(&c, done < 0);                                    \
+        pre_put(&c.args, PRE_FD, (uint64_t)(int64_t)fd);         \
+        pre_put_text(&c.args, PRE_PATH, has_path ? path : NULL); \
+        io_done(&c);                                             \
+        return done;                                             \
     }
 
 static bool keep_path(int fd, char *to, size_t size)
@@ -225,25 +223,25 @@ WRAP(int, dup3, int fd, int to, int flags)
     return copied(fd, NEXT(dup3)(fd, to, flags));
 }
 
-#define FCNTL(symbol)                                         \
-    WRAP(int, symbol, int fd, int what, ...)                  \
-    {                                                         \
-        va_list args;                                         \
-        va_start(args, what);                                 \
-        void *arg = va_arg(args, void *);                     \
-        va_end(args);                                         \
-        int done = NEXT(symbol)(fd, what, arg);               \
-        if (what == F_DUPFD || what == F_DUPFD_CLOEXEC)       \
-            copied(fd, done);                                 \
-        return done;                                          \
+#define FCNTL(symbol)                                   \
+    WRAP(int, symbol, int fd, int what, ...)            \
+    {                                                   \
+        va_list args;                                   \
+        va_start(args, what);                           \
+        void *arg = va_arg(args, void *);               \
+        va_end(args);                                   \
+        int done = NEXT(symbol)(fd, what, arg);         \
+        if (what == F_DUPFD || what == F_DUPFD_CLOEXEC) \
+            copied(fd, done);                           \
+        return done;                                    \
     }
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-#define FRESH(symbol, params, args)           \
-    WRAP(int, symbol, IO_INSIDE params)       \
-    {                                         \
-        return fresh(NEXT(symbol) args);      \
+#define FRESH(symbol, params, args)      \
+    WRAP(int, symbol, IO_INSIDE params)  \
+    {                                    \
+        return fresh(NEXT(symbol) args); \
     }
 FRESH(socket, (int family, int type, int protocol), (family, type, protocol))
 FRESH(epoll_create, (int n), (n))
@@ -255,15 +253,15 @@ FRESH(inotify_init1, (int flags), (flags))
 FRESH(timerfd_create, (int clock, int flags), (clock, flags))
 FRESH(signalfd, (int fd, const void *set, int flags), (fd, set, flags))
 
-#define FRESH_PAIR(symbol, params, args)      \
-    WRAP(int, symbol, IO_INSIDE params)       \
-    {                                         \
-        int done = NEXT(symbol) args;         \
-        if (done == 0) {                      \
-            fresh(pair[0]);                   \
-            fresh(pair[1]);                   \
-        }                                     \
-        return done;                          \
+#define FRESH_PAIR(symbol, params, args) \
+    WRAP(int, symbol, IO_INSIDE params)  \
+    {                                    \
+        int done = NEXT(symbol) args;    \
+        if (done == 0) {                 \
+            fresh(pair[0]);              \
+            fresh(pair[1]);              \
+        }                                \
+        return done;                     \
     }
 FRESH_PAIR(pipe, (int pair[2]), (pair))
 FRESH_PAIR(pipe2, (int pair[2], int flags), (pair, flags))

@@ -86,15 +86,15 @@ WRAP(int, pthread_setname_np, pthread_t thread, const char *name)
     return pthread_equal(thread, pthread_self()) ? named(error, name) : error;
 }
 
-#define SPAWN(symbol)                                                                            \
-    WRAP(int, symbol, pid_t *child, const char *path, const void *actions, const void *how,     \
-         char *const *argv, char *const *envp)                                                   \
-    {                                                                                            \
-        pid_t own = 0, *to = child ? child : &own;                                               \
-        int error = NEXT(symbol)(to, path, actions, how, argv, envp);                            \
-        if (error == 0)                                                                          \
-            forked(*to);                                                                         \
-        return error;                                                                            \
+#define SPAWN(symbol)                                                                       \
+    WRAP(int, symbol, pid_t *child, const char *path, const void *actions, const void *how, \
+         char *const *argv, char *const *envp)                                              \
+    {                                                                                       \
+        pid_t own = 0, *to = child ? child : &own;                                          \
+        int error = NEXT(symbol)(to, path, actions, how, argv, envp);                       \
+        if (error == 0)                                                                     \
+            forked(*to);                                                                    \
+        return error;                                                                       \
     }
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
@@ -116,8 +116,8 @@ __asm__(".text\n"
         ".type vfork, @function\n"
         "vfork:\n"
         "    endbr64\n"
-        "    pop %rdi\n"       /* the child will overwrite the stack */
-        "    mov $58, %eax\n"  /* SYS_vfork */
+        "    pop %rdi\n"      /* the child will overwrite the stack */
+        "    mov $58, %eax\n" /* SYS_vfork */
         "    syscall\n"
         "    push %rdi\n"
         "    mov pre_self@gottpoff(%rip), %rcx\n"

@@ -44,14 +44,13 @@ void io_put_bytes(struct io_call *c, int64_t got, uint64_t requested)
 
 void io_done_as_wait(struct io_call *c, const char *reason)
 {
-    struct pre_wait w = {.reason = reason,
-                         .function = c->name,
-                         .caller = c->caller,
-                         .start_ns = c->start_ns,
-                         .end_ns = c->end_ns,
-                         .by_tid = c->args.has >> PRE_WAKER_TID & 1
-                                       ? (uint32_t)c->args.v[PRE_WAKER_TID]
-                                       : 0};
+    struct pre_wait w = {
+        .reason = reason,
+        .function = c->name,
+        .caller = c->caller,
+        .start_ns = c->start_ns,
+        .end_ns = c->end_ns,
+        .by_tid = c->args.has >> PRE_WAKER_TID & 1 ? (uint32_t)c->args.v[PRE_WAKER_TID] : 0};
     if (io_is_alone && c->end_ns - c->start_ns >= WAITED_NS)
         pre_waited(&w);
     io_done(c);

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IO_INSIDE(...) __VA_ARGS__
-
 /* What is in the buffers of a stream; they are members of glibc's public FILE. */
 struct held {
     int64_t readable, unwritten;
@@ -53,19 +51,20 @@ static void was_read(struct io_call *c, FILE *f, struct held before, int64_t tak
 }
 
 /* SYMBOL, type of the result, parameters, arguments, how much was given. */
-#define READ(symbol, type, params, args, taken, at_end)                \
-    WRAP(type, symbol, IO_INSIDE params)                               \
-    {                                                                  \
-        struct io_call c;                                              \
-        if (!is_file(f) || !PRE_ON())                                  \
-            return NEXT(symbol) args;                                  \
-        struct held before = held_by(f);                               \
-        io_begin(&c, "read");                                          \
-        type got = NEXT(symbol) args;                                  \
-        was_read(&c, f, before, taken, at_end);                        \
-        return got;                                                    \
+#define READ(symbol, type, params, args, taken, at_end) \
+    WRAP(type, symbol, IO_INSIDE params)                \
+    {                                                   \
+        struct io_call c;                               \
+        if (!is_file(f) || !PRE_ON())                   \
+            return NEXT(symbol) args;                   \
+        struct held before = held_by(f);                \
+        io_begin(&c, "read");                           \
+        type got = NEXT(symbol) args;                   \
+        was_read(&c, f, before, taken, at_end);         \
+        return got;                                     \
     }
-#define GIVES(symbol, params, args) READ(symbol, size_t, params, args, (int64_t)(got * size), got < n && size)
+#define GIVES(symbol, params, args) \
+    READ(symbol, size_t, params, args, (int64_t)(got * size), got < n && size)
 GIVES(fread, (void *to, size_t size, size_t n, FILE *f), (to, size, n, f))
 GIVES(fread_unlocked, (void *to, size_t size, size_t n, FILE *f), (to, size, n, f))
 GIVES(__fread_chk, (void *to, size_t room, size_t size, size_t n, FILE *f), (to, room, size, n, f))
@@ -109,18 +108,17 @@ static void was_written(struct io_call *c, FILE *f, int fd, int64_t put, bool fa
     io_done(c);
 }
 
-#define WRITE(symbol, type, params, args, given)                                        \
-    WRAP(type, symbol, IO_INSIDE params)                                                \
-    {                                                                                   \
-        struct io_call c;                                                               \
-        if (!is_file(f) || !PRE_ON())                                                   \
-            return NEXT(symbol) args;                                                   \
-        struct held before = held_by(f);                                                \
-        io_begin(&c, "write");                                                          \
-        type got = NEXT(symbol) args;                                                   \
-        was_written(&c, f, f->_fileno, before.unwritten + (given)-held_by(f).unwritten, \
-                    false);                                                             \
-        return got;                                                                     \
+#define WRITE(symbol, type, params, args, given)                                                \
+    WRAP(type, symbol, IO_INSIDE params)                                                        \
+    {                                                                                           \
+        struct io_call c;                                                                       \
+        if (!is_file(f) || !PRE_ON())                                                           \
+            return NEXT(symbol) args;                                                           \
+        struct held before = held_by(f);                                                        \
+        io_begin(&c, "write");                                                                  \
+        type got = NEXT(symbol) args;                                                           \
+        was_written(&c, f, f->_fileno, before.unwritten + (given)-held_by(f).unwritten, false); \
+        return got;                                                                             \
     }
 #define TAKES(symbol, params, args) WRITE(symbol, size_t, params, args, (int64_t)(got * size))
 TAKES(fwrite, (const void *from_, size_t size, size_t n, FILE *f), (from_, size, n, f))
@@ -136,8 +134,7 @@ PUT_BYTE(fputc_unlocked)
 PUT_BYTE(putc_unlocked)
 PUT_BYTE(_IO_putc)
 PUT_BYTE(__overflow)
-#define FORMAT(symbol, params, args) \
-    WRITE(symbol, int, params, args, got > 0 ? (int64_t)got : 0)
+#define FORMAT(symbol, params, args) WRITE(symbol, int, params, args, got > 0 ? (int64_t)got : 0)
 FORMAT(vfprintf, (FILE * f, const char *format, va_list list), (f, format, list))
 FORMAT(__vfprintf_chk, (FILE * f, int flag, const char *format, va_list list),
        (f, flag, format, list))
@@ -162,17 +159,17 @@ WRAP(int, __fprintf_chk, FILE *f, int flag, const char *format, ...)
 }
 
 /* What is in the buffers of a file goes out now. */
-#define FLUSH(symbol)                                                                         \
-    WRAP(int, symbol, FILE *f)                                                                \
-    {                                                                                         \
-        struct io_call c;                                                                     \
-        if (!is_file(f) || !PRE_ON())                                                         \
-            return NEXT(symbol)(f);                                                           \
-        struct held before = held_by(f);                                                      \
-        io_begin(&c, "write");                                                                \
-        int done = NEXT(symbol)(f);                                                           \
-        was_written(&c, f, f->_fileno, before.unwritten - held_by(f).unwritten, done != 0);   \
-        return done;                                                                          \
+#define FLUSH(symbol)                                                                       \
+    WRAP(int, symbol, FILE *f)                                                              \
+    {                                                                                       \
+        struct io_call c;                                                                   \
+        if (!is_file(f) || !PRE_ON())                                                       \
+            return NEXT(symbol)(f);                                                         \
+        struct held before = held_by(f);                                                    \
+        io_begin(&c, "write");                                                              \
+        int done = NEXT(symbol)(f);                                                         \
+        was_written(&c, f, f->_fileno, before.unwritten - held_by(f).unwritten, done != 0); \
+        return done;                                                                        \
     }
 FLUSH(fflush)
 FLUSH(fflush_unlocked)
@@ -189,18 +186,18 @@ static void moved(FILE *f)
     }
 }
 
-#define SEEK(symbol, params, args)                                                            \
-    WRAP(int, symbol, IO_INSIDE params)                                                       \
-    {                                                                                         \
-        struct io_call c;                                                                     \
-        if (!is_file(f) || !PRE_ON())                                                         \
-            return NEXT(symbol) args;                                                         \
-        struct held before = held_by(f);                                                      \
-        io_begin(&c, "write");                                                                \
-        int done = NEXT(symbol) args;                                                         \
-        was_written(&c, f, f->_fileno, before.unwritten - held_by(f).unwritten, done != 0);   \
-        moved(f);                                                                             \
-        return done;                                                                          \
+#define SEEK(symbol, params, args)                                                          \
+    WRAP(int, symbol, IO_INSIDE params)                                                     \
+    {                                                                                       \
+        struct io_call c;                                                                   \
+        if (!is_file(f) || !PRE_ON())                                                       \
+            return NEXT(symbol) args;                                                       \
+        struct held before = held_by(f);                                                    \
+        io_begin(&c, "write");                                                              \
+        int done = NEXT(symbol) args;                                                       \
+        was_written(&c, f, f->_fileno, before.unwritten - held_by(f).unwritten, done != 0); \
+        moved(f);                                                                           \
+        return done;                                                                        \
     }
 SEEK(fseek, (FILE * f, long by, int whence), (f, by, whence))
 SEEK(fseeko, (FILE * f, off_t by, int whence), (f, by, whence))
@@ -218,9 +215,7 @@ WRAP(void, rewind, FILE *f)
 
 static int flags_of(const char *mode)
 {
-    int flags = strchr(mode, '+')  ? O_RDWR
-                : mode[0] == 'r'   ? O_RDONLY
-                                   : O_WRONLY;
+    int flags = strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
     flags |= mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT | O_APPEND : 0;
     return flags | (strchr(mode, 'x') ? O_EXCL : 0) | (strchr(mode, 'e') ? O_CLOEXEC : 0);
 }
@@ -242,16 +237,16 @@ static void opened(struct io_call *c, const char *path, const char *mode, FILE *
     io_done(c);
 }
 
-#define FOPEN(symbol, params, args)                \
-    WRAP(FILE *, symbol, IO_INSIDE params)         \
-    {                                              \
-        struct io_call c;                          \
-        if (!PRE_ON())                             \
-            return NEXT(symbol) args;              \
-        io_begin(&c, "openat");                    \
-        FILE *made = NEXT(symbol) args;            \
-        opened(&c, path, mode, made);              \
-        return made;                               \
+#define FOPEN(symbol, params, args)        \
+    WRAP(FILE *, symbol, IO_INSIDE params) \
+    {                                      \
+        struct io_call c;                  \
+        if (!PRE_ON())                     \
+            return NEXT(symbol) args;      \
+        io_begin(&c, "openat");            \
+        FILE *made = NEXT(symbol) args;    \
+        opened(&c, path, mode, made);      \
+        return made;                       \
     }
 FOPEN(fopen, (const char *path, const char *mode), (path, mode))
 FOPEN(fopen64, (const char *path, const char *mode), (path, mode))
@@ -282,22 +277,22 @@ WRAP(FILE *, tmpfile64, void)
 
 /* It writes what is left, then closes: two calls, of which only the sum of their times is known. It
  * is the write's where there was one. */
-#define FCLOSE(symbol)                                                       \
-    WRAP(int, symbol, FILE *f)                                               \
-    {                                                                        \
-        struct io_call c;                                                    \
-        int fd = is_file(f) ? f->_fileno : -1;                               \
-        if (fd < 0 || !PRE_ON()) {                                           \
-            if (fd >= 0 && !pre_self.is_quiet)                               \
-                io_fd_unknown(fd);                                           \
-            return NEXT(symbol)(f);                                          \
-        }                                                                    \
-        int64_t left = held_by(f).unwritten;                                 \
-        io_know(fd);                                                         \
-        io_begin(&c, left > 0 ? "write" : "close");                          \
-        int done = NEXT(symbol)(f);                                          \
-        closed(&c, fd, left, done);                                          \
-        return done;                                                         \
+#define FCLOSE(symbol)                              \
+    WRAP(int, symbol, FILE *f)                      \
+    {                                               \
+        struct io_call c;                           \
+        int fd = is_file(f) ? f->_fileno : -1;      \
+        if (fd < 0 || !PRE_ON()) {                  \
+            if (fd >= 0 && !pre_self.is_quiet)      \
+                io_fd_unknown(fd);                  \
+            return NEXT(symbol)(f);                 \
+        }                                           \
+        int64_t left = held_by(f).unwritten;        \
+        io_know(fd);                                \
+        io_begin(&c, left > 0 ? "write" : "close"); \
+        int done = NEXT(symbol)(f);                 \
+        closed(&c, fd, left, done);                 \
+        return done;                                \
     }
 
 static void closed(struct io_call *c, int fd, int64_t left, int done)

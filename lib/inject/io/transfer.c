@@ -20,7 +20,8 @@ static int64_t before(struct io_call *c, const char *name, int fd, int64_t offse
     IO_ENTER();
     int error = errno;
     int64_t from = offset == AT_POSITION ? io_position(fd) : offset;
-    io_ends_used(fd, is_write(name));
+    if (RARELY(io_has_ends(fd)))
+        io_ends_used(fd, is_write(name));
     errno = error;
     IO_LEAVE();
     io_begin_for(c, name, caller);
@@ -36,11 +37,11 @@ static void after(struct io_call *c, int fd, ssize_t got, uint64_t size, int64_t
     io_put_bytes(c, got, size);
     if (moves && from >= 0 && got > 0)
         io_moved(fd, from + got);
-    struct io_ends ends = io_ends(fd);
-    if (!ends.in) {
+    if (!RARELY(io_has_ends(fd))) {
         io_done(c);
         return;
     }
+    struct io_ends ends = io_ends(fd);
     io_ends_waker(c, fd, is_write(c->name));
     io_done_as_wait(c, ends.in == ends.out ? "pipe" : "socket");
 }
@@ -54,32 +55,30 @@ static uint64_t bytes_of(const struct iovec *v, int n)
 }
 
 /* SYMBOL, the name of the system call, parameters, arguments, bytes asked for, offset. */
-#define TRANSFER(symbol, call, params, args, size, offset)                      \
-    WRAP(ssize_t, symbol, IO_INSIDE params)                                     \
-    {                                                                           \
-        struct io_call c;                                                       \
-        if (!PRE_ON())                                                          \
-            return NEXT(symbol) args;                                           \
-        int64_t from = before(&c, call, fd, offset, PRE_CALLER());              \
-        ssize_t got = NEXT(symbol) args;                                        \
-        after(&c, fd, got, size, from, (int64_t)(offset) == AT_POSITION);       \
-        return got;                                                             \
+#define TRANSFER(symbol, call, params, args, size, offset)                \
+    WRAP(ssize_t, symbol, IO_INSIDE params)                               \
+    {                                                                     \
+        struct io_call c;                                                 \
+        if (!PRE_ON())                                                    \
+            return NEXT(symbol) args;                                     \
+        int64_t from = before(&c, call, fd, offset, PRE_CALLER());        \
+        ssize_t got = NEXT(symbol) args;                                  \
+        after(&c, fd, got, size, from, (int64_t)(offset) == AT_POSITION); \
+        return got;                                                       \
     }
-#define IO_INSIDE(...) __VA_ARGS__
-
 TRANSFER(read, "read", (int fd, void *to, size_t n), (fd, to, n), n, AT_POSITION)
 TRANSFER(write, "write", (int fd, const void *from_, size_t n), (fd, from_, n), n, AT_POSITION)
 TRANSFER(__read, "read", (int fd, void *to, size_t n), (fd, to, n), n, AT_POSITION)
 TRANSFER(__write, "write", (int fd, const void *from_, size_t n), (fd, from_, n), n, AT_POSITION)
 TRANSFER(__read_chk, "read", (int fd, void *to, size_t n, size_t room), (fd, to, n, room), n,
          AT_POSITION)
-#define PREAD(symbol)                                                                         \
+#define PREAD(symbol) \
     TRANSFER(symbol, "pread64", (int fd, void *to, size_t n, off_t at), (fd, to, n, at), n, at)
-#define PREAD_CHK(symbol)                                                                     \
-    TRANSFER(symbol, "pread64", (int fd, void *to, size_t n, off_t at, size_t room),          \
+#define PREAD_CHK(symbol)                                                            \
+    TRANSFER(symbol, "pread64", (int fd, void *to, size_t n, off_t at, size_t room), \
              (fd, to, n, at, room), n, at)
-#define PWRITE(symbol)                                                                        \
-    TRANSFER(symbol, "pwrite64", (int fd, const void *from_, size_t n, off_t at),             \
+#define PWRITE(symbol)                                                            \
+    TRANSFER(symbol, "pwrite64", (int fd, const void *from_, size_t n, off_t at), \
              (fd, from_, n, at), n, at)
 PREAD(pread)
 PREAD(pread64)
@@ -89,14 +88,15 @@ PREAD_CHK(__pread64_chk)
 PWRITE(pwrite)
 PWRITE(pwrite64)
 PWRITE(__pwrite64)
-#define VECTOR(symbol) \
-    TRANSFER(symbol, #symbol, (int fd, const struct iovec *v, int n), (fd, v, n), bytes_of(v, n), AT_POSITION)
-#define VECTOR_AT(symbol, call)                                                            \
+#define VECTOR(symbol)                                                                            \
+    TRANSFER(symbol, #symbol, (int fd, const struct iovec *v, int n), (fd, v, n), bytes_of(v, n), \
+             AT_POSITION)
+#define VECTOR_AT(symbol, call)                                                              \
     TRANSFER(symbol, call, (int fd, const struct iovec *v, int n, off_t at), (fd, v, n, at), \
              bytes_of(v, n), at)
 /* The offset -1 means the position. */
-#define VECTOR_2(symbol, call)                                                              \
-    TRANSFER(symbol, call, (int fd, const struct iovec *v, int n, off_t at, int flags),     \
+#define VECTOR_2(symbol, call)                                                          \
+    TRANSFER(symbol, call, (int fd, const struct iovec *v, int n, off_t at, int flags), \
              (fd, v, n, at, flags), bytes_of(v, n), at == -1 ? AT_POSITION : at)
 VECTOR(readv)
 VECTOR(writev)
@@ -111,22 +111,22 @@ VECTOR_2(pwritev64v2, "pwritev2")
 
 /* ---- the position ---- */
 
-#define SEEK_CALL(symbol)                                              \
-    WRAP(off_t, symbol, int fd, off_t by, int whence)                  \
-    {                                                                  \
-        struct io_call c;                                              \
-        if (!PRE_ON())                                                 \
-            return NEXT(symbol)(fd, by, whence);                       \
-        io_begin(&c, "lseek");                                         \
-        off_t to = NEXT(symbol)(fd, by, whence);                       \
-        io_end(&c, to < 0);                                            \
-        io_put_fd(&c, fd);                                             \
-        if (to >= 0) {                                                 \
-            pre_put(&c.args, PRE_OFFSET, (uint64_t)to);                \
-            io_moved(fd, to);                                          \
-        }                                                              \
-        io_done(&c);                                                   \
-        return to;                                                     \
+#define SEEK_CALL(symbol)                               \
+    WRAP(off_t, symbol, int fd, off_t by, int whence)   \
+    {                                                   \
+        struct io_call c;                               \
+        if (!PRE_ON())                                  \
+            return NEXT(symbol)(fd, by, whence);        \
+        io_begin(&c, "lseek");                          \
+        off_t to = NEXT(symbol)(fd, by, whence);        \
+        io_end(&c, to < 0);                             \
+        io_put_fd(&c, fd);                              \
+        if (to >= 0) {                                  \
+            pre_put(&c.args, PRE_OFFSET, (uint64_t)to); \
+            io_moved(fd, to);                           \
+        }                                               \
+        io_done(&c);                                    \
+        return to;                                      \
     }
 SEEK_CALL(lseek)
 SEEK_CALL(lseek64)
@@ -152,17 +152,17 @@ static void copied(struct io_call *c, int from, const off_t *from_at, int to, co
     io_done(c);
 }
 
-#define SENDFILE(symbol)                                                                \
-    WRAP(ssize_t, symbol, int to, int from, off_t *from_at, size_t n)                   \
-    {                                                                                   \
-        struct io_call c;                                                               \
-        if (!PRE_ON())                                                                  \
-            return NEXT(symbol)(to, from, from_at, n);                                  \
-        off_t was = from_at ? *from_at : 0;                                             \
-        io_begin(&c, "sendfile");                                                       \
-        ssize_t got = NEXT(symbol)(to, from, from_at, n);                               \
-        copied(&c, from, from_at ? &was : NULL, to, NULL, got, n);                      \
-        return got;                                                                     \
+#define SENDFILE(symbol)                                              \
+    WRAP(ssize_t, symbol, int to, int from, off_t *from_at, size_t n) \
+    {                                                                 \
+        struct io_call c;                                             \
+        if (!PRE_ON())                                                \
+            return NEXT(symbol)(to, from, from_at, n);                \
+        off_t was = from_at ? *from_at : 0;                           \
+        io_begin(&c, "sendfile");                                     \
+        ssize_t got = NEXT(symbol)(to, from, from_at, n);             \
+        copied(&c, from, from_at ? &was : NULL, to, NULL, got, n);    \
+        return got;                                                   \
     }
 SENDFILE(sendfile)
 SENDFILE(sendfile64)
@@ -191,16 +191,16 @@ static void plain(struct io_call *c, int fd, int done)
     io_done(c);
 }
 
-#define PLAIN(symbol)                      \
-    WRAP(int, symbol, int fd)              \
-    {                                      \
-        struct io_call c;                  \
-        if (!PRE_ON())                     \
-            return NEXT(symbol)(fd);       \
-        io_begin(&c, #symbol);             \
-        int done = NEXT(symbol)(fd);       \
-        plain(&c, fd, done);               \
-        return done;                       \
+#define PLAIN(symbol)                \
+    WRAP(int, symbol, int fd)        \
+    {                                \
+        struct io_call c;            \
+        if (!PRE_ON())               \
+            return NEXT(symbol)(fd); \
+        io_begin(&c, #symbol);       \
+        int done = NEXT(symbol)(fd); \
+        plain(&c, fd, done);         \
+        return done;                 \
     }
 PLAIN(fsync)
 PLAIN(fdatasync)
@@ -251,22 +251,22 @@ RANGE(posix_fadvise64, "fadvise64", int, (int fd, off_t at, off_t n, int how), (
 
 /* ---- mapped files: memory without a file is no I/O ---- */
 
-#define MAP_CALL(symbol)                                                                          \
-    WRAP(void *, symbol, void *where, size_t n, int access, int how, int fd, off_t at)            \
-    {                                                                                             \
-        struct io_call c;                                                                         \
-        if (fd < 0 || how & MAP_ANONYMOUS || !PRE_ON())                                           \
-            return NEXT(symbol)(where, n, access, how, fd, at);                                   \
-        io_begin(&c, "mmap");                                                                     \
-        void *mapped = NEXT(symbol)(where, n, access, how, fd, at);                               \
-        io_end(&c, mapped == MAP_FAILED);                                                         \
-        io_put_fd(&c, fd);                                                                        \
-        pre_put(&c.args, PRE_LENGTH, n);                                                          \
-        pre_put(&c.args, PRE_OFFSET, (uint64_t)at);                                               \
-        if (!c.failed)                                                                            \
-            pre_put(&c.args, PRE_ADDRESS, (uintptr_t)mapped);                                     \
-        io_done(&c);                                                                              \
-        return mapped;                                                                            \
+#define MAP_CALL(symbol)                                                               \
+    WRAP(void *, symbol, void *where, size_t n, int access, int how, int fd, off_t at) \
+    {                                                                                  \
+        struct io_call c;                                                              \
+        if (fd < 0 || how & MAP_ANONYMOUS || !PRE_ON())                                \
+            return NEXT(symbol)(where, n, access, how, fd, at);                        \
+        io_begin(&c, "mmap");                                                          \
+        void *mapped = NEXT(symbol)(where, n, access, how, fd, at);                    \
+        io_end(&c, mapped == MAP_FAILED);                                              \
+        io_put_fd(&c, fd);                                                             \
+        pre_put(&c.args, PRE_LENGTH, n);                                               \
+        pre_put(&c.args, PRE_OFFSET, (uint64_t)at);                                    \
+        if (!c.failed)                                                                 \
+            pre_put(&c.args, PRE_ADDRESS, (uintptr_t)mapped);                          \
+        io_done(&c);                                                                   \
+        return mapped;                                                                 \
     }
 MAP_CALL(mmap)
 MAP_CALL(mmap64)

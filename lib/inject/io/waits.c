@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IO_INSIDE(...) __VA_ARGS__
-
 /* ---- sockets ---- */
 
 static void used(int fd, bool is_out)
@@ -116,15 +114,15 @@ static int ready_one(const struct pollfd *fds, nfds_t n)
     return -1;
 }
 
-#define POLL(symbol, call, params, args, fd)                       \
-    WRAP(int, symbol, IO_INSIDE params)                            \
-    {                                                              \
-        struct io_call c;                                          \
-        if (!PRE_ON())                                             \
-            return NEXT(symbol) args;                              \
-        io_begin(&c, call);                                        \
-        int ready = NEXT(symbol) args;                             \
-        return polled(&c, ready, fd);                              \
+#define POLL(symbol, call, params, args, fd) \
+    WRAP(int, symbol, IO_INSIDE params)      \
+    {                                        \
+        struct io_call c;                    \
+        if (!PRE_ON())                       \
+            return NEXT(symbol) args;        \
+        io_begin(&c, call);                  \
+        int ready = NEXT(symbol) args;       \
+        return polled(&c, ready, fd);        \
     }
 #define READY_ONE (ready > 0 ? ready_one(fds, n) : -1)
 POLL(poll, "poll", (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), READY_ONE)
@@ -136,8 +134,7 @@ POLL(__ppoll_chk, "ppoll",
      (struct pollfd * fds, nfds_t n, const void *limit, const void *mask, size_t room),
      (fds, n, limit, mask, room), READY_ONE)
 POLL(select, "select", (int n, void *r, void *w, void *x, void *limit), (n, r, w, x, limit), -1)
-POLL(pselect, "pselect6",
-     (int n, void *r, void *w, void *x, const void *limit, const void *mask),
+POLL(pselect, "pselect6", (int n, void *r, void *w, void *x, const void *limit, const void *mask),
      (n, r, w, x, limit, mask), -1)
 POLL(epoll_wait, "epoll_wait", (int fd, void *events, int n, int ms), (fd, events, n, ms), fd)
 POLL(epoll_pwait, "epoll_pwait", (int fd, void *events, int n, int ms, const void *mask),
@@ -156,14 +153,14 @@ static pid_t waited(struct io_call *c, pid_t child)
     return child;
 }
 
-#define WAIT(symbol, params, args)                 \
-    WRAP(pid_t, symbol, IO_INSIDE params)          \
-    {                                              \
-        struct io_call c;                          \
-        if (!PRE_ON())                             \
-            return NEXT(symbol) args;              \
-        io_begin(&c, "wait4");                     \
-        return waited(&c, NEXT(symbol) args);      \
+#define WAIT(symbol, params, args)            \
+    WRAP(pid_t, symbol, IO_INSIDE params)     \
+    {                                         \
+        struct io_call c;                     \
+        if (!PRE_ON())                        \
+            return NEXT(symbol) args;         \
+        io_begin(&c, "wait4");                \
+        return waited(&c, NEXT(symbol) args); \
     }
 WAIT(wait, (int *status), (status))
 WAIT(waitpid, (pid_t pid, int *status, int how), (pid, status, how))
@@ -183,17 +180,17 @@ WRAP(int, waitid, int type, id_t id, siginfo_t *info, int how)
 
 /* ---- a time that the program chose ---- */
 
-#define SLEEP(symbol, type, params, args)                \
-    WRAP(type, symbol, IO_INSIDE params)                 \
-    {                                                    \
-        struct io_call c;                                \
-        if (!PRE_ON())                                   \
-            return NEXT(symbol) args;                    \
-        io_begin(&c, "clock_nanosleep");                 \
-        type done = NEXT(symbol) args;                   \
-        io_end(&c, false);                               \
-        io_done_if_waited(&c, "sleep", -1);              \
-        return done;                                     \
+#define SLEEP(symbol, type, params, args)   \
+    WRAP(type, symbol, IO_INSIDE params)    \
+    {                                       \
+        struct io_call c;                   \
+        if (!PRE_ON())                      \
+            return NEXT(symbol) args;       \
+        io_begin(&c, "clock_nanosleep");    \
+        type done = NEXT(symbol) args;      \
+        io_end(&c, false);                  \
+        io_done_if_waited(&c, "sleep", -1); \
+        return done;                        \
     }
 SLEEP(nanosleep, int, (const struct timespec *t, struct timespec *left), (t, left))
 SLEEP(clock_nanosleep, int,

@@ -59,16 +59,16 @@ static void end(struct waiting x, const char *function, const void *caller, uint
 
 /* ---- mutexes, locks for readers and writers: they return their error ---- */
 
-#define LOCK(symbol, try, lock_type, params, args)                                              \
-    WRAP(int, symbol, IO_PARAMS(lock_type, params))                                             \
-    {                                                                                           \
-        int done = try(lock);                                                                   \
-        if (done != EBUSY || !PRE_ON())                                                         \
-            return done == EBUSY ? NEXT(symbol) args : done;                                    \
-        struct waiting x = begin(lock);                                                         \
-        done = NEXT(symbol) args;                                                               \
-        end(x, #symbol, PRE_CALLER(), (uintptr_t)lock, done == ETIMEDOUT);                      \
-        return done;                                                                            \
+#define LOCK(symbol, try, lock_type, params, args)                         \
+    WRAP(int, symbol, IO_PARAMS(lock_type, params))                        \
+    {                                                                      \
+        int done = try(lock);                                              \
+        if (done != EBUSY || !PRE_ON())                                    \
+            return done == EBUSY ? NEXT(symbol) args : done;               \
+        struct waiting x = begin(lock);                                    \
+        done = NEXT(symbol) args;                                          \
+        end(x, #symbol, PRE_CALLER(), (uintptr_t)lock, done == ETIMEDOUT); \
+        return done;                                                       \
     }
 #define IO_PARAMS(lock_type, params) lock_type *lock INSIDE params
 #define LIMIT                        , const struct timespec *limit
@@ -98,17 +98,16 @@ WRAP(int, pthread_rwlock_unlock, pthread_rwlock_t *lock)
 /* ---- conditions ---- */
 
 /* Waiting for one releases its mutex. */
-#define CONDITION(symbol, params, args)                                             \
-    WRAP(int, symbol, pthread_cond_t *cond, pthread_mutex_t *mutex INSIDE params)   \
-    {                                                                               \
-        if (!PRE_ON())                                                              \
-            return NEXT(symbol) args;                                               \
-        lock_released((uintptr_t)mutex, PRE_CALLER());                              \
-        struct waiting x = begin(cond);                                             \
-        int done = NEXT(symbol) args;                                               \
-        end(x, #symbol, PRE_CALLER(), (uintptr_t)cond + CONDITION_FUTEX,            \
-            done == ETIMEDOUT);                                                     \
-        return done;                                                                \
+#define CONDITION(symbol, params, args)                                                      \
+    WRAP(int, symbol, pthread_cond_t *cond, pthread_mutex_t *mutex INSIDE params)            \
+    {                                                                                        \
+        if (!PRE_ON())                                                                       \
+            return NEXT(symbol) args;                                                        \
+        lock_released((uintptr_t)mutex, PRE_CALLER());                                       \
+        struct waiting x = begin(cond);                                                      \
+        int done = NEXT(symbol) args;                                                        \
+        end(x, #symbol, PRE_CALLER(), (uintptr_t)cond + CONDITION_FUTEX, done == ETIMEDOUT); \
+        return done;                                                                         \
     }
 CONDITION(pthread_cond_wait, (), (cond, mutex))
 CONDITION(pthread_cond_timedwait, (LIMIT), (cond, mutex, limit))
@@ -128,21 +127,21 @@ WRAP(int, pthread_cond_broadcast, pthread_cond_t *cond)
 
 /* ---- semaphores: they set errno ---- */
 
-#define SEMAPHORE(symbol, params, args)                                                       \
-    WRAP(int, symbol, sem_t *sem INSIDE params)                                               \
-    {                                                                                         \
-        int error = errno;                                                                    \
-        if (sem_trywait(sem) == 0) {                                                          \
-            errno = error;                                                                    \
-            return 0;                                                                         \
-        }                                                                                     \
-        errno = error;                                                                        \
-        if (!PRE_ON())                                                                        \
-            return NEXT(symbol) args;                                                         \
-        struct waiting x = begin(sem);                                                        \
-        int done = NEXT(symbol) args;                                                         \
-        end(x, #symbol, PRE_CALLER(), (uintptr_t)sem, done < 0 && errno == ETIMEDOUT);        \
-        return done;                                                                          \
+#define SEMAPHORE(symbol, params, args)                                                \
+    WRAP(int, symbol, sem_t *sem INSIDE params)                                        \
+    {                                                                                  \
+        int error = errno;                                                             \
+        if (sem_trywait(sem) == 0) {                                                   \
+            errno = error;                                                             \
+            return 0;                                                                  \
+        }                                                                              \
+        errno = error;                                                                 \
+        if (!PRE_ON())                                                                 \
+            return NEXT(symbol) args;                                                  \
+        struct waiting x = begin(sem);                                                 \
+        int done = NEXT(symbol) args;                                                  \
+        end(x, #symbol, PRE_CALLER(), (uintptr_t)sem, done < 0 && errno == ETIMEDOUT); \
+        return done;                                                                   \
     }
 SEMAPHORE(sem_wait, (), (sem))
 SEMAPHORE(sem_timedwait, (LIMIT), (sem, limit))
@@ -161,7 +160,7 @@ WRAP(int, sem_post, sem_t *sem)
 static uint32_t tid_of(pthread_t thread)
 {
     clockid_t clock;
-    return pthread_getcpuclockid(thread, &clock) == 0 ? (uint32_t)~(clock >> 3) : 0;
+    return pthread_getcpuclockid(thread, &clock) == 0 ? (uint32_t) ~(clock >> 3) : 0;
 }
 
 WRAP(int, pthread_join, pthread_t thread, void **result)

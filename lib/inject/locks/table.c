@@ -1,7 +1,7 @@
 /* Who released a lock last. Of locks for which threads wait, at most LOCKS at one time.
  *
- * Lock-free: a place belongs to the address that was put there by compare-and-swap, and may be given
- * to another one when nobody waits. The release is written by one thread at a time (`is_written`),
+ * Lock-free: a place belongs to the address that was put there by compare-and-swap, and may go to
+ * another one when nobody waits. The release is written by one thread at a time (`is_written`),
  * and read under a version that is odd meanwhile. */
 #include "locks.h"
 

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EXPORT   __attribute__((visibility("default")))
+#define EXPORT    __attribute__((visibility("default")))
 #define RARELY(x) __builtin_expect(!!(x), 0)
 
 /* ---- the functions behind ours ---- */
@@ -37,11 +37,11 @@ static inline pre_fn *pre_next(struct pre_next *next)
     return RARELY(!found) ? pre_find(next) : found;
 }
 
-/* The C name is ours, the symbol is the libc's: its headers may rename or inline what they declare. */
-#define WRAP(type, name, ...)                                                                  \
+/* The C name is ours, the symbol the libc's: its headers may rename or inline what they declare. */
+#define WRAP(type, name, ...)                                                                    \
     static struct pre_next next_##name __attribute__((section("pre_nexts"), used)) = {#name, 0}; \
-    typedef type fn_##name(__VA_ARGS__);                                                       \
-    EXPORT type on_##name(__VA_ARGS__) __asm__(#name);                                         \
+    typedef type fn_##name(__VA_ARGS__);                                                         \
+    EXPORT type on_##name(__VA_ARGS__) __asm__(#name);                                           \
     type on_##name(__VA_ARGS__)
 #define NEXT(name) ((fn_##name *)pre_next(&next_##name))
 
@@ -55,7 +55,7 @@ struct pre_thread {
 extern _Thread_local struct pre_thread pre_self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern const uint32_t *pre_gate __attribute__((visibility("hidden"))); /* NULL: too early */
-extern uintptr_t pre_own_from, pre_own_to;                              /* code of libstave */
+extern uintptr_t pre_own_from, pre_own_to;                             /* code of libstave */
 
 static inline bool pre_on(const void *caller)
 {
@@ -126,7 +126,7 @@ void pre_record(const char *name, int64_t start_ns, int64_t end_ns, const struct
 enum { PRE_NATIVE_MAX = 12, PRE_PYTHON_BYTES = 900 };
 struct pre_stack {
     uint32_t n_native;
-    uint32_t python_len; /* each text with its NUL, innermost first */
+    uint32_t python_len;              /* each text with its NUL, innermost first */
     uintptr_t native[PRE_NATIVE_MAX]; /* innermost first */
     char python[PRE_PYTHON_BYTES];
 };

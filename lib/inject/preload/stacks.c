@@ -3,8 +3,8 @@
  * Native frames are addresses: the recorder has the symbols, also of functions that are not
  * exported. They are found by the unwind tables, with the finder that takes no lock (glibc 2.35);
  * without it there is the caller alone. Frames of Python are those of the calling thread, which
- * nobody else changes. Where the interpreter keeps them is known for 3.11 and 3.12, and 3.13 says it
- * itself; the numbers are those of src/record/stacks/python_offsets.c. */
+ * nobody else changes. Where the interpreter keeps them is known for 3.11 and 3.12, and 3.13 says
+ * it itself; the numbers are those of src/record/stacks/python_offsets.c. */
 #include "inject/preload/preload.h"
 
 #include <dlfcn.h>

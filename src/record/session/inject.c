@@ -1,6 +1,6 @@
 /* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic
- * linker (MPI, io, locks), load into the command, and a folder for Python (PyTorch), by one environment
- * variable each.
+ * linker (MPI, io, locks), load into the command, and a folder for Python (PyTorch), by one
+ * environment variable each.
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable
  * that the user has set is not thrown away: lists get one more entry, single paths are handed on in

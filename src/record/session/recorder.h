@@ -118,7 +118,7 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_record_system system;
     struct sv_record_samplers samplers;
-    struct sv_collect *collect;  /* of programs with libstave */
+    struct sv_collect *collect; /* of programs with libstave */
     struct sv_named_source collected;
     struct sv_sync_worker *sync; /* --sync; NULL */
     struct sv_record_meter meter;

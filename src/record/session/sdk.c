@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /* For the library of --inject io: memory in which all processes note who wrote last to which pipe
- * (lib/inject/io/ends.c), and that nobody else sees forks and waits. It is ours, by our descriptor: nothing is
- * left of it. */
+ * (lib/inject/io/ends.c), and that nobody else sees forks and waits. It is ours, by our descriptor:
+ * nothing is left of it. */
 static void help_injected(const struct sv_recorder *r)
 {
     enum { ENDS_BYTES = 2048 * 24 };

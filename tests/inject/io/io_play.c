@@ -23,12 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NEED(x)                                                                    \
-    do {                                                                           \
-        if (!(x)) {                                                                \
+#define NEED(x)                                                                       \
+    do {                                                                              \
+        if (!(x)) {                                                                   \
             fprintf(stderr, "io_play: line %d: %s: errno %d\n", __LINE__, #x, errno); \
-            _exit(1);                                                              \
-        }                                                                          \
+            _exit(1);                                                                 \
+        }                                                                             \
     } while (0)
 
 static char folder[PATH_MAX];
@@ -241,8 +241,7 @@ static void odd_names(void)
     NEED(open("\xff\x01\n", O_CREAT | O_RDONLY, 0600) >= 0 && unlink("\xff\x01\n") == 0);
     DIR *d = opendir(".");
     NEED(d);
-    while (readdir(d)) {
-    }
+    while (readdir(d)) {}
     NEED(closedir(d) == 0);
 }
 

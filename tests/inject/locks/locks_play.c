@@ -22,8 +22,7 @@ static int is_ready;
 static void pause_ms(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&t, &t) != 0) {
-    }
+    while (nanosleep(&t, &t) != 0) {}
 }
 
 __attribute__((noinline)) static void let_go(int turn)
