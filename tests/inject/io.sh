@@ -91,3 +91,19 @@ if printf 'int main(void) { return 0; }' | cc -static -x c -o alone - 2>/dev/nul
   "${as[@]}" "$STAVE" record --inject io -o alone.pftrace -- ./alone >alone.out 2>&1
   check "a static program is named" grep -q 'alone is linked statically' alone.out
 else skip static "no static libc here"; fi
+
+# io_uring: submissions through liburing, also where a module has loaded it for itself.
+cat >ring.c <<'END'
+#include <dlfcn.h>
+int io_uring_submit(void *ring);
+int main(void)
+{
+    int (*submit)(void *) = (int (*)(void *))dlsym(dlopen("./liburing.so.2", RTLD_NOW | RTLD_LOCAL), "io_uring_submit");
+    return io_uring_submit(0) == 3 && submit(0) == 3 ? 0 : 1;
+}
+END
+if echo 'int io_uring_submit(void *ring) { (void)ring; return 3; }' | cc -shared -fPIC -Wl,-soname,liburing.so.2 -x c -o liburing.so.2 - 2>/dev/null &&
+  cc -o ring ring.c ./liburing.so.2 -Wl,-rpath,"$PWD" -ldl 2>/dev/null; then
+  record ring ./ring
+  check "io_uring: a submission is counted" test "$(csv ring.pftrace "SELECT ret FROM io WHERE op = 'io_uring_enter'")" = 3
+else skip io_uring "no compiler here"; fi

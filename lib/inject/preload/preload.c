@@ -2,6 +2,7 @@
 #include "inject/preload/preload.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -17,6 +18,26 @@ uintptr_t pre_own_from, pre_own_to;
 
 /* ---- the functions behind ours ---- */
 
+/* A module of the program may have loaded it for itself. */
+static void *find_elsewhere(const char *name)
+{
+    static const char *const files[] = {"libpthread.so.0", "librt.so.1", "liburing.so.2",
+                                        "liburing.so.1"};
+    void *found = NULL;
+    for (size_t i = 0; !found && i < sizeof files / sizeof *files; i++) {
+        void *library = dlopen(files[i], RTLD_LAZY | RTLD_NOLOAD);
+        found = library ? dlsym(library, name) : NULL;
+    }
+    return found;
+}
+
+/* Stands for a function that this libc does not have. */
+static long missing(void)
+{
+    errno = ENOSYS;
+    return -1;
+}
+
 pre_fn *pre_find(struct pre_next *next)
 {
     void *symbol = NULL;
@@ -24,7 +45,10 @@ pre_fn *pre_find(struct pre_next *next)
     if (strncmp(next->name, "pthread_cond_", 13) == 0) /* an older one has another structure */
         symbol = dlvsym(RTLD_NEXT, next->name, "GLIBC_2.3.2");
     symbol = symbol ? symbol : dlsym(RTLD_NEXT, next->name);
+    symbol = symbol ? symbol : find_elsewhere(next->name);
     memcpy(&found, &symbol, sizeof found);
+    if (!symbol)
+        return (pre_fn *)missing; /* asked for again: its library may be loaded later */
     __atomic_store_n(&next->found, found, __ATOMIC_RELAXED);
     return found;
 }

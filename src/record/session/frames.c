@@ -4,6 +4,7 @@
 #include "record/session/frames.h"
 
 #include "record/decode/decode.h"
+#include "subjects/io/words.h"
 #include "why/words.h"
 
 #include <string.h>
@@ -27,10 +28,15 @@ static void name_frames(const struct sv_named_source *s, struct sv_arg *stack, u
     }
 }
 
-static void name_wait(const struct sv_named_source *s, const struct sv_event *e)
+static uint32_t pid_of(const struct sv_named_source *s, const struct sv_event *e)
 {
     const struct sv_dict *d = s->source.dict;
-    uint32_t pid = (uint32_t)d->tracks[sv_dict_process_of(d, e->track)].pid;
+    return (uint32_t)d->tracks[sv_dict_process_of(d, e->track)].pid;
+}
+
+static void name_wait(const struct sv_named_source *s, const struct sv_event *e)
+{
+    uint32_t pid = pid_of(s, e);
     /* The batch is ours until the sink has it. */
     struct sv_arg *a = (struct sv_arg *)(uintptr_t)e->args, *end = a + e->n_args;
     bool is_gil;
@@ -49,9 +55,13 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
 {
     struct sv_named_source *s = (struct sv_named_source *)source;
     int n = s->inner->next(s->inner, b, err);
-    for (size_t i = 0; n > 0 && i < b->n; i++)
-        if (b->events[i].cat == s->cat && b->events[i].n_args)
-            name_wait(s, &b->events[i]);
+    for (size_t i = 0; n > 0 && i < b->n; i++) {
+        const struct sv_event *e = &b->events[i];
+        if (e->cat == s->cat && e->n_args)
+            name_wait(s, e);
+        else if (e->cat == s->process && e->name == s->exec) /* its maps are other ones now */
+            sv_symbols_exec(s->symbols, pid_of(s, e));
+    }
     return n;
 }
 
@@ -63,6 +73,9 @@ struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *i
             .source = *inner,
             .inner = inner,
             .stacks = sv_decode_stacks(decode),
+            .symbols = sv_decode_symbols(decode),
+            .process = sv_dict_cstr(inner->dict, SV_CAT_PROCESS),
+            .exec = sv_dict_cstr(inner->dict, "exec"),
             .cat = sv_dict_cstr(inner->dict, SV_CAT_OFFCPU_SAMPLE),
             .waker_stack = sv_dict_cstr(inner->dict, SV_WAIT_WAKER_STACK),
             .lock_name = sv_dict_cstr(inner->dict, SV_WAIT_LOCK_NAME),

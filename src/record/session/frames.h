@@ -11,7 +11,8 @@ struct sv_named_source {
     struct sv_source source; /* first */
     struct sv_source *inner;
     struct sv_stacks *stacks;
-    sv_str cat, waker_stack, lock_name;
+    struct sv_symbols *symbols;
+    sv_str cat, waker_stack, lock_name, process, exec;
 };
 
 /* `inner` stays the caller's. */
