@@ -94,5 +94,5 @@ void io_put_bytes(struct io_call *c, int64_t got, uint64_t requested);
 
 #define IO_INSIDE(...) __VA_ARGS__ /* of a list in parentheses */
 
-#define IO_ENTER() (pre_self.is_quiet = 1)
+#define IO_ENTER() (pre_self.is_quiet = PRE_AT_WORK)
 #define IO_LEAVE() (pre_self.is_quiet = 0)

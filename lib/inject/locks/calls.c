@@ -27,7 +27,7 @@ static void record(const struct pre_wait *w)
 {
     const struct pre_call none = {0};
     int error = errno;
-    pre_self.is_quiet = 1;
+    pre_self.is_quiet = PRE_AT_WORK;
     pre_waited(w);
     pre_record("futex", w->start_ns, w->end_ns, &none);
     pre_self.is_quiet = 0;

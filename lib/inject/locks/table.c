@@ -98,7 +98,7 @@ void lock_released(uintptr_t address, const void *caller)
     if (now - atomic_load_explicit(&e->since_ns, memory_order_acquire) < WAIT_LEAST_NS)
         return;
     int error = errno;
-    pre_self.is_quiet = 1;
+    pre_self.is_quiet = PRE_AT_WORK;
     write_release(e, now, caller);
     pre_self.is_quiet = 0;
     errno = error;

@@ -69,17 +69,22 @@ static void make_alive(void)
     alive = is_wiped ? page : &always_alive;
 }
 
-static int find_own(struct dl_phdr_info *info, size_t size, void *inside)
+struct code {
+    uintptr_t inside, from, to;
+};
+static struct code ours; /* of this library */
+
+static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    uintptr_t at = (uintptr_t)inside;
+    struct code *c = arg;
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
-        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || at < from || at >= to)
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || c->inside < from || c->inside >= to)
             continue;
-        pre_own_from = from;
-        pre_own_to = to;
+        c->from = from;
+        c->to = to;
         return 1;
     }
     return 0;
@@ -97,7 +102,12 @@ __attribute__((constructor(101))) static void start(void)
     make_alive();
     *alive = 1;
     generation = 1;
-    dl_iterate_phdr(find_own, dlsym(RTLD_DEFAULT, "stave_i_emit"));
+    struct code libstave = {.inside = (uintptr_t)dlsym(RTLD_DEFAULT, "stave_i_emit")};
+    ours.inside = (uintptr_t)start;
+    dl_iterate_phdr(find_code, &libstave);
+    dl_iterate_phdr(find_code, &ours);
+    pre_own_from = libstave.from;
+    pre_own_to = libstave.to;
     __atomic_store_n(&pre_gate, stave_i_gate(), __ATOMIC_RELEASE);
 }
 
@@ -114,6 +124,39 @@ struct pre_thread *pre_thread(void)
         t->generation = generation;
     }
     return t;
+}
+
+/* ---- what was missed ---- */
+
+static _Atomic uint32_t n_missed;
+
+bool pre_missed(const void *caller)
+{
+    uintptr_t at = (uintptr_t)caller;
+    bool is_own = (at >= pre_own_from && at < pre_own_to) || (at >= ours.from && at < ours.to);
+    if (pre_self.is_quiet == PRE_AT_WORK && caller && !is_own)
+        atomic_fetch_add_explicit(&n_missed, 1, memory_order_relaxed);
+    return false;
+}
+
+/* With the next call that is recorded. */
+static void tell_missed(void)
+{
+    static const char *const lost_keys[] = {"", "", ""};
+    static const uint8_t lost_types[] = {STAVE_I_TRACK, STAVE_I_NAME, STAVE_I_UINT};
+    static struct stave_site lost = {.state = STAVE_I_NEW,
+                                     .kind = STAVE_KIND_LOSS,
+                                     .n_args = 3,
+                                     .cat = "syscall",
+                                     .file = "",
+                                     .func = "",
+                                     .keys = lost_keys,
+                                     .types = lost_types,
+                                     .dso = &stave_i_dso};
+    uint32_t n = atomic_exchange_explicit(&n_missed, 0, memory_order_relaxed);
+    if (n && stave_i_on(&lost))
+        stave_i_emit(
+            &lost, (const uint64_t[]){pre_calls_row(), (uintptr_t) "calls in signal handlers", n});
 }
 
 /* ---- call sites ---- */
@@ -214,4 +257,6 @@ void pre_record(const char *name, int64_t start_ns, int64_t end_ns, const struct
     for (uint32_t left = c->has; left; left &= left - 1)
         words[n++] = c->v[__builtin_ctz(left)];
     stave_i_emit(&k->site, words);
+    if (RARELY(atomic_load_explicit(&n_missed, memory_order_relaxed)))
+        tell_missed();
 }

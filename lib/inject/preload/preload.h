@@ -47,8 +47,9 @@ static inline pre_fn *pre_next(struct pre_next *next)
 
 /* ---- is a call recorded? ---- */
 
+enum { PRE_AT_WORK = 2 };
 struct pre_thread {
-    uint8_t is_quiet; /* first: inside of our own work, or in a child of vfork */
+    uint8_t is_quiet; /* first: PRE_AT_WORK, or 1 in a child of vfork */
     uint32_t tid, generation;
     stave_track_t calls, waits; /* rows below the thread */
 };
@@ -57,11 +58,18 @@ extern _Thread_local struct pre_thread pre_self
 extern const uint32_t *pre_gate __attribute__((visibility("hidden"))); /* NULL: too early */
 extern uintptr_t pre_own_from, pre_own_to;                             /* code of libstave */
 
+/* The thread is quiet: a call of a signal handler that came between is lost, and counted. Returns
+ * false. */
+bool pre_missed(const void *caller);
+
 static inline bool pre_on(const void *caller)
 {
     const uint32_t *gate = __atomic_load_n(&pre_gate, __ATOMIC_RELAXED);
-    return gate && __atomic_load_n(gate, __ATOMIC_RELAXED) && !pre_self.is_quiet &&
-           ((uintptr_t)caller < pre_own_from || (uintptr_t)caller >= pre_own_to);
+    if (!gate || !__atomic_load_n(gate, __ATOMIC_RELAXED))
+        return false;
+    if (RARELY(pre_self.is_quiet))
+        return pre_missed(caller);
+    return (uintptr_t)caller < pre_own_from || (uintptr_t)caller >= pre_own_to;
 }
 #define PRE_CALLER() __builtin_return_address(0)
 #define PRE_ON()     pre_on(PRE_CALLER())
