@@ -78,6 +78,29 @@ if command -v git >/dev/null; then other git git hash-object text; else skip git
 other dash sh -c 'exec 3>out; echo x >&3; exec 3>&-; cat out; cd /; pwd; kill -9 $$'
 other limits sh -c 'ulimit -n 16; cat text; ulimit -v 400000; cat text'
 
+# Who ended a wait: the other end of a pipe and of a connection, a child; and in which function.
+cat >waits.py <<'END'
+import os, socket, time
+def throttle(): time.sleep(0.05)
+source, sink = os.pipe()
+server = socket.create_server(("127.0.0.1", 0))
+writer = os.fork()
+if writer == 0:
+    throttle(); os.write(sink, b"x")
+    c = socket.create_connection(server.getsockname()); throttle(); c.sendall(b"y"); throttle(); os._exit(0)
+os.read(source, 1)
+c = server.accept()[0]
+c.recv(1)
+os.waitpid(writer, 0)
+print(writer)
+END
+record waits /usr/bin/python3 waits.py
+woken() { csv waits.pftrace "SELECT extract_arg(s.arg_set_id, 'waker_tid') FROM slice s WHERE s.category = 'syscall' AND s.name = '$1' AND s.dur > 20000000 AND extract_arg(s.arg_set_id, 'waker_tid') IS NOT NULL"; }
+for call in read recvfrom wait4; do check "$call: the other one ended it" test "$(woken $call)" = "$(cat waits.out)"; done
+check "the peer has an address" test "$(csv waits.pftrace "SELECT count(*) FROM slice s WHERE name = 'recvfrom' AND extract_arg(s.arg_set_id, 'peer') LIKE '127.0.0.1:%' AND extract_arg(s.arg_set_id, 'peer_pid') = $(cat waits.out)")" = 1
+check "a sleep has its function" grep -qE '"sleep" cat="offcpu_sample".*"throttle \(waits.py\)"' <("$STAVE" cat -q waits.pftrace)
+check "a fork has its child" grep -q "\"fork\" cat=\"process\" {child=$(cat waits.out)}" <("$STAVE" cat -q waits.pftrace)
+
 # Bad input: what the environment says is not trusted.
 for bad in /nonexistent "$PWD" "$PWD/text" /dev/null; do
   check "ends that are none: ${bad##*/}" test "$(LD_PRELOAD=$library STAVE_IO_ENDS=$bad STAVE_OUT=$PWD/bad.pftrace sh -c 'echo a | cat' 2>&1)" = a
