@@ -1,5 +1,5 @@
-/* io_uring, of programs that use liburing: submissions are counted. Requests complete without a call:
- * when, is not observed. */
+/* io_uring, of programs that use liburing: submissions are counted. Requests complete without a
+ * call: when is not observed. */
 #include "io.h"
 
 /* Returns how many were submitted, or -errno. */
