@@ -184,6 +184,9 @@ STAVE_API void stave_args_flow(struct stave_args *a, const char *direction, uint
 /* These open a dictionary or a list; stave_args_end() closes it. */
 STAVE_API void stave_args_dict(struct stave_args *a, const char *key);
 STAVE_API void stave_args_list(struct stave_args *a, const char *key);
+/* The key of a list that is the stack of the event: a text for each function, outermost first:
+ * "function (file:line)". */
+#define STAVE_STACK "\001s"
 /* Says that the caller has left out `items` items of the open list or dictionary. */
 STAVE_API void stave_args_more(struct stave_args *a, uint32_t items);
 STAVE_API void stave_args_end(struct stave_args *a);

@@ -141,6 +141,11 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
     o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
+    /* What a library in the command records, the kernel does not record again. */
+    o->probes[SV_PROBE_syscalls].is_given |= sv_inject_has("io");
+    o->probes[SV_PROBE_offcpu].is_off |= sv_inject_has("locks");
+    if (operands->n > 0)
+        sv_inject_check(operands->items[0]);
     for (unsigned i = 0; o->light && i < SV_N_PROBES; i++)
         o->probes[i].is_off = true;
     o->no_sockets |= o->light;

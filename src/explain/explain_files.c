@@ -8,6 +8,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "subjects/io/figures.h"
+#include "why/coverage.h"
 #include "why/wait.h"
 
 #include <inttypes.h>
@@ -338,6 +339,16 @@ static bool slow_worker(struct files *f, const struct loader *all, size_t n, uin
     return is_found;
 }
 
+/* Much reading, and nobody has recorded whether from the disk: not the number of loaders may be at
+ * fault but the disk. */
+static bool may_be_cold(const struct files *f)
+{
+    struct sv_coverage c;
+    sv_coverage_stated(&c, f->w->x->trace->dict);
+    return c.parts[SV_COVERAGE_PAGE_CACHE].is == SV_COVERAGE_HAS_NONE &&
+           part(f->reads_ns, f->w) >= 0.4;
+}
+
 static void few_loaders(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
 {
     struct sv_answer *a = &f->w->answer;
@@ -347,7 +358,7 @@ static void few_loaders(struct files *f, const struct loader *all, size_t n, uin
         there = sv_sat_add(there, all[i].to_ns - all[i].from_ns);
     }
     double busy = there > 0 ? (double)active / (double)there : 0;
-    a->cause = n && busy > 0.6 ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
+    a->cause = n && busy > 0.6 && !may_be_cold(f) ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
     say_first(f);
     if (n)
         sv_answer_say(a,

@@ -197,6 +197,13 @@ static bool is_on_the_way(const struct sv_ledger *l, uint32_t edge, uint32_t thr
     return false;
 }
 
+/* When the wait of a piece began: with its state, else with its call. */
+static int64_t begin_of(const struct maker *m, const struct sv_state_piece *p)
+{
+    uint32_t row = p->row != SV_NO_ROW ? p->row : p->call;
+    return row != SV_NO_ROW ? m->l->trace->slices.ts_ns[row] : p->from_ns;
+}
+
 static uint32_t add_edge(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
                          const struct via *v)
 {
@@ -207,9 +214,9 @@ static uint32_t add_edge(struct maker *m, struct sv_why_edge e, const struct sv_
     e.wait = UINT32_MAX;
     if (e.part != UINT32_MAX)
         e.wait = l->locks.parts[e.part].wait;
-    else if (p->row != SV_NO_ROW) {
-        const struct sv_lock_wait *w = sv_lock_wait_at(&l->locks, l->states.threads[e.thread].track,
-                                                       l->trace->slices.ts_ns[p->row]);
+    else if (p->row != SV_NO_ROW || p->call != SV_NO_ROW) {
+        const struct sv_lock_wait *w =
+            sv_lock_wait_at(&l->locks, l->states.threads[e.thread].track, begin_of(m, p));
         e.wait = w ? (uint32_t)(w - l->locks.waits) : UINT32_MAX;
     }
     l->edges = sv_grow(l->edges, &l->edges_cap, l->n_edges + 1, sizeof *l->edges);
@@ -356,18 +363,17 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
     struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
     if (p.row != SV_NO_ROW)
         w = p.reason == SV_WAIT_FOR_GIL ? later_waker(s, p.row) : sv_state_waker(s, p.row);
+    if (w.kind == SV_WAKER_UNKNOWN && p.call != SV_NO_ROW)
+        w = sv_call_waker(s, p.call);
     struct via own = *v;
     if (w.kind == SV_WAKER_THREAD) {
         follow(m,
                (struct sv_why_edge){
                    .thread = thread, .to = w.thread, .part = UINT32_MAX, .reason = p.reason},
                &p, v,
-               class_of_lock(m,
-                             p.row != SV_NO_ROW
-                                 ? sv_lock_wait_at(&m->l->locks, s->threads[thread].track,
-                                                   s->trace->slices.ts_ns[p.row])
-                                 : NULL,
-                             thread, w.thread, &p));
+               class_of_lock(
+                   m, sv_lock_wait_at(&m->l->locks, s->threads[thread].track, begin_of(m, &p)),
+                   thread, w.thread, &p));
         return;
     }
     own.is_assumed |= w.kind == SV_WAKER_UNKNOWN;
@@ -719,10 +725,12 @@ void sv_ledger_fini(struct sv_ledger *l)
 
 const struct sv_lock_wait *sv_why_wait(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    if (p->state == SV_NO_ROW || p->thread == SV_NO_THREAD)
+    bool is_call = p->state == SV_NO_ROW && p->row != SV_NO_ROW &&
+                   sv_state_is_call(&l->states, p->row);
+    if ((p->state == SV_NO_ROW && !is_call) || p->thread == SV_NO_THREAD)
         return NULL;
     return sv_lock_wait_at(&l->locks, l->states.threads[p->thread].track,
-                           l->trace->slices.ts_ns[p->state]);
+                           l->trace->slices.ts_ns[is_call ? p->row : p->state]);
 }
 
 struct sv_text sv_why_path(const struct sv_ledger *l, const struct sv_why_piece *p)

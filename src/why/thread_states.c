@@ -501,16 +501,13 @@ struct sv_state_piece sv_state_before(const struct sv_thread_states *s, uint32_t
 
 /* ---- wakers ---- */
 
-struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row)
+/* What the arguments of a row say of the thread that ended a wait. */
+struct sv_waker sv_call_waker(const struct sv_thread_states *s, uint32_t row)
 {
     const struct sv_trace *t = s->trace;
     struct sv_waker w = {.thread = SV_NO_THREAD, .tid = -1, .name = {"", 0}};
     struct sv_arg a;
-    sv_track track = t->slices.track[row];
-    uint32_t next = row + 1;
-    if (next >= t->tracks[track].end || !is_of(t, next, s->cat_state))
-        return w;
-    uint32_t args = t->slices.args[next];
+    uint32_t args = t->slices.args[row];
     if (s->waker && sv_trace_arg(t, args, s->waker, &a) && a.type == SV_ARG_TEXT)
         w.name = (struct sv_text){a.text, a.size};
     if (s->interrupt && sv_trace_arg(t, args, s->interrupt, &a)) {
@@ -521,8 +518,17 @@ struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row)
         w.kind = SV_WAKER_OUTSIDE;
     if (s->waker_tid && sv_trace_arg(t, args, s->waker_tid, &a) && a.type == SV_ARG_INT) {
         w.tid = a.i;
-        w.thread = sv_thread_by_tid(s, t->dict->tracks[track].space, a.i);
+        w.thread = sv_thread_by_tid(s, t->dict->tracks[t->slices.track[row]].space, a.i);
         w.kind = w.thread != SV_NO_THREAD ? SV_WAKER_THREAD : SV_WAKER_OUTSIDE;
     }
     return w;
+}
+
+struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row)
+{
+    const struct sv_trace *t = s->trace;
+    uint32_t next = row + 1;
+    if (next >= t->tracks[t->slices.track[row]].end || !is_of(t, next, s->cat_state))
+        return (struct sv_waker){.thread = SV_NO_THREAD, .tid = -1, .name = {"", 0}};
+    return sv_call_waker(s, next);
 }

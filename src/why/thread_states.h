@@ -95,6 +95,8 @@ struct sv_waker {
 };
 /* Who ended the wait that is the slice `row`. */
 struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row);
+/* The same where the arguments of the call itself say it (lib/inject/io). */
+struct sv_waker sv_call_waker(const struct sv_thread_states *s, uint32_t call);
 
 /* Of a call: what its descriptor or path is. */
 enum sv_file_kind sv_call_file_kind(const struct sv_thread_states *s, uint32_t call);

@@ -71,6 +71,26 @@ TEST(every_value)
     sv_buf_fini(&text);
 }
 
+/* The stack of an event is a list with a key of its own; what only looks like it is a list. */
+TEST(a_list_that_is_the_stack)
+{
+    static struct stave_args a;
+    struct sv_buf text;
+    sv_buf_init(&text, 1 << 20);
+    stave_args_init(&a);
+    stave_args_list(&a, STAVE_STACK);
+    stave_args_text(&a, NULL, "main");
+    stave_args_pointer(&a, NULL, (void *)16);
+    stave_args_end(&a);
+    stave_args_list(&a, "\001");
+    stave_args_end(&a);
+    stave_args_dict(&a, STAVE_STACK);
+    stave_args_end(&a);
+    CHECK_STR_EQ(said(&text, a.bytes, a.len, false),
+                 "stack(2) 'main' pointer:16 \\x01=array(0) \\x01s=dict(0)\n");
+    sv_buf_fini(&text);
+}
+
 /* Bytes that are cut give the items that are whole, and nothing of what lies behind. */
 TEST(bytes_that_end_anywhere)
 {

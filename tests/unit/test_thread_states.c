@@ -120,6 +120,35 @@ TEST(a_window_of_states_has_no_gaps_and_knows_reasons)
     unmake(&m);
 }
 
+/* Without states the call itself may say who ended the wait (lib/inject/io). */
+TEST(a_call_says_who_ended_its_wait)
+{
+    static const char calls[] =
+        "# stave text 1\nclock boottime\n"
+        "track #1 process uuid=0x1 pid=10 name=\"train\"\n"
+        "track #2 thread uuid=0x2 parent=#1 pid=10 tid=10\n"
+        "track #3 custom uuid=0x3 parent=#2 name=\"system calls\"\n"
+        "track #4 process uuid=0x4 pid=20 name=\"loader\"\n"
+        "track #5 thread uuid=0x5 parent=#4 pid=20 tid=20\n"
+        "track #6 custom uuid=0x6 parent=#5 name=\"system calls\"\n"
+        "0.000000000 begin #3 \"read\" cat=\"syscall\" {path=\"pipe:[7]\" waker_tid=20}\n"
+        "0.001000000 begin #6 \"write\" cat=\"syscall\" {path=\"pipe:[7]\"}\n"
+        "0.002000000 end #6\n"
+        "0.002000000 end #3\n";
+    struct made m = make(calls);
+    struct sv_state_piece p;
+    uint32_t thread = sv_thread_by_tid(&m.states, 0, 10);
+    REQUIRE(thread != SV_NO_THREAD);
+    struct sv_state_cursor c = sv_state_window(&m.states, thread, 0, MS);
+    REQUIRE(sv_state_next(&c, &p));
+    CHECK_INT_EQ(p.reason, SV_WAIT_FOR_PIPE);
+    REQUIRE(p.call != SV_NO_ROW);
+    struct sv_waker w = sv_call_waker(&m.states, p.call);
+    CHECK_INT_EQ(w.kind, SV_WAKER_THREAD);
+    CHECK_UINT_EQ(w.thread, sv_thread_by_tid(&m.states, 0, 20));
+    unmake(&m);
+}
+
 TEST(a_path_follows_a_sleep_to_its_waker)
 {
     static const struct {

@@ -47,6 +47,16 @@ struct items {
     const uint8_t *p, *end;
 };
 
+/* A dictionary, a list, or the stack, which has no key in the model. */
+static size_t open_container(struct sv_dict *dict, struct sv_batch *b, unsigned type,
+                             const char *key, size_t len)
+{
+    if (type == SV_ITEM_LIST && len == 2 && memcmp(key, STAVE_STACK, 2) == 0)
+        return sv_batch_open(b, 0, SV_ARG_STACK);
+    return sv_batch_open(b, sv_dict_str(dict, key, len),
+                         type == SV_ITEM_DICT ? SV_ARG_DICT : SV_ARG_ARRAY);
+}
+
 static bool take(struct items *c, void *to, size_t n)
 {
     if ((size_t)(c->end - c->p) < n)
@@ -114,8 +124,7 @@ void sv_items_put(struct sv_dict *dict, struct sv_batch *b, sv_str key, const ui
         } else if (type == SV_ITEM_DICT || type == SV_ITEM_LIST) {
             if (depth > OPEN_MAX)
                 break;
-            open[depth++] = sv_batch_open(b, sv_dict_str(dict, name, key_len),
-                                          type == SV_ITEM_DICT ? SV_ARG_DICT : SV_ARG_ARRAY);
+            open[depth++] = open_container(dict, b, type, name, key_len);
         } else if (type == 0 || type > SV_ITEM_NULL ||
                    !put_plain_item(dict, b, &c, type, name, key_len)) {
             break;

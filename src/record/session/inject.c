@@ -1,6 +1,6 @@
 /* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic
- * linker (MPI), load into the command, and a folder for Python (PyTorch), by one environment
- * variable each.
+ * linker (MPI, io, locks), load into the command, and a folder for Python (PyTorch), by one
+ * environment variable each.
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable
  * that the user has set is not thrown away: lists get one more entry, single paths are handed on in
@@ -10,11 +10,14 @@
 #include "record/session/injections.h"
 #include "record/session/use.h"
 
+#include <elf.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct injection {
@@ -28,6 +31,7 @@ static const struct injection injections[] = {
 #undef INJECTION
 };
 enum { N_INJECTIONS = sizeof injections / sizeof *injections };
+static bool is_given[N_INJECTIONS];
 
 static bool is_python(const struct injection *x)
 {
@@ -116,7 +120,8 @@ static const char *needs_of(const struct injection *x)
 {
     return strcmp(x->name, "mpi") == 0 ? ", which needs mpi.h of Open MPI (package libopenmpi-dev)"
            : strcmp(x->name, "opencl") == 0 ? ", which needs the package opencl-headers"
-           : strcmp(x->name, "itt") == 0 || is_python(x)
+           : strcmp(x->name, "itt") == 0 || strcmp(x->name, "io") == 0 ||
+                   strcmp(x->name, "locks") == 0 || is_python(x)
                ? ""
                : ", which needs the headers of a CUDA toolkit";
 }
@@ -163,6 +168,7 @@ static int inject_one(const char *name, size_t len, struct sv_err *err)
         int code = check_path(x, path, err);
         if (code == 0)
             set_variable(x, path);
+        is_given[i] = code == 0;
         return code;
     }
     const char *near = sv_nearest(word, names, N_INJECTIONS);
@@ -170,6 +176,65 @@ static int inject_one(const char *name, size_t len, struct sv_err *err)
                       "--inject: unknown interface '%s'; %s%s%sgive some of " SV_INJECTIONS(
                           SV_INJECTION_COMMA) "separated by commas",
                       word, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+}
+
+bool sv_inject_has(const char *name)
+{
+    for (size_t i = 0; i < N_INJECTIONS; i++)
+        if (strcmp(injections[i].name, name) == 0)
+            return is_given[i];
+    return false;
+}
+
+/* ---- programs without a dynamic linker ---- */
+
+static int open_in_path(const char *command)
+{
+    char path[PATH_MAX];
+    const char *at = getenv("PATH");
+    if (strchr(command, '/') || !at)
+        return open(command, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (*at) {
+        int n = (int)strcspn(at, ":");
+        snprintf(path, sizeof path, "%.*s/%s", n, at, command);
+        int fd = access(path, X_OK) == 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+        if (fd >= 0)
+            return fd;
+        at += n + (at[n] == ':');
+    }
+    return -1;
+}
+
+/* A 64-bit ELF program that names no interpreter. */
+static bool is_static(int fd)
+{
+    Elf64_Ehdr e;
+    if (pread(fd, &e, sizeof e, 0) != sizeof e || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
+        e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    for (unsigned i = 0; i < e.e_phnum; i++) {
+        Elf64_Phdr p;
+        if (pread(fd, &p, sizeof p, (off_t)(e.e_phoff + i * sizeof p)) != sizeof p ||
+            p.p_type == PT_INTERP)
+            return false;
+    }
+    return e.e_phnum > 0;
+}
+
+void sv_inject_check(const char *command)
+{
+    struct stat st;
+    int fd = sv_inject_has("io") || sv_inject_has("locks") ? open_in_path(command) : -1;
+    if (fd < 0)
+        return;
+    if (is_static(fd))
+        sv_console_note("%s is linked statically: --inject io and locks do not see its calls; "
+                        "record it as root, with the kernel's probes",
+                        command);
+    else if (fstat(fd, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
+        sv_console_note("%s runs as another user: --inject io and locks are not loaded into it",
+                        command);
+    close(fd);
 }
 
 int sv_inject(const char *list, struct sv_err *err)

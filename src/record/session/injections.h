@@ -14,6 +14,8 @@
     INJECTION(itt, "INTEL_LIBITTNOTIFY64", false)   \
     INJECTION(cuda, "CUDA_INJECTION64_PATH", false) \
     INJECTION(mpi, "LD_PRELOAD", true)              \
+    INJECTION(io, "LD_PRELOAD", true)               \
+    INJECTION(locks, "LD_PRELOAD", true)            \
     INJECTION(torch, "PYTHONPATH", true)
 /* clang-format on */
 

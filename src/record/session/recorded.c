@@ -4,6 +4,7 @@
 #include "record/decode/calls.h"
 #include "record/sample/gpus.h"
 #include "record/session/recorder.h"
+#include "record/session/use.h"
 #include "why/words.h"
 
 #include <stdarg.h>
@@ -70,6 +71,21 @@ static void put_calls(struct sv_recorder *r)
         has_all ? "" : " groups=waiting", shortest);
 }
 
+/* By libraries in the command, of the programs into which the dynamic linker loads them. Where
+ * there are no kernel probes io also records waits for others than locks. */
+static void put_injected(struct sv_recorder *r)
+{
+    bool has_io = sv_inject_has("io"), has_locks = sv_inject_has("locks");
+    if (has_io) {
+        put(r, SV_COVERAGE_CALLS, "preload");
+        put(r, SV_COVERAGE_SOCKETS, "preload groups=waiting min_ns=1000000");
+    }
+    if (has_io && !r->system.kernel)
+        put(r, SV_COVERAGE_PROCESSES, "preload");
+    if (has_locks || (has_io && !r->system.kernel))
+        put(r, SV_COVERAGE_WAITS, "preload min_ns=%d", has_locks ? 50000 : 1000000);
+}
+
 void sv_record_describe_parts(struct sv_recorder *r)
 {
     const struct sv_kernel_options *o = &r->system.plan;
@@ -92,6 +108,7 @@ void sv_record_describe_parts(struct sv_recorder *r)
         r->samplers.gpus && sv_gpus_count(r->samplers.gpus) ? "driver every_ns=%lld" : NULL,
         (long long)r->samplers.gpu_interval_ns);
     put(r, SV_COVERAGE_SDK, r->collect ? "program" : NULL);
+    put_injected(r);
     const char *hooks = r->system.kernel ? sv_hooks_names[sv_kernel_hooks(r->system.kernel)] : "";
     if (hooks[0])
         sv_dict_set_meta(r->dict, "hooks", hooks, strlen(hooks), false);

@@ -12,6 +12,7 @@
 #include "record/output/output.h"
 #include "record/output/parts.h"
 #include "record/sample/usage.h"
+#include "record/session/frames.h"
 #include "record/session/meter.h"
 #include "record/session/totals.h"
 #include "record/session/use.h"
@@ -117,7 +118,8 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_record_system system;
     struct sv_record_samplers samplers;
-    struct sv_collect *collect;  /* of programs with libstave */
+    struct sv_collect *collect; /* of programs with libstave */
+    struct sv_named_source collected;
     struct sv_sync_worker *sync; /* --sync; NULL */
     struct sv_record_meter meter;
     struct sv_record_output output;

@@ -8,7 +8,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+/* For the library of --inject io: memory in which all processes note who wrote last to which pipe
+ * (lib/inject/io/ends.c), and that nobody else sees forks and waits. It is ours, by our descriptor:
+ * nothing is left of it. */
+static void help_injected(const struct sv_recorder *r)
+{
+    enum { ENDS_BYTES = 2048 * 24 };
+    char path[64];
+    int fd = memfd_create("stave-ends", MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, ENDS_BYTES) == 0) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+        setenv("STAVE_IO_ENDS", path, 1);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    if (!r->system.kernel)
+        setenv("STAVE_IO_ALONE", "1", 1);
+}
 
 void sv_record_sdk_open(struct sv_recorder *r)
 {
@@ -22,6 +41,7 @@ void sv_record_sdk_open(struct sv_recorder *r)
     sv_record_output_session(r, sv_collect_dir(r->collect));
     setenv("STAVE_SESSION", sv_collect_dir(r->collect), 1);
     unsetenv("STAVE_OUT");
+    help_injected(r);
 }
 
 int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
@@ -29,7 +49,10 @@ int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     if (!r->collect)
         return 0;
     r->meter.uncommitted += sv_collect_round(r->collect, is_last);
-    return sv_recorder_pull(r, sv_collect_source(r->collect), err);
+    if (!r->system.kernel) /* nobody says what is mapped later */
+        sv_symbols_follow(sv_decode_symbols(r->system.decode), false);
+    return sv_recorder_pull(
+        r, sv_named_source(&r->collected, sv_collect_source(r->collect), r->system.decode), err);
 }
 
 /* Unless the growing file is kept, nothing is left to recover. */

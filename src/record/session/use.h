@@ -139,6 +139,9 @@ int sv_record_config(const char *path, const struct sv_option *table,
 /* --inject (inject.c): checks the list and sets the environment of the command that is started
  * later. */
 int sv_inject(const char *list, struct sv_err *err);
+bool sv_inject_has(const char *name); /* it was in such a list */
+/* Says of a command that the dynamic linker loads nothing into that it is not seen. */
+void sv_inject_check(const char *command);
 /* Which of them are here: path NULL where one is not, `needs` what its build needs, as the end of a
  * sentence. */
 void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, const char *needs),

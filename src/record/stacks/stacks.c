@@ -353,6 +353,20 @@ const char *sv_stacks_lock(struct sv_stacks *s, uint32_t pid, uint64_t address, 
     return name;
 }
 
+/* Of functions that were inlined there, the innermost one that is no wrapper of a lock. */
+const char *sv_stacks_name(struct sv_stacks *s, uint32_t pid, uint64_t address, int64_t ts_ns)
+{
+    struct sv_code_at at;
+    if (!s->options.asks_procfs || !sv_symbols_find(s->symbols, pid, address, ts_ns, &at))
+        return NULL;
+    const struct sv_named *named = sv_names_of(s->names, &at);
+    unsigned i = 0;
+    while (i + 1 < named->n && (strncmp(named->texts[i], "std::", 5) == 0 ||
+                                strncmp(named->texts[i], "__gthread", 9) == 0))
+        i++;
+    return named->n ? named->texts[i] : NULL;
+}
+
 /* ---- at the end ---- */
 
 void sv_stacks_explain(const struct sv_stacks *s, void (*say)(void *ctx, const char *line),

@@ -36,6 +36,9 @@ int sv_stacks_frames(struct sv_stacks *s, const struct sv_wire_head *head,
 /* The name of the lock at an address: that of the variable that holds it; NULL: not known. *is_gil:
  * it belongs to the interpreter of Python. */
 const char *sv_stacks_lock(struct sv_stacks *s, uint32_t pid, uint64_t address, bool *is_gil);
+/* The function at an address of a process, with file and line where they are known; NULL: not
+ * known. The text is valid until sv_stacks_sweep(). */
+const char *sv_stacks_name(struct sv_stacks *s, uint32_t pid, uint64_t address, int64_t ts_ns);
 /* Between batches of events: frees texts where there are too many. */
 void sv_stacks_sweep(struct sv_stacks *s);
 
