@@ -206,6 +206,12 @@ static const struct sv_option record_options[] = {
     {0, "offcpu-min", "TIME", SV_OPT_TEXT, AT(offcpu_min),
      "skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL,
      "Threads"},
+    {0, "look", "HZ", SV_OPT_COUNT, AT(look_hz),
+     "without kernel programs: look at the threads in /proc so many times a second (default 20, "
+     "less often where there are very many threads)",
+     NULL, "Threads"},
+    {0, "no-look", NULL, SV_OPT_FLAG, AT(no_look),
+     "without kernel programs: do not look at the threads in /proc", NULL, "Threads"},
     {0, "self", NULL, SV_OPT_FLAG, AT(self),
      "record libstave's own threads and files in traced programs, too", NULL, "System calls"},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
