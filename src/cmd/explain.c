@@ -2,6 +2,7 @@
 #include "explain/explain.h"
 
 #include "cli/console.h"
+#include "cmd/briefly.h"
 #include "cmd/commands.h"
 #include "core/base/buf.h"
 #include "core/base/json.h"
@@ -39,7 +40,10 @@ static size_t find_missing(const struct sv_explanation *e, struct missing to[4])
     else if (!o->has_stacks)
         to[n++] = (struct missing){"stacks of waits", "record without --light and --no-offcpu"};
     if (o->calls < 0.5)
-        to[n++] = (struct missing){"system calls", "record without --no-io"};
+        to[n++] = (struct missing){"system calls", o->is_looked
+                                                       ? "record as root, or with CAP_BPF and "
+                                                         "CAP_PERFMON"
+                                                       : "record without --no-io"};
     return n;
 }
 
@@ -341,6 +345,25 @@ static int explain(const struct explain *o, const struct sv_words *operands,
     }
     sv_loaded_free(&l);
     return code;
+}
+
+int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struct sv_err *err)
+{
+    struct sv_explanation e;
+    const struct explain o = {.memory_limit = memory_limit, .no_index = true};
+    int code = explain(&o, &(struct sv_words){.items = &path, .n = 1}, &e, err);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < e.n && i < most; i++) {
+        sv_print(stderr, "  %zu. ", i + 1);
+        sv_print_text(stderr, "", e.findings[i].sentence, strlen(e.findings[i].sentence), "\n");
+    }
+    if (!e.n && e.can_say)
+        sv_print(stderr, "  Nothing slows it down: no wait takes a twentieth of the time.\n");
+    if (!e.can_say)
+        sv_print(stderr,
+                 "  Cannot say what slows it down: the trace does not have what is needed.\n");
+    return 0;
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)

@@ -2,6 +2,7 @@
  * axis. */
 #include "cli/yaml.h"
 #include "cmd/commands.h"
+#include "cmd/record_end.h"
 #include "core/files/recording_mode.h"
 #include "record/output/owner.h"
 #include "record/output/parts.h"
@@ -107,6 +108,8 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
                      ? code
                      : sv_record_package(o, &place, r.output.first_part, r.output.last_part, err);
     give_files(&owner, o, &r, &place);
+    if (packed >= 0 && copied >= 0)
+        sv_record_end(&r, place.trace);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 
@@ -260,6 +263,11 @@ static const struct sv_option record_options[] = {
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
      "stop if something cannot be recorded; exit with 1 if events were lost", NULL, "The run"},
     SV_RECORD_USE_OPTIONS(struct sv_record_options),
+    {0, "explain", NULL, SV_OPT_FLAG, AT(explain),
+     "say at the end what slows the command down, also with -q, --no-summary and for large traces",
+     NULL, "The run"},
+    {0, "no-explain", NULL, SV_OPT_FLAG, AT(no_explain),
+     "do not say at the end what slows the command down", NULL, "The run"},
     {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "print no summary at the end", NULL,
      "The run"},
     {0},

@@ -1,5 +1,6 @@
 /* What slows a run down: the whole, and what its parts share. Called by the command explain. */
 #include "explain/explain.h"
+#include "why/coverage.h"
 
 #include "core/base/sat.h"
 #include "core/stream/frame_text.h"
@@ -114,6 +115,21 @@ void sv_culprit_frame(struct sv_culprit *c, struct sv_text frame)
 
 /* ---- the whole ---- */
 
+/* States that were looked at from time to time: totals are right, the order within an interval is
+ * not known. */
+static void doubt_looks(struct sv_explanation *e, const struct sv_trace *t)
+{
+    struct sv_coverage c;
+    sv_coverage_stated(&c, t->dict);
+    struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
+    if (by.len != 4 || memcmp(by.bytes, "proc", 4) != 0)
+        return;
+    e->observed.is_looked = true;
+    for (size_t i = 0; i < e->n; i++)
+        if (strcmp(e->findings[i].sure, "high") == 0)
+            e->findings[i].sure = "medium";
+}
+
 static struct sv_answer *find(struct sv_explanation *e, enum sv_explain_cause cause)
 {
     for (size_t i = 0; i < e->n; i++)
@@ -206,6 +222,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_explain_ranks(&x);
     sv_explain_memory(&x);
     join_findings(e);
+    doubt_looks(e, t);
     e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
                  e->observed.has_requests || e->observed.calls > 0.5;
     sv_ledger_fini(&l);

@@ -102,6 +102,7 @@ struct sv_answer {
 struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
     bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
+    bool is_looked; /* states are looks at /proc, not the kernel's switches */
 };
 
 struct sv_explanation {

@@ -410,7 +410,7 @@ static void say_lock(struct sv_wait_group *w)
         sv_answer_say(a, "the lock %s", a->culprit.lock);
     else
         sv_answer_say(a, "a lock");
-    if (!w->piece || w->piece->thread == SV_NO_THREAD) {
+    if (!w->piece || w->piece->thread == SV_NO_THREAD || a->culprit.tid < 0) {
         sv_answer_say(a, "; who holds it is not known.");
         return;
     }

@@ -227,8 +227,10 @@ int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err 
 
 void sv_record_ladder_follow(struct sv_recorder *r, uint32_t pid)
 {
-    if (r->ladder.watch)
-        sv_watch_add(r->ladder.watch, pid);
+    if (!r->ladder.watch)
+        return;
+    sv_watch_add(r->ladder.watch, pid);
+    sv_watch_look_now(r->ladder.watch, sv_recorder_now_ns()); /* it may end at once */
 }
 
 static int decode_looks(struct sv_recorder *r, struct sv_err *err)
