@@ -117,15 +117,17 @@ void sv_culprit_frame(struct sv_culprit *c, struct sv_text frame)
 
 /* States that were looked at from time to time: totals are right, the order within an interval is
  * not known. */
-static void doubt_looks(struct sv_explanation *e, const struct sv_trace *t)
+static bool is_looked(const struct sv_trace *t)
 {
     struct sv_coverage c;
     sv_coverage_stated(&c, t->dict);
     struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
-    if (by.len != 4 || memcmp(by.bytes, "proc", 4) != 0)
-        return;
-    e->observed.is_looked = true;
-    for (size_t i = 0; i < e->n; i++)
+    return by.len == 4 && memcmp(by.bytes, "proc", 4) == 0;
+}
+
+static void doubt_looks(struct sv_explanation *e)
+{
+    for (size_t i = 0; e->observed.is_looked && i < e->n; i++)
         if (strcmp(e->findings[i].sure, "high") == 0)
             e->findings[i].sure = "medium";
 }
@@ -215,6 +217,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     for (int k = 0; k < SV_N_WHY_CLASSES; k++)
         e->shares[k] = l.dur_ns > 0 ? (double)l.class_ns[k] / (double)l.dur_ns : 0;
     observe(&x);
+    e->observed.is_looked = is_looked(t);
     sv_explain_serving(&x);
     if (!e->observed.has_requests || l.kind == SV_UNIT_IS_STEP)
         sv_explain_waits(&x);
@@ -222,7 +225,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_explain_ranks(&x);
     sv_explain_memory(&x);
     join_findings(e);
-    doubt_looks(e, t);
+    doubt_looks(e);
     e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
                  e->observed.has_requests || e->observed.calls > 0.5;
     sv_ledger_fini(&l);

@@ -477,8 +477,9 @@ static void say_other(struct sv_wait_group *w)
                       does, doing.doing == SV_DOING_RUNS ? "" : where);
     } else {
         name_peer(w);
-        sv_answer_say(a, ", from outside of this trace%s%s.", a->culprit.name[0] ? ": " : "",
-                      a->culprit.name);
+        bool is_seen = !w->x->e->observed.is_looked || a->culprit.name[0];
+        sv_answer_say(a, is_seen ? ", from outside of this trace%s%s." : "; whose is not known.",
+                      a->culprit.name[0] ? ": " : "", a->culprit.name);
     }
 }
 

@@ -394,7 +394,11 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
     }
     own.class = said != NO_CLASS ? said : v->class;
     own.is_assumed |= p->state == SV_WAIT_NO_STATE;
-    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX) {
+    bool is_blind = p->state == SV_WAIT_NO_STATE
+                        ? !is_wait
+                        : is_wait && p->row != SV_NO_ROW &&
+                              sv_state_waker(&m->l->states, p->row).kind == SV_WAKER_UNKNOWN;
+    if (is_blind && slice != SV_NO_ROW && v->depth < DEPTH_MAX) {
         uint32_t other = said == SV_WHY_DATA ? flow_thread(m, slice, thread) : SV_NO_THREAD;
         if (other != SV_NO_THREAD) {
             own = *v;

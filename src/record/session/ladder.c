@@ -248,6 +248,14 @@ int sv_record_ladder_round(struct sv_recorder *r, int64_t now, struct sv_err *er
     return decode_looks(r, err);
 }
 
+int sv_record_ladder_patience_ms(const struct sv_recorder *r, int most_ms)
+{
+    if (!r->ladder.watch)
+        return most_ms;
+    int64_t ms = (sv_watch_next_ns(r->ladder.watch) - sv_recorder_now_ns()) / 1000000;
+    return ms < 1 ? 1 : ms < most_ms ? (int)ms : most_ms;
+}
+
 void sv_record_ladder_last_look(struct sv_recorder *r)
 {
     struct sv_err err = {0};

@@ -611,7 +611,7 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         {.fd = r->system.kernel ? sv_kernel_poll_fd(r->system.kernel) : -1, .events = POLLIN}};
     int code = 0;
     while (code >= 0 && !is_over(r)) {
-        if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
+        if (poll(p, 2, sv_record_ladder_patience_ms(r, ROUND_MS)) < 0 && errno != EINTR)
             return sv_err_sys(err, "cannot wait");
         take_signals(r);
         if (r->signals.n_stops > 1)

@@ -169,6 +169,7 @@ bool sv_record_is_python(const struct sv_words *command);
 int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err *err);
 void sv_record_ladder_follow(struct sv_recorder *r, uint32_t pid);
 int sv_record_ladder_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
+int sv_record_ladder_patience_ms(const struct sv_recorder *r, int most_ms); /* up to its look */
 void sv_record_ladder_last_look(struct sv_recorder *r);
 int sv_record_ladder_finish(struct sv_recorder *r, struct sv_err *err);
 void sv_record_ladder_summary(const struct sv_recorder *r);

@@ -13,7 +13,7 @@ struct sv_watch_wait {
     uint64_t lock, sp, ip;
     uint32_t nr; /* SV_WIRE_NO_CALL: in none */
     uint32_t file_mode;
-    uint32_t holder; /* the thread that has the lock; 0: not known */
+    uint32_t holder; /* the thread that can end it: has the lock, is the child; 0: not known */
 };
 
 struct sv_watch_stack {
@@ -58,9 +58,11 @@ struct sv_watch {
     struct sv_watch_thread *threads;
     size_t n_threads, cap_threads;
     struct sv_map by_tid;
+    struct sv_map peers; /* of pipes: see peers.c */
     struct sv_map codes; /* of Python: address and process → mark */
     uint8_t *room;       /* for one record with a stack */
     int64_t next_ns;
+    uint64_t random;
     int n_fds, max_fds;
     struct sv_watch_sums sums;
 };
@@ -89,12 +91,16 @@ void sv_watch_find(struct sv_watch *w, int64_t now_ns, bool is_thorough);
 /* Sends its name if it is another one. */
 void sv_watch_name(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_ns);
 
+/* peers.c: who can end a wait; 0: not known, or one of several. */
+uint32_t sv_watch_child(const struct sv_watch *w, uint32_t pid, uint32_t nr, const uint64_t args[6]);
+uint32_t sv_watch_pipe_end(struct sv_watch *w, uint32_t pid, uint64_t inode, bool is_writer);
+
 /* stacks.c: the stack of a thread that waits, kept in x->stack until the wait ends; that of one
  * that runs, sent at once. */
 void sv_watch_stack_of_wait(struct sv_watch *w, struct sv_watch_thread *x);
 void sv_watch_stack_of_run(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_ns);
-/* The thread that runs Python's code now; 0: not known. */
-uint32_t sv_watch_python_holder(struct sv_watch *w, const struct sv_watch_process *p);
+/* The thread that runs Python's code now, where `lock` is the interpreter's; 0: not known. */
+uint32_t sv_watch_python_holder(const struct sv_watch_process *p, uint64_t lock);
 bool sv_watch_read(uint32_t pid, uint64_t at, void *to, size_t size);
 
 #endif

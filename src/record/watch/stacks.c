@@ -130,13 +130,15 @@ static uint64_t python_thread(struct sv_watch_thread *x, const struct sv_wire_py
     return x->python = 0;
 }
 
-uint32_t sv_watch_python_holder(struct sv_watch *w, const struct sv_watch_process *p)
+/* The interpreter's lock and its conditions are within its state. */
+uint32_t sv_watch_python_holder(const struct sv_watch_process *p, uint64_t lock)
 {
-    (void)w;
-    if (p->python.current == SV_PYTHON_NONE)
+    enum { RUNTIME_BYTES = 1 << 18 };
+    const struct sv_wire_python *o = &p->python;
+    if (o->current == SV_PYTHON_NONE || lock < o->runtime || lock - o->runtime > RUNTIME_BYTES)
         return 0;
-    uint64_t at = word_at(p->pid, p->python.runtime + p->python.current);
-    return at ? (uint32_t)word_at(p->pid, at + p->python.native_id) : 0;
+    uint64_t at = word_at(p->pid, o->runtime + o->current);
+    return at ? (uint32_t)word_at(p->pid, at + o->native_id) : 0;
 }
 
 /* The frames of the thread, innermost first; how many. */
@@ -208,8 +210,27 @@ static size_t take_stack(struct sv_watch *w, struct sv_watch_thread *x, bool is_
     return has_stack ? sizeof *r + r->stack.n_python * sizeof *frames + r->stack.copy_bytes : 0;
 }
 
+/* What the holder of the interpreter's lock does meanwhile: the functions that have it. */
+static void send_holder(struct sv_watch *w, const struct sv_watch_thread *x)
+{
+    const uint64_t *at = sv_map_find(&w->by_tid, (uint64_t)x->pid << 32 | x->wait.holder);
+    if (!x->wait.lock || !at)
+        return;
+    struct sv_watch_thread *holder = &w->threads[*at - 1];
+    size_t n = take_stack(w, holder, false);
+    struct sv_wire_release *r = (void *)w->room;
+    if (n == 0)
+        return;
+    sv_watch_head(&r->head, SV_WIRE_RELEASE, holder->pid, holder->tid, x->looked_ns);
+    r->stack.own[0] = x->tid;
+    r->stack.own[1] = (uint64_t)x->state_ns;
+    sv_watch_put(w, r, n);
+}
+
 void sv_watch_stack_of_wait(struct sv_watch *w, struct sv_watch_thread *x)
 {
+    if (x->wait.holder)
+        send_holder(w, x);
     size_t n = take_stack(w, x, true);
     free(x->stack);
     x->stack = NULL;

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,43 +83,100 @@ static char read_state(struct sv_watch *w, struct sv_watch_thread *x)
 
 /* ---- what it waits for ---- */
 
-static uint32_t mode_of(const struct sv_watch *w, uint32_t pid, uint64_t fd)
+enum direction { NO_DESCRIPTOR, READS, WRITES };
+
+static enum direction direction_of(uint32_t nr)
+{
+    switch (nr) {
+    case SYS_read:
+    case SYS_pread64:
+    case SYS_readv:
+    case SYS_preadv:
+    case SYS_splice: return READS;
+    case SYS_write:
+    case SYS_pwrite64:
+    case SYS_writev:
+    case SYS_pwritev:
+    case SYS_sendfile: return WRITES;
+    default: return NO_DESCRIPTOR;
+    }
+}
+
+static void look_at_file(struct sv_watch *w, uint32_t pid, uint64_t fd, enum direction direction,
+                         struct sv_watch_wait *to)
 {
     char path[96];
     struct stat st;
     snprintf(path, sizeof path, "%s/%u/fd/%u", w->options.root, pid, (unsigned)fd);
-    return fd < 1 << 24 && stat(path, &st) == 0 ? st.st_mode : 0;
+    if (fd >= 1 << 24 || stat(path, &st) != 0)
+        return;
+    to->file_mode = st.st_mode;
+    if (S_ISFIFO(st.st_mode))
+        to->holder = sv_watch_pipe_end(w, pid, st.st_ino, direction == READS);
 }
 
-static bool has_descriptor(uint32_t nr)
+/* Calls that wait for whoever comes first: a server's loop is idle, and nobody in particular is
+ * late. */
+static bool waits_for_any(uint32_t nr)
 {
     switch (nr) {
-    case SYS_read:
-    case SYS_write:
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_readv:
-    case SYS_writev:
-    case SYS_preadv:
-    case SYS_pwritev:
-    case SYS_sendfile:
-    case SYS_splice: return true;
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_accept:
+    case SYS_accept4: return true;
     default: return false;
     }
 }
 
-/* The owner that a mutex of glibc has beside its futex, whose value 2 says that others wait. What
- * it says is believed only if that is a thread of this process. */
-static uint32_t holder_of(const struct sv_watch *w, const struct sv_watch_thread *x, uint64_t lock,
-                          uint64_t op, uint64_t value)
+/* With one descriptor it is a wait for that one, as a queue of Python's multiprocessing waits. */
+static void look_at_poll(struct sv_watch *w, uint32_t pid, const uint64_t args[6],
+                         struct sv_watch_wait *to)
+{
+    struct pollfd one;
+    bool is_one = (to->nr == SYS_poll || to->nr == SYS_ppoll) && args[1] == 1 &&
+                  sv_watch_read(pid, args[0], &one, sizeof one) && one.fd >= 0;
+    if (is_one)
+        look_at_file(w, pid, (uint64_t)one.fd, one.events & POLLOUT ? WRITES : READS, to);
+    if (!S_ISFIFO(to->file_mode))
+        to->nr = SV_WIRE_NO_CALL;
+}
+
+static bool is_thread_of(const struct sv_watch *w, uint32_t pid, uint32_t tid)
+{
+    return sv_map_find(&w->by_tid, (uint64_t)pid << 32 | tid) != NULL;
+}
+
+/* What a futex is: only a mutex has a holder. One whose value is the number of a thread is a wait
+ * for its end. Of all others (conditions, semaphores) it is not known whether somebody is late or
+ * there is nothing to do: in C no reason is given. In Python, whose locks are semaphores, the stack
+ * shows it. */
+static void look_at_futex(struct sv_watch *w, const struct sv_watch_thread *x,
+                          const uint64_t args[6], struct sv_watch_wait *to)
 {
     enum { CONTENDED = 2 };
-    uint32_t mutex[3]; /* lock, count, owner */
-    if (((int)op & FUTEX_CMD_MASK) != FUTEX_WAIT || (uint32_t)value != CONTENDED ||
-        !sv_watch_read(x->pid, lock, mutex, sizeof mutex) || mutex[0] != CONTENDED ||
-        mutex[2] == x->tid)
-        return 0;
-    return sv_map_find(&w->by_tid, (uint64_t)x->pid << 32 | mutex[2]) ? mutex[2] : 0;
+    const struct sv_watch_process *p = sv_watch_process(w, x->pid);
+    uint32_t mutex[3] = {0}; /* lock, count, owner: as glibc has it */
+    uint32_t value = (uint32_t)args[2];
+    bool has_python = p && p->has_python;
+    bool is_read = sv_watch_read(x->pid, args[0], mutex, sizeof mutex) && mutex[0] == value;
+    bool is_mutex = is_read && value == CONTENDED &&
+                    ((int)args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+    to->lock = args[0];
+    to->holder = has_python ? sv_watch_python_holder(p, args[0]) : 0;
+    if (is_mutex && is_thread_of(w, x->pid, mutex[2]))
+        to->holder = mutex[2];
+    if (is_read && !is_mutex && value != x->tid && is_thread_of(w, x->pid, value)) {
+        to->nr = SYS_waitid;
+        to->holder = value;
+        to->lock = 0;
+    } else if (!is_mutex && !to->holder && !has_python) {
+        to->nr = SV_WIRE_NO_CALL;
+        to->lock = 0;
+    }
 }
 
 /* The call that it is in. False: the kernel does not say it; it may run. */
@@ -136,12 +194,18 @@ static bool read_wait(struct sv_watch *w, struct sv_watch_thread *x, struct sv_w
         to->nr = (uint32_t)nr;
     to->sp = sp;
     to->ip = ip;
+    const uint64_t args[6] = {a[0], a[1], a[2], a[3], a[4], a[5]};
     if (to->nr == SYS_futex) {
-        to->lock = a[0];
-        to->holder = holder_of(w, x, a[0], a[1], a[2]);
-    } else if (has_descriptor(to->nr)) {
-        to->file_mode = mode_of(w, x->pid, a[0]);
+        look_at_futex(w, x, args, to);
+    } else if (to->nr == SYS_wait4 || to->nr == SYS_waitid) {
+        to->holder = sv_watch_child(w, x->pid, to->nr, args);
+    } else if (waits_for_any(to->nr)) {
+        look_at_poll(w, x->pid, args, to);
+    } else if (direction_of(to->nr)) {
+        look_at_file(w, x->pid, a[0], direction_of(to->nr), to);
     }
+    if (to->holder == x->tid)
+        to->holder = 0;
     return ip != 0;
 }
 
@@ -313,7 +377,7 @@ static void look_first(struct sv_watch *w, struct sv_watch_thread *x, int64_t no
  * time much is open, may be in one: the next look knows more. */
 static bool is_open(struct sv_watch_thread *x, char letter, struct lengths l)
 {
-    enum { LOOKS = 8 };
+    enum { LOOKS = 4 };
     if (letter != 'R' || l.rest < TICK_NS || x->postponed >= LOOKS) {
         x->postponed = 0;
         return false;
@@ -349,11 +413,6 @@ bool sv_watch_thread(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_
     if (letter != 'R' && !read_wait(w, x, &wait) && wait.ip == 0)
         wait.nr = SV_WIRE_NO_CALL;
     unsigned state = state_by(letter, &wait);
-    const struct sv_watch_process *p = sv_watch_process(w, x->pid);
-    if (wait.lock && !wait.holder && p && p->has_python && w->options.has_waits)
-        wait.holder = sv_watch_python_holder(w, p);
-    if (wait.holder == x->tid)
-        wait.holder = 0;
     struct lengths l = divide(x, &sched, now_ns - x->looked_ns);
     if (is_first) {
         look_first(w, x, now_ns, &sched, state, &wait);

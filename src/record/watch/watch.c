@@ -59,6 +59,7 @@ void sv_watch_free(struct sv_watch *w)
     sv_map_fini(&w->by_pid);
     sv_map_fini(&w->by_tid);
     sv_map_fini(&w->codes);
+    sv_map_fini(&w->peers);
     free(w->processes);
     free(w->threads);
     free(w->ring.data);
@@ -197,7 +198,14 @@ static void look(struct sv_watch *w, int64_t now_ns)
     int64_t every = spent * COST_SHARE;
     every = every < w->options.every_ns ? w->options.every_ns : every;
     w->sums.every_ns = every > EVERY_MOST_NS ? EVERY_MOST_NS : every;
-    w->next_ns = now_ns + w->sums.every_ns;
+    /* Not in step with what the program repeats: from a half to three halves of the interval. */
+    w->random = sv_mix64(w->random + (uint64_t)now_ns);
+    w->next_ns = now_ns + w->sums.every_ns / 2 + (int64_t)(w->random % (uint64_t)w->sums.every_ns);
+}
+
+int64_t sv_watch_next_ns(const struct sv_watch *w)
+{
+    return w->next_ns;
 }
 
 bool sv_watch_look(struct sv_watch *w, int64_t now_ns)

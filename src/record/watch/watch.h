@@ -44,6 +44,7 @@ void sv_watch_python(struct sv_watch *w, uint32_t pid, const struct sv_wire_pyth
 
 /* Looks at all threads if it is time. True: there are records. */
 bool sv_watch_look(struct sv_watch *w, int64_t now_ns);
+int64_t sv_watch_next_ns(const struct sv_watch *w); /* when it is time */
 /* Looks once more, whatever the time: before a process that has exited is waited for. */
 void sv_watch_look_now(struct sv_watch *w, int64_t now_ns);
 /* The end of the recording: the sums of all threads that still run. */
