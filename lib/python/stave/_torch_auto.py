@@ -264,8 +264,10 @@ def _patch_fetchers(data):
             if info is not None:
                 pid = os.getpid()
                 number = _fetches[pid] = _fetches.get(pid, -1) + 1
-                # Batches go to the workers in turn; where an iterable one has ended, the numbers of the others are not known.
-                facts = {"flow": _fetch_flow(pid, number), "worker": info.id, "fetch": number}
+                facts = {"flow": _fetch_flow(pid, number), "worker": info.id}
+                if type(self).__name__ == "_MapDatasetFetcher":  # batches go to all workers in turn, in each epoch anew
+                    turn = self._stave_fetches = getattr(self, "_stave_fetches", -1) + 1
+                    facts["batch"] = turn * info.num_workers + info.id
             indices = args[0] if args else kwargs.get("possibly_batched_index")
             facts.update(_indices(indices))
             with trace("dataloader fetch", category="torch.data", **facts):
