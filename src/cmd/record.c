@@ -1,5 +1,7 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time
  * axis. */
+#include "cli/console.h"
+#include "cli/dispositions.h"
 #include "cli/yaml.h"
 #include "cmd/commands.h"
 #include "cmd/record_end.h"
@@ -10,21 +12,56 @@
 #include "record/session/recorder.h"
 #include "record/spool/defer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Where a trace without -o goes: this folder, or where the user can write at all. NULL: nowhere. */
+static const char *default_folder(void)
+{
+    const char *const places[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", getenv("XDG_RUNTIME_DIR"),
+                                  "/dev/shm"};
+    if (access(".", W_OK | X_OK) == 0)
+        return "";
+    int why = errno;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i] || places[i][0] != '/' || strlen(places[i]) > 200 ||
+            strchr(places[i], '%') || access(places[i], W_OK | X_OK) != 0)
+            continue;
+        sv_console_note("this folder cannot be written to (%s): the trace goes to %s (-o chooses "
+                        "another place)",
+                        strerror(why), places[i]);
+        return places[i];
+    }
+    return NULL;
+}
+
+/* Nothing can be written anywhere: what was asked for first is that the command runs. */
+static int run_unrecorded(const struct sv_words *operands, struct sv_err *err)
+{
+    const char **argv = sv_alloc((operands->n + 1) * sizeof *argv);
+    memcpy(argv, operands->items, operands->n * sizeof *argv);
+    sv_console_note("no folder can be written to: '%s' runs and is not recorded (-o FILE names a "
+                    "place, TMPDIR a folder)",
+                    operands->items[0]);
+    sv_dispositions_restore();
+    execvp(argv[0], (char *const *)(const void *)argv);
+    free(argv);
+    return sv_err_sys(err, "cannot run '%s'", operands->items[0]);
+}
+
 /* A pattern like -o: percent signs of the command's name are doubled. */
-static const char *default_path(const struct sv_words *operands, char path[512])
+static const char *default_path(const struct sv_words *operands, const char *folder, char path[512])
 {
     const char *name = operands->n ? operands->items[0] : "record";
     const char *slash = strrchr(name, '/');
     time_t now = time(NULL);
     struct tm tm;
-    size_t at = 0;
-    for (name = slash ? slash + 1 : name; *name && at < 360; name++) {
+    size_t at = (size_t)snprintf(path, 512, "%s%s", folder, folder[0] ? "/" : "");
+    for (name = slash ? slash + 1 : name; *name && at < 460; name++) {
         if (*name == '%')
             path[at++] = '%';
         path[at++] = *name;
@@ -131,8 +168,12 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
                           "a command cannot be combined with -p, --comm or --cgroup");
     if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
-    if (!o->out.path && !o->use.out_dir)
-        o->out.path = default_path(operands, path);
+    if (!o->out.path && !o->use.out_dir) {
+        const char *folder = default_folder();
+        if (!folder && operands->n > 0 && !o->strict)
+            return run_unrecorded(operands, err);
+        o->out.path = default_path(operands, folder ? folder : "", path);
+    }
     if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output is used by the command; use -o FILE");
