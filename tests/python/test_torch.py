@@ -105,6 +105,8 @@ def test_workers_have_arrows(train):
     t = train("--torch", workers=1)
     assert t.flows().count(("dataloader fetch", "dataloader batch")) == 8 and len(t.flows()) == 8
     fetches = t.named("dataloader fetch")
+    by_worker = [s["args"] for s in fetches if "worker" in s["args"]]
+    assert len(by_worker) == 8 and all(a["worker"] == 0 and "batch" in a for a in by_worker)
     assert len({s["track_id"] for s in fetches}) >= 3  # two workers and the evaluation in the main process
     assert {t.parent(s) for s in t.named("dataloader batch")} == {"dataloader wait"}
 

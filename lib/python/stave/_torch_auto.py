@@ -254,6 +254,17 @@ def _indices(indices):
         return {}
 
 
+def _whose(fetcher, info):
+    """The worker, and the number of its batch: they go to all workers in turn, in each epoch anew, with a new fetcher."""
+    worker, of = getattr(info, "id", None), getattr(info, "num_workers", None)
+    if worker is None:
+        return {}
+    if of is None or type(fetcher).__name__ != "_MapDatasetFetcher":
+        return {"worker": worker}
+    turn = fetcher._stave_fetches = getattr(fetcher, "_stave_fetches", -1) + 1
+    return {"worker": worker, "batch": turn * of + worker}
+
+
 _fetches = {}  # in a worker: how many it has made, by its pid
 
 
@@ -264,10 +275,7 @@ def _patch_fetchers(data):
             if info is not None:
                 pid = os.getpid()
                 number = _fetches[pid] = _fetches.get(pid, -1) + 1
-                facts = {"flow": _fetch_flow(pid, number), "worker": info.id}
-                if type(self).__name__ == "_MapDatasetFetcher":  # batches go to all workers in turn, in each epoch anew
-                    turn = self._stave_fetches = getattr(self, "_stave_fetches", -1) + 1
-                    facts["batch"] = turn * info.num_workers + info.id
+                facts = {"flow": _fetch_flow(pid, number), **_whose(self, info)}
             indices = args[0] if args else kwargs.get("possibly_batched_index")
             facts.update(_indices(indices))
             with trace("dataloader fetch", category="torch.data", **facts):

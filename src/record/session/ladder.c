@@ -126,11 +126,11 @@ static const struct impossible *find_impossible(const struct sv_recorder *r,
                                                 struct impossible list[static 8])
 {
     const struct sv_record_options *o = r->options;
-    const struct sv_probe_setting *p = o->probes;
     const struct impossible all[8] = {
         {o->all, "--all", "record a command, or your own processes with -p"},
-        {p[SV_PROBE_block].is_given, "--block", "the counters of disks are recorded"},
-        {p[SV_PROBE_page_cache].is_given, "--page-cache", "major faults are in the counters"},
+        {o->cgroup != NULL, "--cgroup", "processes that are in it now, of this user, are watched"},
+        {o->probes[SV_PROBE_sample].number > 0, "--sample",
+         "stacks of Python are taken at each look; --look HZ says how often"},
         {o->calls != NULL, "--calls", "the library io records calls on files of libc"},
         {o->prefix != NULL, "--path", "filter afterwards: stave cat --where"},
         {o->min_latency != NULL, "--min-latency", "filter afterwards: stave cat --where"},

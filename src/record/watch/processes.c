@@ -5,7 +5,7 @@
 #include "core/base/mem.h"
 #include "record/sample/procfs.h"
 
-#include <fcntl.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ void sv_watch_name(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_ns
     sv_watch_put(w, &r, sizeof r);
 }
 
-static void add_thread(struct sv_watch *w, uint32_t pid, uint32_t tid, int64_t now_ns)
+static void add_thread(struct sv_watch *w, uint32_t pid, uint32_t tid)
 {
     bool is_new;
     uint64_t *at = sv_map_add(&w->by_tid, (uint64_t)pid << 32 | tid, &is_new);
@@ -122,18 +122,18 @@ static void add_thread(struct sv_watch *w, uint32_t pid, uint32_t tid, int64_t n
         return;
     w->threads = sv_grow(w->threads, &w->cap_threads, w->n_threads + 1, sizeof *w->threads);
     w->threads[w->n_threads] = (struct sv_watch_thread){
-        .pid = pid, .tid = tid, .fds = {-1, -1, -1}, .looked_ns = now_ns};
+        .pid = pid, .tid = tid, .fds = {-1, -1, -1}};
     *at = ++w->n_threads;
     w->sums.threads++;
 }
 
 /* The folder of the threads has one link for each, and two of its own: as long as that is the same
  * number it is not read. */
-static void find_threads(struct sv_watch *w, size_t i, int64_t now_ns, bool is_thorough)
+static void find_threads(struct sv_watch *w, size_t i, bool is_thorough)
 {
     char path[96];
     struct stat st;
-    uint32_t pid = w->processes[i].pid, *tids = NULL;
+    uint32_t pid = w->processes[i].pid;
     snprintf(path, sizeof path, "%s/%u/task", w->options.root, pid);
     if (stat(path, &st) != 0) {
         w->processes[i].is_gone = true;
@@ -142,10 +142,15 @@ static void find_threads(struct sv_watch *w, size_t i, int64_t now_ns, bool is_t
     if (!is_thorough && st.st_nlink == w->processes[i].n_threads)
         return;
     w->processes[i].n_threads = (uint32_t)st.st_nlink;
-    size_t n = sv_procfs_threads(pid, &tids);
-    for (size_t k = 0; k < n; k++)
-        add_thread(w, pid, tids[k], now_ns);
-    free(tids);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char *end;
+        unsigned long tid = strtoul(e->d_name, &end, 10);
+        if (tid > 0 && tid <= UINT32_MAX && *end == 0)
+            add_thread(w, pid, (uint32_t)tid);
+    }
+    if (dir)
+        closedir(dir);
 }
 
 static void find_children(struct sv_watch *w, uint32_t pid, bool is_thorough)
@@ -187,7 +192,7 @@ void sv_watch_find(struct sv_watch *w, int64_t now_ns, bool is_thorough)
         else if (is_thorough || p->looks < YOUNG_LOOKS)
             look_for_exec(w, p, now_ns);
         p->looks++;
-        find_threads(w, i, now_ns, is_thorough);
+        find_threads(w, i, is_thorough);
         p = &w->processes[i];
         p->is_gone |= is_zombie(w, p->pid);
     }
