@@ -30,6 +30,7 @@ struct sv_watch_thread {
     uint32_t looks;
     unsigned postponed; /* looks since the last one that said what it did */
     char name[16];
+    uint64_t named_at; /* the switches that it had when its name was read */
     int fds[SV_WATCH_FILES]; /* -1: not kept open */
     struct sv_wire_sched first, last;
     int64_t looked_ns, state_ns; /* the last look; since when it is in this state */

@@ -103,6 +103,7 @@ void sv_watch_name(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_ns
     struct sv_wire_name r = {0};
     if (!w->options.has_processes)
         return;
+    x->named_at = x->last.switches;
     snprintf(file, sizeof file, "task/%u/comm", x->tid);
     size_t n = read_of(w, x->pid, file, r.comm, sizeof r.comm);
     if (n && r.comm[n - 1] == '\n')
@@ -153,11 +154,14 @@ static void find_threads(struct sv_watch *w, size_t i, bool is_thorough)
         closedir(dir);
 }
 
-static void find_children(struct sv_watch *w, uint32_t pid, bool is_thorough)
+/* Mostly the main thread starts processes. All threads are asked now and then, of very many less
+ * often: that is a file for each. */
+static void find_children(struct sv_watch *w, const struct sv_watch_process *p, bool is_thorough)
 {
+    enum { THREADS_MANY = 64, LOOKS_BETWEEN = 100 };
     char file[64], text[16384], *end;
-    uint32_t *family = NULL;
-    if (is_thorough) {
+    uint32_t *family = NULL, pid = p->pid;
+    if (is_thorough && (p->n_threads < THREADS_MANY || p->looks % LOOKS_BETWEEN == 0)) {
         size_t n = sv_procfs_family(pid, &family);
         for (size_t k = 0; k < n; k++)
             sv_watch_add(w, family[k]);
@@ -184,7 +188,7 @@ void sv_watch_find(struct sv_watch *w, int64_t now_ns, bool is_thorough)
 {
     for (size_t i = 0; i < w->n_processes; i++)
         if (!w->processes[i].is_gone)
-            find_children(w, w->processes[i].pid, is_thorough);
+            find_children(w, &w->processes[i], is_thorough);
     for (size_t i = 0; i < w->n_processes; i++) {
         struct sv_watch_process *p = &w->processes[i];
         if (!p->is_known)

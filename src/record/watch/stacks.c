@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 
 enum {
-    THREADS_MAX = 512,
+    THREADS_MAX = 4096,
     FRAME_BYTES = 80,
     CODE_BYTES = 144,
     LINES_MAX = 8 << 10,
@@ -115,19 +115,32 @@ static bool has_offsets(const struct sv_wire_python *p)
            p->instr <= FRAME_BYTES - 8 && p->owner < FRAME_BYTES;
 }
 
-/* Its state in the interpreter, which stays at its address while the thread lives. */
-static uint64_t python_thread(struct sv_watch_thread *x, const struct sv_wire_python *p)
+/* One walk over the list of the interpreter's threads finds those of all that are watched. */
+static void find_python_threads(struct sv_watch *w, uint32_t pid, const struct sv_wire_python *p)
 {
-    if (x->python && (uint32_t)word_at(x->pid, x->python + p->native_id) == x->tid)
-        return x->python;
-    uint64_t at = word_at(x->pid, p->runtime + p->interpreters);
-    at = at ? word_at(x->pid, at + p->threads) : 0;
+    uint64_t at = word_at(pid, p->runtime + p->interpreters);
+    at = at ? word_at(pid, at + p->threads) : 0;
     for (int i = 0; i < THREADS_MAX && at; i++) {
-        if ((uint32_t)word_at(x->pid, at + p->native_id) == x->tid)
-            return x->python = at;
-        at = word_at(x->pid, at + p->next);
+        uint32_t tid = (uint32_t)word_at(pid, at + p->native_id);
+        const uint64_t *x = sv_map_find(&w->by_tid, (uint64_t)pid << 32 | tid);
+        if (x)
+            w->threads[*x - 1].python = at;
+        at = word_at(pid, at + p->next);
     }
-    return x->python = 0;
+}
+
+/* Its state in the interpreter, which stays at its address while the thread lives. */
+static uint64_t python_thread(struct sv_watch *w, struct sv_watch_thread *x,
+                              const struct sv_wire_python *p)
+{
+    for (int i = 0; i < 2; i++) {
+        if (x->python && (uint32_t)word_at(x->pid, x->python + p->native_id) == x->tid)
+            return x->python;
+        x->python = 0;
+        if (i == 0)
+            find_python_threads(w, x->pid, p);
+    }
+    return 0;
 }
 
 /* The interpreter's lock and its conditions are within its state. */
@@ -148,7 +161,7 @@ static uint16_t take_python(struct sv_watch *w, struct sv_watch_thread *x,
 {
     uint8_t bytes[FRAME_BYTES];
     uint16_t n = 0;
-    uint64_t at = has_offsets(p) ? python_thread(x, p) : 0;
+    uint64_t at = has_offsets(p) ? python_thread(w, x, p) : 0;
     if (at && p->cframe != SV_PYTHON_NONE)
         at = word_at(x->pid, at + p->cframe);
     at = at ? word_at(x->pid, at + p->frame) : 0;

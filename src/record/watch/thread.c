@@ -27,6 +27,13 @@
 
 static const char *const file_names[SV_WATCH_FILES] = {"schedstat", "stat", "syscall"};
 
+/* Of many threads only the file that is read at each look. */
+static bool keeps_open(const struct sv_watch *w, enum sv_watch_file which)
+{
+    return w->n_fds < w->max_fds &&
+           (which == SV_WATCH_SCHED || w->n_threads * SV_WATCH_FILES < (size_t)w->max_fds);
+}
+
 /* The text of one of its files; 0: it is gone, or this file is refused. */
 static size_t read_file(struct sv_watch *w, struct sv_watch_thread *x, enum sv_watch_file which,
                         char *text, size_t size)
@@ -41,7 +48,7 @@ static size_t read_file(struct sv_watch *w, struct sv_watch_thread *x, enum sv_w
     ssize_t n = fd >= 0 ? pread(fd, text, size - 1, 0) : 0;
     text[n > 0 ? n : 0] = 0;
     if (x->fds[which] < 0 && fd >= 0) {
-        if (n > 0 && w->n_fds < w->max_fds) {
+        if (n > 0 && keeps_open(w, which)) {
             x->fds[which] = fd;
             w->n_fds++;
         } else {

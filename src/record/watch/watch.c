@@ -181,8 +181,9 @@ static void look(struct sv_watch *w, int64_t now_ns)
     bool is_thorough = w->sums.looks % THOROUGH_EVERY == 0;
     sv_watch_find(w, now_ns, is_thorough);
     for (size_t i = 0; i < w->n_threads;) {
-        if (is_thorough || w->threads[i].looks++ < YOUNG_LOOKS)
-            sv_watch_name(w, &w->threads[i], now_ns);
+        struct sv_watch_thread *x = &w->threads[i];
+        if (x->looks++ < YOUNG_LOOKS || (is_thorough && x->named_at != x->last.switches))
+            sv_watch_name(w, x, now_ns);
         if (sv_watch_thread(w, &w->threads[i], now_ns)) {
             i++;
             continue;
