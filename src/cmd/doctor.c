@@ -455,8 +455,7 @@ static void look_at_user(struct doctor *d, bool has_kernel)
     bool has_looks = sv_doctor_looks(text, sizeof text);
     say(d, has_looks ? GOOD : LACKING, "looks at /proc", "%s", text);
     sv_inject_look(find_torch, hooks);
-    enum sv_doctor_python python =
-        sv_doctor_python(hooks[0] ? hooks : NULL, text, sizeof text);
+    enum sv_doctor_python python = sv_doctor_python(hooks[0] ? hooks : NULL, text, sizeof text);
     say(d, verdicts[python], "Python hooks", "%s", text);
     say(d, GOOD, "stave record", "here: %s",
         has_kernel  ? "kernel programs"

@@ -26,8 +26,7 @@ static bool reads_memory(pid_t pid)
     static int word = 4711;
     int copy = 0;
     struct iovec local = {&copy, sizeof copy}, remote = {&word, sizeof word};
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof copy &&
-           copy == word;
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof copy && copy == word;
 }
 
 bool sv_doctor_looks(char *text, size_t size)
@@ -58,10 +57,10 @@ bool sv_doctor_looks(char *text, size_t size)
                  has_memory ? "/proc/PID/task/TID/syscall is refused" : strerror(why),
                  scope[0] ? scope : "-");
     else
-        snprintf(text, size,
-                 "states, waits and Python stacks of own processes, without root%s",
-                 scope[0] >= '1' && scope[0] <= '9' ? "; of commands that stave starts (ptrace_scope)"
-                                                    : "");
+        snprintf(text, size, "states, waits and Python stacks of own processes, without root%s",
+                 scope[0] >= '1' && scope[0] <= '9'
+                     ? "; of commands that stave starts (ptrace_scope)"
+                     : "");
     return has_sums && has_call && has_memory;
 }
 
@@ -100,8 +99,8 @@ enum sv_doctor_python sv_doctor_python(const char *hooks, char *text, size_t siz
     bool has = try_python("import stave._torch_auto", NULL) == 0 ||
                (beside[0] && try_python("import stave._torch_auto", beside) == 0);
     snprintf(text, size, "%s",
-             !has   ? "python3 has no usable package stave: pip install stave, or apt install "
-                      "python3-stave"
+             !has    ? "python3 has no usable package stave: pip install stave, or apt install "
+                       "python3-stave"
              : hooks ? "steps, data loaders and checkpoints of PyTorch by default, where the "
                        "command is Python"
                      : "the package stave is here, the folder stave-torch is not: --torch of "

@@ -129,6 +129,7 @@ codes c7 7; equals exit_code $? 7
 check no_success bash -c '! grep -i "success" *.said'
 SHM=size=4k,mode=1777 check full_shm recorded shm "$python" asleep.py
 SHM=size=64m,mode=0700 check foreign_shm recorded noshm "$python" asleep.py
+# shellcheck disable=SC2016 # expanded inside
 IN=/ check read_only_folder boxed bash -c '"$0" record -- true' "$STAVE"
 mkdir -m 555 box/readonly
 IN=box/readonly boxed env TMPDIR="$TMP/box" "$STAVE" record -- true >fallback.said 2>&1
@@ -146,6 +147,7 @@ boxed "$STAVE" record -o none.pftrace --no-explain -- true >none.said 2>&1
 check no_explain bash -c '! grep "Look closer" none.said'
 boxed "$STAVE" record -q --explain -o some.pftrace -- "$python" asleep.py >some.said 2>&1
 check explain_in_spite_of_q grep -q 'throttle()' some.said
+# shellcheck disable=SC2016 # expanded inside
 boxed bash -c '"$0" asleep.py & "$1" record -q -o join.pftrace -p $! --duration 1s; kill $!; wait' "$python" "$STAVE" 2>/dev/null
 check joined test "$(ask box/join.pftrace "SELECT count(*) FROM slice WHERE category = 'offcpu_sample' AND name = 'sleep'")" -ge 1
 boxed "$STAVE" doctor >doctor.said 2>&1

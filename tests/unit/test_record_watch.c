@@ -56,8 +56,9 @@ static void set(const struct bench *b, unsigned tid, char letter, const char *ca
                 unsigned delay, unsigned switches)
 {
     char text[300];
-    snprintf(text, sizeof text, "%u (a) b) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 "
-                                "0 0 0 0 0 0 0 0 17 3 0 0 0",
+    snprintf(text, sizeof text,
+             "%u (a) b) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 "
+             "0 0 0 0 0 0 0 0 17 3 0 0 0",
              tid, letter);
     put_of(b, tid, "stat", text);
     put_of(b, tid, "syscall", call);
@@ -164,8 +165,8 @@ TEST(counts_at_the_end)
     look(b, 0);
     set(b, OTHER, 'S', SLEEPS, 17, 3, 11);
     look(b, 50);
-    for (const char *const *f = (const char *const[]){"comm", "children", "stat", "syscall",
-                                                      "schedstat", "", NULL};
+    for (const char *const *f =
+             (const char *const[]){"comm", "children", "stat", "syscall", "schedstat", "", NULL};
          *f; f++) {
         snprintf(path, sizeof path, "%s/%d/task/%d/%s", b->root, PID, OTHER, *f);
         CHECK(remove(path) == 0);
@@ -197,8 +198,15 @@ TEST(gives_no_reason_where_it_may_be_idle)
 
 TEST(survives_any_text)
 {
-    static const char *const texts[] = {"", "x", "1 (", "1 () ", "1 (a) R", "999999999999999999999",
-                                        "-1 0x0 0x0", "-1 zz", "202 0xffffffffffffffff",
+    static const char *const texts[] = {"",
+                                        "x",
+                                        "1 (",
+                                        "1 () ",
+                                        "1 (a) R",
+                                        "999999999999999999999",
+                                        "-1 0x0 0x0",
+                                        "-1 zz",
+                                        "202 0xffffffffffffffff",
                                         "18446744073709551615 18446744073709551615 1"};
     enum { N = sizeof texts / sizeof *texts };
     struct bench *b = open_bench();

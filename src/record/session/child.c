@@ -92,7 +92,8 @@ bool sv_child_look(struct sv_recorder *r)
         waitid(P_PID, (id_t)r->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid != r->child.pid)
         return r->child.has_ended;
-    sv_record_ladder_last_look(r); /* what the kernel counted of it is there until it is waited for */
+    sv_record_ladder_last_look(
+        r); /* what the kernel counted of it is there until it is waited for */
     r->child.has_ended = waitpid(r->child.pid, &r->child.status, WNOHANG) == r->child.pid;
     return r->child.has_ended;
 }

@@ -1,8 +1,8 @@
 /* The ladder: what is recorded where kernel programs are not allowed, and what is loaded into the
  * command. Called by the recorder, between the kernel and the start of the command.
  *
- *     kernel programs → looks at /proc and at the memory of own processes (record/watch/), and
- *     libraries in the command (--inject)
+ *     kernel programs → perf events for own processes → looks at /proc and at the memory of own
+ *     processes (record/watch/), and libraries in the command (--inject)
  *
  * Each rung fills the same tables as far as it can, and recorded.c writes down which it was. */
 #include "cli/console.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HZ = 20, HZ_MAX = 1000 };
+enum { HZ = 20, HZ_MAX = 1000, SAMPLE_HZ = 49 };
 
 /* ---- is the command Python? ---- */
 
@@ -66,7 +66,7 @@ static bool is_python_program(const char *word)
 /* Programs that become another one: the rest of their words is looked at. */
 static bool is_wrapper(const char *word)
 {
-    static const char *const names[] = {"env",     "nice",    "nohup",  "time",  "timeout",
+    static const char *const names[] = {"env",     "nice",    "nohup",  "time",   "timeout",
                                         "taskset", "numactl", "stdbuf", "setsid", "sh",
                                         "bash",    "chrt",    "ionice"};
     const char *base = base_of(word);
@@ -126,10 +126,12 @@ static const struct impossible *find_impossible(const struct sv_recorder *r,
                                                 struct impossible list[static 8])
 {
     const struct sv_record_options *o = r->options;
+    int why;
+    bool can_sample = sv_watch_can_sample(&why);
     const struct impossible all[8] = {
         {o->all, "--all", "record a command, or your own processes with -p"},
         {o->cgroup != NULL, "--cgroup", "processes that are in it now, of this user, are watched"},
-        {o->probes[SV_PROBE_sample].number > 0, "--sample",
+        {o->probes[SV_PROBE_sample].number > 0 && !can_sample, "--sample",
          "stacks of Python are taken at each look; --look HZ says how often"},
         {o->calls != NULL, "--calls", "the library io records calls on files of libc"},
         {o->prefix != NULL, "--path", "filter afterwards: stave cat --where"},
@@ -169,6 +171,7 @@ static void say(const struct sv_recorder *r, const char *why)
         const char *what;
     } parts[] = {{l->watch != NULL, "states, waits and Python stacks of threads by looking at "
                                     "/proc"},
+                 {l->has_perf, "stacks of other programs by perf events"},
                  {l->has_io, "calls on files by a library in the command"},
                  {l->has_locks, "waits for locks by another"},
                  {l->has_torch, "PyTorch by hooks"},
@@ -204,6 +207,8 @@ static void open_watch(struct sv_recorder *r)
             .copies_stacks = r->system.plan.stacks == SV_STACK_COPY && sv_cfi_is_built(),
             .has_processes = true},
         sv_decode_rings(r->system.decode));
+    int no_perf;
+    l->has_perf = r->command->n > 0 && probes[SV_PROBE_offcpu] && sv_watch_can_sample(&no_perf);
     /* Nobody sends what is mapped: maps are read again where an address is not known. */
     sv_symbols_follow(sv_decode_symbols(r->system.decode), false);
 }
@@ -223,6 +228,13 @@ int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err 
     open_watch(r);
     say(r, why);
     return 0;
+}
+
+void sv_record_ladder_prepare(struct sv_recorder *r, uint32_t pid)
+{
+    uint64_t hz = r->options->probes[SV_PROBE_sample].number;
+    if (r->ladder.has_perf)
+        sv_watch_sample(r->ladder.watch, pid, hz ? (unsigned)hz : SAMPLE_HZ);
 }
 
 void sv_record_ladder_follow(struct sv_recorder *r, uint32_t pid)
@@ -273,8 +285,8 @@ int sv_record_ladder_finish(struct sv_recorder *r, struct sv_err *err)
         return 0;
     sv_watch_finish(r->ladder.watch, sv_recorder_now_ns());
     struct sv_watch_sums s = sv_watch_sums(r->ladder.watch);
-    snprintf(text, sizeof text, "%llu looks, %lld ns",
-             (unsigned long long)s.looks, (long long)s.spent_ns);
+    snprintf(text, sizeof text, "%llu looks, %lld ns", (unsigned long long)s.looks,
+             (long long)s.spent_ns);
     sv_dict_set_meta(r->dict, "looks", text, strlen(text), false);
     if (s.lost)
         sv_decode_lost(r->system.decode, 0, "states of threads", s.lost,

@@ -98,8 +98,8 @@ void sv_record_describe_parts(struct sv_recorder *r)
     put_probe(r, SV_COVERAGE_PROCESSES, SV_PROBE_process, true);
     uint64_t hz = has(r, SV_PROBE_sample) ? o->probes[SV_PROBE_sample] : 0;
     if (r->ladder.watch && asked[SV_PROBE_offcpu])
-        put(r, SV_COVERAGE_SAMPLES, "proc every_ns=%lld groups=python",
-            (long long)r->ladder.every_ns);
+        put(r, SV_COVERAGE_SAMPLES, "%s every_ns=%lld%s", r->ladder.has_perf ? "perf" : "proc",
+            (long long)r->ladder.every_ns, r->ladder.has_perf ? "" : " groups=python");
     else
         put(r, SV_COVERAGE_SAMPLES, hz ? "kernel every_ns=%llu" : NULL,
             (unsigned long long)(hz ? 1000000000 / hz : 0));

@@ -404,6 +404,7 @@ static int start_command(struct sv_recorder *r, struct sv_err *err)
     sv_decode_hide_until_exec(r->system.decode, (uint32_t)r->child.pid);
     if (r->system.kernel)
         code = sv_kernel_follow(r->system.kernel, (uint32_t)r->child.pid, err);
+    sv_record_ladder_prepare(r, (uint32_t)r->child.pid);
     if (code >= 0)
         code = sv_child_begin(r, err);
     if (code >= 0)

@@ -34,8 +34,8 @@ struct sv_record_options {
     uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self,
-        no_look, explain, no_explain;
+    bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self, no_look, explain,
+        no_explain;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
 };
 
@@ -54,6 +54,7 @@ struct sv_record_system {
 struct sv_record_ladder {
     struct sv_watch *watch; /* NULL: not needed, or not wanted */
     int64_t every_ns;
+    bool has_perf;
     bool has_torch, has_io, has_locks; /* libraries that nobody asked for by name */
 };
 
@@ -167,6 +168,7 @@ void sv_record_describe_parts(struct sv_recorder *r);
  * command is waited for. */
 bool sv_record_is_python(const struct sv_words *command);
 int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err *err);
+void sv_record_ladder_prepare(struct sv_recorder *r, uint32_t pid); /* before its exec */
 void sv_record_ladder_follow(struct sv_recorder *r, uint32_t pid);
 int sv_record_ladder_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
 int sv_record_ladder_patience_ms(const struct sv_recorder *r, int most_ms); /* up to its look */

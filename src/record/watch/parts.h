@@ -30,11 +30,11 @@ struct sv_watch_thread {
     uint32_t looks;
     unsigned postponed; /* looks since the last one that said what it did */
     char name[16];
-    uint64_t named_at; /* the switches that it had when its name was read */
+    uint64_t named_at;       /* the switches that it had when its name was read */
     int fds[SV_WATCH_FILES]; /* -1: not kept open */
     struct sv_wire_sched first, last;
-    int64_t looked_ns, state_ns; /* the last look; since when it is in this state */
-    struct sv_watch_wait wait;   /* where the state is one */
+    int64_t looked_ns, state_ns;  /* the last look; since when it is in this state */
+    struct sv_watch_wait wait;    /* where the state is one */
     struct sv_watch_stack *stack; /* of the wait; NULL: none */
     uint64_t python;              /* its state in the interpreter, 0: not looked for */
 };
@@ -45,6 +45,12 @@ struct sv_watch_process {
     uint64_t image; /* of its program and command line: another one after an exec */
     uint32_t n_threads, looks;
     struct sv_wire_python python;
+};
+
+enum { SV_WATCH_CPUS = 256 };
+struct sv_watch_perf {
+    int fd;
+    void *at;
 };
 
 struct sv_watch {
@@ -65,6 +71,8 @@ struct sv_watch {
     int64_t next_ns;
     uint64_t random;
     int n_fds, max_fds;
+    struct sv_watch_perf perf[SV_WATCH_CPUS];
+    unsigned n_perf;
     struct sv_watch_sums sums;
 };
 
@@ -92,8 +100,13 @@ void sv_watch_find(struct sv_watch *w, int64_t now_ns, bool is_thorough);
 /* Sends its name if it is another one. */
 void sv_watch_name(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_ns);
 
+/* perf.c: what the software clock has sampled since; true: there are records. */
+bool sv_watch_take_samples(struct sv_watch *w);
+void sv_watch_sample_close(struct sv_watch *w);
+
 /* peers.c: who can end a wait; 0: not known, or one of several. */
-uint32_t sv_watch_child(const struct sv_watch *w, uint32_t pid, uint32_t nr, const uint64_t args[6]);
+uint32_t sv_watch_child(const struct sv_watch *w, uint32_t pid, uint32_t nr,
+                        const uint64_t args[6]);
 uint32_t sv_watch_pipe_end(struct sv_watch *w, uint32_t pid, uint64_t inode, bool is_writer);
 
 /* stacks.c: the stack of a thread that waits, kept in x->stack until the wait ends; that of one

@@ -57,7 +57,8 @@ static uint32_t find_end(const struct sv_watch *w, uint32_t pid, uint64_t inode,
     uint32_t found = 0;
     for (size_t i = 0; i < w->n_processes; i++) {
         const struct sv_watch_process *p = &w->processes[i];
-        if (p->pid == pid || p->is_gone || !has_end(w, p->pid, inode, is_writer ? S_IWUSR : S_IRUSR))
+        if (p->pid == pid || p->is_gone ||
+            !has_end(w, p->pid, inode, is_writer ? S_IWUSR : S_IRUSR))
             continue;
         if (found)
             return 0;

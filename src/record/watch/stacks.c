@@ -265,5 +265,6 @@ void sv_watch_stack_of_run(struct sv_watch *w, struct sv_watch_thread *x, int64_
     struct sv_wire_head *h = (void *)w->room;
     sv_watch_head(h, SV_WIRE_SAMPLE, x->pid, x->tid, now_ns);
     h->what = x->cpu;
+    h->flags = SV_STATE_INFERRED;
     sv_watch_put(w, w->room, n);
 }

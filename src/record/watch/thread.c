@@ -170,8 +170,7 @@ static void look_at_futex(struct sv_watch *w, const struct sv_watch_thread *x,
     uint32_t value = (uint32_t)args[2];
     bool has_python = p && p->has_python;
     bool is_read = sv_watch_read(x->pid, args[0], mutex, sizeof mutex) && mutex[0] == value;
-    bool is_mutex = is_read && value == CONTENDED &&
-                    ((int)args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+    bool is_mutex = is_read && value == CONTENDED && ((int)args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
     to->lock = args[0];
     to->holder = has_python ? sv_watch_python_holder(p, args[0]) : 0;
     if (is_mutex && is_thread_of(w, x->pid, mutex[2]))
@@ -445,9 +444,9 @@ void sv_watch_thread_end(struct sv_watch *w, struct sv_watch_thread *x, int64_t 
     end.flags = SV_STATE_DEAD;
     if (w->options.has_states)
         sv_watch_put(w, &end, sizeof end);
-    struct sv_wire_schedstat s = {
-        .counted = {x->last.run_ns - x->first.run_ns, x->last.delay_ns - x->first.delay_ns,
-                    x->last.switches - x->first.switches}};
+    struct sv_wire_schedstat s = {.counted = {x->last.run_ns - x->first.run_ns,
+                                              x->last.delay_ns - x->first.delay_ns,
+                                              x->last.switches - x->first.switches}};
     sv_watch_head(&s.head, SV_WIRE_SCHEDSTAT, x->pid, x->tid, now_ns);
     sv_watch_put(w, &s, sizeof s);
 }

@@ -56,6 +56,7 @@ void sv_watch_free(struct sv_watch *w)
                 close(w->threads[i].fds[k]);
         free(w->threads[i].stack);
     }
+    sv_watch_sample_close(w);
     sv_map_fini(&w->by_pid);
     sv_map_fini(&w->by_tid);
     sv_map_fini(&w->codes);
@@ -106,8 +107,8 @@ void sv_watch_add(struct sv_watch *w, uint32_t pid)
     uint64_t *at = sv_map_add(&w->by_pid, pid, &is_new);
     if (!is_new)
         return;
-    w->processes = sv_grow(w->processes, &w->cap_processes, w->n_processes + 1,
-                           sizeof *w->processes);
+    w->processes =
+        sv_grow(w->processes, &w->cap_processes, w->n_processes + 1, sizeof *w->processes);
     w->processes[w->n_processes] = (struct sv_watch_process){.pid = pid};
     *at = ++w->n_processes;
 }
@@ -211,14 +212,16 @@ int64_t sv_watch_next_ns(const struct sv_watch *w)
 
 bool sv_watch_look(struct sv_watch *w, int64_t now_ns)
 {
+    bool has_samples = sv_watch_take_samples(w);
     if (now_ns < w->next_ns)
-        return false;
+        return has_samples;
     look(w, now_ns);
     return true;
 }
 
 void sv_watch_look_now(struct sv_watch *w, int64_t now_ns)
 {
+    sv_watch_take_samples(w);
     look(w, now_ns);
 }
 

@@ -21,16 +21,16 @@ struct sv_watch_options {
     int64_t every_ns;
     int64_t offcpu_min_ns; /* shorter waits have no stack */
     bool has_states, has_waits, has_samples;
-    bool copies_stacks;  /* of programs that are not Python: to be unwound */
-    bool has_processes;  /* starts and exits, too: nobody else sends them */
+    bool copies_stacks; /* of programs that are not Python: to be unwound */
+    bool has_processes; /* starts and exits, too: nobody else sends them */
 };
 
 struct sv_watch_sums {
-    uint64_t looks, lost;      /* lost: records that the ring had no room for */
-    int64_t spent_ns;          /* CPU time of all looks */
-    int64_t every_ns;          /* the interval now */
+    uint64_t looks, lost;        /* lost: records that the ring had no room for */
+    int64_t spent_ns;            /* CPU time of all looks */
+    int64_t every_ns;            /* the interval now */
     uint64_t stacks, unreadable; /* unreadable: of a process that does not let itself be read */
-    uint32_t threads;          /* that were watched */
+    uint32_t threads;            /* that were watched */
 };
 
 /* Adds its ring to `rings`. */
@@ -41,6 +41,11 @@ void sv_watch_free(struct sv_watch *w);
 void sv_watch_add(struct sv_watch *w, uint32_t pid);
 /* A process runs Python: its frames are read from now on; NULL: it has ended. */
 void sv_watch_python(struct sv_watch *w, uint32_t pid, const struct sv_wire_python *offsets);
+
+/* Samples the stacks of a process that is about to execute its program, and of all that it starts,
+ * by perf events (perf.c). *why is an error's number where that is not allowed. */
+bool sv_watch_can_sample(int *why);
+void sv_watch_sample(struct sv_watch *w, uint32_t pid, unsigned hz);
 
 /* Looks at all threads if it is time. True: there are records. */
 bool sv_watch_look(struct sv_watch *w, int64_t now_ns);
