@@ -253,7 +253,8 @@ static void check_stacks(struct doctor *d, const struct sv_kernel *kernel)
     }
 }
 
-static void look_at_programs(struct doctor *d)
+/* Can they be used? */
+static bool look_at_programs(struct doctor *d)
 {
     struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
                                         .probes = {[SV_PROBE_block] = 1,
@@ -268,7 +269,7 @@ static void look_at_programs(struct doctor *d)
     if (!sv_kernel_is_built()) {
         say(d, LACKING, "kernel programs", "this stave was built without eBPF");
         fix("sudo apt-get install clang libbpf-dev bpftool, then build again");
-        return;
+        return false;
     }
     if (sv_kernel_open(&options, &kernel, &err) < 0) {
         say(d, LACKING, "kernel programs", "%s", err.msg);
@@ -276,7 +277,7 @@ static void look_at_programs(struct doctor *d)
             fix("kernel.unprivileged_bpf_disabled is %s; containers also need permission in their "
                 "seccomp profile",
                 text);
-        return;
+        return false;
     }
     enum sv_hooks hooks = sv_kernel_hooks(kernel);
     check_hooks(d, kernel);
@@ -288,6 +289,7 @@ static void look_at_programs(struct doctor *d)
     sv_kernel_close(kernel);
     if (hooks == SV_HOOKS_BTF)
         look_at_other_hooks(d, options);
+    return true;
 }
 
 /* ---- the rest ---- */
@@ -435,6 +437,32 @@ static void look_at_injection(void *ctx, const char *name, const char *path, con
         say(ctx, ABSENT, what, "its library is not here: it was not built%s", needs);
 }
 
+static void find_torch(void *ctx, const char *name, const char *path, const char *needs)
+{
+    char *to = ctx;
+    (void)needs;
+    if (path && strcmp(name, "torch") == 0)
+        snprintf(to, SV_PATH_MAX, "%s", path);
+}
+
+/* What is left without kernel programs, and which of the two `stave record` takes here. */
+static void look_at_user(struct doctor *d, bool has_kernel)
+{
+    static const enum verdict verdicts[] = {[SV_DOCTOR_NO_PYTHON] = ABSENT,
+                                            [SV_DOCTOR_NO_HOOKS] = LACKING,
+                                            [SV_DOCTOR_HAS_HOOKS] = GOOD};
+    char text[400], hooks[SV_PATH_MAX] = "";
+    bool has_looks = sv_doctor_looks(text, sizeof text);
+    say(d, has_looks ? GOOD : LACKING, "looks at /proc", "%s", text);
+    sv_inject_look(find_torch, hooks);
+    enum sv_doctor_python python = sv_doctor_python(hooks[0] ? hooks : NULL, text, sizeof text);
+    say(d, verdicts[python], "Python hooks", "%s", text);
+    say(d, GOOD, "stave record", "here: %s",
+        has_kernel  ? "kernel programs"
+        : has_looks ? "looks at /proc, libraries and hooks in the command"
+                    : "what /proc shows, libraries and hooks in the command");
+}
+
 /* For stave-server, and for OTLP over gRPC. */
 static void look_at_grpc(struct doctor *d)
 {
@@ -454,7 +482,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     look_at_btf(&d);
     look_at_capabilities(&d);
     look_at_namespace(&d);
-    look_at_programs(&d);
+    bool has_kernel = look_at_programs(&d);
     look_below(&d);
     look_at_proc(&d);
     look_at_rings(&d);
@@ -465,6 +493,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     look_at_starpu(&d);
     look_at_grpc(&d);
     sv_inject_look(look_at_injection, &d);
+    look_at_user(&d, has_kernel);
     if (d.n_lacking == 0)
         sv_print(stdout, "\neverything that stave record needs is available\n");
     else

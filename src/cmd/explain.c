@@ -2,6 +2,7 @@
 #include "explain/explain.h"
 
 #include "cli/console.h"
+#include "cmd/briefly.h"
 #include "cmd/commands.h"
 #include "core/base/buf.h"
 #include "files/load.h"
@@ -198,6 +199,26 @@ static int explain(const struct explain *o, const struct sv_words *operands,
     }
     sv_loaded_free(&l);
     return code;
+}
+
+int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struct sv_err *err)
+{
+    struct sv_explanation e = {0};
+    const struct explain o = {.memory_limit = memory_limit, .no_index = true};
+    int code = explain(&o, &(struct sv_words){.items = &path, .n = 1}, &e, err);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < e.n && i < most; i++) {
+        sv_print(stderr, "  %zu. ", i + 1);
+        sv_print_text(stderr, "", e.findings[i].sentence, strlen(e.findings[i].sentence), "\n");
+    }
+    if (!e.n && e.can_say)
+        sv_print(stderr, "  Nothing slows it down: no wait takes a twentieth of the time.\n");
+    if (!e.can_say)
+        sv_print(stderr,
+                 "  Cannot say what slows it down: the trace does not have what is needed.\n");
+    sv_explanation_fini(&e);
+    return 0;
 }
 
 static int explain_all(const struct explain *o, const struct sv_words *operands, struct sv_err *err)

@@ -1,7 +1,10 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time
  * axis. */
+#include "cli/console.h"
+#include "cli/dispositions.h"
 #include "cli/yaml.h"
 #include "cmd/commands.h"
+#include "cmd/record_end.h"
 #include "core/files/recording_mode.h"
 #include "record/output/owner.h"
 #include "record/output/parts.h"
@@ -9,21 +12,56 @@
 #include "record/session/recorder.h"
 #include "record/spool/defer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Where a trace without -o goes: this folder, or where the user can write at all. NULL: nowhere. */
+static const char *default_folder(void)
+{
+    const char *const places[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", getenv("XDG_RUNTIME_DIR"),
+                                  "/dev/shm"};
+    if (access(".", W_OK | X_OK) == 0)
+        return "";
+    int why = errno;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i] || places[i][0] != '/' || strlen(places[i]) > 200 ||
+            strchr(places[i], '%') || access(places[i], W_OK | X_OK) != 0)
+            continue;
+        sv_console_note("this folder cannot be written to (%s): the trace goes to %s (-o chooses "
+                        "another place)",
+                        strerror(why), places[i]);
+        return places[i];
+    }
+    return NULL;
+}
+
+/* Nothing can be written anywhere: what was asked for first is that the command runs. */
+static int run_unrecorded(const struct sv_words *operands, struct sv_err *err)
+{
+    const char **argv = sv_alloc((operands->n + 1) * sizeof *argv);
+    memcpy(argv, operands->items, operands->n * sizeof *argv);
+    sv_console_note("no folder can be written to: '%s' runs and is not recorded (-o FILE names a "
+                    "place, TMPDIR a folder)",
+                    operands->items[0]);
+    sv_dispositions_restore();
+    execvp(argv[0], (char *const *)(const void *)argv);
+    free(argv);
+    return sv_err_sys(err, "cannot run '%s'", operands->items[0]);
+}
+
 /* A pattern like -o: percent signs of the command's name are doubled. */
-static const char *default_path(const struct sv_words *operands, char path[512])
+static const char *default_path(const struct sv_words *operands, const char *folder, char path[512])
 {
     const char *name = operands->n ? operands->items[0] : "record";
     const char *slash = strrchr(name, '/');
     time_t now = time(NULL);
     struct tm tm;
-    size_t at = 0;
-    for (name = slash ? slash + 1 : name; *name && at < 360; name++) {
+    size_t at = (size_t)snprintf(path, 512, "%s%s", folder, folder[0] ? "/" : "");
+    for (name = slash ? slash + 1 : name; *name && at < 460; name++) {
         if (*name == '%')
             path[at++] = '%';
         path[at++] = *name;
@@ -107,6 +145,8 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
                      ? code
                      : sv_record_package(o, &place, r.output.first_part, r.output.last_part, err);
     give_files(&owner, o, &r, &place);
+    if (packed >= 0 && copied >= 0)
+        sv_record_end(&r, place.trace);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 
@@ -128,8 +168,12 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
                           "a command cannot be combined with -p, --comm or --cgroup");
     if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
-    if (!o->out.path && !o->use.out_dir)
-        o->out.path = default_path(operands, path);
+    if (!o->out.path && !o->use.out_dir) {
+        const char *folder = default_folder();
+        if (!folder && operands->n > 0 && !o->strict)
+            return run_unrecorded(operands, err);
+        o->out.path = default_path(operands, folder ? folder : "", path);
+    }
     if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output is used by the command; use -o FILE");
@@ -211,6 +255,12 @@ static const struct sv_option record_options[] = {
     {0, "offcpu-min", "TIME", SV_OPT_TEXT, AT(offcpu_min),
      "skip waits shorter than this; they are filtered in the kernel (default 1ms)", NULL,
      "Threads"},
+    {0, "look", "HZ", SV_OPT_COUNT, AT(look_hz),
+     "without kernel programs: look at the threads in /proc so many times a second (default 20, "
+     "less often where there are very many threads)",
+     NULL, "Threads"},
+    {0, "no-look", NULL, SV_OPT_FLAG, AT(no_look),
+     "without kernel programs: do not look at the threads in /proc", NULL, "Threads"},
     {0, "self", NULL, SV_OPT_FLAG, AT(self),
      "record libstave's own threads and files in traced programs, too", NULL, "System calls"},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
@@ -259,6 +309,11 @@ static const struct sv_option record_options[] = {
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
      "stop if something cannot be recorded; exit with 1 if events were lost", NULL, "The run"},
     SV_RECORD_USE_OPTIONS(struct sv_record_options),
+    {0, "explain", NULL, SV_OPT_FLAG, AT(explain),
+     "say at the end what slows the command down, also with -q, --no-summary and for large traces",
+     NULL, "The run"},
+    {0, "no-explain", NULL, SV_OPT_FLAG, AT(no_explain),
+     "do not say at the end what slows the command down", NULL, "The run"},
     {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "print no summary at the end", NULL,
      "The run"},
     {0},
@@ -329,8 +384,11 @@ const struct sv_command sv_command_record = {
         "options such as --no-sched, and the file says what was recorded ('stave info'). The "
         "result has the format of OUT's suffix; without -o it is COMMAND-DATE-TIME.pftrace.\n\n"
         "System calls and block requests come from the kernel by eBPF, which needs root or the "
-        "capabilities CAP_BPF and CAP_PERFMON. Without them stave reports this and records the "
-        "rest; with --strict it stops instead. Run 'stave doctor' to see what works here.\n\n"
+        "capabilities CAP_BPF and CAP_PERFMON. Without them stave reports this and looks at the "
+        "command's threads in /proc instead, 20 times a second: states, waits and stacks of "
+        "Python; with --strict it stops. Into a command that is Python it loads hooks of PyTorch "
+        "(--no-inject: not). Run 'stave doctor' to see what works here. It ends with what slows "
+        "the command down, as 'stave explain' says it.\n\n"
         "In OUT, %p is the pid of stave, %h the host, %r the rank, %j the job and %% a percent "
         "sign. Where a launcher such as mpirun started several ranks, the rank is put before the "
         "suffix unless OUT has %r. A second recording to the same OUT is refused.\n\n"

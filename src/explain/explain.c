@@ -118,6 +118,23 @@ void sv_culprit_frame(struct sv_culprit *c, struct sv_text frame)
 
 /* ---- the whole ---- */
 
+/* States that were looked at from time to time: totals are right, the order within an interval is
+ * not known. */
+static bool is_looked(const struct sv_trace *t)
+{
+    struct sv_coverage c;
+    sv_coverage_stated(&c, t->dict);
+    struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
+    return by.len == 4 && memcmp(by.bytes, "proc", 4) == 0;
+}
+
+static void doubt_looks(struct sv_explanation *e)
+{
+    for (size_t i = 0; e->observed.is_looked && i < e->n; i++)
+        if (strcmp(e->findings[i].sure, "high") == 0)
+            e->findings[i].sure = "medium";
+}
+
 static struct sv_answer *find(struct sv_explanation *e, enum sv_explain_cause cause)
 {
     for (size_t i = 0; i < e->n; i++)
@@ -242,6 +259,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_why_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
     set_units(e, &l);
     observe(&x);
+    e->observed.is_looked = is_looked(t);
     if (!sv_explain_serving(&x))
         sv_explain_waits(&x);
     sv_explain_hot(&x);
@@ -249,6 +267,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_explain_ranks(&x);
     sv_explain_memory(&x);
     join_findings(e);
+    doubt_looks(e);
     e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
                  e->observed.has_requests || e->observed.calls > 0.5;
     if (!o || !o->unit)

@@ -114,6 +114,7 @@ struct sv_slow_units {
 struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
     bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
+    bool is_looked; /* states are looks at /proc, not the kernel's switches */
     uint8_t recorded[SV_N_COVERAGE_PARTS]; /* enum sv_coverage_is: what the recording says */
     bool has_all_sockets;                  /* calls on them, whether they waited or not */
 };

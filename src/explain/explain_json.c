@@ -34,7 +34,11 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
         to[n++] =
             (struct sv_missing){"stacks of waits", "record without --light and --no-offcpu", plain};
     if (o->calls < 0.5 && was_left_out(o, SV_COVERAGE_CALLS))
-        to[n++] = (struct sv_missing){"system calls", "record without --no-io", plain};
+        to[n++] = (struct sv_missing){"system calls",
+                                      o->is_looked
+                                          ? "record as root, or with CAP_BPF and CAP_PERFMON"
+                                          : "record without --no-io",
+                                      plain};
     if (o->states >= 0.5 && e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST && !o->has_all_sockets)
         to[n++] =
             (struct sv_missing){"whether waits on several sockets are for requests or answers",

@@ -449,7 +449,7 @@ static void say_lock(struct sv_wait_group *w)
         sv_answer_say(a, "the lock %s", a->culprit.lock);
     else
         sv_answer_say(a, "a lock");
-    if (!w->piece || w->piece->thread == SV_NO_THREAD) {
+    if (!w->piece || w->piece->thread == SV_NO_THREAD || a->culprit.tid < 0) {
         sv_answer_say(a, "; who holds it is not known.");
         return;
     }
@@ -575,8 +575,9 @@ static void say_other(struct sv_wait_group *w)
         say_network(w);
     } else {
         name_peer(w);
-        sv_answer_say(a, ", from outside of this trace%s%s.", a->culprit.name[0] ? ": " : "",
-                      a->culprit.name);
+        bool is_seen = !w->x->e->observed.is_looked || a->culprit.name[0];
+        sv_answer_say(a, is_seen ? ", from outside of this trace%s%s." : "; whose is not known.",
+                      a->culprit.name[0] ? ": " : "", a->culprit.name);
     }
 }
 

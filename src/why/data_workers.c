@@ -3,6 +3,7 @@
 #include "why/data_workers.h"
 
 #include "core/base/mem.h"
+#include "why/coverage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,13 @@
 enum { CALLS_LEAST = 4 };
 
 /* Stops as soon as it is sure; a process that uses none is looked at as a whole. */
-static bool uses_data(const struct sv_thread_states *s, const struct sv_thread_rows *x)
+static bool uses_data(const struct sv_thread_states *s, const struct sv_thread_rows *x,
+                      bool is_looked)
 {
     const struct sv_trace *t = s->trace;
     unsigned n = 0;
     if (!x->calls)
-        return !s->has_calls;
+        return !s->has_calls && !is_looked;
     for (uint32_t row = t->tracks[x->calls].first; row < t->tracks[x->calls].end; row++) {
         unsigned class = s->call_class[t->slices.name[row]];
         if ((class != SV_CALL_TRANSFER && class != SV_CALL_FILE) || !sv_state_is_call(s, row))
@@ -35,10 +37,15 @@ void sv_data_workers_init(struct sv_data_workers *w, const struct sv_thread_stat
                                   .parent = sv_alloc(n * sizeof *w->parent),
                                   .has_exec = sv_alloc(n * sizeof *w->has_exec),
                                   .uses_data = sv_alloc(n * sizeof *w->uses_data)};
+    /* A recording without kernel programs says nothing about files: nobody is a loader by that. */
+    struct sv_coverage c;
+    sv_coverage_stated(&c, s->trace->dict);
+    struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
+    bool is_looked = by.len == 4 && memcmp(by.bytes, "proc", 4) == 0;
     for (uint32_t i = 0; i < s->n; i++) {
         const struct sv_thread_rows *x = &s->threads[i];
         w->has_exec[x->process] |= x->has_exec;
-        w->uses_data[x->process] = w->uses_data[x->process] || uses_data(s, x);
+        w->uses_data[x->process] = w->uses_data[x->process] || uses_data(s, x, is_looked);
         if (x->starter == SV_NO_THREAD || s->threads[x->starter].process == x->process)
             continue;
         w->parent[x->process] = s->threads[x->starter].process;

@@ -418,8 +418,8 @@ static unsigned class_of_slice(const struct maker *m, uint32_t row, const struct
     return NO_CLASS;
 }
 
-/* A flow that arrives in the slice leads to the thread that it came from. */
-static uint32_t flow_thread(const struct maker *m, uint32_t row, uint32_t thread)
+/* A flow that arrives at the row leads to the thread that it came from. */
+static uint32_t flow_to_row(const struct maker *m, uint32_t row, uint32_t thread)
 {
     const struct sv_ledger *l = m->l;
     const struct sv_trace *t = l->trace;
@@ -431,6 +431,22 @@ static uint32_t flow_thread(const struct maker *m, uint32_t row, uint32_t thread
             return other;
     }
     return SV_NO_THREAD;
+}
+
+/* In the slice, or at one of the first instants within it: what a wait gets arrives at its end. */
+static uint32_t flow_thread(const struct maker *m, uint32_t row, uint32_t thread)
+{
+    enum { INSIDE = 8 };
+    const struct sv_trace *t = m->l->trace;
+    uint32_t other = flow_to_row(m, row, thread), end = t->tracks[t->slices.track[row]].end;
+    int64_t end_ns = sv_trace_end_ns(t, row);
+    for (uint32_t i = row + 1; other == SV_NO_THREAD && i < end && i <= row + INSIDE; i++) {
+        if (t->slices.ts_ns[i] > end_ns)
+            break;
+        if (t->slices.kind[i] != SV_SLICE)
+            other = flow_to_row(m, i, thread);
+    }
+    return other;
 }
 
 /* A piece in which nothing changes, with the slice that is open (SV_NO_ROW: none). */
@@ -449,8 +465,11 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
     }
     own.class = said != NO_CLASS ? said : v->class;
     own.is_assumed |= p->state == SV_WAIT_NO_STATE;
-    if (p->state == SV_WAIT_NO_STATE && !is_wait && slice != SV_NO_ROW && v->depth < DEPTH_MAX &&
-        thread != SV_NO_THREAD) {
+    bool is_blind = p->state == SV_WAIT_NO_STATE
+                        ? !is_wait
+                        : is_wait && p->row != SV_NO_ROW &&
+                              sv_state_waker(&m->l->states, p->row).kind == SV_WAKER_UNKNOWN;
+    if (is_blind && slice != SV_NO_ROW && v->depth < DEPTH_MAX && thread != SV_NO_THREAD) {
         uint32_t other = said == SV_WHY_DATA ? flow_thread(m, slice, thread) : SV_NO_THREAD;
         if (other != SV_NO_THREAD) {
             own = *v;

@@ -10,6 +10,14 @@ import pytest
 STAVE = os.environ["STAVE"]
 NO_OUT = {k: v for k, v in os.environ.items() if not k.startswith("STAVE_")}
 
+# As where the package was built from source: the script's own process records.
+ALONE = """import sys
+from stave import __main__, _program
+_program.path = lambda: None
+sys.argv[0] = "stave"
+sys.exit(__main__.main(sys.argv[1:]))
+"""
+
 
 def ask(path, sql):
     done = subprocess.run([STAVE, "query", "-q", str(path), sql, "--to", "jsonl"], capture_output=True, text=True)

@@ -1,5 +1,8 @@
 """stave.auto(), python3 -m stave record, logging, PyTorch's hooks."""
+import subprocess
+
 import pytest
+from conftest import ALONE, STAVE
 
 
 def test_every_function_of_chosen_modules(py):
@@ -67,7 +70,7 @@ def test_record_with_auto_modules_and_logging(py):
 
 
 def test_record_with_lost_events_exits_with_4(py):
-    """As `stave record` does; a program's own code is passed on unless it is 0."""
+    """As `stave record` does; a program's own code is passed on unless it is 0. Without the program: in one process."""
     full = """
         import resource, stave, sys
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
@@ -77,27 +80,30 @@ def test_record_with_lost_events_exits_with_4(py):
             sys.exit(int(sys.argv[1]))
     """
     for word, code in (("end", 4), ("0", 4), ("7", 7)):
-        py.run(full, command=["-m", "stave", "record", "-o", f"{word}.pftrace", "prog.py", word], code=code)
+        py.run(full, command=["-c", ALONE, "record", "-o", f"{word}.pftrace", "prog.py", word], code=code)
         assert " lost" in py.stderr
-    py.run("import sys; sys.exit(0)", command=["-m", "stave", "record", "-o", "whole.pftrace", "prog.py"])
+    py.run("import sys; sys.exit(0)", command=["-c", ALONE, "record", "-o", "whole.pftrace", "prog.py"])
 
 
 def test_record_keeps_the_trace_of_a_program_that_fails(py):
     py.run('''
         import stave
         with stave.trace("fails"): raise RuntimeError("boom")
-    ''', command=["-m", "stave", "record", "prog.py"], code=1)
+    ''', command=["-m", "stave", "record", "-o", "f.pftrace", "prog.py"], code=1)
     assert "boom" in py.stderr
-    assert py.read("trace.pftrace").one("fails")["args"] == {"exception": "RuntimeError: boom"}
+    assert py.read("f.pftrace").one("fails")["args"] == {"exception": "RuntimeError: boom"}
 
 
 def test_record_says_what_is_wrong(py):
-    for words, expected in ((["record"], "which program"), (["record", "nothere.py"], "no such file"), (["report"], "no command"),
-                            (["record", "--bad", "x"], "no option"), (["record", "-o"], "needs a value")):
-        py.run("", command=["-m", "stave", *words], code=2)
+    for words, code, expected in ((["record"], 2, "nothing to record"), (["record", "--bad", "x"], 2, "bad"), (["record", "--auto"], 2, "needs a value"),
+                                  (["nothing"], 2, "nothing"), (["record", "-o"], 2, "-o")):
+        py.run("", command=["-m", "stave", *words], code=code)
+        assert expected in py.stderr, py.stderr
+    for words, expected in ((["record"], "which program"), (["record", "nothere.py"], "no such file"), (["record", "-o"], "needs a value")):
+        py.run("", command=["-c", ALONE, *words], code=2)
         assert expected in py.stderr, py.stderr
     assert "record" in py.run("", command=["-m", "stave", "--help"])
-    py.run("", command=["-m", "stave", "record", "-o", "/nowhere/x.pftrace", "prog.py"], code=1)
+    py.run("", command=["-c", ALONE, "record", "-o", "/nowhere/x.pftrace", "prog.py"], code=1)
     assert "Traceback" not in py.stderr
 
 
@@ -223,3 +229,14 @@ def test_real_torch(py):
     assert len(forward) == 4 and forward[0]["args"]["inputs[0].shape[1]"] == 16
     assert len(t.named("model.1")) >= 4 and t.parent(t.named("model.1")[0]) == "model"
     assert len(t.named("SGD.step")) == 4 and len(t.named("backward")) == 4 and len(t.named("dataloader")) == 5
+
+
+def test_every_verb_is_the_program(py):
+    """The same options, the same output, the same exit codes."""
+    py.run("import stave; stave.instant('x')", command=["-m", "stave", "record", "-q", "-o", "v.pftrace", "prog.py"])
+    for words in (["info", "v.pftrace"], ["query", "v.pftrace", "select name from slice where name = 'x'"], ["info", "none.pftrace"], ["cat", "--bad"]):
+        own = subprocess.run([STAVE, *words], cwd=py.folder, capture_output=True, text=True)
+        out = py.run("", command=["-m", "stave", *words], code=own.returncode)
+        assert (out, py.stderr) == (own.stdout, own.stderr)
+    for code in (0, 3):
+        py.run(f"import sys; sys.exit({code})", command=["-m", "stave", "record", "-q", "-o", f"c{code}.pftrace", "prog.py"], code=code)

@@ -5,6 +5,7 @@ import subprocess
 import sysconfig
 
 import pytest
+from conftest import ALONE
 
 BUILD, SRC = os.environ["BUILD"], os.environ["SRC"]
 
@@ -105,7 +106,7 @@ def test_one_trace_by_the_extension(both, order):
 
 @ORDERS
 def test_one_trace_by_record(both, order):
-    both.run(f"{order}\n{BODY}\nwork()", env=both.environment, command=["-m", "stave", "record", "-q", "-o", "t.pftrace", "--", "prog.py"])
+    both.run(f"{order}\n{BODY}\nwork()", env=both.environment, command=["-c", ALONE, "record", "-q", "-o", "t.pftrace", "--", "prog.py"])
     check_one_trace(both)
 
 
@@ -151,7 +152,7 @@ def test_a_second_copy_leaves_nothing_behind(both, tmp_path_factory):
     compile_to(both.folder / "ext.so", EXTENSION, "-std=c++17", f"-I{SRC}/include", f"-I{sysconfig.get_paths()['include']}",
                f"{BUILD}/libstave.a", "-Wl,--exclude-libs,ALL", *(f for f in flags if not f.startswith("-lstave")))
     both.run(f"import stave, ext\n{BODY}\nwork()", env=both.environment,
-             command=["-m", "stave", "record", "-q", "-o", "t.pftrace", "--", "prog.py"])
+             command=["-c", ALONE, "record", "-q", "-o", "t.pftrace", "--", "prog.py"])
     assert sorted(both.read().names()) == ["in_cpp", "inner", "outer"]
     assert left_behind(both) == []
 

@@ -1,5 +1,6 @@
 """More than one process: fork, spawn, forkserver, pools, os.fork, os._exit. One trace, and nothing is lost."""
 import pytest
+from conftest import ALONE
 
 WORK = '''
 import multiprocessing, os, sys, stave
@@ -115,7 +116,7 @@ if __name__ == "__main__":
     subprocess.run([sys.executable, "-c", "import stave; stave.instant('other program')"], check=True)
     with stave.open("ignored.pftrace"): stave.instant("joined")
     print(sys.argv[1:], __name__)
-''', command=["-m", "stave", "record", "-o", "r.pftrace", "--", "prog.py", "-x", "y"])
+''', command=["-c", ALONE, "record", "-o", "r.pftrace", "--", "prog.py", "-x", "y"])
     assert out.strip() == "['-x', 'y'] __main__"
     assert "r.pftrace" in py.stderr and "events" in py.stderr and "lost" not in py.stderr
     assert py.files() == ["r.pftrace"]

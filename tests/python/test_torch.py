@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import ALONE
 
 STAND_IN = os.path.join(os.path.dirname(__file__), "stand_in")
 
@@ -73,7 +74,7 @@ def train(request, py):
 
     def run(*options, workers=0):
         script = TRAIN.replace("WORKERS", str(workers)).replace("    net = Net()\n", (SMALL if stand_in else REAL).lstrip("\n") + "    net = Net()\n")
-        out = py.run(script, env=env, command=["-m", "stave", "record", "-o", "t.pftrace", *options, "--", "prog.py"])
+        out = py.run(script, env=env, command=["-c", ALONE, "record", "-o", "t.pftrace", *options, "--", "prog.py"])
         assert out == "NVTX: NVTX\nend\n"
         return py.read()
     return run
@@ -104,6 +105,8 @@ def test_workers_have_arrows(train):
     t = train("--torch", workers=1)
     assert t.flows().count(("dataloader fetch", "dataloader batch")) == 8 and len(t.flows()) == 8
     fetches = t.named("dataloader fetch")
+    by_worker = [s["args"] for s in fetches if "worker" in s["args"]]
+    assert len(by_worker) == 8 and all(a["worker"] == 0 and "batch" in a for a in by_worker)
     assert len({s["track_id"] for s in fetches}) >= 3  # two workers and the evaluation in the main process
     assert {t.parent(s) for s in t.named("dataloader batch")} == {"dataloader wait"}
 
@@ -116,7 +119,7 @@ def test_depth(train):
 def test_off_and_refused(train, py):
     t = train()
     assert not t.slices
-    py.run("", command=["-m", "stave", "record", "--torch-depth", "x", "prog.py"], code=2)
+    py.run("", command=["-c", ALONE, "record", "--torch-depth", "x", "prog.py"], code=2)
     assert "--torch-depth: 'x' is not a number" in py.stderr
 
 
@@ -130,7 +133,7 @@ def test_accumulated_gradients_are_one_step(py):
             net(torch.Tensor()).backward()
             if i % 2:
                 optimizer.step()
-    """, env=env, command=["-m", "stave", "record", "-o", "t.pftrace", "--torch", "prog.py"])
+    """, env=env, command=["-c", ALONE, "record", "-o", "t.pftrace", "--torch", "prog.py"])
     t = py.read()
     parents = [t.parent(s) for s in t.named("backward")]
     assert parents == ["ProfilerStep#0"] * 2 + ["ProfilerStep#1"] * 2
@@ -143,5 +146,5 @@ def test_threads_without_events_have_their_names(py):
         t = threading.Thread(target=lambda: None, name="pins memory")
         t.start()
         t.join()
-    """, env=env, command=["-m", "stave", "record", "-o", "t.pftrace", "--torch", "prog.py"])
+    """, env=env, command=["-c", ALONE, "record", "-o", "t.pftrace", "--torch", "prog.py"])
     assert "pins memory" in [r["name"] for r in py.read().ask("select name from thread")]

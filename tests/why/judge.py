@@ -7,6 +7,7 @@
     tests/why/judge.py --repeat 3            three recordings each; says where verdicts differ
     tests/why/judge.py --keep FOLDER         keeps each recording as NAME.pftrace, its truth as NAME.json
     tests/why/judge.py --traces FOLDER       judges kept recordings, records nothing
+    tests/why/judge.py --user                records as a user without root and without capabilities
     tests/why/judge.py --bare                records neither states nor calls: one point each if nothing false is said
 
 Each program measures itself (programs/truth.py, truth.h) and writes what is true. A program with planted causes gets a point each for
@@ -39,6 +40,10 @@ STAVE = os.environ.get("STAVE", f"{BUILD}/stave")
 FIRST = ["chrt", "-r", "1"] if shutil.which("chrt") and os.geteuid() == 0 else []
 RECORD = ["record", "-q"]  # the one place for options of the recorder
 BARE = ["record", "-q", "--light", "--no-io", "--no-block", "--no-page-cache"]
+# Nobody in particular, with nothing that root has.
+USER = ["setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
+        "--no-new-privs"]
+AS_USER = []  # USER with --user
 LEAST = 0.10  # a smaller finding is not false
 NEAR = 0.10  # how far a share may be off
 NO_UNITS = (None, "run", "thread", "process")  # what explain takes where it finds no units
@@ -128,7 +133,12 @@ def record(program, work, keep):
         line = command
     else:
         inject = [n for n in program.needs.split(",") if n in ("mpi", "torch")]
-        line = [STAVE, *RECORD, *(["--inject", ",".join(inject)] if inject else []), "-o", trace, "--", *FIRST, *command]
+        line = [STAVE, *RECORD, *(["--inject", ",".join(inject)] if inject else []), "-o", trace, "--"]
+        if AS_USER:  # who may not put a program before others: stave itself is, too
+            os.chmod(folder, 0o777)
+            line = [*FIRST, *AS_USER, *line, *command]
+        else:
+            line = [*line, *FIRST, *command]
     if program.beside:
         beside = subprocess.Popen(FIRST + words(program.beside, work), env=env, cwd=folder,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -314,6 +324,7 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--keep", metavar="FOLDER")
     parser.add_argument("--traces", metavar="FOLDER")
+    parser.add_argument("--user", action="store_true", help="record as uid 1234, without capabilities")
     parser.add_argument("--bare", action="store_true", help="record neither states nor calls")
     parser.add_argument("--noisy", action="store_true", help="let the machine's other work disturb")
     parser.add_argument("--goal", type=float, help="fail below this percentage, on a false alarm, or if verdicts of repetitions differ")
@@ -364,10 +375,15 @@ def main():
         FIRST.clear()
     if options.bare:
         RECORD[:] = BARE
+    if options.user:
+        AS_USER[:] = USER
     points = most = alarms = problems = differ = healthy = 0
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
     work = tempfile.mkdtemp(prefix="why.", dir=os.environ.get("TMP"))
+    for folder in [work, options.keep] if options.user else []:
+        if folder:
+            os.chmod(folder, 0o777)
     try:
         for program in chosen(options):
             missing = None if options.traces else why_not(program.needs)

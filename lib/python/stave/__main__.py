@@ -1,30 +1,28 @@
-"""python3 -m stave record [OPTIONS] [--] script.py [ARGUMENTS] | -m module [ARGUMENTS]
+"""python3 -m stave VERB …: what the program `stave` does, with the same options, results and exit codes.
 
-Runs a Python program and writes a trace of it. Without options only what the program itself traces is in it.
+    python3 -m stave record -- train.py            as: stave record -- python3 train.py
+    python3 -m stave record -m mypackage.train     as: stave record -- python3 -m mypackage.train
+    python3 -m stave explain run.pftrace
 
-  -o FILE         where to: trace.pftrace; .json, .json.gz
+Of `record`, beside its own options ('python3 -m stave record --help'):
+
   --auto GLOBS    trace every function of these modules, comma separated; * is all of them, __main__ the script
   --exclude GLOBS but not of these
   --max-depth N   at most N traced calls deep
   --logging       log records as moments
-  --torch         PyTorch: data loaders and their workers, modules forward and backward, optimizers, checkpoints, steps
+  --torch         PyTorch: data loaders and their workers, modules forward and backward, optimizers, checkpoints, steps (by default, where the hooks are installed)
   --torch-depth N of modules inside each other (default 3)
   --categories GLOBS   record only these categories
-  -q              say nothing at the end
 
-The exit code is the program's; where that is 0 and events were lost or the trace is not complete it is 4.
-
-Examples:
-  python3 -m stave record -- train.py --epochs 3
-  python3 -m stave record --torch -- train.py
-  python3 -m stave record -o t.pftrace --auto '__main__,mymodel.*' -m mypackage.train
+Where the package was built without the program (from source), `record` has these options, -o and -q only, and records what the script itself traces.
 """
+import contextlib
 import os
 import runpy
 import sys
 
 import stave
-from stave import _session, _stave
+from stave import _program, _session, _stave
 
 
 class _UsageError(Exception):
@@ -85,6 +83,25 @@ def _auto(options):
     return stave.auto(*_globs(options["auto"]), exclude=_globs(options["exclude"]), **limit)
 
 
+@contextlib.contextmanager
+def _traced(options):
+    """What the options ask for, while the program runs."""
+    if options["logging"]:
+        import logging
+        logging.getLogger().addHandler(stave.log_handler())
+    running, torch = _auto(options), None
+    if options["torch"]:
+        from stave import _torch_auto as torch
+        torch.install(torch.DEPTH if options["torch_depth"] is None else int(options["torch_depth"]))
+    try:
+        yield
+    finally:
+        if running:
+            running.stop()
+        if torch:
+            torch.finish()
+
+
 def record(options, program):
     out = os.path.abspath(options["out"]) if ":" not in options["out"] else options["out"]
     try:
@@ -95,23 +112,13 @@ def record(options, program):
     _session._State.path, _session._State.by_environment = None, True
     where = {"STAVE_SESSION": _stave.session()} if _stave.session() else {"STAVE_OUT": out}
     os.environ.update(where)
-    if options["logging"]:
-        import logging
-        logging.getLogger().addHandler(stave.log_handler())
-    running, torch = _auto(options), None
-    if options["torch"]:
-        from stave import _torch_auto as torch
-        torch.install(torch.DEPTH if options["torch_depth"] is None else int(options["torch_depth"]))
     try:
-        _run(program)
+        with _traced(options):
+            _run(program)
     except SystemExit as end:  # sys.exit(0) is an end like any other
         if end.code not in (None, 0):
             raise
     finally:
-        if running:
-            running.stop()
-        if torch:
-            torch.finish()
         for name in where:
             os.environ.pop(name, None)
         _session._State.by_environment = False
@@ -124,19 +131,73 @@ def record(options, program):
     return 0 if ok and not lost else 4  # as `stave record`
 
 
+_VALUES = ("--auto", "--exclude", "--max-depth", "--torch-depth", "--categories")
+_FLAGS = ("--logging", "--torch")
+
+
+def _is_program(word):
+    """Where the options of `record` end, if no -- says it: at a script, or at -m and a module."""
+    return word == "-m" or word.endswith(".py")
+
+
+def _split(words):
+    """Options of the program, those of this module, and the command."""
+    theirs, ours, words = [], [], list(words)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            break
+        if word in _VALUES:
+            if not words:
+                raise _UsageError(f"{word} needs a value")
+            ours += [word, words.pop(0)]
+        elif word in _FLAGS:
+            ours.append(word)
+        elif _is_program(word):
+            words.insert(0, word)
+            break
+        else:
+            theirs.append(word)
+            if word in ("-o", "--output") and words:
+                theirs.append(words.pop(0))
+    return theirs, ours, words
+
+
+def _command(ours, words):
+    """The command that `stave record` starts: scripts and modules get this Python."""
+    if not words or not (ours or _is_program(words[0])):
+        return words
+    if not ours:
+        return [sys.executable, *words]
+    _options([*ours, "--", *words])  # refuses what makes no sense before anything is started
+    return [sys.executable, "-m", "stave", "--inside", *ours, "--", *words]
+
+
+def _inside(words):
+    """In the process that `stave record` has started: what the options ask for, then the script."""
+    options, program = _options(words)
+    if options["categories"]:
+        os.environ.setdefault("STAVE_CATEGORIES", options["categories"])
+    with _traced(options):
+        _run(program)
+    return 0
+
+
 def main(words):
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not words or words[0] in ("-h", "--help"):
         print(__doc__.strip())
         return 0
     if words[0] in ("-V", "--version"):
         print(stave.__version__)
         return 0
     try:
-        if words[0] != "record":
-            raise _UsageError(f"no command {words[0]}; there is: record")
-        if any(w in ("-h", "--help") for w in words[1:2]):
-            print(__doc__.strip())
-            return 0
+        if words[0] == "--inside":
+            return _inside(words[1:])
+        if words[0] != "record" or any(w in ("-h", "--help") for w in words[1:2]):
+            return _program.become(words)
+        if _program.path() is not None:
+            theirs, ours, command = _split(words[1:])
+            return _program.become(["record", *theirs, *(["--", *_command(ours, command)] if command else [])])
         options, program = _options(words[1:])
         if program[0] != "-m" and not os.path.exists(program[0]):
             raise _UsageError(f"{program[0]}: no such file")

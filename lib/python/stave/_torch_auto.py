@@ -244,18 +244,41 @@ def _fetch_flow(pid, number):
     return Flow(int.from_bytes(digest, "little") >> 1 | 1)
 
 
+def _indices(indices):
+    """Which items a batch is made of: how many, the first and the last."""
+    try:
+        if isinstance(indices, (list, tuple)) and indices and isinstance(indices[0], int):
+            return {"items": len(indices), "first_index": int(indices[0]), "last_index": int(indices[-1])}
+        return {"first_index": indices} if isinstance(indices, int) else {}
+    except Exception:  # an index of the user's own kind
+        return {}
+
+
+def _whose(fetcher, info):
+    """The worker, and the number of its batch: they go to all workers in turn, in each epoch anew, with a new fetcher."""
+    worker, of = getattr(info, "id", None), getattr(info, "num_workers", None)
+    if worker is None:
+        return {}
+    if of is None or type(fetcher).__name__ != "_MapDatasetFetcher":
+        return {"worker": worker}
+    turn = fetcher._stave_fetches = getattr(fetcher, "_stave_fetches", -1) + 1
+    return {"worker": worker, "batch": turn * of + worker}
+
+
 _fetches = {}  # in a worker: how many it has made, by its pid
 
 
 def _patch_fetchers(data):
     def make(original):
         def fetch(self, *args, **kwargs):
-            flow = {}
-            if data.get_worker_info() is not None:
+            facts, info = {}, data.get_worker_info()
+            if info is not None:
                 pid = os.getpid()
                 number = _fetches[pid] = _fetches.get(pid, -1) + 1
-                flow = {"flow": _fetch_flow(pid, number)}
-            with trace("dataloader fetch", category="torch.data", **flow):
+                facts = {"flow": _fetch_flow(pid, number), **_whose(self, info)}
+            indices = args[0] if args else kwargs.get("possibly_batched_index")
+            facts.update(_indices(indices))
+            with trace("dataloader fetch", category="torch.data", **facts):
                 return original(self, *args, **kwargs)
         return fetch
 

@@ -21,7 +21,8 @@ enum sv_wire_state {
     SV_STATE_DEAD,
     SV_STATES
 };
-#define SV_STATE_INFERRED 0x100u /* of a wait: the switch that ended it was not seen */
+/* Of a wait: the switch that ended it was not seen. Of a state: /proc was looked at (watch/). */
+#define SV_STATE_INFERRED 0x100u
 
 /* A thread is woken. The head is that of the woken thread. */
 struct sv_wire_wake {
@@ -35,7 +36,7 @@ struct sv_wire_wait {
     struct sv_wire_head head;
     __u64 lock; /* the address of the futex; 0: none */
     __u32 nr;
-    __u32 pad;
+    __u32 file_mode; /* of the descriptor that the call has; 0: not known */
 };
 
 #if defined(__bpf__) && KNOWS_KERNEL
@@ -84,7 +85,7 @@ static __always_inline void put_wait(const struct sv_wire_task *s, unsigned stat
     w->head.flags = (__u16)state;
     w->lock = c.lock;
     w->nr = c.nr;
-    w->pad = 0;
+    w->file_mode = 0;
     bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 

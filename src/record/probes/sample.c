@@ -22,7 +22,8 @@ static bool decode_sample(struct sv_decode *d, void *state, struct sv_batch *b,
         return false;
     n = n ? n : 1;
     struct sv_traced_thread *x = sv_tree_thread(&d->tree, record->tgid, record->tid);
-    if ((int64_t)record->ts_ns - SWITCH_NS > x->state_ns)
+    /* With INFERRED its states come from looks, which know how long it ran. */
+    if (!(record->flags & SV_STATE_INFERRED) && (int64_t)record->ts_ns - SWITCH_NS > x->state_ns)
         sv_states_ran(d, b, x, 0, record->ts_ns);
     sv_track row = sv_decode_row(d, record, SV_PROBE_sample, SV_ROW_SAMPLES);
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)record->ts_ns, row,

@@ -41,8 +41,9 @@ static bool is_change(const struct sv_traced_thread *x, unsigned state)
 static void put_reason(const struct states *s, const struct sv_decode *d, struct sv_batch *b,
                        const struct sv_wire_wait *w)
 {
-    if (w->head.flags == SV_STATE_SLEEPING || w->head.flags == SV_STATE_BLOCKED)
-        sv_waits_put(&s->waits, d, b, w->head.tgid, sv_waits_reason(w->head.flags, w->nr, 0),
+    unsigned state = w->head.flags & ~SV_STATE_INFERRED;
+    if (state == SV_STATE_SLEEPING || state == SV_STATE_BLOCKED)
+        sv_waits_put(&s->waits, d, b, w->head.tgid, sv_waits_reason(state, w->nr, w->file_mode),
                      w->lock);
 }
 
@@ -53,7 +54,7 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
 {
     const struct states *s = state;
     struct sv_traced_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
-    unsigned to = h->flags;
+    unsigned to = h->flags & ~SV_STATE_INFERRED;
     if (to == 0 || to >= SV_STATES || !is_change(x, to))
         return true;
     int64_t now = (int64_t)h->ts_ns < x->state_ns ? x->state_ns : (int64_t)h->ts_ns;
@@ -74,6 +75,8 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
         sv_waits_waker(d, b, wake->waker_tid, wake->waker_comm);
     else if (size >= sizeof(struct sv_wire_wait))
         put_reason(s, d, b, (const void *)h);
+    if (h->flags & SV_STATE_INFERRED)
+        sv_batch_int(b, s->waits.inferred, 1);
     sv_batch_finish(b, e);
     return true;
 }

@@ -87,9 +87,14 @@ int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
 
 bool sv_child_look(struct sv_recorder *r)
 {
-    if (r->child.pid > 0 && !r->child.has_ended &&
-        waitpid(r->child.pid, &r->child.status, WNOHANG) == r->child.pid)
-        r->child.has_ended = true;
+    siginfo_t info = {0};
+    if (r->child.pid <= 0 || r->child.has_ended ||
+        waitid(P_PID, (id_t)r->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != r->child.pid)
+        return r->child.has_ended;
+    sv_record_ladder_last_look(
+        r); /* what the kernel counted of it is there until it is waited for */
+    r->child.has_ended = waitpid(r->child.pid, &r->child.status, WNOHANG) == r->child.pid;
     return r->child.has_ended;
 }
 

@@ -136,6 +136,15 @@ void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, 
     }
 }
 
+bool sv_inject_is_there(const char *name)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < N_INJECTIONS; i++)
+        if (strcmp(injections[i].name, name) == 0)
+            return find_library(file_of(&injections[i]), path);
+    return false;
+}
+
 /* LD_PRELOAD separates by blanks and colons, PYTHONPATH by colons. */
 static int check_path(const struct injection *x, const char *path, struct sv_err *err)
 {

@@ -40,9 +40,14 @@ static bool has(const struct sv_recorder *r, enum sv_probe_number i)
             (sv_kernel_hooks(k) != SV_HOOKS_PLAIN && !strstr(sv_kernel_missing(k), tracepoint)));
 }
 
-static void put_probe(struct sv_recorder *r, enum sv_coverage_part part, enum sv_probe_number i)
+/* By the kernel, or by looks at /proc. */
+static void put_probe(struct sv_recorder *r, enum sv_coverage_part part, enum sv_probe_number i,
+                      bool is_watched)
 {
-    put(r, part, has(r, i) ? "kernel" : NULL);
+    if (r->ladder.watch && is_watched)
+        put(r, part, "proc every_ns=%lld", (long long)r->ladder.every_ns);
+    else
+        put(r, part, has(r, i) ? "kernel" : NULL);
 }
 
 static void put_calls(struct sv_recorder *r)
@@ -61,8 +66,11 @@ static void put_calls(struct sv_recorder *r)
         snprintf(shortest, sizeof shortest, " min_ns=%llu", (unsigned long long)o->min_latency_ns);
     if (path && r->options->redact)
         path = "redacted";
-    put(r, SV_COVERAGE_CALLS, has(r, SV_PROBE_syscalls) && of_files ? "kernel%s%s%s%s" : NULL,
-        groups, shortest, path ? " path=" : "", path ? path : "");
+    if (r->ladder.has_io)
+        put(r, SV_COVERAGE_CALLS, "preload");
+    else
+        put(r, SV_COVERAGE_CALLS, has(r, SV_PROBE_syscalls) && of_files ? "kernel%s%s%s%s" : NULL,
+            groups, shortest, path ? " path=" : "", path ? path : "");
     bool has_all = o->groups & SV_CALLS_SOCKETS,
          has_waiting = r->system.kernel && sv_kernel_hooks(r->system.kernel) != SV_HOOKS_PLAIN &&
                        o->groups & SV_CALLS_WAITING;
@@ -89,19 +97,28 @@ static void put_injected(struct sv_recorder *r)
 void sv_record_describe_parts(struct sv_recorder *r)
 {
     const struct sv_kernel_options *o = &r->system.plan;
-    put_probe(r, SV_COVERAGE_STATES, SV_PROBE_sched);
-    put(r, SV_COVERAGE_WAITS,
-        has(r, SV_PROBE_offcpu) && sv_kernel_knows_calls(r->system.kernel) ? "kernel min_ns=%llu"
-                                                                           : NULL,
-        (unsigned long long)o->offcpu_min_ns);
+    const uint64_t *asked = o->probes;
+    put_probe(r, SV_COVERAGE_STATES, SV_PROBE_sched, asked[SV_PROBE_sched]);
+    if (r->ladder.watch && asked[SV_PROBE_offcpu])
+        put_probe(r, SV_COVERAGE_WAITS, SV_PROBE_offcpu, true);
+    else
+        put(r, SV_COVERAGE_WAITS,
+            has(r, SV_PROBE_offcpu) && sv_kernel_knows_calls(r->system.kernel)
+                ? "kernel min_ns=%llu"
+                : NULL,
+            (unsigned long long)o->offcpu_min_ns);
     put_calls(r);
-    put_probe(r, SV_COVERAGE_BLOCK, SV_PROBE_block);
-    put_probe(r, SV_COVERAGE_PAGE_CACHE, SV_PROBE_page_cache);
-    put_probe(r, SV_COVERAGE_FAULTS, SV_PROBE_page_fault);
-    put_probe(r, SV_COVERAGE_PROCESSES, SV_PROBE_process);
+    put_probe(r, SV_COVERAGE_BLOCK, SV_PROBE_block, false);
+    put_probe(r, SV_COVERAGE_PAGE_CACHE, SV_PROBE_page_cache, false);
+    put_probe(r, SV_COVERAGE_FAULTS, SV_PROBE_page_fault, false);
+    put_probe(r, SV_COVERAGE_PROCESSES, SV_PROBE_process, true);
     uint64_t hz = has(r, SV_PROBE_sample) ? o->probes[SV_PROBE_sample] : 0;
-    put(r, SV_COVERAGE_SAMPLES, hz ? "kernel every_ns=%llu" : NULL,
-        (unsigned long long)(hz ? 1000000000 / hz : 0));
+    if (r->ladder.watch && asked[SV_PROBE_offcpu])
+        put(r, SV_COVERAGE_SAMPLES, "%s every_ns=%lld%s", r->ladder.has_perf ? "perf" : "proc",
+            (long long)r->ladder.every_ns, r->ladder.has_perf ? "" : " groups=python");
+    else
+        put(r, SV_COVERAGE_SAMPLES, hz ? "kernel every_ns=%llu" : NULL,
+            (unsigned long long)(hz ? 1000000000 / hz : 0));
     put(r, SV_COVERAGE_COUNTERS, r->samplers.usage ? "proc every_ns=%lld" : NULL,
         (long long)r->samplers.usage_interval_ns);
     put(r, SV_COVERAGE_GPU,

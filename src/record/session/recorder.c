@@ -10,6 +10,7 @@
 #include "record/session/running.h"
 #include "record/spool/defer.h"
 #include "record/stacks/cfi.h"
+#include "record/watch/watch.h"
 #include "sdk/emit/ticks.h"
 #include "store/once_paths.h"
 
@@ -114,6 +115,8 @@ static void found_python(void *ctx, uint32_t pid, const struct sv_wire_python *o
     const struct sv_recorder *r = ctx;
     if (r->system.kernel)
         sv_kernel_python(r->system.kernel, pid, offsets);
+    if (r->ladder.watch)
+        sv_watch_python(r->ladder.watch, pid, offsets);
 }
 
 static int open_decoder(struct sv_recorder *r, struct sv_err *err)
@@ -290,22 +293,18 @@ static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
 
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
-    const struct sv_record_options *o = r->options;
     struct sv_err why = {0};
     if (sv_kernel_open(&r->system.plan, &r->system.kernel, &why) < 0) {
         r->is_partial = true;
-        if (o->strict)
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)",
-                              why.msg);
-        sv_console_note("without system calls and block I/O: %s (run 'stave doctor' for details)",
-                        why.msg);
-        return 0;
+        return sv_record_ladder_open(r, why.msg, err);
     }
     sv_kernel_rings(r->system.kernel, sv_decode_rings(r->system.decode));
     int code = report_hooks(r, err);
     if (code >= 0)
         code = report_stacks(r, err);
-    return code < 0 ? code : report_offcpu(r, err);
+    if (code >= 0)
+        code = report_offcpu(r, err);
+    return code < 0 ? code : sv_record_ladder_open(r, "", err);
 }
 
 static int open_signals(struct sv_recorder *r, struct sv_err *err)
@@ -338,8 +337,10 @@ static int drop_caches(struct sv_err *err)
 /* Takes the list. */
 static int join(struct sv_recorder *r, uint32_t *pids, size_t n, struct sv_err *err)
 {
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         sv_procfs_complete(sv_decode_tree(r->system.decode), pids[k]);
+        sv_record_ladder_follow(r, pids[k]);
+    }
     int code = r->system.kernel && n > 0 ? sv_kernel_enroll(r->system.kernel, pids, n, err) : 0;
     free(pids);
     return code;
@@ -404,7 +405,12 @@ static int start_command(struct sv_recorder *r, struct sv_err *err)
     sv_decode_hide_until_exec(r->system.decode, (uint32_t)r->child.pid);
     if (r->system.kernel)
         code = sv_kernel_follow(r->system.kernel, (uint32_t)r->child.pid, err);
-    return code < 0 ? code : sv_child_begin(r, err);
+    sv_record_ladder_prepare(r, (uint32_t)r->child.pid);
+    if (code >= 0)
+        code = sv_child_begin(r, err);
+    if (code >= 0)
+        sv_record_ladder_follow(r, (uint32_t)r->child.pid);
+    return code;
 }
 
 /* ---- rounds ---- */
@@ -447,7 +453,7 @@ static void look_for_children(struct sv_recorder *r)
 
 static int sample(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
-    if (!r->system.kernel)
+    if (!r->system.kernel && !r->ladder.watch)
         look_for_children(r);
     sv_usage_sample(r->samplers.usage, now);
     r->samplers.usage_ns = now;
@@ -471,7 +477,7 @@ static int kernel_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     int64_t now = sv_recorder_now_ns();
-    int code = r->system.kernel ? kernel_round(r, now, err) : 0;
+    int code = r->system.kernel ? kernel_round(r, now, err) : sv_record_ladder_round(r, now, err);
     if (code >= 0)
         code = sv_record_sdk_round(r, is_last, err);
     if (code >= 0 && r->samplers.usage &&
@@ -607,7 +613,7 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         {.fd = r->system.kernel ? sv_kernel_poll_fd(r->system.kernel) : -1, .events = POLLIN}};
     int code = 0;
     while (code >= 0 && !is_over(r)) {
-        if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
+        if (poll(p, 2, sv_record_ladder_patience_ms(r, ROUND_MS)) < 0 && errno != EINTR)
             return sv_err_sys(err, "cannot wait");
         take_signals(r);
         if (r->signals.n_stops > 1)
@@ -678,6 +684,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
 {
     int code = make_round(r, false, err);
     struct sv_err why = {0};
+    if (code >= 0)
+        code = sv_record_ladder_finish(r, err);
     if (code >= 0 && r->system.kernel && sv_kernel_in_flight(r->system.kernel, &why) < 0)
         sv_console_note("calls that have not ended are left out: %s", why.msg);
     r->times.stopped_ns = sv_recorder_now_ns();
@@ -811,6 +819,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         unlink(r->status.listing);
     free(r->status.listing);
     sv_kernel_close(r->system.kernel);
+    sv_record_ladder_close(r);
     sv_usage_free(r->samplers.usage);
     sv_record_gpus_close(r);
     sv_totals_fini(&r->system.totals);

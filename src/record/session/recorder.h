@@ -23,6 +23,7 @@
 
 struct sv_defer;
 struct sv_sync_plan;
+struct sv_watch;
 struct sv_sync_worker;
 
 struct sv_record_options {
@@ -31,10 +32,11 @@ struct sv_record_options {
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
         *stacks, *offcpu_min, *mode;
-    uint64_t ring_bytes, max_bytes;
+    uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self;
+    bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self, no_look, explain,
+        no_explain;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
 };
 
@@ -47,6 +49,14 @@ struct sv_record_system {
     struct sv_redact redact;
     FILE *records_file; /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     struct sv_kernel_options plan; /* what is asked of the kernel */
+};
+
+/* What is recorded without kernel programs, and loaded into the command (ladder.c). */
+struct sv_record_ladder {
+    struct sv_watch *watch; /* NULL: not needed, or not wanted */
+    int64_t every_ns;
+    bool has_perf;
+    bool has_torch, has_io, has_locks; /* libraries that nobody asked for by name */
 };
 
 /* What is looked at from time to time (recorder.c; gpus.c). */
@@ -117,6 +127,7 @@ struct sv_recorder {
     struct sv_report report;
     struct sv_batch *batch;
     struct sv_record_system system;
+    struct sv_record_ladder ladder;
     struct sv_record_samplers samplers;
     struct sv_collect *collect; /* of programs with libstave */
     struct sv_named_source collected;
@@ -153,6 +164,20 @@ void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns);
 
 /* What is recorded, into the metadata of the trace (record/session/recorded.c). */
 void sv_record_describe_parts(struct sv_recorder *r);
+
+/* The ladder (record/session/ladder.c): opened when it is known whether there is a kernel, `why`
+ * there is none; followed processes are watched where there is none. The last look is before the
+ * command is waited for. */
+bool sv_record_is_python(const struct sv_words *command);
+int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err *err);
+void sv_record_ladder_prepare(struct sv_recorder *r, uint32_t pid); /* before its exec */
+void sv_record_ladder_follow(struct sv_recorder *r, uint32_t pid);
+int sv_record_ladder_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
+int sv_record_ladder_patience_ms(const struct sv_recorder *r, int most_ms); /* up to its look */
+void sv_record_ladder_last_look(struct sv_recorder *r);
+int sv_record_ladder_finish(struct sv_recorder *r, struct sv_err *err);
+void sv_record_ladder_summary(const struct sv_recorder *r);
+void sv_record_ladder_close(struct sv_recorder *r);
 
 /* Programs that trace with libstave (record/session/sdk.c). */
 /* before the command starts: sets its environment */

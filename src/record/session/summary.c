@@ -267,6 +267,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
                          ? ", or inside of another one, which plain tracepoints do not see"
                          : "");
     }
+    sv_record_ladder_summary(r);
     sv_record_gpus_summary(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)
         sv_print(stderr,

@@ -15,7 +15,7 @@ struct sv_record_use {
     const char *config, *inject, *log_tz, *out_dir, *rotate, *last, *gpu_interval;
     const char *sync_address;
     struct sv_words logs;
-    bool io, archive, copy_output, sync;
+    bool io, archive, copy_output, sync, no_inject;
 };
 
 #define SV_RECORD_USE_OPTIONS(type)                                                               \
@@ -36,6 +36,15 @@ struct sv_record_use {
          "load Stave's libraries into the command: " SV_INJECTIONS(                               \
              SV_INJECTION_COMMA) "separated by commas",                                           \
          SV_INJECTIONS(SV_INJECTION_BLANK),                                                       \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "no-inject",                                                                             \
+         NULL,                                                                                    \
+         SV_OPT_FLAG,                                                                             \
+         offsetof(type, use.no_inject),                                                           \
+         "load nothing into the command that --inject does not name (default: hooks of PyTorch "  \
+         "into Python; without root also the libraries io and locks)",                            \
+         NULL,                                                                                    \
          NULL},                                                                                   \
         {0,                                                                                       \
          "log",                                                                                   \
@@ -142,6 +151,8 @@ int sv_inject(const char *list, struct sv_err *err);
 bool sv_inject_has(const char *name); /* it was in such a list */
 /* Says of a command that the dynamic linker loads nothing into that it is not seen. */
 void sv_inject_check(const char *command);
+/* Is there such an interface, and its library? */
+bool sv_inject_is_there(const char *name);
 /* Which of them are here: path NULL where one is not, `needs` what its build needs, as the end of a
  * sentence. */
 void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, const char *needs),

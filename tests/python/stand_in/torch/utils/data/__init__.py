@@ -19,7 +19,7 @@ class _MapDatasetFetcher:
 
 def _worker_loop(dataset, indexes, results):
     global _worker
-    _worker = types.SimpleNamespace(id=0)
+    _worker = types.SimpleNamespace(id=0, num_workers=1)
     fetcher = _MapDatasetFetcher(dataset)
     while (task := indexes.get()) is not None:
         results.put((task[0], fetcher.fetch(task[1])))

@@ -1,0 +1,12 @@
+/* The first findings of a trace, for the end of `stave record` (cmd/explain.c). */
+#ifndef SV_CMD_BRIEFLY_H
+#define SV_CMD_BRIEFLY_H
+
+#include "core/base/err.h"
+
+#include <stddef.h>
+
+/* Prints at most `most` sentences to standard error. */
+int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struct sv_err *err);
+
+#endif

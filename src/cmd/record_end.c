@@ -1,0 +1,79 @@
+/* The end of a recording: what slows the program down, and the command that shows more. Called by
+ * `stave record` when the trace is complete.
+ *
+ * In a process of its own, with limits of time and memory: whatever the trace is like, the
+ * recording is done, and its exit code is not changed. */
+#include "cmd/record_end.h"
+
+#include "cli/console.h"
+#include "cmd/briefly.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SENTENCES = 3, SECONDS_MOST = 20 };
+#define BYTES_MOST  ((int64_t)64 << 20) /* of a trace: about two million events */
+#define MEMORY_MOST ((size_t)1 << 30)
+
+static _Noreturn void explain_here(const char *path)
+{
+    struct sv_err err = {0};
+    signal(SIGALRM, SIG_DFL);
+    alarm(SECONDS_MOST);
+    if (sv_explain_briefly(path, SENTENCES, MEMORY_MOST, &err) < 0)
+        sv_print(stderr, "  cannot explain it: %s\n", err.msg);
+    fflush(NULL);
+    _exit(0);
+}
+
+static bool is_wanted(const struct sv_recorder *r)
+{
+    const struct sv_record_options *o = r->options;
+    if (o->explain)
+        return true;
+    return !o->no_explain && !sv_common.quiet && !o->no_summary && !o->detach && !o->use.rotate &&
+           !o->use.last && !o->redact;
+}
+
+/* Nothing at all: why, and what to do. */
+static void say_empty(const struct sv_recorder *r)
+{
+    sv_print(stderr,
+             r->system.kernel
+                 ? "  The trace has no events: nothing was recorded while the command ran. Does it "
+                   "start what you want to see, and do filters such as --path leave anything?\n"
+                 : "  The trace has no events: kernel programs are not allowed here, and the rest "
+                   "was switched off or the command ended at once. Run 'stave doctor' to see what "
+                   "works here; record a longer run, and leave --no-look and --interval 0 out.\n");
+}
+
+void sv_record_end(const struct sv_recorder *r, const char *path)
+{
+    struct stat st;
+    sigset_t none;
+    int status = 0;
+    if (r->meter.events == 0 && !sv_common.quiet)
+        say_empty(r);
+    if (!is_wanted(r) || r->meter.events == 0 || stat(path, &st) != 0)
+        return;
+    if (st.st_size > BYTES_MOST && !r->options->explain) {
+        sv_print(stderr, "  the trace is large: 'stave explain %s' says what slows it down\n",
+                 path);
+        return;
+    }
+    sv_print(stderr, "\nWhat slows it down:\n");
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        explain_here(path);
+    }
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+        sv_print(stderr, "  it takes longer than %d s to find out\n", SECONDS_MOST);
+    sv_print(stderr, "Look closer: stave explain %s; stave view %s\n", path, path);
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# stave record for the user of a container: uid 1234, no capabilities, a filter of system calls like Docker's, 64 MB /dev/shm, a read-only root. One command each
+# ends with the right sentence; whatever is taken away, the command runs, and nobody is blamed wrongly.
+. "$SRC/tests/harness/cli.sh"
+[ "$(id -u)" = 0 ] || skip_all "needs root to take privileges away"
+python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no python3 here"
+unshare --mount true 2>/dev/null || skip_all "no mount namespaces here"
+[ "$(uname -m)" = x86_64 ] || skip_all "the filter has numbers of x86-64"
+equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
+ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }
+by() { ask "$1" "SELECT str_value FROM metadata WHERE name = 'recorded.$2'"; }
+mkdir box; chmod 777 box
+
+# boxed COMMAND…: in the box, as that user. $SHM: options of its /dev/shm; $ROOT: rw for one that is not read-only.
+boxed() {
+  # shellcheck disable=SC2016 # expanded inside
+  unshare --mount --propagation private bash -c 'mount -t tmpfs -o "${SHM:-size=64m,mode=1777}" tmpfs /dev/shm; mount --bind box box
+    [ "${ROOT:-ro}" = rw ] || mount -o remount,bind,ro /
+    cd "${IN:-box}" && exec "$@"' boxed "$python" "$SRC/tests/system/confine.py" --seccomp 1234 env -u HOME -u XDG_RUNTIME_DIR "$@"
+}
+boxed true 2>box.err || skip_all "cannot make the box: $(cat box.err)"
+
+cat >box/asleep.py <<'END'
+import time
+def throttle(): time.sleep(0.06)
+def compute():
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end: pass
+for i in range(30): throttle(); compute()
+END
+cat >box/gil.py <<'END'
+import threading, time
+done = False
+def count_words():
+    x = 0
+    for i in range(20000): x += i % 7
+def hog():
+    while not done: count_words()
+t = threading.Thread(target=hog); t.start()
+end = time.monotonic() + 2.5
+n = 0
+while time.monotonic() < end: n += 1
+done = True; t.join()
+END
+cat >box/hot.py <<'END'
+import time
+def burn():
+    end = time.monotonic() + 2
+    while time.monotonic() < end: pass
+burn()
+END
+cat >box/unpack.py <<'END'
+import time
+def unpack():
+    end = time.monotonic() + 0.4
+    while time.monotonic() < end: pass
+unpack()
+END
+cat >box/child.py <<'END'
+import subprocess, sys, time
+def compute():
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end: pass
+for i in range(4): compute(); subprocess.run([sys.executable, "unpack.py"])
+END
+
+# ---- one command each ----
+recorded() { boxed "$STAVE" record -o "$1.pftrace" -- "${@:2}" >"$1.said" 2>&1; }
+check asleep_runs recorded asleep "$python" asleep.py
+check asleep_said_what_is_recorded grep -q 'without system calls and block I/O: .*CAP_BPF.*; recorded instead: states, waits and Python stacks of threads by looking at /proc' asleep.said
+check asleep_sentence grep -q 'sleeps [0-9]* % of the time, for a time that it chose itself in throttle() (asleep.py:2)' asleep.said
+check asleep_command grep -q '^Look closer: stave explain asleep.pftrace' asleep.said
+equals asleep_states "$(by box/asleep.pftrace states)" 'proc every_ns=50000000'
+equals asleep_calls "$(by box/asleep.pftrace calls | grep -cE '^(no|preload)$')" 1
+check asleep_sums test "$(ask box/asleep.pftrace "SELECT count(*) FROM slice WHERE category = 'schedstat' AND extract_arg(arg_set_id, 'run_ns') > 0")" -ge 1
+equals asleep_inferred "$(ask box/asleep.pftrace "SELECT count(*) FROM slice WHERE category = 'thread_state' AND extract_arg(arg_set_id, 'inferred') IS NULL")" 0
+run_any info 0 "$STAVE" info box/asleep.pftrace
+check info_coverage grep -q '^recorded      states (every 50.000 ms), waits (every 50.000 ms)' info.out
+
+check gil_runs recorded gil "$python" gil.py
+check gil_sentence grep -qE "interpreter lock, which thread .* holds (in (count_words|hog)\(\) \(gil.py:[0-9]+\) )?while it" gil.said
+check hot_runs recorded hot "$python" hot.py
+equals hot_function "$(ask box/hot.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" burn
+check child_runs recorded child "$python" child.py
+check child_is_followed test "$(ask box/child.pftrace "SELECT count(*) FROM slice WHERE category = 'thread_state' AND name = 'Runnable' AND extract_arg(arg_set_id, 'waker_tid') IN (SELECT pid FROM process)")" -ge 1
+equals child_function "$(ask box/child.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" unpack
+if command -v cc >/dev/null; then
+  cat >mutex.c <<'END'
+#include <pthread.h>
+#include <unistd.h>
+pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *sweep(void *x) { for (int i = 0; i < 30; i++) { pthread_mutex_lock(&pool_lock); usleep(60000); pthread_mutex_unlock(&pool_lock); usleep(2000); } return x; }
+int main(void) {
+    pthread_t t;
+    pthread_create(&t, 0, sweep, 0);
+    pthread_setname_np(t, "cleaner");
+    for (int i = 0; i < 20; i++) { pthread_mutex_lock(&pool_lock); pthread_mutex_unlock(&pool_lock); usleep(3000); }
+    pthread_join(t, 0);
+}
+END
+  cc -O1 -g -D_GNU_SOURCE -pthread -o box/mutex mutex.c
+  check lock_runs recorded lock ./mutex
+  check lock_sentence grep -q 'for the lock pool_lock, which thread cleaner (tid [0-9]*) holds' lock.said
+else
+  skip lock 'no C compiler here'
+fi
+for library in io locks; do
+  "$STAVE" doctor 2>&1 | grep -q "^ok  --inject $library " || { skip "$library" "the library $library is not here"; continue; }
+  check "${library}_is_used" test "$(ask box/asleep.pftrace "SELECT count(*) FROM metadata WHERE name = 'recorded.calls' AND str_value = 'preload'")" -ge "$([ $library = io ] && echo 1 || echo 0)"
+done
+if "$STAVE" doctor 2>&1 | grep -q '^ok  --inject io '; then
+  cat >box/file.py <<'END'
+import os
+def save():
+    with open("model.ckpt", "wb") as f:
+        f.write(bytes(8 << 20)); f.flush(); os.fsync(f.fileno())
+for i in range(10): save()
+END
+  check file_runs recorded file "$python" file.py
+  check file_sentence grep -q 'model.ckpt' file.said
+else
+  skip slow_file 'the library io is not here'
+  skip checkpoint 'the library io is not here'
+fi
+
+# ---- what is there is enough: the command runs ----
+codes() { boxed "$STAVE" record -q -o "$1.pftrace" -- sh -c "exit $2"; }
+codes c7 7; equals exit_code $? 7
+check no_success bash -c '! grep -i "success" *.said'
+SHM=size=4k,mode=1777 check full_shm recorded shm "$python" asleep.py
+SHM=size=64m,mode=0700 check foreign_shm recorded noshm "$python" asleep.py
+# shellcheck disable=SC2016 # expanded inside
+IN=/ check read_only_folder boxed bash -c '"$0" record -- true' "$STAVE"
+mkdir -m 555 box/readonly
+IN=box/readonly boxed env TMPDIR="$TMP/box" "$STAVE" record -- true >fallback.said 2>&1
+check fallback_said grep -q 'this folder cannot be written to (.*): the trace goes to' fallback.said
+check fallback_is_there bash -c 'ls box/true-*.pftrace'
+boxed "$STAVE" record --strict -o strict.pftrace -- touch ran >strict.said 2>&1; equals strict_code $? 4
+check strict_ran_nothing test ! -e box/ran
+check strict_said grep -q 'CAP_BPF' strict.said
+boxed "$STAVE" record --sample 99 -q -o sample.pftrace -- true; equals asked_code $? 0
+boxed "$STAVE" record --sample 99 -o sample2.pftrace -- true >asked.said 2>&1
+check asked_said grep -q -- '--sample is not possible here; instead:' asked.said
+boxed "$STAVE" record --no-look --interval 0 --gpu-interval 0 -o empty.pftrace -- true >empty.said 2>&1
+check empty_said grep -q 'The trace has no events: .*stave doctor' empty.said
+boxed "$STAVE" record -o none.pftrace --no-explain -- true >none.said 2>&1
+check no_explain bash -c '! grep "Look closer" none.said'
+boxed "$STAVE" record -q --explain -o some.pftrace -- "$python" asleep.py >some.said 2>&1
+check explain_in_spite_of_q grep -q 'throttle()' some.said
+# shellcheck disable=SC2016 # expanded inside
+boxed bash -c '"$0" asleep.py & "$1" record -q -o join.pftrace -p $! --duration 1s; kill $!; wait' "$python" "$STAVE" 2>/dev/null
+check joined test "$(ask box/join.pftrace "SELECT count(*) FROM slice WHERE category = 'offcpu_sample' AND name = 'sleep'")" -ge 1
+boxed "$STAVE" doctor >doctor.said 2>&1
+check doctor_looks grep -q '^ok  looks at /proc' doctor.said
+check doctor_rung grep -q '^ok  stave record  .* here: looks at /proc' doctor.said
+
+# ---- capabilities dropped one after the other: kernel programs, or looks ----
+if command -v setpriv >/dev/null; then
+  dropped=
+  for capability in sys_ptrace dac_override sys_admin perfmon bpf sys_resource; do
+    dropped=$dropped,-$capability
+    setpriv --bounding-set "${dropped#,}" --inh-caps "${dropped#,}" "$STAVE" record -q -o "drop.$capability.pftrace" -- "$python" box/asleep.py 2>/dev/null
+    equals "without_$capability" $? 0
+    check "without_${capability}_states" test "$(ask "drop.$capability.pftrace" "SELECT count(*) FROM thread_state")" -ge 3
+  done
+  equals last_is_looks "$(by drop.bpf.pftrace states)" 'proc every_ns=50000000'
+else
+  skip capabilities 'no setpriv here'
+fi

@@ -1,0 +1,225 @@
+/* record/watch/: states between two looks at a folder that is like /proc. */
+#include "kbench.h"
+#include "record/watch/watch.h"
+#include "tests/harness/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Numbers that no process has: memory of none is read. */
+enum { PID = 4194300, OTHER = 4194301 };
+#define MS ((int64_t)1000000)
+
+struct bench {
+    struct kbench *k;
+    struct sv_watch *w;
+    char root[64];
+    int64_t at_ns;
+};
+
+static void put(const struct bench *b, const char *file, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", b->root, file);
+    FILE *f = fopen(path, "we");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void put_of(const struct bench *b, unsigned tid, const char *file, const char *text)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%d/task/%u/%s", PID, tid, file);
+    put(b, name, text);
+}
+
+static void make(const struct bench *b, const char *folder)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", b->root, folder);
+    CHECK(mkdir(path, 0700) == 0);
+}
+
+static void add_thread(const struct bench *b, unsigned tid)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%d/task/%u", PID, tid);
+    make(b, name);
+    put_of(b, tid, "comm", "worker\n");
+    put_of(b, tid, "children", "");
+}
+
+/* What the thread is in now: the letter of its state, the call, its sums in milliseconds. */
+static void set(const struct bench *b, unsigned tid, char letter, const char *call, unsigned run,
+                unsigned delay, unsigned switches)
+{
+    char text[300];
+    snprintf(text, sizeof text,
+             "%u (a) b) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 "
+             "0 0 0 0 0 0 0 0 17 3 0 0 0",
+             tid, letter);
+    put_of(b, tid, "stat", text);
+    put_of(b, tid, "syscall", call);
+    snprintf(text, sizeof text, "%u000000 %u000000 %u\n", run, delay, switches);
+    put_of(b, tid, "schedstat", text);
+}
+
+static struct bench *open_bench(void)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    char name[32];
+    CHECK(b);
+    snprintf(b->root, sizeof b->root, "/tmp/stave-watch-XXXXXX");
+    CHECK(mkdtemp(b->root));
+    snprintf(name, sizeof name, "%d", PID);
+    make(b, name);
+    snprintf(name, sizeof name, "%d/task", PID);
+    make(b, name);
+    snprintf(name, sizeof name, "%d/cmdline", PID);
+    put(b, name, "job");
+    snprintf(name, sizeof name, "%d/stat", PID);
+    put(b, name, "1 (job) S 1 1");
+    snprintf(name, sizeof name, "%d/comm", PID);
+    put(b, name, "job\n");
+    add_thread(b, PID);
+    b->k = kbench_new(NULL);
+    b->w = sv_watch_new(&(struct sv_watch_options){.root = b->root,
+                                                   .every_ns = 50 * MS,
+                                                   .offcpu_min_ns = MS,
+                                                   .has_states = true,
+                                                   .has_waits = true,
+                                                   .has_samples = true},
+                        sv_decode_rings(b->k->decode));
+    sv_watch_add(b->w, PID);
+    b->at_ns = 1000 * MS;
+    return b;
+}
+
+/* Looks after so many milliseconds; the events of the look. */
+static const char *look(struct bench *b, int64_t ms)
+{
+    b->at_ns += ms * MS;
+    sv_watch_look_now(b->w, b->at_ns);
+    kbench_round(b->k, (uint64_t)b->at_ns);
+    return b->k->text;
+}
+
+static void close_bench(struct bench *b)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -r %s", b->root);
+    CHECK(system(command) == 0);
+    sv_watch_free(b->w);
+    kbench_free(b->k);
+    free(b);
+}
+
+static unsigned count(const char *text, const char *word)
+{
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+        n++;
+    return n;
+}
+
+#define SLEEPS "230 0x0 0x0 0x7ffc0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n"
+
+TEST(wait_goes_on)
+{
+    struct bench *b = open_bench();
+    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    const char *text = look(b, 0);
+    CHECK(strstr(text, "Sleeping") && strstr(text, "sleep") && strstr(text, "inferred"));
+    CHECK_INT_EQ(count(look(b, 50), "thread_state"), 0);
+    CHECK_INT_EQ(count(look(b, 50), "thread_state"), 0);
+    close_bench(b);
+}
+
+/* 100 ms: 30 of them it ran, 20 it waited for a CPU, the rest it slept, which came first. */
+TEST(divides_by_sums)
+{
+    struct bench *b = open_bench();
+    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    look(b, 0);
+    set(b, PID, 'R', "running\n", 35, 21, 4);
+    look(b, 100); /* much of it is open: it may be in a run queue */
+    set(b, PID, 'S', SLEEPS, 35, 21, 4);
+    const char *text = look(b, 0);
+    CHECK_INT_EQ(count(text, "Runnable"), 1);
+    CHECK_INT_EQ(count(text, "Running"), 1);
+    CHECK_INT_EQ(count(text, "Sleeping"), 1);
+    const char *runnable = strstr(text, "Runnable"), *running = strstr(text, "Running");
+    CHECK(runnable < running && running < strstr(text, "Sleeping"));
+    close_bench(b);
+}
+
+TEST(counts_at_the_end)
+{
+    struct bench *b = open_bench();
+    char path[200];
+    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    add_thread(b, OTHER);
+    set(b, OTHER, 'S', SLEEPS, 7, 2, 9);
+    look(b, 0);
+    set(b, OTHER, 'S', SLEEPS, 17, 3, 11);
+    look(b, 50);
+    for (const char *const *f =
+             (const char *const[]){"comm", "children", "stat", "syscall", "schedstat", "", NULL};
+         *f; f++) {
+        snprintf(path, sizeof path, "%s/%d/task/%d/%s", b->root, PID, OTHER, *f);
+        CHECK(remove(path) == 0);
+    }
+    look(b, 50); /* the descriptors are still readable here: /proc's are not */
+    sv_watch_finish(b->w, b->at_ns);
+    kbench_round(b->k, (uint64_t)b->at_ns);
+    CHECK(strstr(b->k->text, "run_ns=10000000 delay_ns=1000000 switches=2"));
+    CHECK_INT_EQ(count(b->k->text, "run_ns="), 2);
+    close_bench(b);
+}
+
+/* A loop that waits for whoever comes, and a condition of C: nobody is late, so no reason. */
+TEST(gives_no_reason_where_it_may_be_idle)
+{
+    static const char *const calls[] = {
+        "232 0x3 0x7f00 0x40 0xffffffff 0x0 0x8 0x7ffc00 0x7f0000\n",
+        "288 0x3 0x0 0x0 0x80000 0x0 0x0 0x7ffc00 0x7f0000\n",
+        "202 0x7f00 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc00 0x7f0000\n",
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct bench *b = open_bench();
+        set(b, PID, 'S', calls[i], 5, 1, 3);
+        const char *text = look(b, 0);
+        CHECK(strstr(text, "Sleeping") && !strstr(text, "reason"));
+        close_bench(b);
+    }
+}
+
+TEST(survives_any_text)
+{
+    static const char *const texts[] = {"",
+                                        "x",
+                                        "1 (",
+                                        "1 () ",
+                                        "1 (a) R",
+                                        "999999999999999999999",
+                                        "-1 0x0 0x0",
+                                        "-1 zz",
+                                        "202 0xffffffffffffffff",
+                                        "18446744073709551615 18446744073709551615 1"};
+    enum { N = sizeof texts / sizeof *texts };
+    struct bench *b = open_bench();
+    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    look(b, 0);
+    for (unsigned i = 0; i < N * N * N; i++) {
+        put_of(b, PID, "stat", texts[i % N]);
+        put_of(b, PID, "syscall", texts[i / N % N]);
+        put_of(b, PID, "schedstat", texts[i / N / N % N]);
+        look(b, 50);
+    }
+    set(b, PID, 'D', "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n", 5, 1, 3);
+    look(b, 50);
+    sv_watch_finish(b->w, b->at_ns + MS);
+    close_bench(b);
+}
