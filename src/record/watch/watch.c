@@ -42,7 +42,7 @@ struct sv_watch *sv_watch_new(const struct sv_watch_options *options, struct sv_
                        SV_STACK_PYTHON_MAX * sizeof(struct sv_wire_pyframe) + SV_WATCH_COPY);
     w->sums.every_ns = options->every_ns;
     w->max_fds = descriptors_to_use();
-    sv_krings_add(rings, &w->ring.consumer, &w->ring.producer, w->ring.data, RING);
+    sv_krings_add(rings, &w->ring.consumer, &w->ring.producer, w->ring.data, RING, true);
     return w;
 }
 
