@@ -101,6 +101,9 @@ check "the peer has an address" test "$(csv waits.pftrace "SELECT count(*) FROM 
 check "a sleep has its function" grep -qE '"sleep" cat="offcpu_sample".*"throttle \(waits.py\)"' <("$STAVE" cat -q waits.pftrace)
 check "a fork has its child" grep -q "\"fork\" cat=\"process\" {child=$(cat waits.out)}" <("$STAVE" cat -q waits.pftrace)
 
+record stdio bash -c '(sleep 0.05; echo x; echo y) | sed -n p'
+check "stdio: the other end of a pipe, too" test "$(csv stdio.pftrace "SELECT count(*) FROM slice s WHERE name = 'read' AND extract_arg(s.arg_set_id, 'path') LIKE 'pipe:%' AND extract_arg(s.arg_set_id, 'waker_tid') IS NOT NULL AND dur > 20000000")" -ge 1
+
 # Bad input: what the environment says is not trusted.
 for bad in /nonexistent "$PWD" "$PWD/text" /dev/null; do
   check "ends that are none: ${bad##*/}" test "$(LD_PRELOAD=$library STAVE_IO_ENDS=$bad STAVE_OUT=$PWD/bad.pftrace sh -c 'echo a | cat' 2>&1)" = a
