@@ -10,6 +10,7 @@ TMP=$PWD
 export STAVE_SESSION_DIR=$PWD
 # As nobody, where we are root: nothing of this needs privileges.
 as=()
+python=/usr/bin/python3; [ -x $python ] || python=$(command -v python3) # one that others may run
 if [ "$(id -u)" = 0 ]; then as=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
 csv() { "$STAVE" query -q --no-index --to csv "$1" "$2" | tail -n +2; }
 record() { local name=$1; shift; run_any "$name" 0 "${as[@]}" "$STAVE" record -q --no-block --inject io -o "$name.pftrace" -- "$@"; }
@@ -66,7 +67,7 @@ other() { # NAME COMMAND…: the same output and exit code with and without
 printf 'a\nb\n' >text
 other bash bash -c 'for i in 1 2 3 4 5 6 7 8 9 10; do (echo $i; exit $i); done | sort -n; read -r x <text; echo $x; exit 7'
 # shellcheck disable=SC2016 # Python's
-other python /usr/bin/python3 -c 'import subprocess, os, threading, tempfile
+other python "$python" -c 'import subprocess, os, threading, tempfile
 print(subprocess.run(["cat", "text"], capture_output=True, text=True).stdout)
 t = threading.Thread(target=lambda: print(open("text").read())); t.start(); t.join()
 with tempfile.TemporaryFile() as f: f.write(b"x" * 100000); f.seek(0); print(len(f.read()))
@@ -94,12 +95,15 @@ c.recv(1)
 os.waitpid(writer, 0)
 print(writer)
 END
-record waits /usr/bin/python3 waits.py
+record waits "$python" waits.py
 woken() { csv waits.pftrace "SELECT extract_arg(s.arg_set_id, 'waker_tid') FROM slice s WHERE s.category = 'syscall' AND s.name = '$1' AND s.dur > 20000000 AND extract_arg(s.arg_set_id, 'waker_tid') IS NOT NULL"; }
 for call in read recvfrom wait4; do check "$call: the other one ended it" test "$(woken $call)" = "$(cat waits.out)"; done
 check "the peer has an address" test "$(csv waits.pftrace "SELECT count(*) FROM slice s WHERE name = 'recvfrom' AND extract_arg(s.arg_set_id, 'peer') LIKE '127.0.0.1:%' AND extract_arg(s.arg_set_id, 'peer_pid') = $(cat waits.out)")" = 1
 check "a sleep has its function" grep -qE '"sleep" cat="offcpu_sample".*"throttle \(waits.py\)"' <("$STAVE" cat -q waits.pftrace)
 check "a fork has its child" grep -q "\"fork\" cat=\"process\" {child=$(cat waits.out)}" <("$STAVE" cat -q waits.pftrace)
+
+record stdio bash -c '(sleep 0.05; echo x; echo y) | sed -n p'
+check "stdio: the other end of a pipe, too" test "$(csv stdio.pftrace "SELECT count(*) FROM slice s WHERE name = 'read' AND extract_arg(s.arg_set_id, 'path') LIKE 'pipe:%' AND extract_arg(s.arg_set_id, 'waker_tid') IS NOT NULL AND dur > 20000000")" -ge 1
 
 # Bad input: what the environment says is not trusted.
 for bad in /nonexistent "$PWD" "$PWD/text" /dev/null; do

@@ -85,8 +85,8 @@ void io_end(struct io_call *c, bool failed);
 void io_done(struct io_call *c);
 /* The same, only if it took a millisecond: calls that can wait for somebody. `fd`: -1: none. */
 void io_done_if_waited(struct io_call *c, const char *reason, int fd);
-/* Writes the wait, too, if it took a millisecond. */
-void io_done_as_wait(struct io_call *c, const char *reason);
+/* Of a transfer: that of a pipe or a socket is a wait, too, if it took a millisecond. */
+void io_done_on(struct io_call *c, int fd, bool is_out);
 
 void io_put_fd(struct io_call *c, int fd); /* with its path */
 /* Bytes that were moved; `requested` where it is another number. */

@@ -42,7 +42,7 @@ void io_put_bytes(struct io_call *c, int64_t got, uint64_t requested)
         pre_put(&c->args, PRE_BYTES, (uint64_t)got);
 }
 
-void io_done_as_wait(struct io_call *c, const char *reason)
+static void done_as_wait(struct io_call *c, const char *reason)
 {
     struct pre_wait w = {
         .reason = reason,
@@ -56,6 +56,17 @@ void io_done_as_wait(struct io_call *c, const char *reason)
     io_done(c);
 }
 
+void io_done_on(struct io_call *c, int fd, bool is_out)
+{
+    if (!RARELY(io_has_ends(fd))) {
+        io_done(c);
+        return;
+    }
+    struct io_ends ends = io_ends(fd);
+    io_ends_waker(c, fd, is_out);
+    done_as_wait(c, ends.in == ends.out ? "pipe" : "socket");
+}
+
 void io_done_if_waited(struct io_call *c, const char *reason, int fd)
 {
     if (c->end_ns - c->start_ns < WAITED_NS) {
@@ -65,5 +76,5 @@ void io_done_if_waited(struct io_call *c, const char *reason, int fd)
     }
     if (fd >= 0)
         io_put_fd(c, fd);
-    io_done_as_wait(c, reason);
+    done_as_wait(c, reason);
 }

@@ -47,7 +47,7 @@ static void was_read(struct io_call *c, FILE *f, struct held before, int64_t tak
         pre_put(&c->args, PRE_OFFSET, (uint64_t)from);
     pre_put(&c->args, PRE_BYTES, (uint64_t)got);
     io_moved(fd, from >= 0 ? from + got : IO_NO_POSITION);
-    io_done(c);
+    io_done_on(c, fd, false);
 }
 
 /* SYMBOL, type of the result, parameters, arguments, how much was given. */
@@ -91,6 +91,18 @@ BYTE(__uflow) /* what an inlined getc_unlocked calls when the buffer is empty */
 
 /* ---- writing ---- */
 
+/* Whoever waits for it may be woken before the call returns. */
+static void begin_write(struct io_call *c, const FILE *f, const void *caller)
+{
+    int error = errno;
+    IO_ENTER();
+    if (RARELY(io_has_ends(f->_fileno)))
+        io_ends_used(f->_fileno, true);
+    IO_LEAVE();
+    errno = error;
+    io_begin_for(c, "write", caller);
+}
+
 /* The program has given `given` bytes. */
 static void was_written(struct io_call *c, FILE *f, int fd, int64_t put, bool failed)
 {
@@ -105,7 +117,7 @@ static void was_written(struct io_call *c, FILE *f, int fd, int64_t put, bool fa
         pre_put(&c->args, PRE_OFFSET, (uint64_t)from);
     pre_put(&c->args, PRE_BYTES, (uint64_t)put);
     io_moved(fd, from >= 0 ? from + put : IO_NO_POSITION);
-    io_done(c);
+    io_done_on(c, fd, true);
 }
 
 #define WRITE(symbol, type, params, args, given)                                                \
@@ -115,7 +127,7 @@ static void was_written(struct io_call *c, FILE *f, int fd, int64_t put, bool fa
         if (!is_file(f) || !PRE_ON())                                                           \
             return NEXT(symbol) args;                                                           \
         struct held before = held_by(f);                                                        \
-        io_begin(&c, "write");                                                                  \
+        begin_write(&c, f, PRE_CALLER());                                                       \
         type got = NEXT(symbol) args;                                                           \
         was_written(&c, f, f->_fileno, before.unwritten + (given)-held_by(f).unwritten, false); \
         return got;                                                                             \
@@ -166,7 +178,7 @@ WRAP(int, __fprintf_chk, FILE *f, int flag, const char *format, ...)
         if (!is_file(f) || !PRE_ON())                                                       \
             return NEXT(symbol)(f);                                                         \
         struct held before = held_by(f);                                                    \
-        io_begin(&c, "write");                                                              \
+        begin_write(&c, f, PRE_CALLER());                                                   \
         int done = NEXT(symbol)(f);                                                         \
         was_written(&c, f, f->_fileno, before.unwritten - held_by(f).unwritten, done != 0); \
         return done;                                                                        \
@@ -310,4 +322,17 @@ static void closed(struct io_call *c, int fd, int64_t left, int done)
 }
 
 FCLOSE(fclose)
-FCLOSE(pclose)
+
+/* Waits for the command: that is not the file's time. */
+WRAP(int, pclose, FILE *f)
+{
+    struct io_call c;
+    if (!is_file(f) || !PRE_ON())
+        return NEXT(pclose)(f);
+    io_fd_unknown(f->_fileno);
+    io_begin(&c, "wait4");
+    int status = NEXT(pclose)(f);
+    io_end(&c, status < 0);
+    io_done_if_waited(&c, "child", -1);
+    return status;
+}

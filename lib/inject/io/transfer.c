@@ -37,13 +37,7 @@ static void after(struct io_call *c, int fd, ssize_t got, uint64_t size, int64_t
     io_put_bytes(c, got, size);
     if (moves && from >= 0 && got > 0)
         io_moved(fd, from + got);
-    if (!RARELY(io_has_ends(fd))) {
-        io_done(c);
-        return;
-    }
-    struct io_ends ends = io_ends(fd);
-    io_ends_waker(c, fd, is_write(c->name));
-    io_done_as_wait(c, ends.in == ends.out ? "pipe" : "socket");
+    io_done_on(c, fd, is_write(c->name));
 }
 
 static uint64_t bytes_of(const struct iovec *v, int n)
