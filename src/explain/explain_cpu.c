@@ -83,7 +83,9 @@ bool sv_waits_rival(struct sv_wait_group *w)
     /* The kernel counts all of the thread's life: less than half of what the states say, and the
      * states have missed a switch. */
     bool is_true = !r.is_counted || r.delay_ns >= w->ns / 2;
-    if (r.is_counted && r.ns < r.delay_ns / 2) {
+    if (w->x->e->observed.is_looked) { /* rivals are seen by kernel programs only */
+        sv_answer_say(a, "; who has it is not known.");
+    } else if (r.is_counted && r.ns < r.delay_ns / 2) {
         sv_answer_say(a,
                       ": for %.0f %% of that nobody else has it, as where a quota of its group "
                       "(cpu.max) holds it back.",

@@ -481,7 +481,7 @@ TEST(rows_and_strips_that_lead_nowhere_are_made_anew)
         {"strips.orders", 0, 4, 1u << 30},
         {"strips.blocks", 20, 4, 1u << 30},
         {"strips.tops", 8, 4, 1u << 30},
-        {"colors", 28, 4, 1000},
+        {"colors.2", 28, 4, 1000},
         {"colors.of", 0, 1, 200},
     };
     struct sv_dict *d = sv_dict_new();
