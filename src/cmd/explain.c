@@ -487,7 +487,7 @@ static int explain(const struct explain *o, const struct sv_words *operands,
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
-    const struct explain *o = options;
+    struct explain *o = options;
     struct sv_explanation e = {0}, before = {0};
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code >= 0)
@@ -506,6 +506,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         print_text(&e);
     sv_explanation_fini(&e);
     sv_explanation_fini(&before);
+    sv_words_free(&o->ignore);
     return printed < 0 ? printed : code;
 }
 
