@@ -221,8 +221,9 @@ int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struc
     return 0;
 }
 
-static int explain_all(const struct explain *o, const struct sv_words *operands, struct sv_err *err)
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
+    struct explain *o = options;
     struct sv_explanation e = {0}, before = {0};
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code >= 0)
@@ -241,15 +242,8 @@ static int explain_all(const struct explain *o, const struct sv_words *operands,
         print_text(&e);
     sv_explanation_fini(&e);
     sv_explanation_fini(&before);
-    return printed < 0 ? printed : code;
-}
-
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
-{
-    struct explain *o = options;
-    int code = explain_all(o, operands, err);
     sv_words_free(&o->ignore);
-    return code;
+    return printed < 0 ? printed : code;
 }
 
 static const struct sv_option options[] = {

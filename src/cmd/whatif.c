@@ -205,9 +205,8 @@ static int run_loaded(const struct whatif *o, const struct sv_trace *t, const ch
     return code;
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int answer(const struct whatif *o, const struct sv_words *operands, struct sv_err *err)
 {
-    const struct whatif *o = options;
     struct sv_loaded l;
     int code = sv_expect_operands(operands, 1, 10000, "trace", err);
     unsigned by = by_name(o->as_median);
@@ -229,6 +228,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     else if (code >= 0)
         code = run_loaded(o, l.trace, operands->items[0], err);
     sv_loaded_free(&l);
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct whatif *o = options;
+    int code = answer(o, operands, err);
+    sv_words_free(&o->without);
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/sat.h"
 #include "core/stream/frame_text.h"
 #include "subjects/engine/request_units.h"
+#include "subjects/io/words.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -201,6 +202,39 @@ static void observe(struct sv_explaining *x)
     o->has_flows = t->flows.n > 0;
 }
 
+/* ---- cgroups ---- */
+
+static void put_cgroup(struct sv_answer *a, size_t n, int64_t pid, const struct sv_arg *cgroup)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct sv_culprit *c = &a[i].culprit;
+        if (c->pid == pid && !c->cgroup[0])
+            snprintf(c->cgroup, sizeof c->cgroup, "%.*s",
+                     (int)(cgroup->size < sizeof c->cgroup ? cgroup->size : sizeof c->cgroup - 1),
+                     cgroup->text);
+    }
+}
+
+/* The control groups of culprits, which name container and pod: said when a program begins. */
+static void find_cgroups(struct sv_explanation *e, const struct sv_trace *t)
+{
+    sv_str cat = sv_dict_find_str(t->dict, SV_CAT_PROCESS, strlen(SV_CAT_PROCESS)),
+           key = sv_dict_find_str(t->dict, "cgroup", 6);
+    struct sv_arg cgroup;
+    if (!cat || !key || (!e->n && !e->slow.n_findings))
+        return;
+    for (uint64_t row = 0; row < t->slices.n; row++) {
+        if (t->slices.cat[row] != cat || !sv_trace_arg(t, t->slices.args[row], key, &cgroup) ||
+            cgroup.type != SV_ARG_TEXT)
+            continue;
+        int64_t pid = t->dict->tracks[sv_dict_process_of(t->dict, t->slices.track[row])].pid;
+        put_cgroup(e->findings, e->n, pid, &cgroup);
+        put_cgroup(e->slow.findings, e->slow.n_findings, pid, &cgroup);
+    }
+}
+
+/* ---- units ---- */
+
 static void set_units(struct sv_explanation *e, const struct sv_ledger *l)
 {
     static const char *const of[SV_N_UNIT_KINDS] = {"the steps and the time between them",
@@ -268,6 +302,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_explain_memory(&x);
     join_findings(e);
     doubt_looks(e);
+    find_cgroups(e, t);
     e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
                  e->observed.has_requests || e->observed.calls > 0.5;
     if (!o || !o->unit)

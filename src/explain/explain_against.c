@@ -48,6 +48,8 @@ void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *b
 {
     double now = unit_ns(e), then = unit_ns(before);
     size_t kept = 0;
+    sv_explanation_fini(e); /* only the units that both have are compared, and on average */
+    e->slow = (struct sv_slow_units){0};
     e->is_against = true;
     e->change = then > 0 ? now / then - 1 : 0;
     for (size_t i = 0; i < e->n; i++) {
