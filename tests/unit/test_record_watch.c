@@ -196,6 +196,16 @@ TEST(gives_no_reason_where_it_may_be_idle)
     }
 }
 
+/* In the kernel's wait for a disk, and in no call. */
+TEST(a_missing_page_is_a_fault)
+{
+    struct bench *b = open_bench();
+    set(b, PID, 'D', "-1 0x7ffc00 0x7f0000\n", 5, 1, 3);
+    const char *text = look(b, 0);
+    CHECK(strstr(text, "Blocked on I/O") && strstr(text, "fault"));
+    close_bench(b);
+}
+
 TEST(survives_any_text)
 {
     static const char *const texts[] = {"",
