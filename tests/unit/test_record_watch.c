@@ -137,7 +137,8 @@ TEST(wait_goes_on)
     close_bench(b);
 }
 
-/* 100 ms: 30 of them it ran, 20 it waited for a CPU, the rest it slept, which came first. */
+/* 100 ms: 30 of them it ran, 20 it waited for a CPU before that, half of the rest it slept before
+ * and half after it. */
 TEST(divides_by_sums)
 {
     struct bench *b = open_bench();
@@ -150,6 +151,7 @@ TEST(divides_by_sums)
     CHECK_INT_EQ(count(text, "Runnable"), 1);
     CHECK_INT_EQ(count(text, "Running"), 1);
     CHECK_INT_EQ(count(text, "Sleeping"), 1);
+    CHECK(strstr(text, "1025000000") && strstr(text, "1045000000") && strstr(text, "1075000000"));
     const char *runnable = strstr(text, "Runnable"), *running = strstr(text, "Running");
     CHECK(runnable < running && running < strstr(text, "Sleeping"));
     close_bench(b);
