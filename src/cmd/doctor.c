@@ -13,6 +13,7 @@
 #include "record/session/use.h"
 #include "record/stacks/cfi.h"
 #include "record/stacks/demangle.h"
+#include "record/watch/watch.h"
 #include "sdk/session/folders.h"
 
 #include <errno.h>
@@ -454,6 +455,13 @@ static void look_at_user(struct doctor *d, bool has_kernel)
     char text[400], hooks[SV_PATH_MAX] = "";
     bool has_looks = sv_doctor_looks(text, sizeof text);
     say(d, has_looks ? GOOD : LACKING, "looks at /proc", "%s", text);
+    int why;
+    bool has_perf = sv_watch_can_sample(&why);
+    say(d, has_perf ? GOOD : ABSENT, "perf events", "%s%s%s",
+        has_perf ? "stacks of own programs without root"
+                 : "no stacks of running programs but Python: ",
+        has_perf ? "" : strerror(why),
+        has_perf ? "" : " (kernel.perf_event_paranoid above 2, or a filter of system calls)");
     sv_inject_look(find_torch, hooks);
     enum sv_doctor_python python = sv_doctor_python(hooks[0] ? hooks : NULL, text, sizeof text);
     say(d, verdicts[python], "Python hooks", "%s", text);

@@ -77,7 +77,8 @@ enum sv_wait_reason {
 #define SV_WAIT_INTERRUPT "interrupt"
 
 /* What a recording has: metadata SV_COVERAGE_KEY + name of the part. The value is
- * SV_COVERAGE_NO, or by which means it was recorded ("kernel", "proc", "program"), and then its
+ * SV_COVERAGE_NO, or by which means it was recorded ("kernel", "perf", "proc", "preload",
+ * "program"), and then its
  * limits as words: min_ns=N (shorter ones are left out), every_ns=N (sampled), groups=A,B (of
  * system calls), path=PREFIX (last, up to the end). PART(member, name, category of its events):
  * the category shows in files without the metadata that it was recorded; "" where none does. */

@@ -137,7 +137,8 @@ TEST(wait_goes_on)
     close_bench(b);
 }
 
-/* 100 ms: 30 of them it ran, 20 it waited for a CPU, the rest it slept, which came first. */
+/* 100 ms: 30 of them it ran, 20 it waited for a CPU before that, half of the rest it slept before
+ * and half after it. */
 TEST(divides_by_sums)
 {
     struct bench *b = open_bench();
@@ -150,6 +151,7 @@ TEST(divides_by_sums)
     CHECK_INT_EQ(count(text, "Runnable"), 1);
     CHECK_INT_EQ(count(text, "Running"), 1);
     CHECK_INT_EQ(count(text, "Sleeping"), 1);
+    CHECK(strstr(text, "1025000000") && strstr(text, "1045000000") && strstr(text, "1075000000"));
     const char *runnable = strstr(text, "Runnable"), *running = strstr(text, "Running");
     CHECK(runnable < running && running < strstr(text, "Sleeping"));
     close_bench(b);
@@ -194,6 +196,16 @@ TEST(gives_no_reason_where_it_may_be_idle)
         CHECK(strstr(text, "Sleeping") && !strstr(text, "reason"));
         close_bench(b);
     }
+}
+
+/* In the kernel's wait for a disk, and in no call. */
+TEST(a_missing_page_is_a_fault)
+{
+    struct bench *b = open_bench();
+    set(b, PID, 'D', "-1 0x7ffc00 0x7f0000\n", 5, 1, 3);
+    const char *text = look(b, 0);
+    CHECK(strstr(text, "Blocked on I/O") && strstr(text, "fault"));
+    close_bench(b);
 }
 
 TEST(survives_any_text)

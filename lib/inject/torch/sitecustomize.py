@@ -46,7 +46,9 @@ class _Finder:
         try:
             auto = _load()
         except ImportError as error:
-            print(f"stave: --inject torch: {sys.executable} has no usable package stave ({error}), torch is not traced: pip install stave, or "
+            # By default (the command is Python) nobody asked for it by name.
+            asked = "" if os.environ.get("STAVE_TORCH_DEFAULT") else "--inject torch: "
+            print(f"stave: {asked}{sys.executable} has no usable package stave ({error}), torch is not traced: pip install stave, or "
                   "apt install python3-stave", file=sys.stderr)
             return None
         import atexit

@@ -42,6 +42,8 @@ static void put_reason(const struct states *s, const struct sv_decode *d, struct
                        const struct sv_wire_wait *w)
 {
     unsigned state = w->head.flags & ~SV_STATE_INFERRED;
+    if (state == SV_STATE_IO && w->nr == SV_WIRE_NO_CALL) /* in no call: a page is missing */
+        sv_waits_put(&s->waits, d, b, w->head.tgid, SV_WAIT_FOR_FAULT, 0);
     if (state == SV_STATE_SLEEPING || state == SV_STATE_BLOCKED)
         sv_waits_put(&s->waits, d, b, w->head.tgid, sv_waits_reason(state, w->nr, w->file_mode),
                      w->lock);

@@ -287,7 +287,8 @@ static void enter(struct sv_watch *w, struct sv_watch_thread *x, unsigned state,
     sv_watch_head(&r.head, SV_WIRE_STATE, x->pid, x->tid, ts_ns);
     r.head.flags = (uint16_t)(state | SV_STATE_INFERRED);
     r.head.what = x->cpu;
-    if (wait && wait->nr != SV_WIRE_NO_CALL) {
+    bool is_fault = wait && state == SV_STATE_IO && wait->ip && wait->nr == SV_WIRE_NO_CALL;
+    if (is_fault || (wait && wait->nr != SV_WIRE_NO_CALL)) {
         r.nr = wait->nr;
         r.lock = wait->lock;
         r.file_mode = wait->file_mode;
