@@ -29,8 +29,8 @@
 
 enum {
     REST_MS = 5,
-    REST_BUSY_MS = 25,      /* moving calls is quick, waking up is what costs */
-    REST_IDLE_MS = 300,     /* after IDLE_ROUNDS rests without a call */
+    REST_BUSY_MS = 25,  /* moving calls is quick, waking up is what costs */
+    REST_IDLE_MS = 300, /* after IDLE_ROUNDS rests without a call */
     IDLE_ROUNDS = 100,
     CELLS_FOR_REST = 32768, /* of a queue that holds what comes in that time */
     CALLS_WHILE_FREE = 64,  /* of the backlog, before it looks again whether a processor is free */
