@@ -2,11 +2,11 @@
  * reports into files and time line.
  *
  * Started by open, stopped by close. It alone touches the life cycle, the files and the time line.
- * It rests while there is little to do, sleeps while there is nothing, and lets the SDK's writer catch up after a burst of slices,
- * since its own ring must not overflow. While all processors are busy it only moves the calls into
- * a backlog: what it makes of them can wait, the requests cannot. An exhausted heap ends the files
- * as they were after the last flush, not the program: the thread then skips what is recorded, and
- * flush and close return ENOMEM. */
+ * It rests while there is little to do, sleeps while there is nothing, and lets the SDK's writer
+ * catch up after a burst of slices, since its own ring must not overflow. While all processors are
+ * busy it only moves the calls into a backlog: what it makes of them can wait, the requests cannot.
+ * An exhausted heap ends the files as they were after the last flush, not the program: the thread
+ * then skips what is recorded, and flush and close return ENOMEM. */
 #include "serving/tracer.h"
 
 #include "core/base/mem.h"
