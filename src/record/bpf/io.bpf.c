@@ -111,8 +111,11 @@ static __always_inline void put(void *ring, void *record, __u64 size, unsigned k
     count(kind, bpf_ringbuf_output(ring, record, size, wake_flags(ring, size)) == 0);
 }
 
-#include "joint.h"
 #include "kernel_probes.h"
+
+/* what several of them share */
+#include "joint.h"
+
 #if KNOWS_KERNEL
 #include "follow_running.h"
 #endif
