@@ -52,8 +52,9 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
 uint32_t sv_call_ring_words(const struct sv_call_ring *r);
 /* The next call if it is complete; words must hold sv_call_ring_words(). */
 bool sv_call_ring_take(struct sv_call_ring *r, struct sv_call_cell *call, uint64_t *words);
-/* The consumer sleeps for this long, until sv_call_ring_wake(), or until a quarter of the ring is in
- * use. It says so with sv_call_ring_will_sleep() first: a wake-up between the two is not lost. */
+/* The consumer sleeps for this long, until sv_call_ring_wake(), or until a quarter of the ring is
+ * in use. It says so with sv_call_ring_will_sleep() first: a wake-up between the two is not
+ * lost. */
 void sv_call_ring_will_sleep(struct sv_call_ring *r);
 void sv_call_ring_sleep(struct sv_call_ring *r, unsigned ms);
 void sv_call_ring_wake(struct sv_call_ring *r);

@@ -4,8 +4,8 @@
  * as arguments, and one record for the thread that writes the files. The event lies in the ring of
  * its thread when the call returns, and so outlives the process; the record does not, but
  * everything can be made again from the events. No lock, no allocation here; a system call only
- * where the configuration says to wait for space, and to wake the thread where the ring fills at the
- * end of a time without any call. */
+ * where the configuration says to wait for space, and to wake the thread where the ring fills after
+ * a time without any call. */
 #include "serving/tracer.h"
 
 #include "core/base/map.h"

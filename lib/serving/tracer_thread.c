@@ -2,11 +2,11 @@
  * reports into files and time line.
  *
  * Started by open, stopped by close. It alone touches the life cycle, the files and the time line.
- * It rests while there is little to do, sleeps while there is nothing, and lets the SDK's writer catch up after a burst of slices,
- * since its own ring must not overflow. While all processors are busy it only moves the calls into
- * a backlog: what it makes of them can wait, the requests cannot. An exhausted heap ends the files
- * as they were after the last flush, not the program: the thread then skips what is recorded, and
- * flush and close return ENOMEM. */
+ * It rests while there is little to do, sleeps while there is nothing, and lets the SDK's writer
+ * catch up after a burst of slices, since its own ring must not overflow. While all processors are
+ * busy it only moves the calls into a backlog: what it makes of them can wait, the requests cannot.
+ * An exhausted heap ends the files as they were after the last flush, not the program: the thread
+ * then skips what is recorded, and flush and close return ENOMEM. */
 #include "serving/tracer.h"
 
 #include "core/base/mem.h"
@@ -29,8 +29,8 @@
 
 enum {
     REST_MS = 5,
-    REST_BUSY_MS = 25,      /* moving calls is quick, waking up is what costs */
-    REST_IDLE_MS = 300,     /* after IDLE_ROUNDS rests without a call */
+    REST_BUSY_MS = 25,  /* moving calls is quick, waking up is what costs */
+    REST_IDLE_MS = 300, /* after IDLE_ROUNDS rests without a call */
     IDLE_ROUNDS = 100,
     CELLS_FOR_REST = 32768, /* of a queue that holds what comes in that time */
     CALLS_WHILE_FREE = 64,  /* of the backlog, before it looks again whether a processor is free */

@@ -88,7 +88,7 @@ kill $named 2>/dev/null; wait $named 2>/dev/null
 run_any comm_none 0 "$STAVE" record -o nobody.pftrace --comm nobodyiscalled --duration 100ms
 check comm_none_reported grep -q "no process is called 'nobodyiscalled' yet" comm_none.err
 run_any cgroup_none 2 "$STAVE" record -q -o x.pftrace --cgroup nowhere
-run_any max_size 0 "$STAVE" record -o max.pftrace --max-size 1M -- "$play" flood 400000
+run_any max_size 0 "$STAVE" record -o max.pftrace --max-size 1M -- "$play" flood 1500000
 check max_size_reported grep -q "reached --max-size" max_size.err
 # It stops in the middle of a call, perhaps: one that has not ended is the only thing to find.
 check max_size_valid sh -c '"$0" validate -q max.pftrace >max.found 2>&1 || { grep -c "^ *\(error\|warning\)" max.found | grep -qx 1 && grep -q begin-without-end max.found; }' "$STAVE"

@@ -259,3 +259,66 @@ TEST(a_process_that_begins_again_is_another_one)
     CHECK_UINT_EQ(n_rows, 1);
     tear_down();
 }
+
+/* A link "/l" to "/far/folder", one that leads to itself ever longer, and nothing else. */
+static unsigned asked;
+
+static bool link_of(void *ctx, const char *path, char to[SV_TREE_PATH_MAX])
+{
+    (void)ctx;
+    asked++;
+    if (strcmp(path, "/l") == 0)
+        memcpy(to, "/far/folder", sizeof "/far/folder");
+    else if (strncmp(path, "/again", 6) == 0)
+        snprintf(to, SV_TREE_PATH_MAX, "/again%.3000s/x", path);
+    return strcmp(path, "/l") == 0 || strncmp(path, "/again", 6) == 0;
+}
+
+TEST(two_dots_behind_a_link_lead_to_where_it_leads)
+{
+    static char endless[20000] = "/again";
+    set_up();
+    tree.link_of = link_of;
+    CHECK_STR_EQ(file(NULL, "/l/../x")->path, "/far/x");
+    CHECK_STR_EQ(file(NULL, "/l/./../../x")->path, "/x");
+    CHECK_STR_EQ(file(NULL, "/l/x")->path, "/l/x");
+    CHECK_STR_EQ(file(file(NULL, "/"), "l/../x")->path, "/far/x");
+    asked = 0;
+    CHECK_STR_EQ(file(NULL, "/a/b/../x")->path, "/a/x");
+    CHECK_STR_EQ(file(NULL, "/a/b/../y")->path, "/a/y");
+    CHECK_UINT_EQ(asked, 1); /* until the next sweep */
+    sv_tree_sweep(&tree);
+    CHECK_STR_EQ(file(NULL, "/a/b/../z")->path, "/a/z");
+    CHECK_UINT_EQ(asked, 2);
+    for (size_t n = 6; n + 6 < sizeof endless; n += 5)
+        memcpy(endless + n, "/y/..", 6);
+    CHECK(file(NULL, endless)); /* ends, and within its memory */
+    tear_down();
+}
+
+TEST(paths_of_a_process_begin_at_its_root)
+{
+    static const struct {
+        const char *dir, *path, *whole;
+    } rows[] = {{NULL, "/a", "/jail/a"},
+                {NULL, "/", "/jail"},
+                {NULL, "/../../a", "/jail/a"},
+                {"/jail", "a", "/jail/a"},
+                {"/jail/b", "../../../a", "/jail/a"},
+                {"/jail2", "../a", "/a"},
+                {"/out", "a", "/out/a"},
+                {"/jail", "", "/jail"}};
+    bool is_new;
+    set_up();
+    struct sv_proc *p = sv_tree_process(&tree, 5, &is_new);
+    CHECK_STR_EQ(sv_tree_file_of(&tree, p, NULL, "/a", 2)->path, "/a");
+    p->root = file(NULL, "/jail");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sv_file *dir = rows[i].dir ? file(NULL, rows[i].dir) : NULL;
+        CHECK_STR_EQ(sv_tree_file_of(&tree, p, dir, rows[i].path, strlen(rows[i].path))->path,
+                     rows[i].whole);
+    }
+    sv_tree_fork(&tree, 5, 6);
+    CHECK(sv_tree_find(&tree, 6)->root == p->root);
+    tear_down();
+}

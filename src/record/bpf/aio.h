@@ -79,7 +79,8 @@ static long send_request(__u32 i, void *of)
     void *ring = my_ring();
     if (i >= all->n || !ring)
         return 1;
-    if (i < AIO_MAX && (all->is_submitted ? fill_submitted(&a, all->at, i) : fill_done(&a, all->at, i)))
+    if (i < AIO_MAX &&
+        (all->is_submitted ? fill_submitted(&a, all->at, i) : fill_done(&a, all->at, i)))
         put(ring, &a, sizeof a, SV_WIRE_AIO);
     else
         count(SV_WIRE_AIO, false);

@@ -50,7 +50,7 @@ static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wi
     c->inode = s->inode;
     if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0)
         c->inode = p->wants & SV_WIRE_OPENS && c->aux & HAS_NO_NAME ? number_of_file((__s32)ret)
-                                                                     : inode_of((__s32)ret);
+                                                                    : inode_of((__s32)ret);
 }
 
 enum { MAY_CREATE = 020000100 }; /* O_TMPFILE's own bit, O_CREAT */

@@ -1,7 +1,7 @@
 /* How the programs are attached: one source, compiled three times. Part of io.bpf.c.
  *
  *   SV_HOOKS_BTF    typed tracepoints (tp_btf) and storage of the task itself: the fastest; Linux
- *                   5.11 or newer
+ *                   5.13 or newer
  *   SV_HOOKS_RAW    raw tracepoints, memory of the kernel read by a helper, tasks known by their
  *                   number: Linux 5.8 or newer
  *   SV_HOOKS_PLAIN  tracepoints by name, nothing of the kernel's own memory: system calls and
@@ -38,18 +38,18 @@
  * has a helper that repeats it (Linux 5.17), else each time anew. Programs that use the helper need
  * Linux 5.13 to load at all. */
 #if defined(SV_HOOKS_BTF)
-#define REPEAT(times, step, of)                                                          \
-    do {                                                                                 \
-        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))                 \
-            bpf_loop(times, step, of, 0);                                                \
-        else                                                                             \
-            for (__u32 repeat_i = 0; repeat_i < (times) && !step(repeat_i, of);)         \
-                repeat_i++;                                                              \
+#define REPEAT(times, step, of)                                                  \
+    do {                                                                         \
+        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))         \
+            bpf_loop(times, step, of, 0);                                        \
+        else                                                                     \
+            for (__u32 repeat_i = 0; repeat_i < (times) && !step(repeat_i, of);) \
+                repeat_i++;                                                      \
     } while (0)
 #else
-#define REPEAT(times, step, of)                                                          \
-    for (__u32 repeat_i = 0; repeat_i < (times) && !step(repeat_i, of);)                 \
-        repeat_i++
+#define REPEAT(times, step, of)                                          \
+    for (__u32 repeat_i = 0; repeat_i < (times) && !step(repeat_i, of);) \
+    repeat_i++
 #endif
 
 #if defined(SV_HOOKS_BTF)

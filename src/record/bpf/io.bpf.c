@@ -112,7 +112,10 @@ static __always_inline void put(void *ring, void *record, __u64 size, unsigned k
 }
 
 #include "kernel_probes.h"
+
+/* what several of them share */
 #include "joint.h"
+
 #if KNOWS_KERNEL
 #include "follow_running.h"
 #endif

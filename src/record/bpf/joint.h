@@ -1,6 +1,6 @@
-/* The programs of events that several probes want: one for each event, because each program that the
- * kernel calls costs every process of the machine, followed or not. What the probes do not want is
- * constant in `config`, and the kernel removes it. Part of io.bpf.c.
+/* The programs of events that several probes want: one for each event, because each program that
+ * the kernel calls costs every process of the machine, followed or not. What the probes do not want
+ * is constant in `config`, and the kernel removes it. Part of io.bpf.c.
  *
  * Times are read once for all: a state and a wait that begin with the same switch have the same
  * stamp. */

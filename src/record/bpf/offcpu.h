@@ -61,8 +61,7 @@ CHECKED_ONCE int put_away(__u64 size, struct sv_wire_task *s, __u64 now)
 {
     struct stack_room *r = stack_room(STACK_OF_SWITCH);
     __u64 n = size - sizeof r->head - sizeof r->stack;
-    if (!r || !s || size < sizeof r->head + sizeof r->stack ||
-        n > sizeof r->bytes - sizeof s->away)
+    if (!r || !s || size < sizeof r->head + sizeof r->stack || n > sizeof r->bytes - sizeof s->away)
         return 0;
     fill_head_at(&r->head, SV_WIRE_OFFCPU, bpf_get_smp_processor_id(), pids_in(s), now);
     __builtin_memcpy(r->bytes + n, &s->away, sizeof s->away);
@@ -92,7 +91,9 @@ CHECKED_ONCE int put_without_stack(struct sv_wire_task *s, __u64 now)
 static __always_inline __u32 rank_of(const struct sv_wire_task *s)
 {
     __u64 ns = s->away.end_ns - s->away.begin_ns;
-    return ns >= 10000000 ? STACK_OF_LONG_WAIT : ns >= 1000000 ? STACK_OF_WAIT : STACK_OF_SHORT_WAIT;
+    return ns >= 10000000  ? STACK_OF_LONG_WAIT
+           : ns >= 1000000 ? STACK_OF_WAIT
+                           : STACK_OF_SHORT_WAIT;
 }
 
 /* The current thread has waited in the call that it is still in. */

@@ -25,11 +25,11 @@ enum sv_wire_page {
 /* What is known of the last page fault of a task: see page_fault.h. */
 enum fault_is {
     FAULT_NONE,
-    FAULT_AROUND, /* pages of the cache were mapped, maybe the one that was needed */
+    FAULT_AROUND,  /* pages of the cache were mapped, maybe the one that was needed */
     FAULT_OF_CODE, /* the same, of a program or a library: not told unless it has to wait */
-    FAULT_BEGUN,  /* it was not among them */
-    FAULT_READS,  /* nor in the cache */
-    FAULT_SENT    /* its record is on its way, whatever follows */
+    FAULT_BEGUN,   /* it was not among them */
+    FAULT_READS,   /* nor in the cache */
+    FAULT_SENT     /* its record is on its way, whatever follows */
 };
 
 /* A folio is one page or several that are managed together. Its flags come first, in a struct or

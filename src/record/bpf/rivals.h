@@ -33,8 +33,8 @@ struct sv_wire_schedstat {
 #include "sched.h"
 
 enum { TURNS = 128, RIVALS = 16 }; /* powers of two */
-#define LEAST_DELAY_NS 10000      /* less is what a switch takes */
-#define LEAST_RIVAL_NS 100000     /* who had less in all is not named */
+#define LEAST_DELAY_NS 10000       /* less is what a switch takes */
+#define LEAST_RIVAL_NS 100000      /* who had less in all is not named */
 
 struct turn {
     __u64 end_ns;

@@ -41,7 +41,7 @@ enum sv_call_effect {
     SV_EFFECT_CHDIR,
     SV_EFFECT_FCHDIR,
     SV_EFFECT_CHROOT,
-    SV_EFFECT_MEMFD, /* ret is a new descriptor; the path is a name of no file */
+    SV_EFFECT_MEMFD,  /* ret is a new descriptor; the path is a name of no file */
     SV_EFFECT_SOCKET, /* ret is a new descriptor without a path */
     SV_EFFECT_PAIR,   /* two of them, in the memory that `size` points to */
     SV_EFFECT_MAP,    /* pages of fd's file, whose device is aux, will be the process's */

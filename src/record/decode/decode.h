@@ -24,7 +24,7 @@ struct sv_decode_options {
     bool shows_own;     /* what threads and files of libstave's do, too */
     bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
     bool follows_maps;  /* every file that is mapped comes as a call */
-    bool has_kernel; /* stacks have frames of the kernel */
+    bool has_kernel;    /* stacks have frames of the kernel */
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
     void *redact_ctx;

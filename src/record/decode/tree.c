@@ -1,8 +1,8 @@
 /* The followed processes and their open files. Called by the decoder for every record that changes
  * something; asks only its caller.
  *
- * Paths are joined as texts: `.` and `..` are taken out. A `..` behind a symbolic link leads to where
- * the link's folder is, as it does in the kernel; other links are not resolved. */
+ * Paths are joined as texts: `.` and `..` are taken out. A `..` behind a symbolic link leads to
+ * where the link's folder is, as it does in the kernel; other links are not resolved. */
 #include "record/decode/tree.h"
 #include "subjects/io/words.h"
 
@@ -126,8 +126,8 @@ static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
     return f ? f : add(t, hash, path, len);
 }
 
-/* The folder that the first n bytes lead to, where their last word is a symbolic link: its path takes
- * their place. Returns their length. */
+/* The folder that the first n bytes lead to, where their last word is a symbolic link: its path
+ * takes their place. Returns their length. */
 static size_t follow_link(struct sv_tree *t, char *path, size_t n)
 {
     char name[SV_TREE_PATH_MAX], to[SV_TREE_PATH_MAX];
@@ -147,8 +147,8 @@ static size_t follow_link(struct sv_tree *t, char *path, size_t n)
     return n;
 }
 
-/* Takes `.`, `..` and doubled slashes out of an absolute path of at most PATH_LEN_MAX bytes. Returns
- * the new length, of what is in `to`, which has SV_TREE_PATH_MAX more. */
+/* Takes `.`, `..` and doubled slashes out of an absolute path of at most PATH_LEN_MAX bytes.
+ * Returns the new length, of what is in `to`, which has SV_TREE_PATH_MAX more. */
 static size_t clean(struct sv_tree *t, const char *path, size_t len, char *to)
 {
     size_t n = 0;

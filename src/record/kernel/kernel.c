@@ -714,8 +714,8 @@ void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (unsigned i = 0; i < k->n_rings; i++) {
         const struct ring_map *r = &k->rings[i];
-        sv_krings_add(rings, r->consumer, r->producer, (const uint8_t *)r->producer + page,
-                      r->size, r->is_once);
+        sv_krings_add(rings, r->consumer, r->producer, (const uint8_t *)r->producer + page, r->size,
+                      r->is_once);
     }
 }
 

@@ -16,7 +16,7 @@
 /* How the programs are attached, from the fastest to the one that needs least. */
 enum sv_hooks {
     SV_HOOKS_BEST, /* the first that loads */
-    SV_HOOKS_BTF,  /* typed tracepoints, storage of the task: Linux 5.11 */
+    SV_HOOKS_BTF,  /* typed tracepoints, storage of the task: Linux 5.13 */
     SV_HOOKS_RAW,  /* raw tracepoints, tasks by number: Linux 5.8 */
     /* tracepoints by name, which need tracefs and no type information: system calls and processes
      * only */

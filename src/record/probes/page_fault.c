@@ -110,7 +110,7 @@ const struct sv_probe sv_probe_page_fault = {
         {"page faults on files", "`page faults` below the thread",
          "inode, path, offset, bytes; a slice if the thread waited for its page (`major` is 1 "
          "if this fault made the kernel read it); neighbouring faults on pages in the cache are "
-         "one event `mapped`, with their number"},
+         "one event `mapped`, with their number, and none for programs and libraries"},
     .with = {&sv_probe_page_cache},
     .state_size = sizeof(struct faults),
     .flush = flush_faults,
