@@ -82,7 +82,10 @@ void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t)
     if (s->n_tracks < 2)
         return;
     sv_comm_report_make(&r, t);
-    for (size_t i = 0; i < s->n && r.n > 0; i++)
+    size_t n_told = 0;
+    for (size_t i = 0; i < r.n_groups; i++)
+        n_told += r.groups[i].n_told;
+    for (size_t i = 0; i < s->n && n_told > 0; i++)
         s->steps[i].is_straggler &= sv_comm_is_held_up_by(&r, s->steps[i].track);
     sv_comm_report_fini(&r);
 }
