@@ -13,6 +13,7 @@ struct finder {
     struct sv_ledger *l;
     size_t cap;
     uint32_t first_thread;
+    uint32_t *busiest; /* by track of a process: number + 1 of the thread with most slices */
 };
 
 static void add_unit(struct finder *f, struct sv_why_unit u)
@@ -36,17 +37,25 @@ static uint32_t n_rows(const struct sv_ledger *l, uint32_t thread)
     return k->end - k->first;
 }
 
-/* A thread that has nothing but markers: of its process the one with most slices. */
-static uint32_t busiest(const struct sv_ledger *l, uint32_t thread)
+static uint32_t *find_busiest(const struct sv_ledger *l)
 {
+    uint32_t *busiest = sv_alloc(((size_t)l->trace->dict->n_tracks + 1) * sizeof *busiest);
+    for (uint32_t i = 0; i < l->states.n; i++) {
+        uint32_t *best = &busiest[l->states.threads[i].process];
+        if (!*best || n_rows(l, i) > n_rows(l, *best - 1))
+            *best = i + 1;
+    }
+    return busiest;
+}
+
+/* A thread that has nothing but markers: of its process the one with most slices. */
+static uint32_t who_works(const struct finder *f, uint32_t thread)
+{
+    const struct sv_ledger *l = f->l;
     const struct sv_thread_rows *x = &l->states.threads[thread];
-    uint32_t best = thread;
-    if (x->state || x->calls || l->trace->tracks[x->track].depth_max > 0)
-        return thread;
-    for (uint32_t i = 0; i < l->states.n; i++)
-        if (l->states.threads[i].process == x->process && n_rows(l, i) > n_rows(l, best))
-            best = i;
-    return best;
+    uint32_t best = f->busiest[x->process] - 1;
+    bool is_alone = !x->state && !x->calls && l->trace->tracks[x->track].depth_max == 0;
+    return is_alone && n_rows(l, best) > n_rows(l, thread) ? best : thread;
 }
 
 /* The thread whose time a marker's is: its own, or where it has a track of its own the main thread
@@ -56,7 +65,7 @@ static uint32_t thread_of_marker(const struct finder *f, sv_track track)
     const struct sv_thread_states *s = &f->l->states;
     uint32_t thread = sv_thread_of(s, track);
     if (thread != SV_NO_THREAD)
-        return busiest(f->l, thread);
+        return who_works(f, thread);
     sv_track process = sv_dict_process_of(f->l->trace->dict, track);
     return process ? sv_thread_main(s, process) : f->first_thread;
 }
@@ -170,7 +179,7 @@ static void add_threads(struct finder *f, enum sv_unit_kind kind)
 void sv_units_find(struct sv_ledger *l, const struct sv_steps *steps,
                    const struct sv_ledger_options *o)
 {
-    struct finder f = {.l = l, .first_thread = first_thread(l)};
+    struct finder f = {.l = l, .first_thread = first_thread(l), .busiest = find_busiest(l)};
     for (size_t i = 0; i < o->n_given; i++) {
         const struct sv_given_unit *g = &o->given[i];
         add_unit(&f, (struct sv_why_unit){.kind = o->given_kind,
@@ -197,6 +206,7 @@ void sv_units_find(struct sv_ledger *l, const struct sv_steps *steps,
     }
     if (o->with_loaders && o->step < 0)
         add_threads(&f, SV_UNIT_IS_LOADER);
+    free(f.busiest);
 }
 
 /* ---- what counts ---- */

@@ -355,6 +355,10 @@ def gpus(trace):
     said = loaded(trace.run("explain", "--json")) or {}
     for finding in said.get("findings", []):
         cause = finding["cause"].partition("gpu_")[2]
+        if cause == "gap":
+            known = [d["longest_gap_ns"] for d in gpu["device"]]
+            if finding["worst"][0]["dur"] not in known:
+                trace.differs("the longest gap", report=known, explain=finding["worst"][0]["dur"])
         if cause in ("data", "launch", "sync"):
             known = [g["share"] for g in gpu["gap"] if g["cause"] == cause]
             if not any(equal(finding["share"], share) for share in known):

@@ -202,7 +202,7 @@ const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, cha
 
 /* Is the track of a rank that is slow, or of one on a slow host? */
 bool sv_comm_is_held_up_by(const struct sv_comm_report *r, sv_track track);
-/* Steps are stragglers only of such ranks, in a job with collectives: whose step takes longest
+/* Steps are stragglers only of such ranks, if arrivals can be compared: whose step takes longest
  * without holding the others up is none. */
 void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t);
 

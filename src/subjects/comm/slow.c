@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "store/ranks.h"
-
 /* What the arrivals say of a culprit of the replay. */
 struct arrivals {
     bool *is_slow, is_likely;
@@ -73,13 +71,9 @@ void sv_comm_confirm(struct sv_replay_result *result, const struct sv_trace *t)
 
 bool sv_comm_is_held_up_by(const struct sv_comm_report *r, sv_track track)
 {
-    int64_t number = sv_rank_of_track(r->trace, track);
-    for (size_t i = 0; i < r->n_ranks; i++) {
-        const struct sv_comm_rank *k = &r->ranks[i];
-        if (number >= 0 && k->number == number)
-            return k->is_slow || (k->host != SV_COMM_NO_RANK && r->hosts[k->host].is_slow);
-    }
-    return false;
+    uint32_t rank = r->rank_of_track[track];
+    const struct sv_comm_rank *k = rank != SV_COMM_NO_RANK ? &r->ranks[rank] : NULL;
+    return k && (k->is_slow || (k->host != SV_COMM_NO_RANK && r->hosts[k->host].is_slow));
 }
 
 void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t)
@@ -88,7 +82,10 @@ void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t)
     if (s->n_tracks < 2)
         return;
     sv_comm_report_make(&r, t);
-    for (size_t i = 0; i < s->n && r.n > 0; i++)
+    size_t n_told = 0;
+    for (size_t i = 0; i < r.n_groups; i++)
+        n_told += r.groups[i].n_told;
+    for (size_t i = 0; i < s->n && n_told > 0; i++)
         s->steps[i].is_straggler &= sv_comm_is_held_up_by(&r, s->steps[i].track);
     sv_comm_report_fini(&r);
 }

@@ -165,8 +165,12 @@ void sv_why_make(struct sv_ledger *l, const struct sv_trace *t, const struct sv_
     struct workers w = {0};
     struct sv_given_unit *units = NULL;
     size_t n = 0;
+    if (o->marker || o->step >= 0) {
+        sv_ledger_make(l, t, o);
+        return;
+    }
     sv_llm_make(&llm, t);
-    for (size_t i = 0; i < llm.n_requests && !o->marker && o->step < 0; i++)
+    for (size_t i = 0; i < llm.n_requests; i++)
         n += is_unit(&llm.requests[i]);
     if (n >= SV_REQUESTS_LEAST) {
         find_workers(&w, &llm);

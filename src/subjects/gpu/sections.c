@@ -151,6 +151,8 @@ static const struct sv_report_column device_columns[] = {
     {"launch_max_ns", NULL, SV_UNIT_NS},
     {"queue_mean", "queued", SV_UNIT_REAL},
     {"queue_max", "queued at most", SV_UNIT_COUNT},
+    {"longest_gap_ns", "longest gap", SV_UNIT_NS},
+    {"longest_gap_at_ns", NULL, SV_UNIT_NS},
 };
 
 static void fill_device(const struct sv_section *s, size_t row, struct sv_cell *cells)
@@ -182,6 +184,8 @@ static void fill_device(const struct sv_section *s, size_t row, struct sv_cell *
     *c.next++ = d->latency.n ? sv_cell_int(d->latency.max_ns) : sv_cell_null();
     real(&c, d->queue_mean);
     count(&c, d->queue_max);
+    ns(&c, d->longest_gap.to_ns - d->longest_gap.from_ns);
+    *c.next++ = d->longest_gap.to_ns ? sv_cell_int(d->longest_gap.from_ns) : sv_cell_null();
 }
 
 static const struct sv_report_column stream_columns[] = {
