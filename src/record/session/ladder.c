@@ -205,7 +205,10 @@ static void open_watch(struct sv_recorder *r)
             .has_waits = probes[SV_PROBE_offcpu],
             .has_samples = probes[SV_PROBE_offcpu] || probes[SV_PROBE_sample],
             .copies_stacks = r->system.plan.stacks == SV_STACK_COPY && sv_cfi_is_built(),
-            .has_processes = true},
+            .has_processes = true,
+            .inside = sv_inject_has("io")      ? "/libstave-io.so"
+                      : sv_inject_has("locks") ? "/libstave-locks.so"
+                                               : NULL},
         sv_decode_rings(r->system.decode));
     int no_perf;
     l->has_perf = r->command->n > 0 && probes[SV_PROBE_offcpu] && sv_watch_can_sample(&no_perf);

@@ -36,12 +36,14 @@ struct sv_watch_thread {
     int64_t looked_ns, state_ns;  /* the last look; since when it is in this state */
     struct sv_watch_wait wait;    /* where the state is one */
     struct sv_watch_stack *stack; /* of the wait; NULL: none */
+    bool has_open_state;          /* a record of it was sent, and no end */
     uint64_t python;              /* its state in the interpreter, 0: not looked for */
 };
 
 struct sv_watch_process {
     uint32_t pid, parent;
     bool is_known, is_gone, has_python, was_read, is_refused;
+    bool is_inside; /* it has the library of options.inside */
     uint64_t image; /* of its program and command line: another one after an exec */
     uint32_t n_threads, looks;
     struct sv_wire_python python;

@@ -59,6 +59,18 @@ static uint32_t parent_of(const struct sv_watch *w, uint32_t pid)
     return at && sscanf(at + 1, " %*c %u", &parent) == 1 ? parent : 0;
 }
 
+/* The dynamic linker maps the library soon after an exec, so it is looked for in the first looks. */
+static void look_inside(struct sv_watch *w, struct sv_watch_process *p)
+{
+    enum { MAPS_MAX = 1 << 20 };
+    if (!w->options.inside || p->is_inside || p->looks >= YOUNG_LOOKS)
+        return;
+    char *maps = sv_alloc(MAPS_MAX);
+    read_of(w, p->pid, "maps", maps, MAPS_MAX);
+    p->is_inside = strstr(maps, w->options.inside) != NULL;
+    free(maps);
+}
+
 /* Seen for the first time: forked by one that is followed, with the same program or another. */
 static void meet(struct sv_watch *w, struct sv_watch_process *p, int64_t now_ns)
 {
@@ -67,13 +79,14 @@ static void meet(struct sv_watch *w, struct sv_watch_process *p, int64_t now_ns)
     p->is_known = p->image != 0;
     const struct sv_watch_process *parent = sv_watch_process(w, p->parent);
     bool is_copy = parent && parent->image == p->image;
+    look_inside(w, p);
     if (is_copy && parent->has_python) {
         p->has_python = true;
         p->python = parent->python;
     }
     if (!w->options.has_processes || !p->is_known)
         return;
-    if (parent) {
+    if (parent && !parent->is_inside) {
         struct sv_wire_fork f = {.tgid = p->pid, .tid = p->pid};
         sv_watch_head(&f.head, SV_WIRE_FORK, p->parent, p->parent, now_ns);
         size_t n = read_of(w, p->pid, "comm", f.comm, sizeof f.comm);
@@ -81,7 +94,7 @@ static void meet(struct sv_watch *w, struct sv_watch_process *p, int64_t now_ns)
             f.comm[n - 1] = 0;
         sv_watch_put(w, &f, sizeof f);
     }
-    if (!is_copy)
+    if (!is_copy && !p->is_inside)
         put_exec(w, p->pid, now_ns);
 }
 
@@ -91,8 +104,10 @@ static void look_for_exec(struct sv_watch *w, struct sv_watch_process *p, int64_
     if (image == 0 || image == p->image)
         return;
     p->image = image;
-    p->has_python = false;
-    if (w->options.has_processes)
+    p->has_python = p->is_inside = false;
+    p->looks = 0;
+    look_inside(w, p);
+    if (w->options.has_processes && !p->is_inside)
         put_exec(w, p->pid, now_ns);
 }
 
@@ -195,6 +210,7 @@ void sv_watch_find(struct sv_watch *w, int64_t now_ns, bool is_thorough)
             meet(w, p, now_ns);
         else if (is_thorough || p->looks < YOUNG_LOOKS)
             look_for_exec(w, p, now_ns);
+        look_inside(w, p);
         p->looks++;
         find_threads(w, i, is_thorough);
         p = &w->processes[i];

@@ -245,6 +245,24 @@ static void put_wake(struct sv_watch *w, const struct sv_watch_thread *x, int64_
     sv_watch_put(w, &r, sizeof r);
 }
 
+/* A library in its process sends what it waits for. */
+static bool is_inside(const struct sv_watch *w, const struct sv_watch_thread *x)
+{
+    const struct sv_watch_process *p = sv_watch_process(w, x->pid);
+    return p && p->is_inside;
+}
+
+static void end_states(struct sv_watch *w, struct sv_watch_thread *x, int64_t ts_ns)
+{
+    struct sv_wire_head end;
+    if (!x->has_open_state)
+        return;
+    sv_watch_head(&end, SV_WIRE_STATE, x->pid, x->tid, ts_ns);
+    end.flags = SV_STATE_DEAD;
+    sv_watch_put(w, &end, sizeof end);
+    x->has_open_state = false;
+}
+
 /* The wait that ends, with its stack. */
 static void put_offcpu(struct sv_watch *w, struct sv_watch_thread *x, int64_t end_ns)
 {
@@ -252,6 +270,10 @@ static void put_offcpu(struct sv_watch *w, struct sv_watch_thread *x, int64_t en
     x->stack = NULL;
     if (!s)
         return;
+    if (is_inside(w, x)) {
+        free(s);
+        return;
+    }
     struct sv_wire_away away = {.begin_ns = (uint64_t)x->state_ns,
                                 .end_ns = (uint64_t)end_ns,
                                 .woken_ns = x->wait.holder ? (uint64_t)end_ns : 0,
@@ -274,7 +296,7 @@ static void enter(struct sv_watch *w, struct sv_watch_thread *x, unsigned state,
 {
     if (is_wait(x->state)) {
         put_offcpu(w, x, ts_ns);
-        if (x->wait.holder && w->options.has_states && !is_wait(state))
+        if (x->wait.holder && w->options.has_states && !is_wait(state) && !is_inside(w, x))
             put_wake(w, x, ts_ns);
     }
     x->state = state;
@@ -283,6 +305,11 @@ static void enter(struct sv_watch *w, struct sv_watch_thread *x, unsigned state,
         x->wait = *wait;
     if (!w->options.has_states)
         return;
+    if (is_inside(w, x)) {
+        end_states(w, x, ts_ns);
+        return;
+    }
+    x->has_open_state = true;
     struct sv_wire_wait r = {.nr = SV_WIRE_NO_CALL};
     sv_watch_head(&r.head, SV_WIRE_STATE, x->pid, x->tid, ts_ns);
     r.head.flags = (uint16_t)(state | SV_STATE_INFERRED);
@@ -397,7 +424,7 @@ static void take_stack(struct sv_watch *w, struct sv_watch_thread *x, int64_t no
 {
     if (letter == 'R' && w->options.has_samples)
         sv_watch_stack_of_run(w, x, now_ns);
-    else if (letter != 'R' && w->options.has_waits)
+    else if (letter != 'R' && w->options.has_waits && !is_inside(w, x))
         sv_watch_stack_of_wait(w, x);
 }
 
@@ -440,11 +467,7 @@ void sv_watch_thread_end(struct sv_watch *w, struct sv_watch_thread *x, int64_t 
         return;
     if (is_wait(x->state))
         put_offcpu(w, x, now_ns);
-    struct sv_wire_head end;
-    sv_watch_head(&end, SV_WIRE_STATE, x->pid, x->tid, now_ns);
-    end.flags = SV_STATE_DEAD;
-    if (w->options.has_states)
-        sv_watch_put(w, &end, sizeof end);
+    end_states(w, x, now_ns);
     struct sv_wire_schedstat s = {.counted = {x->last.run_ns - x->first.run_ns,
                                               x->last.delay_ns - x->first.delay_ns,
                                               x->last.switches - x->first.switches}};

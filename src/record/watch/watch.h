@@ -23,6 +23,9 @@ struct sv_watch_options {
     bool has_states, has_waits, has_samples;
     bool copies_stacks; /* of programs that are not Python: to be unwound */
     bool has_processes; /* starts and exits, too: nobody else sends them */
+    /* A library that sends what its process waits for, and forks and programs, exactly: processes
+     * that have it are not looked at for these; NULL: none. */
+    const char *inside;
 };
 
 struct sv_watch_sums {
