@@ -299,8 +299,10 @@ static void what_it_does(const struct sv_wait_group *w, const struct sv_why_piec
 static void put_frame(const struct sv_culprit *c, char *to, size_t size)
 {
     *to = 0;
-    if (c->function[0] && c->file[0])
+    if (c->function[0] && c->file[0] && c->line)
         snprintf(to, size, " in %s() (%s:%" PRIu32 ")", c->function, c->file, c->line);
+    else if (c->function[0] && c->file[0])
+        snprintf(to, size, " in %s() (%s)", c->function, c->file);
     else if (c->function[0])
         snprintf(to, size, " in %s", c->function);
 }

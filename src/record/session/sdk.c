@@ -9,7 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+/* Calls come faster than events that people place: where there is much room for rings, they are
+ * larger. */
+static void enlarge_rings(const struct sv_recorder *r)
+{
+    struct statvfs room;
+    if (statvfs(sv_collect_dir(r->collect), &room) == 0 &&
+        (uint64_t)room.f_bavail * room.f_frsize >= (uint64_t)1 << 30)
+        setenv("STAVE_BUFFER", "4M", 0);
+}
 
 /* For the library of --inject io: memory in which all processes note who wrote last to which pipe
  * (lib/inject/io/ends.c), and that nobody else sees forks and waits. It is ours, by our descriptor:
@@ -25,8 +36,10 @@ static void help_injected(const struct sv_recorder *r)
     } else if (fd >= 0) {
         close(fd);
     }
-    if (!r->system.kernel)
-        setenv("STAVE_IO_ALONE", "1", 1);
+    if (r->system.kernel)
+        return;
+    setenv("STAVE_IO_ALONE", "1", 1);
+    enlarge_rings(r);
 }
 
 void sv_record_sdk_open(struct sv_recorder *r)

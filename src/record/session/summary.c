@@ -177,17 +177,20 @@ static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_
              s->of == SV_SUM_BYTES ? sv_human_bytes(text, n) : sv_human_count(text, n), s->text);
 }
 
-/* The line of sums: system calls and processes, then what else there was. */
+/* The line of sums: system calls, where they could be recorded, and processes, then what else there
+ * was. */
 static void show_sums(const struct sv_recorder *r)
 {
+    bool has_calls = r->system.kernel != NULL;
     const struct sv_tree *t = sv_decode_tree(r->system.decode);
     uint64_t processes = t->n + t->n_forgotten;
     for (unsigned k = 0; k < SV_PROBE_SUMS; k++)
         for (unsigned i = 0; i < SV_N_PROBES; i++) {
-            show_sum(&r->system.totals, i, &sv_probes[i]->sums[k]);
+            if (has_calls || !sv_probes[i]->sums[k].is_always)
+                show_sum(&r->system.totals, i, &sv_probes[i]->sums[k]);
             if (k == 0 && i == SV_PROBE_process)
-                sv_print(stderr, ", %llu process%s", (unsigned long long)processes,
-                         processes == 1 ? "" : "es");
+                sv_print(stderr, "%s%llu process%s", has_calls ? ", " : "",
+                         (unsigned long long)processes, processes == 1 ? "" : "es");
         }
     sv_print(stderr, "\n");
 }
