@@ -59,7 +59,7 @@ static uint32_t parent_of(const struct sv_watch *w, uint32_t pid)
     return at && sscanf(at + 1, " %*c %u", &parent) == 1 ? parent : 0;
 }
 
-/* The dynamic linker maps the library soon after an exec, so it is looked for in the first looks. */
+/* The dynamic linker maps it soon after an exec, so it is looked for in the first looks. */
 static void look_inside(struct sv_watch *w, struct sv_watch_process *p)
 {
     enum { MAPS_MAX = 1 << 20 };
