@@ -22,6 +22,8 @@ export function summary({ findings, not_observed: missing }) {
     : 'Nothing slows this run down: no wait takes a twentieth of the time.';
 }
 
+const unitsText = (units) => (units.kind === 'thread' ? 'the main thread' : `${units.n} ${units.kind === 'loop' ? 'turns of a loop' : `${units.kind}s`}`);
+
 function culpritText({ name, function: at, file, line, path, lock, rank, host, device }) {
   const place = file ? ` (${file}${line ? `:${line}` : ''})` : '';
   return [name, at && `${at}()${place}`, path, lock && `lock ${lock}`,
@@ -34,29 +36,41 @@ export class ExplainPage extends Page {
   }
 
   build(data) {
-    const { units, time, findings, coverage, not_observed: missing } = data;
-    const classes = Object.keys(time).sort((a, b) => time[b] - time[a]);
-    const shown = units.kind === 'thread' ? 'main thread' : `${units.kind}s`;
-    const parts = classes.map((name) => ({
-      name, value: time[name], colour: CLASSES[name] ?? 'idle', text: percent(time[name]),
-    }));
+    const { units, findings, coverage, not_observed: missing } = data;
+    this.number = 0;
     return [
       figures('explain-figures', [
-        ['Explained', ns(units.dur_ns), units.kind === 'thread' ? shown : `${units.n} ${shown}`],
+        ['Explained', ns(units.dur_ns), unitsText(units)],
         units.marked === false && ['Units', 'found', 'by what repeats'],
         findings.length > 0 && ['Largest cause', percent(findings[0].share, 0), findings[0].cause],
         findings.length > 0 && ['Findings', String(findings.length + data.left_off)],
       ]),
-      ...(findings.length ? findings.map((f, i) => this.finding(f, i + 1))
-        : [section('What slows this run down', '', [], el('p', { text: summary(data) }))]),
-      parts.length > 0 && section('Where the time went', shown, [],
-        strip(this.app, 'Where the time went', parts, 'explain-strip'), legend(this.app, parts)),
+      ...(findings.length ? [] : [section('What slows this run down', '', [], el('p', { text: summary(data) }))]),
+      ...this.kind(data),
+      ...(data.also ? [el('h2', { class: 'also', text: `Also explained: ${ns(data.also.units.dur_ns)}, ${unitsText(data.also.units)}` }), ...this.kind(data.also)] : []),
       this.coverage(coverage, missing),
     ].filter(Boolean);
   }
 
-  finding(f, number) {
-    const who = culpritText(f.culprit), tools = f.worst.length
+  /** One kind of units: its findings, what its slow ones have more of, where its time went. */
+  kind({ units, time, findings, slow_units: slow, hot = [] }) {
+    const classes = Object.keys(time).sort((a, b) => time[b] - time[a]);
+    const parts = classes.map((name) => ({
+      name, value: time[name], colour: CLASSES[name] ?? 'idle', text: percent(time[name]),
+    }));
+    return [
+      ...findings.map((f) => this.finding(f)),
+      slow && section('Slow ones', `${slow.n} of ${slow.of} take ${ns(slow.mean_ns)} on average, the middle half ${ns(slow.usual_ns)}`, [],
+        slow.findings.length ? null : el('p', { text: 'What they have more of is not known.' })),
+      ...(slow ? slow.findings.map((f) => this.finding(f)) : []),
+      hot.length > 0 && section('Functions that compute', 'by samples', [], el('ul', {}, ...hot.map((h) => el('li', { text: `${h.function} ${percent(h.share, 0)}` })))),
+      parts.length > 0 && section('Where the time went', unitsText(units), [],
+        strip(this.app, 'Where the time went', parts, 'explain-strip'), legend(this.app, parts)),
+    ].filter(Boolean);
+  }
+
+  finding(f) {
+    const number = ++this.number, who = culpritText(f.culprit), tools = f.worst.length
       ? [btn('Show the worst', () => this.go(f, f.worst[0]), { 'data-testid': `explain-go-${number}` })]
       : [];
     return section(`${number}. ${percent(f.share, 0)} ${f.cause.replace(/_/g, ' ')}`, who, tools,
@@ -87,7 +101,7 @@ export class ExplainPage extends Page {
       also = Object.keys(OBSERVED).filter((key) => coverage[key]).map((key) => OBSERVED[key]);
     return section('What was observed', 'of the time that is explained', [],
       el('p', { 'data-testid': 'explain-coverage', text: `${[...is, ...also].join(', ')}.` }),
-      ...missing.map((m) => el('p', { class: 'hint', text: `Not observed: ${m.what}. To see it, ${m.how}.` })));
+      ...missing.map((m) => el('p', { class: 'hint', text: `Not observed: ${m.what}. To see it, ${m.how}${m.record ? `: ${m.record}` : '.'}` })));
   }
 
   /** To the window of a unit: its slice selected, the rows of the culprit pinned. */
