@@ -175,7 +175,7 @@ static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
     case SV_WAIT_FOR_SOCKET: return SV_WHY_SOCKET;
     case SV_WAIT_FOR_LOCK: return its && its != own ? SV_WHY_DATA : SV_WHY_LOCK;
     case SV_WAIT_FOR_POLL: break;
-    default: /* what it waits for is not told: only who had it */
+    default: /* what it waits for is not known, only who had it */
         return !its ? SV_WHY_UNKNOWN : its == own ? SV_WHY_LOCK : SV_WHY_PIPE;
     }
     /* One of several descriptors: what the other one wrote to says which. */

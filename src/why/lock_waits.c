@@ -90,7 +90,7 @@ static bool is_of_python(const char *file, size_t len)
 
 /* What a stack says. The function is the innermost one of Python, else the innermost that is none
  * of the libraries' own; the frame is that of the program's own code. */
-struct told {
+struct stack_words {
     struct sv_text function, frame;
     enum sv_lock_use use;
 };
@@ -124,9 +124,9 @@ static bool is_semaphore(struct sv_text f)
     return begins(f, "sem_") || begins(f, "__sem_") || begins(f, "__new_sem_");
 }
 
-static struct told read_stack(const struct sv_arg *stack)
+static struct stack_words read_stack(const struct sv_arg *stack)
 {
-    struct told t = {.function = {"", 0}, .frame = {"", 0}};
+    struct stack_words t = {.function = {"", 0}, .frame = {"", 0}};
     struct sv_text native = {"", 0}, native_frame = {"", 0};
     bool is_posted = false;
     for (uint32_t i = stack->size; i > 0; i--) {
@@ -186,12 +186,12 @@ static void read_arg(struct sv_lock_waits *w, const struct words *k, const struc
                      struct sv_lock_wait *x)
 {
     if (a->type == SV_ARG_STACK) {
-        struct told t = read_stack(a);
+        struct stack_words t = read_stack(a);
         x->function = keep(w, t.function);
         x->frame = keep(w, t.frame);
         x->use = t.use;
     } else if (a->type == SV_ARG_ARRAY && a->key == k->waker_stack) {
-        struct told t = read_stack(a);
+        struct stack_words t = read_stack(a);
         x->by.function = keep(w, t.function);
         x->by.frame = keep(w, t.frame);
     } else if (a->type == SV_ARG_INT && a->key == k->address)

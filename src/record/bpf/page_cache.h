@@ -26,7 +26,7 @@ enum sv_wire_page {
 enum fault_is {
     FAULT_NONE,
     FAULT_AROUND,  /* pages of the cache were mapped, maybe the one that was needed */
-    FAULT_OF_CODE, /* the same, of a program or a library: not told unless it has to wait */
+    FAULT_OF_CODE, /* the same, of a program or a library: no event unless it has to wait */
     FAULT_BEGUN,   /* it was not among them */
     FAULT_READS,   /* nor in the cache */
     FAULT_SENT     /* its record is on its way, whatever follows */

@@ -40,7 +40,7 @@ struct sv_record_options {
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
 };
 
-/* What the kernel tells (recorder.c, record/spool/). */
+/* What the kernel records (recorder.c, record/spool/). */
 struct sv_record_system {
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;

@@ -42,7 +42,7 @@ struct sv_replay_list {
 struct sv_replay_result {
     bool is_job;      /* there is something to replay: ranks with collectives, or a pipeline */
     bool is_told;     /* … and the replay gives the measured time */
-    char reason[200]; /* where it is not told: why */
+    char reason[200]; /* where nothing is said: why */
     size_t n_ranks, n_steps, n_ops;             /* no steps: the times are of the whole run */
     size_t steps_left_out;                      /* steps whose operations do not fit together */
     int64_t measured_ns, replayed_ns, ideal_ns; /* of a step, mean */

@@ -64,7 +64,7 @@ struct sv_gpu_memory {
 };
 
 struct sv_gpu_device {
-    int64_t number; /* -1: not told */
+    int64_t number; /* -1: not known */
     uint32_t space;
     sv_track track; /* of its first work, or of the device itself */
     sv_str name;    /* 0: none */
@@ -87,7 +87,7 @@ struct sv_gpu_device {
 
 struct sv_gpu_stream {
     size_t device;
-    int64_t number; /* -1: not told */
+    int64_t number; /* -1: not known */
     sv_track track, process;
     struct sv_spans busy;
     uint64_t n;
