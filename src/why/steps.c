@@ -266,7 +266,7 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
 /* ---- steps by an argument ---- */
 
 /* Slices of one process with the same number, one after the other. */
-struct numbered {
+struct step_arg {
     int64_t number, ts_ns, end_ns;
     uint32_t row;
     sv_track track; /* the process, where there is one */
@@ -274,7 +274,7 @@ struct numbered {
 
 static int by_track_and_time(const void *a, const void *b)
 {
-    const struct numbered *x = a, *y = b;
+    const struct step_arg *x = a, *y = b;
     if (x->track != y->track)
         return x->track < y->track ? -1 : 1;
     if (x->ts_ns != y->ts_ns)
@@ -282,11 +282,11 @@ static int by_track_and_time(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static struct numbered *list_numbered(const struct sv_trace *t, size_t *n)
+static struct step_arg *list_step_args(const struct sv_trace *t, size_t *n)
 {
     const struct sv_slices *c = &t->slices;
     sv_str key = sv_dict_find_str(t->dict, "step", 4);
-    struct numbered *all = NULL;
+    struct step_arg *all = NULL;
     size_t cap = 0;
     *n = 0;
     for (uint32_t row = 0; key && row < c->n; row++) {
@@ -297,7 +297,7 @@ static struct numbered *list_numbered(const struct sv_trace *t, size_t *n)
             continue;
         sv_track process = sv_dict_process_of(t->dict, c->track[row]);
         all = sv_grow(all, &cap, *n + 1, sizeof *all);
-        all[(*n)++] = (struct numbered){a.i, c->ts_ns[row], sv_trace_end_ns(t, row), row,
+        all[(*n)++] = (struct step_arg){a.i, c->ts_ns[row], sv_trace_end_ns(t, row), row,
                                         process ? process : c->track[row]};
     }
     if (*n)
@@ -306,7 +306,7 @@ static struct numbered *list_numbered(const struct sv_trace *t, size_t *n)
 }
 
 /* Of the tracks of these slices the one that has most to do. */
-static sv_track busiest(const struct sv_trace *t, const struct numbered *all, size_t n,
+static sv_track busiest(const struct sv_trace *t, const struct step_arg *all, size_t n,
                         int64_t *sums)
 {
     sv_track best = 0;
@@ -322,7 +322,7 @@ static sv_track busiest(const struct sv_trace *t, const struct numbered *all, si
 /* The steps of one process. A number that comes and goes, or that each operation has its own of,
  * means something else: false. */
 static bool add_told(struct sv_steps *s, size_t *cap, const struct sv_trace *t,
-                     const struct numbered *all, size_t n, sv_track track)
+                     const struct step_arg *all, size_t n, sv_track track)
 {
     bool is_sound = n > 0 && all[0].number < all[n - 1].number;
     for (size_t i = 0, end; i < n && is_sound; i = end) {
@@ -348,7 +348,7 @@ static bool add_told(struct sv_steps *s, size_t *cap, const struct sv_trace *t,
 static bool find_told(struct sv_steps *s, const struct sv_trace *t)
 {
     size_t n, cap = 0;
-    struct numbered *all = list_numbered(t, &n);
+    struct step_arg *all = list_step_args(t, &n);
     int64_t *sums = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *sums);
     bool is_sound = n > 0;
     for (size_t i = 0, end; i < n && is_sound; i = end) {

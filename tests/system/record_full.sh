@@ -10,7 +10,7 @@ trap 'umount "$TMP/tiny"; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
 EVENTS=20000
-record=(setpriv --bounding-set=-all --inh-caps=-all "$STAVE" record --no-summary --interval 0 --gpu-interval 0)
+record=(setpriv --bounding-set=-all --inh-caps=-all "$STAVE" record --no-summary --interval 0 --gpu-interval 0 --no-look --no-inject)
 numbers=("$BUILD/tests/stress/numbers" 2 "$EVENTS" progress)
 total=$((2 * (EVENTS + EVENTS * 2 / 8))) # an instant each, and every eighth in a slice: begin and end
 fresh() { rm -rf tiny/* "${STAVE_SESSION_DIR:?}"/*; }

@@ -90,9 +90,25 @@ static bool has_entry(const char *list, const char *path)
     return false;
 }
 
+/* A program that was built with AddressSanitizer refuses to start if a library comes before the
+ * sanitizer's own; ours pass every call on to it. */
+static void allow_before_asan(void)
+{
+    static const char word[] = "verify_asan_link_order=0";
+    const char *before = getenv("ASAN_OPTIONS");
+    char text[1024];
+    if (before && strstr(before, "verify_asan_link_order"))
+        return;
+    if (snprintf(text, sizeof text, "%s%s%s", before ? before : "", before && *before ? ":" : "",
+                 word) < (int)sizeof text)
+        setenv("ASAN_OPTIONS", text, 1);
+}
+
 static void set_variable(const struct injection *x, const char *path)
 {
     const char *before = getenv(x->variable);
+    if (strcmp(x->variable, "LD_PRELOAD") == 0)
+        allow_before_asan();
     if (!before || !*before) {
         setenv(x->variable, path, 1);
         return;

@@ -100,6 +100,13 @@ static bool inject_if_there(struct sv_recorder *r, const char *name)
     return true;
 }
 
+/* Libraries of a sanitizer's build cannot be loaded into programs without it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CAN_PRELOAD = 0 };
+#else
+enum { CAN_PRELOAD = 1 };
+#endif
+
 static void inject_defaults(struct sv_recorder *r)
 {
     struct sv_record_ladder *l = &r->ladder;
@@ -107,7 +114,7 @@ static void inject_defaults(struct sv_recorder *r)
         l->has_torch = inject_if_there(r, "torch");
     if (l->has_torch && !r->options->use.inject)
         setenv("STAVE_TORCH_DEFAULT", "1", 1);
-    if (r->system.kernel)
+    if (r->system.kernel || !CAN_PRELOAD)
         return;
     if (!r->options->probes[SV_PROBE_syscalls].is_given) /* --no-io */
         l->has_io = inject_if_there(r, "io");
