@@ -134,3 +134,19 @@ if echo 'int io_uring_submit(void *ring) { (void)ring; return 3; }' | cc -shared
   record ring ./ring
   check "io_uring: a submission is counted" test "$(csv ring.pftrace "SELECT ret FROM io WHERE op = 'io_uring_enter'")" = 3
 else skip io_uring "no compiler here"; fi
+
+# A program with AddressSanitizer wants its own library first; ours pass calls on to it.
+cat >clean.c <<'END'
+#include <fcntl.h>
+#include <unistd.h>
+int main(void)
+{
+    char byte;
+    int fd = open("clean.c", O_RDONLY);
+    return read(fd, &byte, 1) == 1 && close(fd) == 0 ? 0 : 1;
+}
+END
+if cc -fsanitize=address -o clean clean.c 2>/dev/null && ./clean; then
+  record clean ./clean
+  check "a program with AddressSanitizer" test "$(csv clean.pftrace "SELECT count(*) FROM io WHERE path = '$PWD/clean.c' AND op = 'read'")" = 1
+else skip asan "no compiler with AddressSanitizer here"; fi

@@ -364,7 +364,7 @@ def judge_once(program, options, work):
         verdict.points = 0
         return verdict, facts, None
     verdict = Verdict(facts, said)
-    if facts.get("whatif"):
+    if facts.get("whatif") and not facts.get("bare"):  # no states, no replay
         verdict.mark("whatif", whatif(facts, folder))
     return verdict, facts, None
 
