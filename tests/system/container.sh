@@ -66,7 +66,8 @@ END
 
 # ---- one command each ----
 recorded() { boxed "$STAVE" record -o "$1.pftrace" -- "${@:2}" >"$1.said" 2>&1; }
-check asleep_runs recorded asleep "$python" asleep.py
+looked() { boxed "$STAVE" record --no-inject -o "$1.pftrace" -- "${@:2}" >"$1.said" 2>&1; } # by looks alone
+check asleep_runs looked asleep "$python" asleep.py
 check asleep_said_what_is_recorded grep -q 'without system calls and block I/O: .*CAP_BPF.*; recorded instead: states, waits and Python stacks of threads by looking at /proc' asleep.said
 check asleep_sentence grep -q 'sleeps [0-9]* % of the time, for a time that it chose itself in throttle() (asleep.py:2)' asleep.said
 check asleep_command grep -q '^Look closer: stave explain asleep.pftrace' asleep.said
@@ -77,11 +78,11 @@ equals asleep_inferred "$(ask box/asleep.pftrace "SELECT count(*) FROM slice WHE
 run_any info 0 "$STAVE" info box/asleep.pftrace
 check info_coverage grep -q '^recorded      states (every 50.000 ms), waits (every 50.000 ms)' info.out
 
-check gil_runs recorded gil "$python" gil.py
+check gil_runs looked gil "$python" gil.py
 check gil_sentence grep -qE "interpreter lock, which thread .* holds (in (count_words|hog)\(\) \(gil.py:[0-9]+\) )?while it" gil.said
-check hot_runs recorded hot "$python" hot.py
+check hot_runs looked hot "$python" hot.py
 equals hot_function "$(ask box/hot.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" burn
-check child_runs recorded child "$python" child.py
+check child_runs looked child "$python" child.py
 check child_is_followed test "$(ask box/child.pftrace "SELECT count(*) FROM slice WHERE category = 'thread_state' AND name = 'Runnable' AND extract_arg(arg_set_id, 'waker_tid') IN (SELECT pid FROM process)")" -ge 1
 equals child_function "$(ask box/child.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" unpack
 if command -v cc >/dev/null; then
@@ -104,9 +105,13 @@ END
 else
   skip lock 'no C compiler here'
 fi
+check default_runs recorded default "$python" asleep.py
+check default_sentence grep -q 'sleeps [0-9]* % of the time, for a time that it chose itself in throttle() (asleep.py' default.said
+check default_gil_runs recorded hog "$python" gil.py
+check default_gil_sentence grep -qE "interpreter lock, which thread .* holds in (count_words|hog)\(\) \(gil.py" hog.said
 for library in io locks; do
   "$STAVE" doctor 2>&1 | grep -q "^ok  --inject $library " || { skip "$library" "the library $library is not here"; continue; }
-  check "${library}_is_used" test "$(ask box/asleep.pftrace "SELECT count(*) FROM metadata WHERE name = 'recorded.calls' AND str_value = 'preload'")" -ge "$([ $library = io ] && echo 1 || echo 0)"
+  check "${library}_is_used" test "$(ask box/default.pftrace "SELECT count(*) FROM metadata WHERE name = 'recorded.calls' AND str_value = 'preload'")" -ge "$([ $library = io ] && echo 1 || echo 0)"
 done
 if "$STAVE" doctor 2>&1 | grep -q '^ok  --inject io '; then
   cat >box/file.py <<'END'
@@ -141,7 +146,7 @@ check strict_said grep -q 'CAP_BPF' strict.said
 boxed "$STAVE" record --sample 99 -q -o sample.pftrace -- true; equals asked_code $? 0
 boxed "$STAVE" record --sample 99 -o sample2.pftrace -- true >asked.said 2>&1
 check asked_said grep -q -- '--sample is not possible here; instead:' asked.said
-boxed "$STAVE" record --no-look --interval 0 --gpu-interval 0 -o empty.pftrace -- true >empty.said 2>&1
+boxed "$STAVE" record --no-look --no-inject --interval 0 --gpu-interval 0 -o empty.pftrace -- true >empty.said 2>&1
 check empty_said grep -q 'The trace has no events: .*stave doctor' empty.said
 boxed "$STAVE" record -o none.pftrace --no-explain -- true >none.said 2>&1
 check no_explain bash -c '! grep "Look closer" none.said'
@@ -159,7 +164,7 @@ if command -v setpriv >/dev/null; then
   dropped=
   for capability in sys_ptrace dac_override sys_admin perfmon bpf sys_resource; do
     dropped=$dropped,-$capability
-    setpriv --bounding-set "${dropped#,}" --inh-caps "${dropped#,}" "$STAVE" record -q -o "drop.$capability.pftrace" -- "$python" box/asleep.py 2>/dev/null
+    setpriv --bounding-set "${dropped#,}" --inh-caps "${dropped#,}" "$STAVE" record -q --no-inject -o "drop.$capability.pftrace" -- "$python" box/asleep.py 2>/dev/null
     equals "without_$capability" $? 0
     check "without_${capability}_states" test "$(ask "drop.$capability.pftrace" "SELECT count(*) FROM thread_state")" -ge 3
   done
