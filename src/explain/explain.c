@@ -119,16 +119,6 @@ void sv_culprit_frame(struct sv_culprit *c, struct sv_text frame)
 
 /* ---- the whole ---- */
 
-/* States that were looked at from time to time: totals are right, the order within an interval is
- * not known. */
-static bool is_looked(const struct sv_trace *t)
-{
-    struct sv_coverage c;
-    sv_coverage_stated(&c, t->dict);
-    struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
-    return by.len == 4 && memcmp(by.bytes, "proc", 4) == 0;
-}
-
 static void doubt_looks(struct sv_explanation *e)
 {
     for (size_t i = 0; e->observed.is_looked && i < e->n; i++)
@@ -293,7 +283,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_why_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
     set_units(e, &l);
     observe(&x);
-    e->observed.is_looked = is_looked(t);
+    e->observed.is_looked = sv_coverage_is_looked(t->dict);
     if (!sv_explain_serving(&x))
         sv_explain_waits(&x);
     sv_explain_hot(&x);

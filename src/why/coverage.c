@@ -94,6 +94,14 @@ void sv_coverage_stated(struct sv_coverage *c, const struct sv_dict *d)
     }
 }
 
+bool sv_coverage_is_looked(const struct sv_dict *d)
+{
+    struct sv_coverage c;
+    sv_coverage_stated(&c, d);
+    struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
+    return by.len == 4 && memcmp(by.bytes, "proc", 4) == 0;
+}
+
 /* ---- what the events show ---- */
 
 static unsigned part_of_category(struct sv_text cat)

@@ -39,6 +39,9 @@ struct sv_coverage {
 void sv_coverage_of(struct sv_coverage *c, const struct sv_trace *t);
 /* By the metadata alone. */
 void sv_coverage_stated(struct sv_coverage *c, const struct sv_dict *d);
+/* States are looks at /proc, not the kernel's switches: sums are right, the order between two looks
+ * is not known. */
+bool sv_coverage_is_looked(const struct sv_dict *d);
 
 extern const char *const sv_coverage_names[SV_N_COVERAGE_PARTS]; /* "states" … */
 

@@ -38,10 +38,7 @@ void sv_data_workers_init(struct sv_data_workers *w, const struct sv_thread_stat
                                   .has_exec = sv_alloc(n * sizeof *w->has_exec),
                                   .uses_data = sv_alloc(n * sizeof *w->uses_data)};
     /* A recording without kernel programs says nothing about files: nobody is a loader by that. */
-    struct sv_coverage c;
-    sv_coverage_stated(&c, s->trace->dict);
-    struct sv_text by = c.parts[SV_COVERAGE_STATES].by;
-    bool is_looked = by.len == 4 && memcmp(by.bytes, "proc", 4) == 0;
+    bool is_looked = sv_coverage_is_looked(s->trace->dict);
     for (uint32_t i = 0; i < s->n; i++) {
         const struct sv_thread_rows *x = &s->threads[i];
         w->has_exec[x->process] |= x->has_exec;
