@@ -311,7 +311,7 @@ struct way {
 static uint32_t add_op(struct way *w, int what, const struct call *c, int64_t from, int64_t to)
 {
     struct builder *b = w->b;
-    /* Without steps the size tells collectives from each other. */
+    /* Without steps collectives differ by their size. */
     int64_t size = c && c->bytes > 0 ? 64 - __builtin_clzll((uint64_t)c->bytes) : 0;
     int64_t key[] = {what, c ? c->kind : -1, !c ? 0 : b->has_steps ? (int64_t)c->nth : size};
     uint32_t kind = what == CALL ? sv_job_number(b->job, SV_REPLAY_KIND, sv_comm_op_name(c->kind))
