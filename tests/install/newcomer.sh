@@ -3,7 +3,7 @@
 . "$SRC/tests/harness/cli.sh"
 case $BUILD in */build) ;; *) skip_all "once is enough" ;; esac
 [ -n "${STAVE_LONG:-}" ] || skip_all "takes minutes: make test-long"
-git -C "$SRC" rev-parse HEAD >head 2>/dev/null || skip_all "not a git checkout"
+git -C "$SRC" rev-parse HEAD >commit 2>/dev/null || skip_all "not a git checkout"
 
 check clone git clone -q "$SRC" clone
 cd clone || exit 1
