@@ -12,7 +12,7 @@
 
 /* A column as it is stored. Those before it are always the same: run, file, load_id, host, rank. */
 struct sv_ch_column {
-    const char *name;
+    char name[32];
     enum sv_column_type type;
     bool is_nullable;
     bool is_extra; /* not one of SQL: made by the export */
