@@ -114,7 +114,7 @@ void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e)
     int64_t ts_ns = e->kind == SV_END && e->ts_ns > INT64_MIN ? e->ts_ns - 1 : e->ts_ns;
     const struct sv_arg *end = e->args + e->n_args;
     for (const struct sv_arg *a = e->args; a < end; a = sv_arg_next(a)) {
-        if (a->type != SV_ARG_FLOW && a->type != SV_ARG_FLOW_BEGIN && a->type != SV_ARG_FLOW_END)
+        if (!sv_arg_is_flow(a))
             continue;
         char phase = mirror_phase(w, a);
         chrome_line(w);
@@ -352,17 +352,6 @@ static void put_snapshots(struct chrome_writer *w)
     w->n_head_snapshots = c->n;
 }
 
-static bool has_prefix(struct sv_text t, const char *prefix)
-{
-    size_t len = strlen(prefix);
-    return t.len >= len && memcmp(t.bytes, prefix, len) == 0;
-}
-
-static bool is_text(struct sv_text t, const char *s)
-{
-    return t.len == strlen(s) && has_prefix(t, s);
-}
-
 static void put_meta_value(struct chrome_writer *w, const struct sv_meta *m)
 {
     struct sv_text value = sv_dict_text(w->dict, m->value);
@@ -383,8 +372,8 @@ static void put_meta_value(struct chrome_writer *w, const struct sv_meta *m)
 /* Keys of the object form that are ours to write. */
 static bool is_reserved(struct sv_text key)
 {
-    return is_text(key, "traceEvents") || is_text(key, "otherData") ||
-           is_text(key, SV_CHROME_BASE) || is_text(key, SV_CHROME_STAVE);
+    return sv_text_is(key, "traceEvents") || sv_text_is(key, "otherData") ||
+           sv_text_is(key, SV_CHROME_BASE) || sv_text_is(key, SV_CHROME_STAVE);
 }
 
 /* Metadata as top-level keys ("chrome.KEY") or as members of an object that the caller opened. */
@@ -393,13 +382,13 @@ static void put_meta(struct chrome_writer *w, bool is_top)
     for (uint32_t i = 0; i < w->dict->n_meta; i++) {
         const struct sv_meta *m = &w->dict->meta[i];
         struct sv_text key = sv_dict_text(w->dict, m->key);
-        bool is_chrome = has_prefix(key, SV_CHROME_META);
+        bool is_chrome = sv_text_begins(key, SV_CHROME_META);
         if (is_chrome) {
             key.bytes += strlen(SV_CHROME_META);
             key.len -= (uint32_t)strlen(SV_CHROME_META);
         }
         if (is_chrome != is_top || (is_top && is_reserved(key)) ||
-            (!is_top && is_text(key, SV_CHROME_STAVE)))
+            (!is_top && sv_text_is(key, SV_CHROME_STAVE)))
             continue;
         if (is_top)
             sv_json_line(&w->json);

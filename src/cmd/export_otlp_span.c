@@ -31,11 +31,6 @@ static const struct {
       {SV_STEP_TOKENS_OUT, "gen_ai.usage.output_tokens", false},
 };
 
-static bool is_text(struct sv_text t, const char *word)
-{
-    return t.len == strlen(word) && memcmp(t.bytes, word, t.len) == 0;
-}
-
 static const struct sv_arg *find(const struct sv_arg *args, size_t n, sv_str key)
 {
     for (const struct sv_arg *a = args; key && a < args + n; a = sv_arg_next(a))
@@ -97,12 +92,12 @@ static const char *gen_ai_key(const struct otlp_export *x, uint32_t row, struct 
     bool is_request = otlp_is_request(x, row), is_step = otlp_is_step(x, row);
     for (size_t i = 0; is_request && i < sizeof request_words / sizeof *request_words; i++) {
         *is_ns = request_words[i].is_ns;
-        if (is_text(word, request_words[i].word))
+        if (sv_text_is(word, request_words[i].word))
             return request_words[i].key;
     }
     for (size_t i = 0; is_step && i < sizeof step_words / sizeof *step_words; i++) {
         *is_ns = step_words[i].is_ns;
-        if (is_text(word, step_words[i].word))
+        if (sv_text_is(word, step_words[i].word))
             return step_words[i].key;
     }
     return NULL;
@@ -256,7 +251,7 @@ static const struct sv_arg *made_outcome(const struct otlp_export *x, uint32_t r
                                          const struct sv_arg *args, size_t n)
 {
     for (const struct sv_arg *a = args; otlp_is_request(x, row) && a < args + n; a = sv_arg_next(a))
-        if (a->key && is_text(sv_dict_text(x->dict, a->key), SV_LLM_OUTCOME))
+        if (a->key && sv_text_is(sv_dict_text(x->dict, a->key), SV_LLM_OUTCOME))
             return a;
     return NULL;
 }

@@ -91,8 +91,6 @@ struct sv_text sv_field_next(struct sv_fields *f);
 struct sv_text sv_field_rest(struct sv_fields *f); /* without the blanks around it */
 size_t sv_field_count(struct sv_fields f);         /* at most 32 */
 
-bool sv_text_is(struct sv_text t, const char *word);
-bool sv_text_begins(struct sv_text t, const char *word);
 /* A whole number that fits; 0x… does not count. */
 bool sv_text_i64(struct sv_text t, int64_t *out);
 /* The same, but one past INT64_MAX is a negative one that was printed without its sign. */

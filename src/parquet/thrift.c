@@ -2,13 +2,6 @@
  * page headers and the footer of a Parquet file; it knows nothing of their meaning. */
 #include "parquet/thrift.h"
 
-void sv_varint_put(struct sv_buf *b, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        sv_buf_byte(b, (uint8_t)(v | 0x80));
-    sv_buf_byte(b, (uint8_t)v);
-}
-
 void sv_thrift_field(struct sv_thrift *t, unsigned number, enum sv_thrift_type type)
 {
     sv_buf_byte(t->out, (uint8_t)((number - t->last) << 4 | type)); /* all steps are below 16 */
@@ -18,19 +11,19 @@ void sv_thrift_field(struct sv_thrift *t, unsigned number, enum sv_thrift_type t
 void sv_thrift_i32(struct sv_thrift *t, unsigned number, int32_t v)
 {
     sv_thrift_field(t, number, SV_THRIFT_I32);
-    sv_varint_put(t->out, sv_zigzag(v));
+    sv_put_varint(t->out, sv_zigzag(v));
 }
 
 void sv_thrift_i64(struct sv_thrift *t, unsigned number, int64_t v)
 {
     sv_thrift_field(t, number, SV_THRIFT_I64);
-    sv_varint_put(t->out, sv_zigzag(v));
+    sv_put_varint(t->out, sv_zigzag(v));
 }
 
 void sv_thrift_text(struct sv_thrift *t, unsigned number, const void *bytes, size_t len)
 {
     sv_thrift_field(t, number, SV_THRIFT_BINARY);
-    sv_varint_put(t->out, len);
+    sv_put_varint(t->out, len);
     sv_buf_add(t->out, bytes, len);
 }
 
@@ -48,5 +41,5 @@ void sv_thrift_list(struct sv_thrift *t, unsigned number, enum sv_thrift_type ty
         return;
     }
     sv_buf_byte(t->out, (uint8_t)(0xf0 | type));
-    sv_varint_put(t->out, n);
+    sv_put_varint(t->out, n);
 }

@@ -8,7 +8,7 @@
  *     sv_thrift_end(&t);                                                                        */
 #pragma once
 
-#include "core/base/buf.h"
+#include "core/base/wire.h"
 
 enum sv_thrift_type {
     SV_THRIFT_TRUE = 1,
@@ -25,12 +25,6 @@ struct sv_thrift {
     struct sv_buf *out;
     unsigned last; /* number of the field before */
 };
-
-void sv_varint_put(struct sv_buf *b, uint64_t v);
-static inline uint64_t sv_zigzag(int64_t v)
-{
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-}
 
 static inline struct sv_thrift sv_thrift_begin(struct sv_buf *out)
 {

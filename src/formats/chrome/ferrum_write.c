@@ -69,18 +69,13 @@ static void skip(struct ferrum *w, const char *what)
     sv_report_add(w->base.report, SV_SKIPPED, what, 1, SV_NO_POS, NULL);
 }
 
-static bool is_flow(const struct sv_arg *a)
-{
-    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
-}
-
 /* The member is absent where it would be empty. */
 static void put_args(struct ferrum *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
     bool is_open = false;
     for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a = sv_arg_next(a)) {
-        if (is_flow(a)) {
+        if (sv_arg_is_flow(a)) {
             skip(w, "flow");
             continue;
         }

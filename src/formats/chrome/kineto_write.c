@@ -144,18 +144,13 @@ static void begin(struct kineto *w, const char *phase)
     sv_json_put(&w->json, "ph", text, phase, 1);
 }
 
-static bool is_flow(const struct sv_arg *a)
-{
-    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
-}
-
 /* Opens `args` and leaves it open; flows have their own events. */
 static void put_args(struct kineto *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
     sv_json_put(j, "args", begin, '{');
     for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a = sv_arg_next(a)) {
-        if (is_flow(a))
+        if (sv_arg_is_flow(a))
             continue;
         if (a->key) {
             struct sv_text key = sv_dict_text(w->base.dict, a->key);
@@ -212,7 +207,7 @@ static void put_arrow(struct kineto *w, char phase, uint64_t flow, sv_track t,
 static void put_arrows(struct kineto *w, const struct sv_event *e, const struct row *row)
 {
     for (const struct sv_arg *a = e->args, *last = a + e->n_args; a < last; a = sv_arg_next(a))
-        if (is_flow(a))
+        if (sv_arg_is_flow(a))
             put_arrow(w,
                       a->type == SV_ARG_FLOW_BEGIN ? 's'
                       : a->type == SV_ARG_FLOW_END ? 'f'
@@ -222,7 +217,7 @@ static void put_arrows(struct kineto *w, const struct sv_event *e, const struct 
 
 static void write_flow(struct kineto *w, const struct sv_event *e)
 {
-    if (e->n_args == 0 || !is_flow(&e->args[0]))
+    if (e->n_args == 0 || !sv_arg_is_flow(&e->args[0]))
         return;
     unsigned type = e->args[0].type;
     put_arrow(w,
@@ -450,11 +445,6 @@ static void put_distributed(struct kineto *w)
     sv_buf_fini(&json);
 }
 
-static bool text_is(struct sv_text t, const char *s)
-{
-    return t.len == strlen(s) && memcmp(t.bytes, s, t.len) == 0;
-}
-
 static void put_meta(struct kineto *w, const struct sv_meta *m, struct sv_text key)
 {
     struct sv_text value = sv_dict_text(w->base.dict, m->value);
@@ -486,7 +476,7 @@ static void put_top_keys(struct kineto *w)
         key = (struct sv_text){key.bytes + n, key.len - (uint32_t)n};
         bool is_own = false;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-            is_own |= text_is(key, own[k]);
+            is_own |= sv_text_is(key, own[k]);
         if (!is_own)
             put_meta(w, m, key);
     }

@@ -155,7 +155,6 @@ void chrome_look_up(struct chrome_reader *r, struct chrome_fields *f);
 struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f);
 bool chrome_id_number(struct chrome_reader *r, struct chrome_span raw, uint64_t *out);
 uint64_t chrome_hash_str(const struct chrome_reader *r, sv_str s);
-uint64_t chrome_hash_pair(uint64_t a, uint64_t b);
 static inline struct chrome_thread *chrome_thread_slot(struct chrome_reader *r, int64_t pid,
                                                        int64_t tid)
 {
