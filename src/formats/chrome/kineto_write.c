@@ -10,7 +10,6 @@
  *
  * Takes events in time order, because the first end of an arrow is its start. */
 #include "core/base/json.h"
-#include "core/base/json_scan.h"
 #include "core/base/map.h"
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
@@ -404,9 +403,7 @@ static void write_loss(struct kineto *w, const struct sv_event *e)
 static bool spaced(struct sv_buf *to, struct sv_buf *scratch, struct sv_text json)
 {
     bool in_text = false;
-    sv_buf_clear(scratch);
-    sv_buf_add(scratch, json.bytes, json.len);
-    if (!sv_buf_reserve(scratch, SV_JSON_PAD) || !sv_json_valid(scratch->data, scratch->len))
+    if (!sv_json_copy(scratch, json))
         return false;
     for (size_t i = 0; i < scratch->len; i++) {
         uint8_t c = scratch->data[i];
@@ -447,20 +444,9 @@ static void put_distributed(struct kineto *w)
 
 static void put_meta(struct kineto *w, const struct sv_meta *m, struct sv_text key)
 {
-    struct sv_text value = sv_dict_text(w->base.dict, m->value);
-    bool is_json = false;
-    if (m->is_json) {
-        sv_buf_clear(&w->scratch);
-        sv_buf_add(&w->scratch, value.bytes, value.len);
-        is_json = sv_buf_reserve(&w->scratch, SV_JSON_PAD) &&
-                  sv_json_valid(w->scratch.data, w->scratch.len);
-    }
     sv_json_line(&w->json);
     sv_json_key(&w->json, key.bytes, key.len);
-    if (is_json)
-        sv_json_raw(&w->json, value.bytes, value.len);
-    else
-        sv_json_text(&w->json, value.bytes, value.len);
+    sv_meta_json(&w->json, w->base.dict, m, &w->scratch);
 }
 
 static void put_top_keys(struct kineto *w)
