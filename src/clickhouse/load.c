@@ -13,7 +13,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

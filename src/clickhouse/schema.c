@@ -21,7 +21,7 @@ static bool is(const char *a, const char *b)
 }
 
 /* Requests and batches of servers have no track, and steps that are batches have none. */
-bool sv_ch_is_event_table(const struct sv_typed_table *t)
+static bool is_event_table(const struct sv_typed_table *t)
 {
     return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") && !is(t->name, "batch") &&
            !is(t->name, "engine_step");
@@ -39,7 +39,7 @@ static bool is_left_out(const struct sv_typed_table *t, const char *name)
 
 static bool is_never_null(const struct sv_typed_table *t, const char *first, const char *name)
 {
-    if (sv_ch_is_event_table(t))
+    if (is_event_table(t))
         return is(name, "id") || is(name, "ts") || is(name, "dur") || is(name, "track_id");
     return is(name, first) || (is(t->name, "args") && is(name, "arg_set_id"));
 }
@@ -97,7 +97,7 @@ static void add_rows_table(const struct sv_ch_target *t, const struct sv_typed_t
         sv_buf_printf(sql, ", `%s` ", columns[i].name);
         add_type(sql, &columns[i]);
     }
-    if (sv_ch_is_event_table(table))
+    if (is_event_table(table))
         key = "track_id, ts";
     else if (is(table->name, "args"))
         key = "arg_set_id";

@@ -160,6 +160,8 @@ int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
     l->skip_subjects = options->skip_subjects;
     if (kind->taken_as_utc)
         use_log_zone(l);
+    if (kind->clock)
+        dict->clocks.trace_clock = kind->clock;
     if (kind->init)
         kind->init(l);
     *out = &l->source;

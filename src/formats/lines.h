@@ -28,6 +28,7 @@ struct sv_lines_kind {
     /* After the last line; called again while it returns true. May be NULL. */
     bool (*end)(struct sv_lines *l, struct sv_batch *b);
     void (*fini)(struct sv_lines *l);
+    uint32_t clock; /* the trace's; 0: it is not known, or init() says */
     /* The log of an application, whose zone is --log-tz and else UTC: the note that says the
      * latter. NULL: times are in the zone of this machine. */
     const char *taken_as_utc;

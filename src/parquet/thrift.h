@@ -35,7 +35,6 @@ static inline void sv_thrift_end(struct sv_thrift *t)
     sv_buf_byte(t->out, 0);
 }
 
-void sv_thrift_field(struct sv_thrift *t, unsigned number, enum sv_thrift_type type);
 void sv_thrift_i32(struct sv_thrift *t, unsigned number, int32_t v);
 void sv_thrift_i64(struct sv_thrift *t, unsigned number, int64_t v);
 void sv_thrift_text(struct sv_thrift *t, unsigned number, const void *bytes, size_t len);

@@ -10,7 +10,6 @@
 #include "core/base/mem.h"
 #include "core/files/write_all.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

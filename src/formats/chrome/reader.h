@@ -96,7 +96,6 @@ static inline const uint8_t *chrome_colon(struct chrome_reader *r, const uint8_t
 }
 
 void chrome_grow_seen(struct chrome_reader *r, sv_str key);
-void chrome_note_duplicate(struct chrome_reader *r, const uint8_t *at);
 void chrome_seen_before(struct chrome_reader *r, sv_str key, const uint8_t *at);
 
 /* Called before the argument of a key is appended. */

@@ -99,7 +99,9 @@ static const struct {
 #undef E
 };
 
-int sv_errno_number(struct sv_text name)
+/* The number of an errno's name (Linux's, of all architectures but alpha, mips, parisc and sparc),
+ * 0: not known. */
+static int errno_number(struct sv_text name)
 {
     for (size_t i = 0; i < sizeof errnos / sizeof *errnos; i++)
         if (sv_text_is(name, errnos[i].name))
@@ -155,7 +157,7 @@ static void take_result(struct sv_fields f, struct sv_strace_call *c)
     }
     if (sv_text_i64(value, &c->ret)) {
         c->has_ret = true;
-        int number = c->ret == -1 ? sv_errno_number(name) : 0;
+        int number = c->ret == -1 ? errno_number(name) : 0;
         if (number)
             c->ret = -number;
     } else if (sv_text_u64(value, &u)) { /* an address */
