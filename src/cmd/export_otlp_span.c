@@ -41,14 +41,14 @@ static const struct sv_arg *find(const struct sv_arg *args, size_t n, sv_str key
 
 bool otlp_is_request(const struct otlp_export *x, uint32_t row)
 {
-    return x->key.request_name && x->t->slices.name[row] == x->key.request_name &&
-           x->t->slices.cat[row] == x->key.request_cat;
+    return x->word.request_name && x->t->slices.name[row] == x->word.request_name &&
+           x->t->slices.cat[row] == x->word.request_cat;
 }
 
 bool otlp_is_step(const struct otlp_export *x, uint32_t row)
 {
-    return x->key.step_name && x->t->slices.name[row] == x->key.step_name &&
-           x->t->slices.cat[row] == x->key.step_cat && x->t->slices.kind[row] == SV_SLICE;
+    return x->word.step_name && x->t->slices.name[row] == x->word.step_name &&
+           x->t->slices.cat[row] == x->word.step_cat && x->t->slices.kind[row] == SV_SLICE;
 }
 
 /* ---- attributes ---- */
@@ -222,7 +222,8 @@ static void put_kept_links(const struct otlp_export *x, struct sv_buf *out,
 static void put_member_links(const struct otlp_export *x, struct sv_buf *out, uint32_t handle)
 {
     struct sv_arg a;
-    if (!x->key.members || !sv_trace_arg(x->t, handle, x->key.members, &a) || a.type != SV_ARG_TEXT)
+    if (!x->word.members || !sv_trace_arg(x->t, handle, x->word.members, &a) ||
+        a.type != SV_ARG_TEXT)
         return;
     const char *p = a.text, *end = a.text + a.size;
     int is_member;
