@@ -4,6 +4,7 @@
  * an integer, and the C library's conversion is asked only for doubles that the exact shortcut
  * cannot give, in the C locale whatever the program's is. */
 #include "core/base/json_scan.h"
+#include "core/base/hex.h"
 #include "core/base/utf8.h"
 
 #include <locale.h>
@@ -86,14 +87,6 @@ static bool is_digit(uint8_t c)
     return c >= '0' && c <= '9';
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Four hexadecimal digits, or -1. */
 static int hex4(const uint8_t *p, const uint8_t *end)
 {
@@ -101,7 +94,7 @@ static int hex4(const uint8_t *p, const uint8_t *end)
     if (end - p < 4)
         return -1;
     for (int i = 0; i < 4; i++) {
-        int d = hex_digit(p[i]);
+        int d = sv_hex_digit((char)p[i]);
         if (d < 0)
             return -1;
         v = v << 4 | d;

@@ -35,4 +35,8 @@ bool sv_map_remove(struct sv_map *m, uint64_t key);
 /* 64-bit mixing (a bijection) and hashing of bytes; stable across runs and machines, so that uuids
  * made from them are too. Not for adversarial secrecy. */
 uint64_t sv_mix64(uint64_t x);
+static inline uint64_t sv_hash_pair(uint64_t a, uint64_t b)
+{
+    return sv_mix64(a ^ sv_mix64(b + 0x9e3779b97f4a7c15ull));
+}
 uint64_t sv_hash_bytes(const void *bytes, size_t len, uint64_t seed);

@@ -14,7 +14,6 @@
 #include "core/base/buf.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes of the character at s (1..4) if it may be printed as it is; 0: it has to be escaped. */

@@ -102,6 +102,17 @@ static inline double sv_pb_double(const struct sv_pb_field *f)
     return d;
 }
 
+/* Signed numbers as unsigned ones, small ones of both signs as small ones. */
+static inline uint64_t sv_zigzag(int64_t v)
+{
+    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+static inline int64_t sv_unzigzag(uint64_t v)
+{
+    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+}
+
 /* ---- writing ---- */
 
 static inline size_t sv_put_varint_at(uint8_t *at, uint64_t v) /* at most 10 bytes */

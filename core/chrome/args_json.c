@@ -3,6 +3,7 @@
  * A walk over the pre-order list with a stack of open containers: no recursion, because the depth
  * comes from files. The size of a container is believed only as far as the one around it goes. */
 #include "core/chrome/args_json.h"
+#include "core/base/json_scan.h"
 
 #include <string.h>
 
@@ -94,4 +95,21 @@ bool sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_ar
         is_whole &= sv_arg_member_json(j, d, args + i, args + n);
     sv_json_end(j);
     return is_whole;
+}
+
+bool sv_json_copy(struct sv_buf *scratch, struct sv_text text)
+{
+    sv_buf_clear(scratch);
+    sv_buf_add(scratch, text.bytes, text.len);
+    return sv_buf_reserve(scratch, SV_JSON_PAD) && sv_json_valid(scratch->data, scratch->len);
+}
+
+void sv_meta_json(struct sv_json *j, const struct sv_dict *d, const struct sv_meta *m,
+                  struct sv_buf *scratch)
+{
+    struct sv_text value = sv_dict_text(d, m->value);
+    if (m->is_json && sv_json_copy(scratch, value))
+        sv_json_raw(j, value.bytes, value.len);
+    else
+        sv_json_text(j, value.bytes, value.len);
 }

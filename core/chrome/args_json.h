@@ -16,3 +16,10 @@ bool sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg
 /* The same with its key, as a member of an object that is open. */
 bool sv_arg_member_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
                         const struct sv_arg *end);
+
+/* Copies a text that came from a file to `scratch`, with the pad that looking at it needs. False:
+ * it is no JSON. */
+bool sv_json_copy(struct sv_buf *scratch, struct sv_text text);
+/* The value of metadata: as the JSON that it is, else as a text. */
+void sv_meta_json(struct sv_json *j, const struct sv_dict *d, const struct sv_meta *m,
+                  struct sv_buf *scratch);

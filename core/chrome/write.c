@@ -8,6 +8,7 @@
  * Times are printed from integers. On the real-time clock they count from a base in the file's
  * head, because viewers keep microseconds in doubles, which lose nanoseconds after a hundred
  * days. */
+#include "core/chrome/args_json.h"
 #include "core/chrome/writer.h"
 
 #include "core/base/json_scan.h"
@@ -109,12 +110,12 @@ static void put_flow(struct chrome_writer *w, char phase, uint64_t id, const str
 
 /* The flow arguments of an event once more, as events that viewers draw. To them a slice no longer
  * is at its own end. */
-void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e)
+static void mirror_flows(struct chrome_writer *w, const struct sv_event *e)
 {
     int64_t ts_ns = e->kind == SV_END && e->ts_ns > INT64_MIN ? e->ts_ns - 1 : e->ts_ns;
     const struct sv_arg *end = e->args + e->n_args;
     for (const struct sv_arg *a = e->args; a < end; a = sv_arg_next(a)) {
-        if (a->type != SV_ARG_FLOW && a->type != SV_ARG_FLOW_BEGIN && a->type != SV_ARG_FLOW_END)
+        if (!sv_arg_is_flow(a))
             continue;
         char phase = mirror_phase(w, a);
         chrome_line(w);
@@ -168,7 +169,7 @@ static void write_slice(struct chrome_writer *w, const struct sv_event *e)
         row = chrome_bind(w, e->track);
     struct chrome_extras x = chrome_survey(e->args, e->n_args);
     if (e->kind == SV_END && x.n_flows > 0) /* while the slice is open */
-        chrome_flow_mirror(w, e);
+        mirror_flows(w, e);
     bool is_whole = e->kind == SV_SLICE && e->dur_ns >= 0;
     chrome_line(w);
     sv_json_members(&w->json,
@@ -184,7 +185,7 @@ static void write_slice(struct chrome_writer *w, const struct sv_event *e)
         sv_json_put(&w->json, "dur", us3, e->dur_ns);
     chrome_finish(w, e, &x);
     if (e->kind != SV_END && x.n_flows > 0)
-        chrome_flow_mirror(w, e);
+        mirror_flows(w, e);
 }
 
 static void write_instant(struct chrome_writer *w, const struct sv_event *e)
@@ -220,7 +221,7 @@ static void write_instant(struct chrome_writer *w, const struct sv_event *e)
                     7);
     chrome_finish(w, e, &x);
     if (x.n_flows > 0 && row != NULL)
-        chrome_flow_mirror(w, e);
+        mirror_flows(w, e);
 }
 
 static void write_loss(struct chrome_writer *w, const struct sv_event *e)
@@ -352,39 +353,11 @@ static void put_snapshots(struct chrome_writer *w)
     w->n_head_snapshots = c->n;
 }
 
-static bool has_prefix(struct sv_text t, const char *prefix)
-{
-    size_t len = strlen(prefix);
-    return t.len >= len && memcmp(t.bytes, prefix, len) == 0;
-}
-
-static bool is_text(struct sv_text t, const char *s)
-{
-    return t.len == strlen(s) && has_prefix(t, s);
-}
-
-static void put_meta_value(struct chrome_writer *w, const struct sv_meta *m)
-{
-    struct sv_text value = sv_dict_text(w->dict, m->value);
-    bool is_json = false;
-    /* it came from a file: look at it once more, with the pad that looking needs */
-    if (m->is_json) {
-        struct sv_buf *b = &w->scratch;
-        sv_buf_clear(b);
-        sv_buf_add(b, value.bytes, value.len);
-        is_json = sv_buf_reserve(b, SV_JSON_PAD) && sv_json_valid(b->data, b->len);
-    }
-    if (is_json)
-        sv_json_raw(&w->json, value.bytes, value.len);
-    else
-        sv_json_text(&w->json, value.bytes, value.len);
-}
-
 /* Keys of the object form that are ours to write. */
 static bool is_reserved(struct sv_text key)
 {
-    return is_text(key, "traceEvents") || is_text(key, "otherData") ||
-           is_text(key, SV_CHROME_BASE) || is_text(key, SV_CHROME_STAVE);
+    return sv_text_is(key, "traceEvents") || sv_text_is(key, "otherData") ||
+           sv_text_is(key, SV_CHROME_BASE) || sv_text_is(key, SV_CHROME_STAVE);
 }
 
 /* Metadata as top-level keys ("chrome.KEY") or as members of an object that the caller opened. */
@@ -393,18 +366,18 @@ static void put_meta(struct chrome_writer *w, bool is_top)
     for (uint32_t i = 0; i < w->dict->n_meta; i++) {
         const struct sv_meta *m = &w->dict->meta[i];
         struct sv_text key = sv_dict_text(w->dict, m->key);
-        bool is_chrome = has_prefix(key, SV_CHROME_META);
+        bool is_chrome = sv_text_begins(key, SV_CHROME_META);
         if (is_chrome) {
             key.bytes += strlen(SV_CHROME_META);
             key.len -= (uint32_t)strlen(SV_CHROME_META);
         }
         if (is_chrome != is_top || (is_top && is_reserved(key)) ||
-            (!is_top && is_text(key, SV_CHROME_STAVE)))
+            (!is_top && sv_text_is(key, SV_CHROME_STAVE)))
             continue;
         if (is_top)
             sv_json_line(&w->json);
         sv_json_key(&w->json, key.bytes, key.len);
-        put_meta_value(w, m);
+        sv_meta_json(&w->json, w->dict, m, &w->scratch);
     }
 }
 
@@ -414,11 +387,8 @@ static void put_old_other_data(struct chrome_writer *w)
     const struct sv_meta *m = sv_dict_find_meta(w->dict, SV_CHROME_META "otherData");
     if (m == NULL || !m->is_json)
         return;
-    struct sv_text value = sv_dict_text(w->dict, m->value);
     struct sv_buf *b = &w->scratch;
-    sv_buf_clear(b);
-    sv_buf_add(b, value.bytes, value.len);
-    if (!sv_buf_reserve(b, SV_JSON_PAD) || !sv_json_valid(b->data, b->len))
+    if (!sv_json_copy(b, sv_dict_text(w->dict, m->value)))
         return;
     const uint8_t *first = sv_json_solid(b->data, b->data + b->len), *last = b->data + b->len;
     while (last > first && sv_json_is_blank(last[-1]))
@@ -483,7 +453,7 @@ static void put_late(struct chrome_writer *w)
             continue;
         struct sv_text key = sv_dict_text(w->dict, m->key);
         sv_json_key(j, key.bytes, key.len);
-        put_meta_value(w, m);
+        sv_meta_json(&w->json, w->dict, m, &w->scratch);
     }
     sv_json_end(j);
 }

@@ -7,11 +7,6 @@
 #include "core/chrome/args_json.h"
 #include "core/chrome/writer.h"
 
-static bool is_flow(const struct sv_arg *a)
-{
-    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
-}
-
 struct chrome_extras chrome_survey(const struct sv_arg *args, size_t n)
 {
     struct chrome_extras x = {0};
@@ -56,7 +51,7 @@ static void put_flows(struct chrome_writer *w, const struct sv_arg *a, const str
 {
     sv_json_put(&w->json, SV_CHROME_FLOW, begin, '[');
     for (; a < end; a = sv_arg_next(a)) {
-        if (!is_flow(a))
+        if (!sv_arg_is_flow(a))
             continue;
         static const char *const how[] = {"\"begin 0x", "\"0x", "\"end 0x"};
         sv_json_raw(&w->json, how[a->type - SV_ARG_FLOW_BEGIN],
@@ -91,7 +86,7 @@ void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t 
     for (const struct sv_arg *a = args; a < end; a = sv_arg_next(a)) {
         if (a == x->thread_time || a == x->thread_dur || a == x->stack)
             continue;
-        if (is_flow(a)) {
+        if (sv_arg_is_flow(a)) {
             if (!flows_done)
                 put_flows(w, a, end);
             flows_done = true;

@@ -4,6 +4,7 @@
  * track. A whole slice becomes two events; its e waits in a heap until the stream, which is in time
  * order, has come to its end: viewers sort by time but keep the order of ties, and an inner slice
  * must end before the one around it. Memory is bounded by what is open at one time. */
+#include "core/base/heap.h"
 #include "core/chrome/writer.h"
 
 #include <assert.h>
@@ -51,16 +52,9 @@ static void add_due(struct chrome_writer *w, const struct sv_event *e)
 
 static struct chrome_due_async take_due(struct chrome_writer *w)
 {
-    struct chrome_due_async top = w->due[0], last = w->due[--w->n_due];
-    size_t i = 0;
-    for (size_t child; (child = 2 * i + 1) < w->n_due; i = child) {
-        if (child + 1 < w->n_due && is_before(&w->due[child + 1], &w->due[child]))
-            child++;
-        if (!is_before(&w->due[child], &last))
-            break;
-        w->due[i] = w->due[child];
-    }
-    w->due[i] = last;
+    struct chrome_due_async top = w->due[0];
+    w->due[0] = w->due[--w->n_due];
+    SV_HEAP_SINK(w->due, w->n_due, 0, a, b, is_before(a, b));
     return top;
 }
 

@@ -148,4 +148,3 @@ void chrome_put_async(struct chrome_writer *w, const struct sv_event *e);
 /* core/chrome/write.c: the fields of an event after its ids, and the end of the line */
 void chrome_finish(struct chrome_writer *w, const struct sv_event *e,
                    const struct chrome_extras *x);
-void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e);

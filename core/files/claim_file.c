@@ -4,6 +4,7 @@
  * (`stave recover`, the SDK). What is read here was written by this user, perhaps by another
  * version or by hand: every line is checked, nothing is believed past SV_CLAIM_BYTES_MAX. */
 #include "core/files/claim_file.h"
+#include "core/files/out_name.h"
 
 #include "core/base/utf8.h"
 #include "core/files/trusted.h"
@@ -373,12 +374,6 @@ static unsigned next_number(DIR *folder, const char *name, const char *suffix, u
     return best;
 }
 
-static const char *base_of(const char *out)
-{
-    const char *slash = strrchr(out, '/');
-    return slash ? slash + 1 : out;
-}
-
 static DIR *open_folder_of(const char *out)
 {
     char folder[SV_CLAIM_PATH_MAX] = ".";
@@ -394,8 +389,8 @@ unsigned sv_claim_last_number(const char *out)
     DIR *folder = open_folder_of(out);
     if (!folder)
         return 0;
-    unsigned markers = next_number(folder, base_of(out), SV_CLAIM_SUFFIX, UINT_MAX);
-    unsigned parts = next_number(folder, base_of(out), SV_PART_SUFFIX, UINT_MAX);
+    unsigned markers = next_number(folder, sv_base_name(out), SV_CLAIM_SUFFIX, UINT_MAX);
+    unsigned parts = next_number(folder, sv_base_name(out), SV_PART_SUFFIX, UINT_MAX);
     closedir(folder);
     return markers > parts ? markers : parts;
 }
@@ -410,7 +405,7 @@ int sv_claims_each(const char *out,
     DIR *folder = status == 0 ? open_folder_of(out) : NULL;
     unsigned number = SV_CLAIM_NUMBER_MAX + 1;
     while (folder && status == 0 &&
-           (number = next_number(folder, base_of(out), SV_CLAIM_SUFFIX, number)) > 0) {
+           (number = next_number(folder, sv_base_name(out), SV_CLAIM_SUFFIX, number)) > 0) {
         state = read_numbered(out, number, &c);
         if (state != SV_CLAIM_NONE)
             status = visit(ctx, &c, state);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The length of the path before .gz or .zst, and the compression that these mean; without one of
  * them SV_PLAIN. */
@@ -31,5 +32,12 @@ bool sv_name_has(const char *pattern, char letter); /* is %letter in it? */
  * %r. `changed` says whether it did. False: it does not fit. */
 bool sv_name_add_rank(const char *pattern, const struct sv_launcher *launcher, char *path,
                       size_t size, bool *changed);
+
+/* The part of a path behind the last slash. */
+static inline const char *sv_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 void sv_name_host(char *to, size_t size); /* this machine's, fit for a file's name */

@@ -1,5 +1,7 @@
 /* Which process: see process_id.h. Reads /proc only, into buffers on the stack. */
 #include "core/files/process_id.h"
+#include "core/base/hex.h"
+#include "core/base/now.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,13 +25,6 @@ static bool read_text(const char *path, char *to, size_t size)
 
 /* ---- the machine ---- */
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* 32 hexadecimal digits, with or without hyphens. */
 static bool read_id(const char *path, uint8_t id[static SV_BOOT_ID_BYTES])
 {
@@ -39,7 +34,7 @@ static bool read_id(const char *path, uint8_t id[static SV_BOOT_ID_BYTES])
     if (!read_text(path, text, sizeof text))
         return false;
     for (const char *c = text; *c && n < 2 * SV_BOOT_ID_BYTES; c++) {
-        int value = hex_value(*c);
+        int value = sv_hex_lower(*c);
         if (value < 0)
             continue;
         id[n / 2] = (uint8_t)(id[n / 2] << 4 | value);
@@ -84,13 +79,6 @@ uint64_t sv_process_start_ticks(uint32_t pid)
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec ts;
-    clock_gettime(clock, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 int64_t sv_process_job_start_ns(void)
 {
     const pid_t candidates[] = {getpgrp(), getppid(), getpid()};
@@ -100,8 +88,8 @@ int64_t sv_process_job_start_ns(void)
         if (candidates[i] > 1 || i == 2) /* whose parent has ended, the first process has adopted */
             ticks = sv_process_start_ticks((uint32_t)candidates[i]);
     if (ticks == 0) /* no /proc */
-        return clock_ns(CLOCK_REALTIME);
-    return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_BOOTTIME) - (int64_t)ticks * tick_ns);
+        return sv_now_ns(CLOCK_REALTIME);
+    return sv_now_ns(CLOCK_REALTIME) - (sv_now_ns(CLOCK_BOOTTIME) - (int64_t)ticks * tick_ns);
 }
 
 static const char machine_id[] = "/etc/machine-id";

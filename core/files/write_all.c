@@ -18,3 +18,37 @@ bool sv_write_all(int fd, const void *bytes, size_t n)
     }
     return true;
 }
+
+bool sv_write_all_at(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    const char *from = bytes;
+    while (n > 0) {
+        ssize_t done = pwrite(fd, from, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done == 0)
+            errno = EIO;
+        if (done <= 0)
+            return false;
+        from += done;
+        at += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+bool sv_read_all_at(int fd, void *to, size_t n, uint64_t at)
+{
+    char *next = to;
+    while (n > 0) {
+        ssize_t done = pread(fd, next, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        next += done;
+        at += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return true;
+}

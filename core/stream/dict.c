@@ -430,24 +430,20 @@ bool sv_dict_fill(struct sv_dict *d, const struct sv_dict_content *c)
 }
 
 /* Kinds keep a process, a thread and a child of equal numbers apart. */
-static uint64_t combine(uint64_t h, uint64_t v)
-{
-    return sv_mix64(h ^ sv_mix64(v + 0x9e3779b97f4a7c15ull));
-}
-
 uint64_t sv_uuid_process(uint32_t space, int64_t pid)
 {
-    return combine(combine(SV_TRACK_PROCESS, space), (uint64_t)pid);
+    return sv_hash_pair(sv_hash_pair(SV_TRACK_PROCESS, space), (uint64_t)pid);
 }
 
 uint64_t sv_uuid_thread(uint32_t space, int64_t pid, int64_t tid)
 {
-    return combine(combine(combine(SV_TRACK_THREAD, space), (uint64_t)pid), (uint64_t)tid);
+    return sv_hash_pair(sv_hash_pair(sv_hash_pair(SV_TRACK_THREAD, space), (uint64_t)pid),
+                        (uint64_t)tid);
 }
 
 uint64_t sv_uuid_child(uint64_t parent_uuid, unsigned kind, const char *name, size_t len)
 {
-    return combine(combine(parent_uuid, kind), sv_hash_bytes(name, len, 0));
+    return sv_hash_pair(sv_hash_pair(parent_uuid, kind), sv_hash_bytes(name, len, 0));
 }
 
 static const char *const kind_names[] = {

@@ -11,11 +11,23 @@
 #include "core/stream/event.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 struct sv_text {
     const char *bytes; /* terminated, but may hold NUL bytes */
     uint32_t len;
 };
+
+static inline bool sv_text_begins(struct sv_text t, const char *word)
+{
+    size_t n = strlen(word);
+    return t.len >= n && memcmp(t.bytes, word, n) == 0;
+}
+
+static inline bool sv_text_is(struct sv_text t, const char *word)
+{
+    return t.len == strlen(word) && memcmp(t.bytes, word, t.len) == 0;
+}
 
 enum sv_track_kind {
     SV_TRACK_CUSTOM = 1, /* a named row or group */

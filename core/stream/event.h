@@ -120,6 +120,11 @@ static inline bool sv_event_until(struct sv_event *e, int64_t end_ns)
 }
 
 /* The slot after `a` and everything that belongs to it. */
+static inline bool sv_arg_is_flow(const struct sv_arg *a)
+{
+    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
+}
+
 static inline const struct sv_arg *sv_arg_next(const struct sv_arg *a)
 {
     switch (a->type) {

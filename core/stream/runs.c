@@ -6,9 +6,11 @@
  * others is drained without touching the heap, so nearly sorted input merges at one comparison per
  * event. A buffer is only refilled between two calls, since events point into it. */
 #include "core/stream/runs.h"
+#include "core/base/heap.h"
 #include "core/base/mem.h"
 #include "core/base/wire.h"
 #include "core/files/unlinked.h"
+#include "core/files/write_all.h"
 #include "core/stream/sorter.h"
 
 #include <assert.h>
@@ -134,30 +136,14 @@ static int flush(struct sv_runs *r, struct sv_err *err)
     if (!f->writer)
         r->run_at = f->bytes;
     f->writer = r;
-    for (size_t at = 0; at < r->out.len;) {
-        ssize_t done = pwrite(f->fd, r->out.data + at, r->out.len - at, (off_t)f->bytes);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return file_failed(err, "writing");
-        at += (size_t)done;
-        f->bytes += (uint64_t)done;
-    }
+    if (!sv_write_all_at(f->fd, r->out.data, r->out.len, f->bytes))
+        return file_failed(err, "writing");
+    f->bytes += r->out.len;
     sv_buf_clear(&r->out);
     return 0;
 }
 
 /* ---- writing ---- */
-
-static uint64_t zigzag(int64_t v)
-{
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-}
-
-static int64_t unzigzag(uint64_t v)
-{
-    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-}
 
 enum shape { SHAPE_NONE, SHAPE_SIGNED, SHAPE_UNSIGNED, SHAPE_BITS, SHAPE_TEXT, SHAPE_SIZE };
 
@@ -184,7 +170,7 @@ static uint8_t *write_arg(uint8_t *p, const struct sv_arg *a)
     *p++ = (uint8_t)a->type;
     p += sv_put_varint_at(p, a->key);
     switch (shape_of(a->type)) {
-    case SHAPE_SIGNED: return p + sv_put_varint_at(p, zigzag(a->i));
+    case SHAPE_SIGNED: return p + sv_put_varint_at(p, sv_zigzag(a->i));
     case SHAPE_UNSIGNED: return p + sv_put_varint_at(p, a->u);
     case SHAPE_SIZE: return p + sv_put_varint_at(p, a->size);
     case SHAPE_BITS: memcpy(p, &a->u, sizeof a->u); return p + sizeof a->u;
@@ -209,7 +195,7 @@ static uint8_t *write_event(uint8_t *p, const struct sv_event *e, int64_t last_n
     if (e->cat)
         p += sv_put_varint_at(p, e->cat);
     if (e->dur_ns)
-        p += sv_put_varint_at(p, zigzag(e->dur_ns));
+        p += sv_put_varint_at(p, sv_zigzag(e->dur_ns));
     if (e->flags)
         *p++ = e->flags;
     if (e->n_args)
@@ -289,7 +275,7 @@ static void read_arg(struct sv_pb *w, struct sv_arg *a)
     *a = (struct sv_arg){.type = type & 0xff};
     a->key = (sv_str)read_varint(w);
     switch (shape_of(type)) {
-    case SHAPE_SIGNED: a->i = unzigzag(read_varint(w)); break;
+    case SHAPE_SIGNED: a->i = sv_unzigzag(read_varint(w)); break;
     case SHAPE_UNSIGNED: a->u = read_varint(w); break;
     case SHAPE_SIZE: a->size = (uint32_t)read_varint(w) & 0xffffff; break;
     case SHAPE_BITS:
@@ -335,7 +321,7 @@ static int run_peek(struct run *run, struct sv_err *err)
     if (first & HAS_CAT)
         e->cat = (sv_str)read_varint(&w);
     if (first & HAS_DUR)
-        e->dur_ns = unzigzag(read_varint(&w));
+        e->dur_ns = sv_unzigzag(read_varint(&w));
     if (first & HAS_FLAGS && w.p < w.end)
         e->flags = *w.p++;
     if (first & HAS_ARGS)
@@ -409,15 +395,7 @@ static bool run_before(const struct sv_runs *r, uint32_t a, uint32_t b)
 
 static void heap_sink(struct sv_runs *r, size_t i)
 {
-    uint32_t moved = r->heap[i];
-    for (size_t child; (child = 2 * i + 1) < r->n_heap; i = child) {
-        if (child + 1 < r->n_heap && run_before(r, r->heap[child + 1], r->heap[child]))
-            child++;
-        if (!run_before(r, r->heap[child], moved))
-            break;
-        r->heap[i] = r->heap[child];
-    }
-    r->heap[i] = moved;
+    SV_HEAP_SINK(r->heap, r->n_heap, i, a, b, run_before(r, *a, *b));
 }
 
 /* The run that comes next if the top one is left aside, -1 when there is none. */

@@ -1,5 +1,6 @@
 /* W3C trace context: see trace_context.h. Headers are other programs' words. */
 #include "core/stream/trace_context.h"
+#include "core/base/hex.h"
 #include "core/base/map.h"
 
 #include <string.h>
@@ -13,17 +14,10 @@ bool sv_is_id(const uint8_t *id, size_t n)
 }
 
 /* The header allows lower case only. */
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_hex(const char *text, uint8_t *to, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        int high = sv_hex_lower(text[2 * i]), low = sv_hex_lower(text[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         to[i] = (uint8_t)(high << 4 | low);

@@ -13,9 +13,11 @@
  * exhausted, then the event is lost. */
 #include "compat/ferrum.h"
 #include "core/base/json_scan.h"
+#include "core/base/now.h"
 #include "core/files/out_name.h"
 #include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
+#include "core/files/write_all.h"
 #include "sdk/session/say.h"
 
 #include <errno.h>
@@ -85,33 +87,15 @@ static void lock_files(void)
                                   0;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* ---- the file ---- */
 
 /* 0 or errno. A limit of the file's size would be a signal: it is asked for before. */
 static int put(int fd, const void *bytes, size_t n, uint64_t at)
 {
     struct rlimit limit;
-    const char *from = bytes;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && at + n > limit.rlim_cur)
         return EFBIG;
-    while (n > 0) {
-        ssize_t k = pwrite(fd, from, n, (off_t)at);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return k < 0 ? errno : EIO;
-        from += k;
-        at += (uint64_t)k;
-        n -= (size_t)k;
-    }
-    return 0;
+    return sv_write_all_at(fd, bytes, n, at) ? 0 : errno;
 }
 
 static bool is_same(const struct tail *t, const struct stat *st)
@@ -361,7 +345,7 @@ static struct stave_trace_writer *open_path(const char *path)
         return NULL;
     w->fd = -1;
     w->n_users = 1;
-    w->epoch_ns = now_ns();
+    w->epoch_ns = sv_now_ns(CLOCK_MONOTONIC);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     if ((size_t)snprintf(w->path, sizeof w->path, "%s", path) < sizeof w->path)
         w = fill(w);
@@ -550,7 +534,8 @@ int stave_trace_writer_push_timed(struct stave_trace_writer *w,
     if (!w)
         return 0;
     struct stave_trace_event e = *event;
-    uint64_t now = (uint64_t)(now_ns() - w->epoch_ns) / 1000, cut = to_u64(dur_ms * 1000);
+    uint64_t now = (uint64_t)(sv_now_ns(CLOCK_MONOTONIC) - w->epoch_ns) / 1000,
+             cut = to_u64(dur_ms * 1000);
     e.dur = to_u64(round(dur_ms * 1000));
     e.ts = now > cut ? now - cut : 0;
     return stave_trace_writer_push_event(w, &e);

@@ -6,6 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/files/unlinked.h"
+#include "core/files/write_all.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,16 +39,9 @@ static bool write_part(struct sv_backlog *b)
 {
     struct sv_backlog_part *p = &b->tail;
     uint64_t at = b->written, len = p->len;
-    if (pwrite(b->fd, &len, sizeof len, (off_t)at) != (ssize_t)sizeof len)
+    if (!sv_write_all_at(b->fd, &len, sizeof len, at) ||
+        !sv_write_all_at(b->fd, p->bytes, p->len, at + sizeof len))
         return false;
-    for (size_t done = 0; done < p->len;) {
-        ssize_t k = pwrite(b->fd, p->bytes + done, p->len - done, (off_t)(at + sizeof len + done));
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return false;
-        done += (size_t)k;
-    }
     b->written += sizeof len + len;
     p->len = 0;
     return true;
@@ -57,16 +51,9 @@ static bool read_part(struct sv_backlog *b)
 {
     struct sv_backlog_part *p = &b->head;
     uint64_t len = 0;
-    if (pread(b->fd, &len, sizeof len, (off_t)b->read) != (ssize_t)sizeof len || len > PART_BYTES)
+    if (!sv_read_all_at(b->fd, &len, sizeof len, b->read) || len > PART_BYTES ||
+        !sv_read_all_at(b->fd, p->bytes, len, b->read + sizeof len))
         return false;
-    for (size_t done = 0; done < len;) {
-        ssize_t k = pread(b->fd, p->bytes + done, len - done, (off_t)(b->read + sizeof len + done));
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return false;
-        done += (size_t)k;
-    }
     p->at = 0;
     p->len = len;
     b->read += sizeof len + len;

@@ -3,6 +3,7 @@
 
 #include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
+#include "core/files/write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,19 +29,8 @@ bool sv_growing_open(struct sv_growing_file *f, const char *path, const char *cl
 
 static void write_all(struct sv_growing_file *f, const uint8_t *bytes, size_t n)
 {
-    uint64_t at = f->end;
-    while (n > 0 && !f->error) {
-        ssize_t k = pwrite(f->fd, bytes, n, (off_t)at);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0) {
-            f->error = k < 0 ? errno : EIO;
-            return;
-        }
-        bytes += k;
-        n -= (size_t)k;
-        at += (uint64_t)k;
-    }
+    if (!f->error && !sv_write_all_at(f->fd, bytes, n, f->end))
+        f->error = errno;
 }
 
 void sv_growing_flush(struct sv_growing_file *f, struct sv_buf *b)

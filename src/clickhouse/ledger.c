@@ -7,6 +7,7 @@
 #include "clickhouse/database.h"
 #include "clickhouse/schema.h"
 #include "core/base/mem.h"
+#include "core/base/now.h"
 #include "core/files/process_id.h"
 
 #include <stave/stave.h>
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define SQL_MAX (1u << 20)
 
@@ -92,11 +92,8 @@ int sv_ch_find(struct sv_ch_db *db, const struct sv_ch_file *f, struct sv_ch_fou
 uint64_t sv_ch_new_id(void)
 {
     uint64_t id = 0;
-    if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        id = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-    }
+    if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+        id = (uint64_t)sv_now_ns(CLOCK_REALTIME);
     return id >> 1; /* the server's answers hold it as an int64 */
 }
 
@@ -123,10 +120,8 @@ static int next_version(struct sv_ch_db *db, const struct sv_ch_entry *e, int64_
                         struct sv_err *err)
 {
     struct sv_buf sql;
-    struct timespec t;
     int64_t newest = 0;
-    clock_gettime(CLOCK_REALTIME, &t);
-    *version = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    *version = sv_now_ns(CLOCK_REALTIME);
     sv_buf_init(&sql, SQL_MAX);
     sv_buf_str(&sql, "SELECT max(version) FROM load_rows WHERE run = ");
     sv_ch_quote(&sql, e->file->run);

@@ -13,7 +13,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,10 +267,11 @@ static int load_slices(struct load *l, struct sv_sql *q, struct sv_err *err)
 {
     struct sv_cell cells[SV_SQL_SLICE_CELLS];
     struct sv_index *index = sv_sql_index(q);
+    struct sv_typed_column typed[SV_TYPED_COLUMNS_MAX];
     int code = 0;
-    assert(l->n_columns <= SV_SQL_SLICE_CELLS);
+    sv_typed_columns(l->table, typed);
     for (size_t i = 0; i < l->n_columns; i++)
-        assert(strcmp(l->columns[i].name, l->table->columns[i].name) == 0);
+        assert(strcmp(l->columns[i].name, typed[i].name) == 0);
     for (uint64_t row = 0; row < l->trace->slices.n && code >= 0; row++) {
         sv_sql_slice_cells(q, (uint32_t)row, sv_index_id(index, (uint32_t)row), cells);
         code = take_row(&l->rows, cells, l->n_columns, err);

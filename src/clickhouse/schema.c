@@ -8,8 +8,9 @@
 
 static bool has(const struct sv_typed_table *t, const char *name)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->columns[i].name, name) == 0)
+    struct sv_typed_column c[SV_TYPED_COLUMNS_MAX];
+    for (size_t i = 0, n = sv_typed_columns(t, c); i < n; i++)
+        if (strcmp(c[i].name, name) == 0)
             return true;
     return false;
 }
@@ -20,7 +21,7 @@ static bool is(const char *a, const char *b)
 }
 
 /* Requests and batches of servers have no track, and steps that are batches have none. */
-bool sv_ch_is_event_table(const struct sv_typed_table *t)
+static bool is_event_table(const struct sv_typed_table *t)
 {
     return has(t, "ts") && has(t, "track_id") && !is(t->name, "request") && !is(t->name, "batch") &&
            !is(t->name, "engine_step");
@@ -36,20 +37,23 @@ static bool is_left_out(const struct sv_typed_table *t, const char *name)
     return is(t->name, "slice") && (is(name, "cat") || is(name, "slice_id"));
 }
 
-static bool is_never_null(const struct sv_typed_table *t, const char *name)
+static bool is_never_null(const struct sv_typed_table *t, const char *first, const char *name)
 {
-    if (sv_ch_is_event_table(t))
+    if (is_event_table(t))
         return is(name, "id") || is(name, "ts") || is(name, "dur") || is(name, "track_id");
-    return is(name, t->columns[0].name) || (is(t->name, "args") && is(name, "arg_set_id"));
+    return is(name, first) || (is(t->name, "args") && is(name, "arg_set_id"));
 }
 
 size_t sv_ch_columns(const struct sv_typed_table *t, struct sv_ch_column to[SV_TYPED_COLUMNS_MAX])
 {
-    size_t n = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct sv_typed_column *c = &t->columns[i];
-        if (!is_left_out(t, c->name))
-            to[n++] = (struct sv_ch_column){c->name, c->type, !is_never_null(t, c->name), false};
+    struct sv_typed_column c[SV_TYPED_COLUMNS_MAX];
+    size_t n = 0, n_typed = sv_typed_columns(t, c);
+    for (size_t i = 0; i < n_typed; i++) {
+        if (is_left_out(t, c[i].name))
+            continue;
+        to[n] = (struct sv_ch_column){.type = c[i].type,
+                                      .is_nullable = !is_never_null(t, c[0].name, c[i].name)};
+        memcpy(to[n++].name, c[i].name, sizeof c[i].name);
     }
     if (is(t->name, "step")) { /* for `stave steps` */
         to[n++] = (struct sv_ch_column){"track", SV_COLUMN_TEXT, false, true};
@@ -84,7 +88,7 @@ static void add_rows_table(const struct sv_ch_target *t, const struct sv_typed_t
 {
     struct sv_ch_column columns[SV_TYPED_COLUMNS_MAX];
     size_t n = sv_ch_columns(table, columns);
-    const char *key = table->columns[0].name;
+    const char *key = columns[0].name;
     sv_buf_printf(sql,
                   "CREATE TABLE IF NOT EXISTS %s.%s_rows (run String, host String, rank Int32, "
                   "file String, load_id UInt64",
@@ -93,7 +97,7 @@ static void add_rows_table(const struct sv_ch_target *t, const struct sv_typed_t
         sv_buf_printf(sql, ", `%s` ", columns[i].name);
         add_type(sql, &columns[i]);
     }
-    if (sv_ch_is_event_table(table))
+    if (is_event_table(table))
         key = "track_id, ts";
     else if (is(table->name, "args"))
         key = "arg_set_id";

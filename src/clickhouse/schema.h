@@ -12,7 +12,7 @@
 
 /* A column as it is stored. Those before it are always the same: run, file, load_id, host, rank. */
 struct sv_ch_column {
-    const char *name;
+    char name[32];
     enum sv_column_type type;
     bool is_nullable;
     bool is_extra; /* not one of SQL: made by the export */
@@ -20,8 +20,6 @@ struct sv_ch_column {
 
 /* The stored columns of a table, in order; returns how many. */
 size_t sv_ch_columns(const struct sv_typed_table *t, struct sv_ch_column to[SV_TYPED_COLUMNS_MAX]);
-/* Does each of its rows have a time and a track? */
-bool sv_ch_is_event_table(const struct sv_typed_table *t);
 
 /* "'text'", as a literal of ClickHouse; any bytes. */
 void sv_ch_quote(struct sv_buf *sql, const char *text);

@@ -7,7 +7,9 @@
 #include "clocks/merge_axis.h"
 #include "clocks/merge_ranks.h"
 #include "core/base/glob.h"
+#include "core/base/heap.h"
 #include "core/base/sat.h"
+#include "core/files/out_name.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
 #include "core/stream/runs.h"
@@ -298,19 +300,13 @@ static void number_inputs(struct sv_merge *m)
     free(hosts);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* What a person calls the input: "rank 3", else the host, else the file. */
 static void label_of(const struct input *in, char *to, size_t size)
 {
     if (in->from.rank != NO_RANK)
         snprintf(to, size, "rank %" PRId64, in->from.rank);
     else
-        snprintf(to, size, "%s", in->from.is_only ? in->from.host : base_name(in->name));
+        snprintf(to, size, "%s", in->from.is_only ? in->from.host : sv_base_name(in->name));
 }
 
 /* ---- the common dictionary ---- */
@@ -552,15 +548,7 @@ static bool comes_before(const struct sv_merge *m, uint32_t a, uint32_t b)
 
 static void heap_sink(struct sv_merge *m, size_t i)
 {
-    uint32_t moved = m->heap[i];
-    for (size_t child; (child = 2 * i + 1) < m->n_heap; i = child) {
-        if (child + 1 < m->n_heap && comes_before(m, m->heap[child + 1], m->heap[child]))
-            child++;
-        if (!comes_before(m, m->heap[child], moved))
-            break;
-        m->heap[i] = m->heap[child];
-    }
-    m->heap[i] = moved;
+    SV_HEAP_SINK(m->heap, m->n_heap, i, a, b, comes_before(m, *a, *b));
 }
 
 static struct sv_merge *merge_of(struct sv_source *s)

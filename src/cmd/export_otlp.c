@@ -119,8 +119,8 @@ static void note_request(struct otlp_export *x, const struct otlp_chosen *c, uin
 {
     struct sv_arg a;
     bool is_new;
-    if ((c->life != OTLP_NONE || otlp_is_request(x, c->row)) && x->key.request &&
-        sv_trace_arg(x->t, x->t->slices.args[c->row], x->key.request, &a) &&
+    if ((c->life != OTLP_NONE || otlp_is_request(x, c->row)) && x->word.request &&
+        sv_trace_arg(x->t, x->t->slices.args[c->row], x->word.request, &a) &&
         (a.type == SV_ARG_INT || a.type == SV_ARG_UINT))
         *sv_map_add(&x->requests, a.u, &is_new) = (uint64_t)number + 1;
 }
@@ -398,29 +398,16 @@ static void find_keys(struct otlp_export *x)
         sv_str *to;
         const char *word;
     } rows[] = {
-        {&x->key.trace_id, "trace_id"},
-        {&x->key.span_id, "span_id"},
-        {&x->key.parent_id, "parent_span_id"},
-        {&x->key.kind, "otel.kind"},
-        {&x->key.status, "otel.status"},
-        {&x->key.status_message, "otel.status_message"},
-        {&x->key.trace_state, "otel.trace_state"},
-        {&x->key.scope, "otel.scope"},
-        {&x->key.scope_version, "otel.scope_version"},
-        {&x->key.dropped_attributes, "otel.dropped_attributes"},
-        {&x->key.dropped_events, "otel.dropped_events"},
-        {&x->key.dropped_links, "otel.dropped_links"},
-        {&x->key.name, "otel.name"},
-        {&x->key.links, "otel.links"},
-        {&x->key.flags, "otel.flags"},
-        {&x->key.attributes, "attributes"},
-        {&x->key.request_cat, SV_LLM_CATEGORY},
-        {&x->key.request_name, SV_LLM_REQUEST},
-        {&x->key.step_cat, SV_ENGINE_CATEGORY},
-        {&x->key.step_name, SV_ENGINE_STEP},
-        {&x->key.request, SV_REQUEST},
-        {&x->key.request_id, "request_id"},
-        {&x->key.members, SV_STEP_MEMBERS},
+#define ROW(name, word) {&x->key.name, word},
+        OTLP_KEYS(ROW)
+#undef ROW
+            {&x->word.request_cat, SV_LLM_CATEGORY},
+        {&x->word.request_name, SV_LLM_REQUEST},
+        {&x->word.step_cat, SV_ENGINE_CATEGORY},
+        {&x->word.step_name, SV_ENGINE_STEP},
+        {&x->word.request, SV_REQUEST},
+        {&x->word.request_id, "request_id"},
+        {&x->word.members, SV_STEP_MEMBERS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i].to = sv_dict_find_str(x->dict, rows[i].word, strlen(rows[i].word));

@@ -10,6 +10,7 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/stream/trace_context.h"
+#include "formats/otlp/schema.h"
 #include "store/trace.h"
 #include "subjects/engine/llm.h"
 
@@ -50,12 +51,10 @@ struct otlp_export {
     struct sv_llm llm;
     struct otlp_instant *events;
     size_t n_events, cap_events;
+    struct otlp_keys key;
     struct {
-        sv_str trace_id, span_id, parent_id, kind, status, status_message, trace_state, scope,
-            scope_version, dropped_attributes, dropped_events, dropped_links, name, links, flags,
-            attributes;
         sv_str request_cat, request_name, step_cat, step_name, request, request_id, members;
-    } key;
+    } word;
     uint64_t n_early; /* slices before 1970, left out */
 };
 

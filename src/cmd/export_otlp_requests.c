@@ -41,8 +41,8 @@ static void find_called(struct otlp_export *x)
     uint64_t number;
     for (uint64_t row = 0; x->key.trace_id && row < s->n; row++)
         if (s->kind[row] == SV_SLICE && sv_trace_arg(x->t, s->args[row], x->key.trace_id, &a) &&
-            (has_number(x, row, x->key.request, &number) ||
-             has_number(x, row, x->key.request_id, &number)))
+            (has_number(x, row, x->word.request, &number) ||
+             has_number(x, row, x->word.request_id, &number)))
             *sv_map_add(&x->called, request_key(number, s->ts_ns[row]), NULL) = row + 1;
 }
 

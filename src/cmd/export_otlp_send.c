@@ -6,8 +6,10 @@
  * spans may arrive twice then, with the same ids. */
 #include "cli/console.h"
 #include "cmd/export_otlp.h"
+#include "core/base/hex.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/now.h"
 #include "core/base/printable.h"
 #include "core/base/wire.h"
 #include "core/files/out_name.h"
@@ -45,13 +47,6 @@ static bool ends_with(const char *text, size_t len, const char *end)
 
 /* ---- headers, as OpenTelemetry's own exporters take them ---- */
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : -1;
-}
-
 /* NAME=VALUE,…, values percent-encoded, as lines of HTTP. False: it would not be one. */
 static bool make_headers(const char *text, struct sv_buf *out)
 {
@@ -62,9 +57,9 @@ static bool make_headers(const char *text, struct sv_buf *out)
         sv_buf_add(out, text, name);
         sv_buf_str(out, ": ");
         for (size_t i = name + 1; i < n; i++) {
-            bool is_code = text[i] == '%' && i + 2 < n && hex(text[i + 1]) >= 0 &&
-                           hex(text[i + 2]) >= 0;
-            int code = is_code ? hex(text[i + 1]) * 16 + hex(text[i + 2]) : 0;
+            bool is_code = text[i] == '%' && i + 2 < n && sv_hex_digit(text[i + 1]) >= 0 &&
+                           sv_hex_digit(text[i + 2]) >= 0;
+            int code = is_code ? sv_hex_digit(text[i + 1]) * 16 + sv_hex_digit(text[i + 2]) : 0;
             char c = is_code ? (char)code : text[i];
             if ((unsigned char)c < ' ' || c == 0x7f)
                 return false;
@@ -201,13 +196,6 @@ static bool is_temporary(unsigned status)
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void wait_ms(int64_t ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -236,7 +224,7 @@ static int send_once(struct otlp_out *out, const struct sv_buf *request, unsigne
 
 static int put_collector(struct otlp_out *out, const struct sv_buf *request, struct sv_err *err)
 {
-    int64_t limit = now_ms() + (int64_t)out->o->retry_s * 1000, wait = FIRST_WAIT_MS;
+    int64_t limit = sv_now_ms() + (int64_t)out->o->retry_s * 1000, wait = FIRST_WAIT_MS;
     out->requests++;
     for (unsigned tries = 0;; tries++) {
         struct sv_err why = {0};
@@ -245,7 +233,7 @@ static int put_collector(struct otlp_out *out, const struct sv_buf *request, str
         if (code >= 0)
             return 0;
         int64_t pause = (int64_t)asked_s * 1000 > wait ? (int64_t)asked_s * 1000 : wait;
-        if (code != SV_EAGAIN || now_ms() + pause > limit)
+        if (code != SV_EAGAIN || sv_now_ms() + pause > limit)
             return sv_error(
                 err, SV_EIO,
                 "%s: %s%s; what was sent before is there, and can be sent again with the same ids",

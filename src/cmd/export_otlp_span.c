@@ -31,11 +31,6 @@ static const struct {
       {SV_STEP_TOKENS_OUT, "gen_ai.usage.output_tokens", false},
 };
 
-static bool is_text(struct sv_text t, const char *word)
-{
-    return t.len == strlen(word) && memcmp(t.bytes, word, t.len) == 0;
-}
-
 static const struct sv_arg *find(const struct sv_arg *args, size_t n, sv_str key)
 {
     for (const struct sv_arg *a = args; key && a < args + n; a = sv_arg_next(a))
@@ -46,14 +41,14 @@ static const struct sv_arg *find(const struct sv_arg *args, size_t n, sv_str key
 
 bool otlp_is_request(const struct otlp_export *x, uint32_t row)
 {
-    return x->key.request_name && x->t->slices.name[row] == x->key.request_name &&
-           x->t->slices.cat[row] == x->key.request_cat;
+    return x->word.request_name && x->t->slices.name[row] == x->word.request_name &&
+           x->t->slices.cat[row] == x->word.request_cat;
 }
 
 bool otlp_is_step(const struct otlp_export *x, uint32_t row)
 {
-    return x->key.step_name && x->t->slices.name[row] == x->key.step_name &&
-           x->t->slices.cat[row] == x->key.step_cat && x->t->slices.kind[row] == SV_SLICE;
+    return x->word.step_name && x->t->slices.name[row] == x->word.step_name &&
+           x->t->slices.cat[row] == x->word.step_cat && x->t->slices.kind[row] == SV_SLICE;
 }
 
 /* ---- attributes ---- */
@@ -97,12 +92,12 @@ static const char *gen_ai_key(const struct otlp_export *x, uint32_t row, struct 
     bool is_request = otlp_is_request(x, row), is_step = otlp_is_step(x, row);
     for (size_t i = 0; is_request && i < sizeof request_words / sizeof *request_words; i++) {
         *is_ns = request_words[i].is_ns;
-        if (is_text(word, request_words[i].word))
+        if (sv_text_is(word, request_words[i].word))
             return request_words[i].key;
     }
     for (size_t i = 0; is_step && i < sizeof step_words / sizeof *step_words; i++) {
         *is_ns = step_words[i].is_ns;
-        if (is_text(word, step_words[i].word))
+        if (sv_text_is(word, step_words[i].word))
             return step_words[i].key;
     }
     return NULL;
@@ -227,7 +222,8 @@ static void put_kept_links(const struct otlp_export *x, struct sv_buf *out,
 static void put_member_links(const struct otlp_export *x, struct sv_buf *out, uint32_t handle)
 {
     struct sv_arg a;
-    if (!x->key.members || !sv_trace_arg(x->t, handle, x->key.members, &a) || a.type != SV_ARG_TEXT)
+    if (!x->word.members || !sv_trace_arg(x->t, handle, x->word.members, &a) ||
+        a.type != SV_ARG_TEXT)
         return;
     const char *p = a.text, *end = a.text + a.size;
     int is_member;
@@ -256,7 +252,7 @@ static const struct sv_arg *made_outcome(const struct otlp_export *x, uint32_t r
                                          const struct sv_arg *args, size_t n)
 {
     for (const struct sv_arg *a = args; otlp_is_request(x, row) && a < args + n; a = sv_arg_next(a))
-        if (a->key && is_text(sv_dict_text(x->dict, a->key), SV_LLM_OUTCOME))
+        if (a->key && sv_text_is(sv_dict_text(x->dict, a->key), SV_LLM_OUTCOME))
             return a;
     return NULL;
 }

@@ -7,6 +7,7 @@
  * bounded. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "core/base/now.h"
 #include "core/files/claim.h"
 #include "core/files/peer.h"
 #include "core/files/recording_mode.h"
@@ -77,13 +78,6 @@ static void on_signal(int sig)
 {
     (void)sig;
     asked_to_end = 1;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* ---- one sender ---- */
@@ -282,14 +276,14 @@ static bool accept_one(struct listener *l)
     }
     make_place(l, &peer);
     struct sender *s = sv_alloc(sizeof *s);
-    *s = (struct sender){.fd = fd, .peer = peer, .since_ms = now_ms()};
+    *s = (struct sender){.fd = fd, .peer = peer, .since_ms = sv_now_ms()};
     SV_APPEND(l->senders, l->n, l->cap) = s;
     return true;
 }
 
 static void expire(struct listener *l)
 {
-    int64_t now = now_ms();
+    int64_t now = sv_now_ms();
     for (size_t i = 0; i < l->n; i++) {
         struct sender *s = l->senders[i];
         if (!s->is_gone && !s->has_greeted && now - s->since_ms >= GREETING_MS)
@@ -339,7 +333,7 @@ static int64_t next_deadline(const struct listener *l)
     struct sender *oldest;
     if (count_pending(l, NULL, &oldest) == 0)
         return -1;
-    int64_t left = oldest->since_ms + GREETING_MS - now_ms();
+    int64_t left = oldest->since_ms + GREETING_MS - sv_now_ms();
     return left > 0 ? left : 0;
 }
 
@@ -351,9 +345,9 @@ static void gather(struct listener *l, uint64_t wanted, const sigset_t *mask)
     l->is_stopping = true;
     sv_address_close(&l->address); /* later connections are refused at once */
     one_round(l, p, 0, mask);
-    int64_t limit = now_ms() + STOP_MS;
-    while (stop_senders(l, now_ms() >= limit))
-        one_round(l, p, limit > now_ms() ? limit - now_ms() : 0, mask);
+    int64_t limit = sv_now_ms() + STOP_MS;
+    while (stop_senders(l, sv_now_ms() >= limit))
+        one_round(l, p, limit > sv_now_ms() ? limit - sv_now_ms() : 0, mask);
     free(p);
     if (l->n_refused > NOTES_MAX)
         sv_console_note("%zu connections were refused", l->n_refused);

@@ -17,6 +17,8 @@ struct table_file {
     struct sv_sql *q;
     const struct sv_trace *trace;
     const struct sv_typed_table *table;
+    struct sv_typed_column typed[SV_TYPED_COLUMNS_MAX];
+    size_t n_columns;
     struct sv_parquet *file;
     struct sv_parquet_column columns[SV_TYPED_COLUMNS_MAX];
     uint64_t n_unfit;
@@ -190,15 +192,15 @@ struct row_sink {
 static void open_rows(struct row_sink *s, struct table_file *f)
 {
     s->file = f;
-    s->to = sv_parquet_rows_new(f->file, f->columns, f->table->n);
-    for (size_t i = 0; i < f->table->n; i++)
+    s->to = sv_parquet_rows_new(f->file, f->columns, f->n_columns);
+    for (size_t i = 0; i < f->n_columns; i++)
         sv_buf_init(&s->texts[i], 64); /* numbers as texts */
 }
 
 static void close_rows(struct row_sink *s)
 {
     sv_parquet_rows_end(s->to);
-    for (size_t i = 0; i < s->file->table->n; i++)
+    for (size_t i = 0; i < s->file->n_columns; i++)
         sv_buf_fini(&s->texts[i]);
 }
 
@@ -207,7 +209,7 @@ static int take_head(struct sv_rows_sink *r, const char *const *names, size_t n,
     const struct row_sink *s = (const struct row_sink *)r;
     (void)names;
     (void)err;
-    assert(n == s->file->table->n);
+    assert(n == s->file->n_columns);
     return 0;
 }
 
@@ -218,8 +220,7 @@ static int take_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t 
     struct sv_cell typed[SV_TYPED_COLUMNS_MAX];
     for (size_t i = 0; i < n; i++) {
         typed[i] = cells[i];
-        s->file->n_unfit +=
-            !sv_typed_convert(s->file->table->columns[i].type, &typed[i], &s->texts[i]);
+        s->file->n_unfit += !sv_typed_convert(s->file->typed[i].type, &typed[i], &s->texts[i]);
     }
     sv_parquet_rows_add(s->to, typed);
     return sv_parquet_failure(s->file->file, err);
@@ -304,10 +305,10 @@ int sv_parquet_table(struct sv_sql *q, const struct sv_trace *t, const struct sv
                      const char *path, uint64_t *n_unfit, struct sv_err *err)
 {
     struct table_file f = {.q = q, .trace = t, .table = table};
-    for (size_t i = 0; i < table->n; i++)
-        f.columns[i] = (struct sv_parquet_column){table->columns[i].name,
-                                                  parquet_type(table->columns[i].type)};
-    int code = sv_parquet_open(path, f.columns, table->n, &f.file, err);
+    f.n_columns = sv_typed_columns(table, f.typed);
+    for (size_t i = 0; i < f.n_columns; i++)
+        f.columns[i] = (struct sv_parquet_column){f.typed[i].name, parquet_type(f.typed[i].type)};
+    int code = sv_parquet_open(path, f.columns, f.n_columns, &f.file, err);
     if (code < 0)
         return code;
     code = put_rows(&f, err);

@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "core/base/mem.h"
 #include "core/files/unlinked.h"
+#include "core/files/write_all.h"
 #include "files/open.h"
 #include "formats/tar.h"
 
@@ -130,19 +131,12 @@ static int compare_entries(const void *a, const void *b)
 
 static int copy_bytes(struct archive *a, const uint8_t *bytes, size_t n, struct sv_err *err)
 {
-    while (n > 0) {
-        ssize_t written = pwrite(a->fd, bytes, n, (off_t)a->copied);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return sv_error(err, SV_EIO,
-                            "%.200s: a temporary file in %.100s cannot be written: %s; set TMPDIR "
-                            "to a directory with more space",
-                            a->path, sv_temporary_dir(), strerror(errno));
-        bytes += written;
-        n -= (size_t)written;
-        a->copied += (uint64_t)written;
-    }
+    if (!sv_write_all_at(a->fd, bytes, n, a->copied))
+        return sv_error(err, SV_EIO,
+                        "%.200s: a temporary file in %.100s cannot be written: %s; set TMPDIR "
+                        "to a directory with more space",
+                        a->path, sv_temporary_dir(), strerror(errno));
+    a->copied += n;
     return 0;
 }
 

@@ -34,11 +34,6 @@
 
 /* ---- the file ---- */
 
-static uint64_t combine(uint64_t h, uint64_t v)
-{
-    return sv_mix64(h ^ sv_mix64(v + 0x9e3779b97f4a7c15ull));
-}
-
 /* The first, the last and evenly spaced blocks between them. */
 static bool sample(int fd, uint64_t size, uint64_t *out)
 {
@@ -49,7 +44,7 @@ static bool sample(int fd, uint64_t size, uint64_t *out)
         ssize_t n = pread(fd, block, sizeof block, (off_t)at);
         if (n < 0)
             return false;
-        h = combine(h, sv_hash_bytes(block, (size_t)n, i));
+        h = sv_hash_pair(h, sv_hash_bytes(block, (size_t)n, i));
     }
     *out = h;
     return true;
@@ -121,7 +116,7 @@ static bool stat_key(int fd, const char *from, struct sv_kept_key *key)
                         sizeof(void *)};
     _Static_assert(sizeof words < sizeof key->image.words, "room for the key and the samples");
     memcpy(key->image.words, words, sizeof words);
-    key->name = combine(combine(combine(1, words[0]), words[1]), words[7]);
+    key->name = sv_hash_pair(sv_hash_pair(sv_hash_pair(1, words[0]), words[1]), words[7]);
     key->is_settled = is_settled(&st);
     return true;
 }
@@ -345,8 +340,9 @@ static int open_part(int folder, char name[NAME_SIZE])
     struct timespec now;
     for (unsigned i = 0; i < 100; i++) {
         clock_gettime(CLOCK_REALTIME, &now);
-        uint64_t h = combine(combine(combine((uint64_t)getpid(), i), (uint64_t)now.tv_sec),
-                             (uint64_t)now.tv_nsec);
+        uint64_t h =
+            sv_hash_pair(sv_hash_pair(sv_hash_pair((uint64_t)getpid(), i), (uint64_t)now.tv_sec),
+                         (uint64_t)now.tv_nsec);
         snprintf(name, NAME_SIZE, "%016llx" PART, (unsigned long long)h);
         int fd = sv_trusted_file(folder, name, O_RDWR | O_CREAT | O_EXCL, SV_TRUST_PRIVATE, 0600);
         if (fd >= 0)

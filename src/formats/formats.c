@@ -114,9 +114,12 @@ unsigned sv_format_needs(const struct sv_format *f, struct sv_input *in)
 struct sv_holds sv_format_holds(const struct sv_format *f, struct sv_input *in)
 {
     struct sv_err ignored = {0};
-    if (!f->holds || sv_input_need(in, PROBE_BYTES, &ignored) < 0)
+    if ((!f->holds && !f->covers) || sv_input_need(in, PROBE_BYTES, &ignored) < 0)
         return (struct sv_holds){.pid = -1};
-    return f->holds(in->data, in->len, in->name);
+    if (f->holds)
+        return f->holds(in->data, in->len, in->name);
+    bool is_own = f->probe(in->data, in->len) >= 90;
+    return (struct sv_holds){f->covers, is_own ? SV_MEASURED : SV_ALIGNED, -1};
 }
 
 /* ---- lists ---- */

@@ -99,7 +99,10 @@ struct sv_format {
     bool needs_zone; /* its times are local and the file does not say where */
     /* Instead of these two, where it depends on the file: enum sv_needs. NULL: it does not. */
     unsigned (*needs)(const uint8_t *head, size_t n);
-    /* NULL: not known. `path` may help. */
+    /* enum sv_covers: what its files are about. As the tool measured it, if the probe is 90 or
+     * more, else aligned: only the tool's own files have its header. */
+    unsigned covers;
+    /* Instead, where it depends on the file; NULL: it does not. `path` may help. */
     struct sv_holds (*holds)(const uint8_t *head, size_t n, const char *path);
     bool readers_sort; /* events may be in any order: readers of this format sort them */
 };

@@ -4,6 +4,7 @@
  * Lines are bounded: a longer one is damage and is passed over without being kept. */
 #include "formats/lines.h"
 
+#include "core/base/hex.h"
 #include "core/base/mem.h"
 
 #include <math.h>
@@ -159,6 +160,8 @@ int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
     l->skip_subjects = options->skip_subjects;
     if (kind->taken_as_utc)
         use_log_zone(l);
+    if (kind->clock)
+        dict->clocks.trace_clock = kind->clock;
     if (kind->init)
         kind->init(l);
     *out = &l->source;
@@ -244,25 +247,6 @@ size_t sv_field_count(struct sv_fields f)
     return n;
 }
 
-bool sv_text_is(struct sv_text t, const char *word)
-{
-    return strlen(word) == t.len && memcmp(t.bytes, word, t.len) == 0;
-}
-
-bool sv_text_begins(struct sv_text t, const char *word)
-{
-    size_t n = strlen(word);
-    return t.len >= n && memcmp(t.bytes, word, n) == 0;
-}
-
-static int hex_digit(char ch)
-{
-    return ch >= '0' && ch <= '9'   ? ch - '0'
-           : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
-           : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10
-                                    : -1;
-}
-
 bool sv_text_u64(struct sv_text t, uint64_t *out)
 {
     bool is_hex = t.len > 2 && t.bytes[0] == '0' && t.bytes[1] == 'x';
@@ -270,7 +254,7 @@ bool sv_text_u64(struct sv_text t, uint64_t *out)
     if (t.len == 0 || t.len > 24)
         return false;
     for (uint32_t i = is_hex ? 2 : 0; i < t.len; i++) {
-        int digit = hex_digit(t.bytes[i]);
+        int digit = sv_hex_digit(t.bytes[i]);
         if (digit < 0 || (uint64_t)digit >= base || __builtin_mul_overflow(v, base, &v) ||
             __builtin_add_overflow(v, (uint64_t)digit, &v))
             return false;

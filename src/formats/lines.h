@@ -28,6 +28,7 @@ struct sv_lines_kind {
     /* After the last line; called again while it returns true. May be NULL. */
     bool (*end)(struct sv_lines *l, struct sv_batch *b);
     void (*fini)(struct sv_lines *l);
+    uint32_t clock; /* the trace's; 0: it is not known, or init() says */
     /* The log of an application, whose zone is --log-tz and else UTC: the note that says the
      * latter. NULL: times are in the zone of this machine. */
     const char *taken_as_utc;
@@ -91,8 +92,6 @@ struct sv_text sv_field_next(struct sv_fields *f);
 struct sv_text sv_field_rest(struct sv_fields *f); /* without the blanks around it */
 size_t sv_field_count(struct sv_fields f);         /* at most 32 */
 
-bool sv_text_is(struct sv_text t, const char *word);
-bool sv_text_begins(struct sv_text t, const char *word);
 /* A whole number that fits; 0x… does not count. */
 bool sv_text_i64(struct sv_text t, int64_t *out);
 /* The same, but one past INT64_MAX is a negative one that was printed without its sign. */

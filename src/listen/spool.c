@@ -4,7 +4,9 @@
  * Must not merge or judge what streams hold: spool_merge.c does. */
 #include "listen/spool.h"
 #include "core/base/mem.h"
+#include "core/base/now.h"
 #include "core/files/process_id.h"
+#include "core/files/write_all.h"
 #include "files/open.h"
 #include "listen/sender.h"
 
@@ -81,13 +83,6 @@ static void describe_machine(struct sv_spool_header *h)
     }
 }
 
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_output_choice *how,
                    struct sv_err *err)
 {
@@ -100,8 +95,8 @@ int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_o
     copy_word(first.header.compress, sizeof first.header.compress, how->compress);
     copy_word(first.header.dialect, sizeof first.header.dialect, how->dialect);
     describe_machine(&first.header);
-    first.header.boot_ns = clock_ns(CLOCK_BOOTTIME);
-    first.header.wall_ns = clock_ns(CLOCK_REALTIME);
+    first.header.boot_ns = sv_now_ns(CLOCK_BOOTTIME);
+    first.header.wall_ns = sv_now_ns(CLOCK_REALTIME);
     *s = (struct sv_spool){.fd = fd, .end = SV_SPOOL_HEADER, .limit = limit};
     pthread_mutex_init(&s->lock, NULL);
     if (!write_at(fd, 0, &(struct iovec){first.bytes, sizeof first.bytes}, 1))
@@ -161,7 +156,7 @@ bool sv_spool_add(struct sv_spool *s, const char *peer, enum sv_spool_format for
                   struct sv_spool_sender *sender)
 {
     *sender = (struct sv_spool_sender){.slot = {.format = format}};
-    sender->slot.since_ns = clock_ns(CLOCK_BOOTTIME);
+    sender->slot.since_ns = sv_now_ns(CLOCK_BOOTTIME);
     copy_word(sender->slot.peer, sizeof sender->slot.peer, peer);
     pthread_mutex_lock(&s->lock);
     bool ok = add(s, sender);
@@ -194,28 +189,12 @@ void sv_spool_note(struct sv_spool *s, const struct sv_spool_sender *sender)
 
 /* ---- reading ---- */
 
-static bool read_at(int fd, uint64_t at, void *to, size_t n)
-{
-    uint8_t *bytes = to;
-    while (n > 0) {
-        ssize_t got = pread(fd, bytes, n, (off_t)at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        bytes += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return true;
-}
-
 /* The head of the record at `at`; false: there is none. A last record that is cut has as many bytes
  * as there are. */
 static bool record_at(const struct sv_spool_view *v, uint64_t at, struct sv_spool_record *r)
 {
     if (at < SV_SPOOL_HEADER || at > v->size || v->size - at < sizeof *r ||
-        !read_at(v->fd, at, r, sizeof *r) || r->magic != SV_SPOOL_RECORD_MAGIC)
+        !sv_read_all_at(v->fd, r, sizeof *r, at) || r->magic != SV_SPOOL_RECORD_MAGIC)
         return false;
     uint64_t left = v->size - at - sizeof *r;
     if (r->bytes > left)
@@ -227,7 +206,7 @@ static bool meet_sender(struct sv_spool_view *v, uint64_t at, const struct sv_sp
 {
     struct sv_spool_stream s = {0};
     if (r->sender != v->n || v->n == SV_SPOOL_SENDERS_MAX || r->bytes != sizeof s.slot ||
-        !read_at(v->fd, at + sizeof *r, &s.slot, sizeof s.slot))
+        !sv_read_all_at(v->fd, &s.slot, sizeof s.slot, at + sizeof *r))
         return false;
     s.slot.peer[sizeof s.slot.peer - 1] = '\0';
     SV_APPEND(v->streams, v->n, v->cap) = s;
@@ -260,7 +239,7 @@ int sv_spool_look(int fd, struct sv_spool_view *v, struct sv_err *err)
     if (fstat(fd, &st) != 0)
         return sv_err_sys(err, "cannot read");
     v->size = (uint64_t)st.st_size;
-    if (v->size < SV_SPOOL_HEADER || !read_at(fd, 0, &v->header, sizeof v->header) ||
+    if (v->size < SV_SPOOL_HEADER || !sv_read_all_at(fd, &v->header, sizeof v->header, 0) ||
         memcmp(v->header.magic, SV_SPOOL_MAGIC, sizeof v->header.magic) != 0 ||
         v->header.header_bytes != SV_SPOOL_HEADER)
         return sv_err_set(err, SV_EFORMAT, 0, "not a spool of 'stave listen'");
@@ -315,7 +294,7 @@ static bool follow(const struct sv_spool_view *v, struct sv_piece record, struct
         bool in_head = !frames->is_open;
         uint64_t want = in_head ? sizeof head - frames->n_head : frames->left;
         size_t n = (size_t)(want < record.bytes ? want : record.bytes), used;
-        if (in_head && !read_at(v->fd, record.at, head, n))
+        if (in_head && !sv_read_all_at(v->fd, head, n, record.at))
             return false;
         if (!in_head)
             add_piece(f, record.at, n);

@@ -10,6 +10,7 @@
 
 #ifdef SV_HAVE_GRPC
 #include "core/base/mem.h"
+#include "core/base/now.h"
 #include "core/files/peer.h"
 #include "net/grpc_message.h"
 #include "net/listen_socket.h"
@@ -108,13 +109,6 @@ struct sv_grpc {
     bool is_down; /* the library has no call left */
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- the life of a call ---- */
 
 static void hold(struct sv_grpc_call *c)
@@ -205,7 +199,7 @@ static void begin_read(struct sv_grpc_call *c)
 {
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
     op.data.recv_message.recv_message = &c->in;
-    c->read_since_ms = now_ms();
+    c->read_since_ms = sv_now_ms();
     c->is_reading = begin(c, &op, 1, &c->read);
 }
 
@@ -389,7 +383,7 @@ static void on_came(struct sv_grpc_call *c, bool is_ok)
     }
     await_call(g);
     atomic_fetch_add_explicit(&g->calls, 1, memory_order_relaxed);
-    atomic_store_explicit(&g->came_ms, now_ms(), memory_order_relaxed);
+    atomic_store_explicit(&g->came_ms, sv_now_ms(), memory_order_relaxed);
     bool fits = enter(c);
     grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
     pthread_mutex_lock(&c->lock);
@@ -503,7 +497,7 @@ static void sweep(struct sv_grpc *g)
 {
     struct sv_grpc_call **found;
     size_t n = 0;
-    int64_t now = now_ms(), last = atomic_load(&g->swept_ms);
+    int64_t now = sv_now_ms(), last = atomic_load(&g->swept_ms);
     if (now - last < SWEEP_MS || !atomic_compare_exchange_strong(&g->swept_ms, &last, now))
         return;
     pthread_mutex_lock(&g->lock);
@@ -717,9 +711,9 @@ static struct timespec after_ms(int64_t ms)
 static void wait_idle(struct sv_grpc *g, int64_t limit_ms)
 {
     enum { QUIET_MS = 100, STEP_MS = 10 };
-    int64_t end = now_ms() + limit_ms;
+    int64_t end = sv_now_ms() + limit_ms;
     pthread_mutex_lock(&g->lock);
-    while (now_ms() < end && (g->n_open || now_ms() - atomic_load(&g->came_ms) < QUIET_MS)) {
+    while (sv_now_ms() < end && (g->n_open || sv_now_ms() - atomic_load(&g->came_ms) < QUIET_MS)) {
         struct timespec until = after_ms(STEP_MS);
         pthread_cond_timedwait(&g->changed, &g->lock, &until);
     }

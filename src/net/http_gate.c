@@ -3,6 +3,7 @@
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/now.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,13 +39,6 @@ struct sv_gate {
     struct sv_gate_counts counts;
     struct sv_map clients; /* address → bytes */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- time ---- */
 
@@ -91,7 +85,7 @@ static void *watch(void *arg)
         t.tv_sec += t.tv_nsec / 1000000000;
         t.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&g->stop_now, &g->lock, &t);
-        int64_t now = now_ms();
+        int64_t now = sv_now_ms();
         for (struct sv_visitor *v = g->first; v; v = v->next)
             if (v->limit_ms && now >= v->limit_ms && !v->is_ended) {
                 g->counts.late += v->is_answered;
@@ -105,7 +99,7 @@ static void *watch(void *arg)
 static void set_limit(struct sv_gate *g, struct sv_visitor *v, int64_t ms, bool is_answered)
 {
     pthread_mutex_lock(&g->lock);
-    v->since_ms = now_ms();
+    v->since_ms = sv_now_ms();
     v->limit_ms = ms ? v->since_ms + ms : 0;
     v->is_answered = is_answered;
     pthread_mutex_unlock(&g->lock);
@@ -228,7 +222,7 @@ size_t sv_gate_connections(size_t wanted)
 struct sv_visitor *sv_gate_enter(struct sv_gate *g, int fd, uint32_t client)
 {
     struct sv_visitor *v = sv_alloc(sizeof *v);
-    int64_t now = now_ms();
+    int64_t now = sv_now_ms();
     *v = (struct sv_visitor){.fd = fd,
                              .client = client,
                              .since_ms = now,

@@ -1,5 +1,6 @@
 /* See http_post.h. Called by `stave export --to otlp`. */
 #include "net/http_post.h"
+#include "core/base/now.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { HEAD_MAX = 16384, BODY_MAX = 65536, ANSWER_MAX = HEAD_MAX + BODY_MAX };
@@ -76,19 +76,12 @@ int sv_http_target_read(struct sv_http_target *t, const char *url, const char *p
 
 /* ---- the connection ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* False: not in time. */
 static bool wait_for(int fd, short what, int64_t until_ms)
 {
     struct pollfd p = {.fd = fd, .events = what};
     for (;;) {
-        int64_t left = until_ms - now_ms();
+        int64_t left = until_ms - sv_now_ms();
         int n = left > 0 ? poll(&p, 1, left > 60000 ? 60000 : (int)left) : 0;
         if (n > 0)
             return true;
@@ -254,7 +247,7 @@ int sv_http_post(const struct sv_http_target *t, const char *type, const char *h
                  struct sv_err *err)
 {
     char head[8192];
-    int64_t until = now_ms() + limit_ms;
+    int64_t until = sv_now_ms() + limit_ms;
     *reply = (struct sv_http_reply){0};
     sv_buf_init(&reply->body, BODY_MAX + 1);
     int n = snprintf(head, sizeof head,

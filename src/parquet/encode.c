@@ -55,7 +55,7 @@ static void put_block(struct sv_buf *out, const int64_t *values, size_t n)
     }
     if (n < BLOCK)
         memset(deltas + n, 0, (BLOCK - n) * sizeof *deltas);
-    sv_varint_put(out, sv_zigzag(least));
+    sv_put_varint(out, sv_zigzag(least));
     sv_buf_add(out, widths, sizeof widths);
     for (size_t m = 0; m * MINI < n; m++)
         if (widths[m])
@@ -64,10 +64,10 @@ static void put_block(struct sv_buf *out, const int64_t *values, size_t n)
 
 void sv_encode_delta(struct sv_buf *out, const int64_t *values, size_t n)
 {
-    sv_varint_put(out, BLOCK);
-    sv_varint_put(out, N_MINI);
-    sv_varint_put(out, n);
-    sv_varint_put(out, sv_zigzag(n ? values[0] : 0));
+    sv_put_varint(out, BLOCK);
+    sv_put_varint(out, N_MINI);
+    sv_put_varint(out, n);
+    sv_put_varint(out, sv_zigzag(n ? values[0] : 0));
     for (size_t i = 0; i + 1 < n; i += BLOCK) {
         size_t left = n - 1 - i;
         put_block(out, values + i, left < BLOCK ? left : BLOCK);
@@ -88,7 +88,7 @@ static bool is_run(const uint32_t *v, size_t left)
 
 static void put_run(struct sv_buf *out, uint32_t value, size_t n, unsigned width)
 {
-    sv_varint_put(out, (uint64_t)n << 1);
+    sv_put_varint(out, (uint64_t)n << 1);
     for (unsigned bits = 0; bits < width; bits += 8)
         sv_buf_byte(out, (uint8_t)(value >> bits));
 }
@@ -97,7 +97,7 @@ static void put_groups(struct sv_buf *out, const uint32_t *v, size_t n, unsigned
 {
     uint64_t wide[64];
     size_t groups = (n + 7) / 8;
-    sv_varint_put(out, (uint64_t)groups << 1 | 1);
+    sv_put_varint(out, (uint64_t)groups << 1 | 1);
     for (size_t done = 0; width > 0 && done < groups * 8; done += 64) {
         size_t count = groups * 8 - done < 64 ? groups * 8 - done : 64;
         for (size_t i = 0; i < count; i++)
@@ -137,7 +137,7 @@ static bool is_level_run(const uint8_t *present, size_t left)
 
 static void put_level_groups(struct sv_buf *out, const uint8_t *present, size_t n)
 {
-    sv_varint_put(out, (uint64_t)((n + 7) / 8) << 1 | 1);
+    sv_put_varint(out, (uint64_t)((n + 7) / 8) << 1 | 1);
     for (size_t i = 0; i < n; i += 8) {
         unsigned bits = 0;
         for (size_t k = 0; k < 8 && i + k < n; k++)

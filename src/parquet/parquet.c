@@ -91,12 +91,12 @@ static void note_chunk(struct sv_parquet *p, const struct sv_chunk_info *info, u
     struct sv_thrift meta = sv_thrift_struct(&chunk, 3);
     sv_thrift_i32(&meta, 1, physical_type(c->type));
     sv_thrift_list(&meta, 2, SV_THRIFT_I32, info->has_dictionary ? 3 : 2);
-    sv_varint_put(meta.out, sv_zigzag(SV_ENCODING_RLE)); /* of the definition levels */
+    sv_put_varint(meta.out, sv_zigzag(SV_ENCODING_RLE)); /* of the definition levels */
     if (info->has_dictionary)
-        sv_varint_put(meta.out, sv_zigzag(SV_ENCODING_PLAIN)); /* of the dictionary's words */
-    sv_varint_put(meta.out, sv_zigzag(info->encoding));
+        sv_put_varint(meta.out, sv_zigzag(SV_ENCODING_PLAIN)); /* of the dictionary's words */
+    sv_put_varint(meta.out, sv_zigzag(info->encoding));
     sv_thrift_list(&meta, 3, SV_THRIFT_BINARY, 1);
-    sv_varint_put(meta.out, strlen(c->name));
+    sv_put_varint(meta.out, strlen(c->name));
     sv_buf_str(meta.out, c->name);
     sv_thrift_i32(&meta, 4, sv_parquet_codec());
     sv_thrift_i64(&meta, 5, (int64_t)p->n_rows);

@@ -8,7 +8,7 @@
  *     sv_thrift_end(&t);                                                                        */
 #pragma once
 
-#include "core/base/buf.h"
+#include "core/base/wire.h"
 
 enum sv_thrift_type {
     SV_THRIFT_TRUE = 1,
@@ -26,12 +26,6 @@ struct sv_thrift {
     unsigned last; /* number of the field before */
 };
 
-void sv_varint_put(struct sv_buf *b, uint64_t v);
-static inline uint64_t sv_zigzag(int64_t v)
-{
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-}
-
 static inline struct sv_thrift sv_thrift_begin(struct sv_buf *out)
 {
     return (struct sv_thrift){out, 0};
@@ -41,7 +35,6 @@ static inline void sv_thrift_end(struct sv_thrift *t)
     sv_buf_byte(t->out, 0);
 }
 
-void sv_thrift_field(struct sv_thrift *t, unsigned number, enum sv_thrift_type type);
 void sv_thrift_i32(struct sv_thrift *t, unsigned number, int32_t v);
 void sv_thrift_i64(struct sv_thrift *t, unsigned number, int64_t v);
 void sv_thrift_text(struct sv_thrift *t, unsigned number, const void *bytes, size_t len);

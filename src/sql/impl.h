@@ -252,7 +252,6 @@ static inline int64_t sv_sql_arg_set(enum sv_arg_owner owner, uint32_t number)
 {
     return (int64_t)owner << 32 | number;
 }
-const char *sv_sql_track_type(const struct sv_sql *q, sv_track track);
 
 /* What SQLite says went wrong. */
 int sv_sql_error(struct sv_sql *q, const char *doing, struct sv_err *err);

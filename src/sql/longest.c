@@ -6,6 +6,7 @@
 #include "sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
+#include "core/base/heap.h"
 #include "core/base/mem.h"
 #include "core/base/sort.h"
 #include "sql/impl.h"
@@ -28,15 +29,7 @@ SV_SORT_DEFINE(sort_best, struct timed, is_better)
 
 static void sink_top(struct timed *heap, size_t n, size_t at)
 {
-    struct timed moved = heap[at];
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && is_better(&heap[child], &heap[child + 1], NULL))
-            child++;
-        if (!is_better(&moved, &heap[child], NULL))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
+    SV_HEAP_SINK(heap, n, at, a, b, is_better(b, a, NULL));
 }
 
 uint32_t *sv_sql_longest(const struct sv_sql *q, bool is_down, uint64_t want, uint64_t *n)

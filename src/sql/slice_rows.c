@@ -55,11 +55,12 @@ void sv_sql_slice_cells(struct sv_sql *q, uint32_t row, uint32_t id,
 
 int sv_sql_slice_rows(struct sv_sql *q, struct sv_rows_sink *rows, struct sv_err *err)
 {
-    const struct sv_typed_table *table = sv_typed_table("slice");
+    struct sv_typed_column columns[SV_TYPED_COLUMNS_MAX];
     const char *names[SV_SQL_SLICE_CELLS];
-    assert(table->n == SV_SQL_SLICE_CELLS);
-    for (size_t i = 0; i < SV_SQL_SLICE_CELLS; i++)
-        names[i] = table->columns[i].name;
+    size_t n = sv_typed_columns(sv_typed_table("slice"), columns);
+    assert(n == SV_SQL_SLICE_CELLS);
+    for (size_t i = 0; i < n; i++)
+        names[i] = columns[i].name;
     struct sv_cell cells[SV_SQL_SLICE_CELLS];
     const uint32_t *order = sv_index_order(q->index);
     int code = rows->head(rows, names, SV_SQL_SLICE_CELLS, err);

@@ -88,6 +88,7 @@ bool sv_sql_is_built_in(void)
 }
 #else
 #include "core/base/mem.h"
+#include "core/base/now.h"
 #include "sql/fold.h"
 #include "sql/groups.h"
 #include "store/track_rows.h"
@@ -95,7 +96,6 @@ bool sv_sql_is_built_in(void)
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 bool sv_sql_is_built_in(void)
 {
@@ -253,17 +253,10 @@ void sv_sql_interrupt(struct sv_sql *q)
     sqlite3_interrupt(q->db);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int is_late(void *ctx)
 {
     const struct sv_sql *q = ctx;
-    return now_ms() > q->deadline_ms;
+    return sv_now_ms() > q->deadline_ms;
 }
 
 void sv_sql_limit(struct sv_sql *q, int64_t milliseconds)
@@ -416,7 +409,7 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, str
     char *text = sv_strndup(sql, strlen(sql));
     const char *at = text, *tail;
     int code = 0;
-    q->deadline_ms = q->limit_ms ? now_ms() + q->limit_ms : INT64_MAX;
+    q->deadline_ms = q->limit_ms ? sv_now_ms() + q->limit_ms : INT64_MAX;
     while (code >= 0 && *(at = sv_sql_skip_space(at))) {
         sqlite3_stmt *s = NULL;
         if ((code = sv_sql_dialect(q, text + (at - text), &tail, err)) != 0) {

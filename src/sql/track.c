@@ -31,7 +31,7 @@ enum {
     T_ORIGIN
 };
 
-const char *sv_sql_track_type(const struct sv_sql *q, sv_track track)
+static const char *track_type(const struct sv_sql *q, sv_track track)
 {
     static const char *const names[3][2] = {
         {"global_track_event", "global_counter_track_event"},
@@ -128,7 +128,7 @@ static void track_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     switch (column) {
     case T_ID: sqlite3_result_int64(ctx, track); break;
     case T_NAME: track_name(c->q, ctx, track); break;
-    case T_TYPE: sqlite3_result_text(ctx, sv_sql_track_type(q, track), -1, SQLITE_STATIC); break;
+    case T_TYPE: sqlite3_result_text(ctx, track_type(q, track), -1, SQLITE_STATIC); break;
     case T_DIMENSION:
         sqlite3_result_int64(ctx, sv_sql_arg_set(SV_OF_TRACK_DIMENSION, track));
         break;

@@ -8,6 +8,7 @@
 #include "sql/tree_file.h"
 
 #include "core/base/mem.h"
+#include "core/files/write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,18 +127,8 @@ size_t sv_tree_put_int(uint8_t *out, unsigned type, int64_t v)
 
 static void write_at(struct sv_tree_file *f, const uint8_t *bytes, size_t len, uint64_t at)
 {
-    while (len > 0 && !f->error) {
-        ssize_t n = pwrite(f->fd, bytes, len, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            f->error = n < 0 ? errno : EIO;
-            return;
-        }
-        bytes += n;
-        len -= (size_t)n;
-        at += (uint64_t)n;
-    }
+    if (!f->error && !sv_write_all_at(f->fd, bytes, len, at))
+        f->error = errno;
 }
 
 static void flush(struct sv_tree_file *f)

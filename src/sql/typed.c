@@ -3,250 +3,88 @@
  * describes. Rank and host are not among them: outside they are columns of every table. */
 #include "sql/typed.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#define INT(name)                  \
-    {                              \
-        name, SV_COLUMN_INT, false \
-    }
-#define REAL(name)                  \
-    {                               \
-        name, SV_COLUMN_REAL, false \
-    }
-#define TEXT(name)                  \
-    {                               \
-        name, SV_COLUMN_TEXT, false \
-    }
-#define ANY(name)                  \
-    {                              \
-        name, SV_COLUMN_TEXT, true \
-    }
-
-static const struct sv_typed_column slice_columns[] = {
-    INT("id"),
-    INT("ts"),
-    INT("dur"),
-    INT("track_id"),
-    TEXT("category"),
-    TEXT("name"),
-    INT("depth"),
-    INT("parent_id"),
-    INT("arg_set_id"),
-    INT("thread_ts"),
-    INT("thread_dur"),
-    INT("thread_instruction_count"),
-    INT("thread_instruction_delta"),
-    TEXT("cat"),
-    INT("slice_id"),
-};
-static const struct sv_typed_column track_columns[] = {
-    INT("id"),         TEXT("name"),
-    TEXT("type"),      INT("dimension_arg_set_id"),
-    INT("parent_id"),  INT("source_arg_set_id"),
-    INT("machine_id"), INT("track_group_id"),
-    INT("owner_utid"), INT("owner_upid"),
-    TEXT("unit"),      TEXT("description"),
-    TEXT("kind"),      INT("is_counter"),
-    INT("uuid"),       INT("cpu"),
-    INT("is_state"),
-};
-static const struct sv_typed_column thread_columns[] = {
-    INT("utid"),     INT("id"),         INT("tid"),        TEXT("name"),
-    INT("start_ts"), INT("end_ts"),     INT("upid"),       INT("is_main_thread"),
-    INT("is_idle"),  INT("machine_id"), INT("arg_set_id"),
-};
-static const struct sv_typed_column process_columns[] = {
-    INT("upid"),          INT("id"),
-    INT("pid"),           TEXT("name"),
-    INT("start_ts"),      INT("end_ts"),
-    INT("parent_upid"),   INT("uid"),
-    INT("android_appid"), INT("android_user_id"),
-    TEXT("cmdline"),      INT("arg_set_id"),
-    INT("machine_id"),    INT("local_rank"),
-    INT("world_size"),    TEXT("job"),
-    TEXT("launcher"),     TEXT("boot_id"),
-};
-static const struct sv_typed_column counter_columns[] = {
-    INT("id"), INT("ts"), INT("track_id"), REAL("value"), INT("arg_set_id"),
-};
-static const struct sv_typed_column args_columns[] = {
-    INT("id"),          INT("arg_set_id"),  TEXT("flat_key"),
-    TEXT("key"),        INT("int_value"),   TEXT("string_value"),
-    REAL("real_value"), TEXT("value_type"), TEXT("display_value"),
-};
-static const struct sv_typed_column flow_columns[] = {
-    INT("id"), INT("slice_out"), INT("slice_in"), INT("trace_id"), INT("arg_set_id"),
-};
-static const struct sv_typed_column loss_columns[] = {
-    INT("id"), INT("ts"), INT("dur"), INT("track_id"), TEXT("cause"), INT("count"),
-};
-static const struct sv_typed_column io_columns[] = {
-    INT("id"),      TEXT("op"),       INT("ts"),       INT("dur"),    INT("pid"), INT("tid"),
-    TEXT("path"),   INT("fd"),        INT("bytes"),    INT("offset"), INT("ret"), INT("errno"),
-    TEXT("device"), TEXT("category"), INT("track_id"), TEXT("path2"), INT("fd2"), INT("offset2"),
-};
-static const struct sv_typed_column kernel_columns[] = {
-    INT("id"),          TEXT("name"),   INT("ts"),       INT("dur"),
-    INT("device"),      INT("stream"),  TEXT("grid"),    TEXT("block"),
-    INT("correlation"), INT("context"), INT("track_id"), INT("arg_set_id"),
-};
-static const struct sv_typed_column memcpy_columns[] = {
-    INT("id"),          TEXT("name"),    INT("ts"),         INT("dur"),
-    INT("device"),      INT("stream"),   INT("bytes"),      REAL("gb_per_s"),
-    INT("correlation"), INT("track_id"), INT("arg_set_id"),
-};
-static const struct sv_typed_column step_columns[] = {
-    INT("id"),
-    INT("number"),
-    INT("ts"),
-    INT("dur"),
-    INT("track_id"),
-    INT("slice_id"),
-    INT("is_outlier"),
-    INT("other_ns"),
-    INT("data_ns"),
-    INT("copy_ns"),
-    INT("forward_ns"),
-    INT("backward_ns"),
-    INT("optimizer_ns"),
-    INT("comm_ns"),
-    INT("checkpoint_ns"),
-    INT("idle_ns"),
-    INT("disk_ns"),
-    INT("untraced_ns"),
-    INT("device_kernel_ns"),
-    INT("device_copy_ns"),
-    INT("device_comm_ns"),
-};
-static const struct sv_typed_column batch_columns[] = {
-    INT("id"),     TEXT("name"), INT("ts"),      INT("dur"),      TEXT("batch_id"),
-    TEXT("model"), INT("size"),  TEXT("worker"), INT("track_id"), INT("arg_set_id"),
-};
-static const struct sv_typed_column request_columns[] = {
-    INT("id"),
-    TEXT("name"),
-    INT("ts"),
-    INT("dur"),
-    TEXT("request_id"),
-    TEXT("batch_id"),
-    TEXT("model"),
-    INT("track_id"),
-    INT("arg_set_id"),
-    TEXT("outcome"),
-    INT("scheduled_ts"),
-    INT("first_token_ts"),
-    INT("last_token_ts"),
-    INT("ttft_ns"),
-    INT("tpot_ns"),
-    INT("queue_ns"),
-    INT("prefill_ns"),
-    INT("decode_ns"),
-    INT("preempted_ns"),
-    INT("transfer_ns"),
-    INT("respond_ns"),
-    INT("prompt_tokens"),
-    INT("cached_tokens"),
-    INT("output_tokens"),
-    INT("proposed"),
-    INT("accepted"),
-    INT("preemptions"),
-    INT("steps"),
-    INT("load"),
-    INT("share_ns"),
-    INT("kernel_ns"),
-    INT("io_ns"),
-    INT("is_warmup"),
-};
-/* These three are declared by their lists here in SQL, too (engine.c, whose columns have this
- * order). */
-static const struct sv_typed_column engine_step_columns[] = {
-    INT("id"),         INT("number"),        INT("ts"),
-    INT("dur"),        TEXT("engine"),       INT("requests"),
-    INT("prefill"),    INT("decode"),        INT("tokens_in"),
-    INT("tokens_out"), INT("cached_tokens"), INT("proposed"),
-    INT("accepted"),   INT("kv_used"),       INT("kv_total"),
-    INT("waiting"),    TEXT("graph"),        INT("kernel_ns"),
-    INT("io_ns"),      INT("is_warmup"),     INT("track_id"),
-    INT("slice_id"),
-};
-static const struct sv_typed_column engine_step_member_columns[] = {
-    INT("id"),         INT("step_id"),       ANY("request_id"), TEXT("phase"),   INT("tokens_in"),
-    INT("tokens_out"), INT("cached_tokens"), INT("position"),   INT("proposed"), INT("accepted"),
-    INT("share_ns"),   INT("kernel_ns"),     INT("io_ns"),
-};
-static const struct sv_typed_column token_columns[] = {
-    INT("id"),     ANY("request_id"), INT("number"),  INT("ts"),
-    INT("gap_ns"), INT("made_ts"),    INT("step_id"),
-};
-static const struct sv_typed_column collective_columns[] = {
-    INT("id"),       TEXT("name"),    INT("ts"),          INT("dur"),         TEXT("op"),
-    TEXT("group"),   INT("seq"),      INT("bytes"),       INT("group_size"),  INT("peer"),
-    INT("track_id"), INT("slice_id"), INT("arg_set_id"),  TEXT("group_name"), INT("utid"),
-    INT("wait_ns"),  INT("skew_ns"),  INT("transfer_ns"), INT("is_last"),
-};
-static const struct sv_typed_column clock_snapshot_columns[] = {
-    INT("id"),          INT("ts"),           INT("clock_id"),
-    TEXT("clock_name"), INT("clock_value"),  INT("snapshot_id"),
-    INT("machine_id"),  INT("max_error_ns"), INT("is_synchronised"),
-};
-static const struct sv_typed_column machine_columns[] = {
-    INT("id"),
-    INT("raw_id"),
-    TEXT("name"),
-    TEXT("boot_id"),
-};
-static const struct sv_typed_column metadata_columns[] = {
-    INT("id"),         TEXT("name"),      TEXT("key_type"), INT("int_value"),
-    TEXT("str_value"), INT("machine_id"), INT("trace_id"),
-};
-static const struct sv_typed_column stats_columns[] = {
-    INT("id"),      TEXT("name"), INT("key"),          INT("idx"),        TEXT("severity"),
-    TEXT("source"), INT("value"), TEXT("description"), INT("machine_id"), INT("trace_id"),
-};
-static const struct sv_typed_column trace_bounds_columns[] = {
-    INT("start_ts"),
-    INT("end_ts"),
-};
-
-/* The number of a table's columns; too many of them do not compile. */
-#define COLUMNS_OF(name)                                                                        \
-    (sizeof name##_columns / sizeof *name##_columns +                                           \
-     0 * sizeof(struct {                                                                        \
-         _Static_assert(sizeof name##_columns / sizeof *name##_columns <= SV_TYPED_COLUMNS_MAX, \
-                        "raise SV_TYPED_COLUMNS_MAX");                                          \
-         char member;                                                                           \
-     }))
-#define TABLE_OF(name, categories)                          \
-    {                                                       \
-#name, name##_columns, COLUMNS_OF(name), categories \
-    }
-#define TABLE(name) TABLE_OF(name, NULL)
-
 const struct sv_typed_table sv_typed_tables[] = {
-    TABLE(slice),
-    TABLE(track),
-    TABLE(thread),
-    TABLE(process),
-    TABLE(counter),
-    TABLE(args),
-    TABLE(flow),
-    TABLE(loss),
-    TABLE_OF(io, SV_CATEGORIES_IO),
-    TABLE_OF(kernel, SV_CATEGORIES_KERNEL),
-    TABLE_OF(memcpy, SV_CATEGORIES_MEMCPY),
-    TABLE(step),
-    TABLE_OF(batch, SV_CATEGORIES_BATCH),
-    TABLE_OF(request, SV_CATEGORIES_ENGINE),
-    TABLE_OF(engine_step, SV_CATEGORIES_ENGINE_STEP),
-    TABLE_OF(engine_step_member, SV_CATEGORIES_ENGINE_STEP),
-    TABLE_OF(token, SV_CATEGORIES_ENGINE_STEP),
-    TABLE(collective), /* kernels of NCCL, too */
-    TABLE(clock_snapshot),
-    TABLE(machine),
-    TABLE(metadata),
-    TABLE(stats),
-    TABLE(trace_bounds),
+    {"slice",
+     "id ts dur track_id category:text name:text depth parent_id arg_set_id thread_ts "
+     "thread_dur thread_instruction_count thread_instruction_delta cat:text slice_id",
+     NULL},
+    {"track",
+     "id name:text type:text dimension_arg_set_id parent_id source_arg_set_id machine_id "
+     "track_group_id owner_utid owner_upid unit:text description:text kind:text is_counter "
+     "uuid cpu is_state",
+     NULL},
+    {"thread",
+     "utid id tid name:text start_ts end_ts upid is_main_thread is_idle machine_id arg_set_id",
+     NULL},
+    {"process",
+     "upid id pid name:text start_ts end_ts parent_upid uid android_appid android_user_id "
+     "cmdline:text arg_set_id machine_id local_rank world_size job:text launcher:text "
+     "boot_id:text",
+     NULL},
+    {"counter", "id ts track_id value:real arg_set_id", NULL},
+    {"args",
+     "id arg_set_id flat_key:text key:text int_value string_value:text real_value:real "
+     "value_type:text display_value:text",
+     NULL},
+    {"flow", "id slice_out slice_in trace_id arg_set_id", NULL},
+    {"loss", "id ts dur track_id cause:text count", NULL},
+    {"io",
+     "id op:text ts dur pid tid path:text fd bytes offset ret errno device:text category:text "
+     "track_id path2:text fd2 offset2",
+     SV_CATEGORIES_IO},
+    {"kernel",
+     "id name:text ts dur device stream grid:text block:text correlation context track_id "
+     "arg_set_id",
+     SV_CATEGORIES_KERNEL},
+    {"memcpy",
+     "id name:text ts dur device stream bytes gb_per_s:real correlation track_id arg_set_id",
+     SV_CATEGORIES_MEMCPY},
+    {"step",
+     "id number ts dur track_id slice_id is_outlier other_ns data_ns copy_ns forward_ns "
+     "backward_ns optimizer_ns comm_ns checkpoint_ns idle_ns disk_ns untraced_ns "
+     "device_kernel_ns device_copy_ns device_comm_ns",
+     NULL},
+    {"batch", "id name:text ts dur batch_id:text model:text size worker:text track_id arg_set_id",
+     SV_CATEGORIES_BATCH},
+    {"request",
+     "id name:text ts dur request_id:text batch_id:text model:text track_id arg_set_id "
+     "outcome:text scheduled_ts first_token_ts last_token_ts ttft_ns tpot_ns queue_ns "
+     "prefill_ns decode_ns preempted_ns transfer_ns respond_ns prompt_tokens cached_tokens "
+     "output_tokens proposed accepted preemptions steps load share_ns kernel_ns io_ns "
+     "is_warmup",
+     SV_CATEGORIES_ENGINE},
+    /* These three are declared by their lists here in SQL, too (engine.c, whose columns have this
+     * order). */
+    {"engine_step",
+     "id number ts dur engine:text requests prefill decode tokens_in tokens_out cached_tokens "
+     "proposed accepted kv_used kv_total waiting graph:text kernel_ns io_ns is_warmup track_id "
+     "slice_id",
+     SV_CATEGORIES_ENGINE_STEP},
+    {"engine_step_member",
+     "id step_id request_id:any phase:text tokens_in tokens_out cached_tokens position "
+     "proposed accepted share_ns kernel_ns io_ns",
+     SV_CATEGORIES_ENGINE_STEP},
+    {"token", "id request_id:any number ts gap_ns made_ts step_id", SV_CATEGORIES_ENGINE_STEP},
+    /* kernels of NCCL, too */
+    {"collective",
+     "id name:text ts dur op:text group:text seq bytes group_size peer track_id slice_id "
+     "arg_set_id group_name:text utid wait_ns skew_ns transfer_ns is_last",
+     NULL},
+    {"clock_snapshot",
+     "id ts clock_id clock_name:text clock_value snapshot_id machine_id max_error_ns "
+     "is_synchronised",
+     NULL},
+    {"machine", "id raw_id name:text boot_id:text", NULL},
+    {"metadata", "id name:text key_type:text int_value str_value:text machine_id trace_id", NULL},
+    {"stats",
+     "id name:text key idx severity:text source:text value description:text machine_id "
+     "trace_id",
+     NULL},
+    {"trace_bounds", "start_ts end_ts", NULL},
 };
 const size_t sv_n_typed_tables = sizeof sv_typed_tables / sizeof *sv_typed_tables;
 
@@ -258,21 +96,59 @@ const struct sv_typed_table *sv_typed_table(const char *name)
     return NULL;
 }
 
+static const struct {
+    char word[8], sql[12];
+    enum sv_column_type type;
+} types[] = {
+    {"", " INTEGER", SV_COLUMN_INT},
+    {"real", " REAL", SV_COLUMN_REAL},
+    {"text", " TEXT", SV_COLUMN_TEXT},
+    {"any", "", SV_COLUMN_TEXT}, /* in SQL each value has its own type */
+};
+
+/* The next column of the text; its number in `types`. False: there is none. */
+static bool next_column(const char **at, struct sv_typed_column *c, size_t *type)
+{
+    *at += strspn(*at, " ");
+    size_t len = strcspn(*at, " "), name = strcspn(*at, ": "),
+           word = len > name ? len - name - 1 : 0;
+    assert(name < sizeof c->name);
+    for (*type = 0; strlen(types[*type].word) != word ||
+                    strncmp(types[*type].word, *at + len - word, word) != 0;)
+        ++*type;
+    *c = (struct sv_typed_column){.type = types[*type].type};
+    memcpy(c->name, *at, name);
+    *at += len;
+    return len > 0;
+}
+
+size_t sv_typed_columns(const struct sv_typed_table *t,
+                        struct sv_typed_column to[SV_TYPED_COLUMNS_MAX])
+{
+    const char *at = t->columns;
+    size_t n = 0, type;
+    struct sv_typed_column c;
+    while (next_column(&at, &c, &type)) {
+        assert(n < SV_TYPED_COLUMNS_MAX);
+        to[n++] = c;
+    }
+    return n;
+}
+
 void sv_typed_declare(const struct sv_typed_table *t, struct sv_buf *sql)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        const struct sv_typed_column *c = &t->columns[i];
-        const char *type = c->type == SV_COLUMN_INT    ? " INTEGER"
-                           : c->type == SV_COLUMN_REAL ? " REAL"
-                                                       : " TEXT";
-        sv_buf_printf(sql, "%s\"%s\"%s", i ? ", " : "", c->name, c->is_any ? "" : type);
-    }
+    const char *at = t->columns, *comma = "";
+    struct sv_typed_column c;
+    for (size_t type; next_column(&at, &c, &type); comma = ", ")
+        sv_buf_printf(sql, "%s\"%s\"%s", comma, c.name, types[type].sql);
 }
 
 void sv_typed_select(const struct sv_typed_table *t, struct sv_buf *sql)
 {
-    for (size_t i = 0; i < t->n; i++)
-        sv_buf_printf(sql, "%s\"%s\"", i ? ", " : "SELECT ", t->columns[i].name);
+    const char *at = t->columns, *before = "SELECT ";
+    struct sv_typed_column c;
+    for (size_t type; next_column(&at, &c, &type); before = ", ")
+        sv_buf_printf(sql, "%s\"%s\"", before, c.name);
     sv_buf_printf(sql, " FROM \"%s\"", t->name);
 }
 

@@ -16,19 +16,20 @@ enum sv_column_type { SV_COLUMN_INT = 'i', SV_COLUMN_REAL = 'r', SV_COLUMN_TEXT 
 
 /* Every column may be NULL. */
 struct sv_typed_column {
-    const char *name;
+    char name[32];
     enum sv_column_type type;
-    bool is_any; /* in SQL each value has its own type */
 };
 
-#define SV_TYPED_COLUMNS_MAX 48 /* checked where the tables are */
+#define SV_TYPED_COLUMNS_MAX 48 /* checked where the columns are read */
 
 struct sv_typed_table {
     const char *name;
-    const struct sv_typed_column *columns;
-    size_t n;
+    const char *columns;    /* names with blanks between them; :real, :text, :any or an integer */
     const char *categories; /* of the slices that can be in it, as SQL lists them; NULL: of any */
 };
+
+size_t sv_typed_columns(const struct sv_typed_table *t,
+                        struct sv_typed_column to[SV_TYPED_COLUMNS_MAX]);
 
 /* The categories of the views over slices, here and in their definitions. */
 #define SV_CALLS_COPY \

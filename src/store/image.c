@@ -8,8 +8,8 @@
 #include "core/base/err.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/files/write_all.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,18 +150,7 @@ uint64_t sv_image_size(const struct sv_image_writer *w)
 
 static int put_at(int fd, const void *bytes, size_t n, uint64_t at, struct sv_err *err)
 {
-    const char *p = bytes;
-    while (n) {
-        ssize_t done = pwrite(fd, p, n, (off_t)at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return sv_err_sys(err, "cannot write the index");
-        p += done;
-        at += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return 0;
+    return sv_write_all_at(fd, bytes, n, at) ? 0 : sv_err_sys(err, "cannot write the index");
 }
 
 struct writing {

@@ -6,6 +6,7 @@
  * not change the trace. */
 #include "store/index.h"
 
+#include "core/base/heap.h"
 #include "core/base/mem.h"
 #include "core/base/sort.h"
 #include "threads/workers.h"
@@ -73,15 +74,7 @@ static bool run_before(const struct run *a, const struct run *b)
 
 static void sift(struct run *heap, size_t n, size_t at)
 {
-    struct run moved = heap[at];
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && run_before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!run_before(&heap[child], &moved))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
+    SV_HEAP_SINK(heap, n, at, a, b, run_before(a, b));
 }
 
 /* Merges sorted runs of rows into `order`. */

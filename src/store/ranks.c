@@ -33,7 +33,7 @@ static const struct sv_meta *find_under(const struct sv_dict *d, const char *lab
 
 /* The label "a/b" means the metadata of "a/b", of "b" where all inputs agreed on them, of "a", and
  * at last those without a label. */
-const struct sv_meta *sv_meta_of_track(const struct sv_dict *d, sv_track track, const char *key)
+static const struct sv_meta *meta_of_track(const struct sv_dict *d, sv_track track, const char *key)
 {
     struct sv_text label = sv_dict_text(d, origin_label(d, track));
     const struct sv_meta *found;
@@ -55,7 +55,7 @@ const struct sv_meta *sv_meta_of_track(const struct sv_dict *d, sv_track track, 
 
 static const char *text_of(const struct sv_dict *d, sv_track track, const char *key)
 {
-    const struct sv_meta *m = sv_meta_of_track(d, track, key);
+    const struct sv_meta *m = meta_of_track(d, track, key);
     return m && m->value ? sv_dict_text(d, m->value).bytes : NULL;
 }
 

@@ -28,7 +28,3 @@ const char *sv_boot_of_track(const struct sv_trace *t, sv_track track);
  * path of a track (sv_track_path()). */
 void sv_rank_prefix(const struct sv_dict *dict, sv_track track, struct sv_buf *to);
 void sv_track_title(const struct sv_dict *dict, sv_track track, struct sv_buf *to);
-
-/* One of the metadata by its key, in the same way: "world_size" of this track's rank. NULL: there
- * is none. */
-const struct sv_meta *sv_meta_of_track(const struct sv_dict *dict, sv_track track, const char *key);

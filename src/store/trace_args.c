@@ -16,6 +16,7 @@
  * forget is stored again, so they bound memory, not what can be stored. trace.c adds lists while
  * loading, trace_sort.c and trace_flow.c combine them, everybody decodes. The bytes are ours:
  * decoding trusts them. */
+#include "core/base/wire.h"
 #include "core/stream/args.h"
 #include "store/image.h"
 #include "store/trace_impl.h"
@@ -147,16 +148,6 @@ static inline const uint8_t *get_varint(const uint8_t *at, uint64_t *v)
     return at;
 }
 
-static inline uint64_t zigzag(int64_t i)
-{
-    return (uint64_t)i << 1 ^ (uint64_t)(i >> 63);
-}
-
-static inline int64_t unzigzag(uint64_t u)
-{
-    return (int64_t)(u >> 1 ^ (0 - (u & 1)));
-}
-
 /* Whole numbers are common (byte counts written as 12.0): they take few bytes. Minus zero is not
  * whole. */
 static uint8_t *put_double(uint8_t *at, double d)
@@ -169,7 +160,7 @@ static uint8_t *put_double(uint8_t *at, double d)
         uint64_t back_bits;
         memcpy(&back_bits, &back, sizeof back_bits);
         if (back_bits == bits)
-            return put_varint(at, zigzag(whole) << 1);
+            return put_varint(at, sv_zigzag(whole) << 1);
     }
     *at++ = 1;
     memcpy(at, &bits, sizeof bits);
@@ -184,7 +175,7 @@ static const uint8_t *get_double(const uint8_t *at, double *d)
     }
     uint64_t u;
     at = get_varint(at, &u);
-    *d = (double)unzigzag(u >> 1);
+    *d = (double)sv_unzigzag(u >> 1);
     return at;
 }
 
@@ -366,7 +357,7 @@ static inline void put_value(struct writer *w, const struct sv_arg *a)
     switch (a->type) {
     case SV_ARG_INT:
     case SV_ARG_THREAD_TIME:
-    case SV_ARG_THREAD_DUR: w->at = put_varint(w->at, zigzag(a->i)); break;
+    case SV_ARG_THREAD_DUR: w->at = put_varint(w->at, sv_zigzag(a->i)); break;
     case SV_ARG_TEXT: put_text(w, a->text, a->size); break;
     case SV_ARG_DOUBLE: w->at = put_double(w->at, a->d); break;
     case SV_ARG_BOOL: *w->at++ = a->i != 0; break;
@@ -645,7 +636,7 @@ static inline struct sv_arg read_arg(struct reader *r)
     case SV_ARG_THREAD_TIME:
     case SV_ARG_THREAD_DUR:
         r->at = get_varint(r->at, &v);
-        a.i = unzigzag(v);
+        a.i = sv_unzigzag(v);
         break;
     case SV_ARG_TEXT: read_text(r, &a); break;
     case SV_ARG_DOUBLE: r->at = get_double(r->at, &a.d); break;

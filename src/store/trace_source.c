@@ -4,6 +4,7 @@
  * leaves as edges, in exactly the order in which they were paired: before a row begins, the open
  * ones are ended until its parent is on top. Equal times: slices before counters before losses
  * before flow points, then by track. */
+#include "core/base/heap.h"
 #include "store/trace_impl.h"
 
 #include <assert.h>
@@ -69,15 +70,7 @@ static bool comes_before(const struct cursor *a, const struct cursor *b)
 
 static void sift_down(struct trace_source *s, size_t i)
 {
-    struct cursor c = s->heap[i];
-    for (size_t child; (child = 2 * i + 1) < s->n; i = child) {
-        if (child + 1 < s->n && comes_before(&s->heap[child + 1], &s->heap[child]))
-            child++;
-        if (!comes_before(&s->heap[child], &c))
-            break;
-        s->heap[i] = s->heap[child];
-    }
-    s->heap[i] = c;
+    SV_HEAP_SINK(s->heap, s->n, i, a, b, comes_before(a, b));
 }
 
 static void add_cursor(struct trace_source *s, enum cursor_kind kind, sv_track track,

@@ -324,11 +324,13 @@ static int check_head(struct sv_rows_sink *r, const char *const *names, size_t n
                       struct sv_err *err)
 {
     const struct sv_typed_table *t = ((const struct heads *)r)->table;
+    struct sv_typed_column typed[SV_TYPED_COLUMNS_MAX];
+    size_t n_typed = sv_typed_columns(t, typed);
     (void)err;
     for (size_t i = 0; i < n; i++) {
         bool is_there = is_left_out(t->name, names[i]);
-        for (size_t k = 0; k < t->n; k++)
-            is_there |= strcmp(t->columns[k].name, names[i]) == 0;
+        for (size_t k = 0; k < n_typed; k++)
+            is_there |= strcmp(typed[k].name, names[i]) == 0;
         CONTEXT("%s.%s: add it to typed.c", t->name, names[i]);
         CHECK(is_there);
     }

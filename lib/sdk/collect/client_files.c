@@ -4,6 +4,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/report.h"
+#include "core/files/out_name.h"
 #include "core/files/trusted.h"
 #include "core/stream/dict.h"
 #include "sdk/drain/drain.h"
@@ -344,12 +345,6 @@ void sv_client_files_describe(const struct sv_client_files *r, struct sv_dict *d
 
 /* ---- directories ---- */
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void remove_rings(int folder, uint32_t n)
 {
     char name[32];
@@ -365,14 +360,14 @@ static uint32_t remove_more(int folder, const char *path)
 {
     struct sv_session_file s;
     char more[SV_PATH_MAX];
-    const char *own = last_part(path);
+    const char *own = sv_base_name(path);
     int fd = sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
     bool ok = fd >= 0 && read(fd, &s, sizeof s) == (ssize_t)sizeof s &&
               s.magic == SV_SESSION_MAGIC && s.version == SV_LAYOUT_VERSION;
     if (fd >= 0)
         close(fd);
     uint32_t n = ok ? atomic_load(&s.n_rings) : 0;
-    if (!ok || !more_of(&s, more) || strncmp(last_part(more), own, strlen(own)) != 0)
+    if (!ok || !more_of(&s, more) || strncmp(sv_base_name(more), own, strlen(own)) != 0)
         return n;
     int at = sv_trusted_folder(AT_FDCWD, more, SV_TRUST_PRIVATE);
     if (at >= 0) {

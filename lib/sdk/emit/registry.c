@@ -9,6 +9,7 @@
  * are reserved address space that is paid for as it is used. All of it under the process's lock. */
 #include "core/base/globs.h"
 #include "core/base/map.h"
+#include "core/files/write_all.h"
 #include "sdk/emit/track_rows.h"
 #include "sdk/session/sdk.h"
 
@@ -231,7 +232,7 @@ static bool write_names(struct sv_process *p, uint64_t done, bool *is_skipped)
     *is_skipped = fd < 0 && !p->collector;
     errno = 0;
     bool ok = *is_skipped ||
-              (fd >= 0 && sv_file_write(fd, reg.log + done, reg.log_len - done, done));
+              (fd >= 0 && sv_write_all_at(fd, reg.log + done, reg.log_len - done, done));
     sv_quiet_end(&quiet);
     atomic_store(&p->names_failed_ns, ok ? 0 : stave_now_ns());
     if (!ok)

@@ -4,6 +4,7 @@
  * pairs; what is older than the kept pairs, or newer than the last, is continued along the nearest
  * line. Runs in the writer and in readers of abandoned sessions, never on the hot path. */
 #include "sdk/emit/ticks.h"
+#include "core/base/now.h"
 
 #include "sdk/emit/cpu.h"
 
@@ -43,13 +44,6 @@ bool sv_cpu_counter_usable(void)
 }
 #endif
 
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec ts;
-    clock_gettime(clock, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 enum sv_counter sv_ticks_counter(void)
 {
     static _Atomic int known = -1;
@@ -63,7 +57,7 @@ enum sv_counter sv_ticks_counter(void)
 
 uint64_t sv_ticks_raw(enum sv_counter counter)
 {
-    return counter == SV_COUNTER_CPU ? sv_cpu_counter() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
+    return counter == SV_COUNTER_CPU ? sv_cpu_counter() : (uint64_t)sv_now_ns(CLOCK_MONOTONIC);
 }
 
 /* Perfetto's number for a CPU's counter means x86's. */
@@ -80,11 +74,11 @@ struct sv_tick sv_ticks_read(enum sv_counter counter)
     struct sv_tick best = {0};
     uint64_t best_width = UINT64_MAX;
     for (int i = 0; i < 8; i++) {
-        int64_t m0 = clock_ns(CLOCK_MONOTONIC);
+        int64_t m0 = sv_now_ns(CLOCK_MONOTONIC);
         uint64_t a = sv_ticks_raw(counter);
-        int64_t boot = clock_ns(CLOCK_BOOTTIME);
+        int64_t boot = sv_now_ns(CLOCK_BOOTTIME);
         uint64_t b = sv_ticks_raw(counter);
-        int64_t m1 = clock_ns(CLOCK_MONOTONIC);
+        int64_t m1 = sv_now_ns(CLOCK_MONOTONIC);
         if (b - a >= best_width)
             continue;
         best_width = b - a;
@@ -102,10 +96,10 @@ void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t)
     int64_t width = INT64_MAX;
     bool has_tsc = SV_HAS_TSC && sv_ticks_counter() == SV_COUNTER_CPU;
     for (int i = 0; i < 4; i++) {
-        int64_t boot = clock_ns(CLOCK_BOOTTIME), mono = clock_ns(CLOCK_MONOTONIC);
+        int64_t boot = sv_now_ns(CLOCK_BOOTTIME), mono = sv_now_ns(CLOCK_MONOTONIC);
         uint64_t tsc = has_tsc ? sv_ticks_raw(SV_COUNTER_CPU) : 0;
-        int64_t real = clock_ns(CLOCK_REALTIME), rawm = clock_ns(CLOCK_MONOTONIC_RAW);
-        int64_t again = clock_ns(CLOCK_BOOTTIME);
+        int64_t real = sv_now_ns(CLOCK_REALTIME), rawm = sv_now_ns(CLOCK_MONOTONIC_RAW);
+        int64_t again = sv_now_ns(CLOCK_BOOTTIME);
         if (again - boot >= width)
             continue;
         width = again - boot;

@@ -9,6 +9,7 @@
 #include "sdk/recover/abandoned.h"
 
 #include "core/files/trusted.h"
+#include "core/files/write_all.h"
 #include "sdk/collect/client.h"
 #include "sdk/drain/drain.h"
 #include "sdk/ring/ring_view.h"
@@ -334,7 +335,7 @@ void sv_abandoned_note_kept(const struct sv_abandoned *d)
     int fd = folder < 0 ? -1 : sv_trusted_file(folder, "session", O_RDWR, SV_TRUST_OWN, 0);
     uint32_t state = SV_SESSION_KEPT;
     if (fd >= 0) {
-        sv_file_write(fd, &state, sizeof state, offsetof(struct sv_session_file, state));
+        sv_write_all_at(fd, &state, sizeof state, offsetof(struct sv_session_file, state));
         close(fd);
     }
     if (folder >= 0)

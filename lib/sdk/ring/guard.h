@@ -13,7 +13,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 struct sv_guarded {

@@ -217,7 +217,6 @@ enum sv_ring_place { SV_RING_IN_DIR, SV_RING_IN_MORE, SV_RING_IN_MEMORY };
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, enum sv_ring_place place,
                   struct sv_ring_ref *out);
 enum { SV_NAMES_MAPPED = 32 << 10 };
-bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
 /* ---- session.c ---- */
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,22 +17,6 @@
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
-
-bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at)
-{
-    const uint8_t *from = bytes;
-    while (n > 0) {
-        ssize_t done = pwrite(fd, from, n, (off_t)at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        from += done;
-        at += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return true;
-}
 
 /* ---- descriptors: the program may close them, and use their numbers for files of its own ---- */
 

@@ -1,6 +1,7 @@
 /* Signals that end the program: see signals.h. The handler runs anywhere, with any lock held: it
  * only calls what is async-signal-safe, and whatever it waits for has a limit. */
 #include "sdk/session/signals.h"
+#include "core/base/now.h"
 
 #include "core/files/trusted.h"
 #include "sdk/session/sdk.h"
@@ -17,19 +18,12 @@ enum { WAIT_MS = 500 };
 static const int endings[] = {SIGTERM, SIGINT, SIGHUP};
 enum { N_ENDINGS = sizeof endings / sizeof *endings };
 
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Until the writer has ended; false: it has not. */
 static bool wait_for_writer(struct sv_process *p)
 {
-    int64_t limit = now_ms() + WAIT_MS;
+    int64_t limit = sv_now_ms() + WAIT_MS;
     while (atomic_load(&p->writer_state) == SV_WRITER_RUNS) {
-        int64_t left = limit - now_ms();
+        int64_t left = limit - sv_now_ms();
         if (left <= 0)
             return false;
         struct timespec pause = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};

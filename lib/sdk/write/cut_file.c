@@ -6,6 +6,7 @@
  * that it fits however full the disk is. The sink that wrote the file remembers names and tracks
  * that may have been cut: another one writes the rest. */
 #include "core/files/trusted.h"
+#include "core/files/write_all.h"
 #include "sdk/session/destination.h"
 #include "sdk/write/writer.h"
 
@@ -60,7 +61,7 @@ static bool cut_at(struct sv_session_writer *w, const struct sv_commit_point *at
     ok = ok && !tail.failed;
     int fd = ok ? sv_trusted_file(AT_FDCWD, w->part, O_WRONLY, SV_TRUST_OWN, 0) : -1;
     ok = fd >= 0 && ftruncate(fd, (off_t)at->bytes) == 0 &&
-         sv_file_write(fd, tail.data, tail.len, at->bytes);
+         sv_write_all_at(fd, tail.data, tail.len, at->bytes);
     if (fd >= 0) /* network file systems report a full disk here */
         ok = close(fd) == 0 && ok;
     sv_buf_fini(&tail);

@@ -11,6 +11,7 @@
  * thread's own (own_table.h): other threads must not use them. When memory is exhausted it ends by
  * longjmp (sv_out_of_memory); the program continues. */
 #include "sdk/write/writer.h"
+#include "core/base/now.h"
 
 #include "core/files/output.h"
 #include "sdk/drain/drain.h"
@@ -52,16 +53,12 @@ enum {
 
 int64_t sv_session_writer_now_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+    return sv_now_ns(CLOCK_MONOTONIC);
 }
 
 int64_t sv_session_writer_boot_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+    return sv_now_ns(CLOCK_BOOTTIME);
 }
 
 /* ---- what a round reads besides the rings ---- */

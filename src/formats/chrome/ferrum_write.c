@@ -9,18 +9,14 @@
  * report. */
 #include "compat/ferrum.h"
 #include "core/chrome/args_json.h"
+#include "core/stream/text_sink.h"
 #include "formats/writers.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct ferrum {
-    struct sv_sink sink;
-    struct sv_output *out;
-    struct sv_dict *dict;
-    struct sv_report *report;
-    struct sv_buf buf;
+    struct sv_text_sink base;
     struct sv_json json;
     int64_t begin_ns; /* 0 of the file; below 0 or 0 */
     bool has_begin;
@@ -70,12 +66,7 @@ static uint32_t pid_of(const struct sv_dict *d, sv_track t)
 
 static void skip(struct ferrum *w, const char *what)
 {
-    sv_report_add(w->report, SV_SKIPPED, what, 1, SV_NO_POS, NULL);
-}
-
-static bool is_flow(const struct sv_arg *a)
-{
-    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
+    sv_report_add(w->base.report, SV_SKIPPED, what, 1, SV_NO_POS, NULL);
 }
 
 /* The member is absent where it would be empty. */
@@ -84,7 +75,7 @@ static void put_args(struct ferrum *w, const struct sv_event *e)
     struct sv_json *j = &w->json;
     bool is_open = false;
     for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a = sv_arg_next(a)) {
-        if (is_flow(a)) {
+        if (sv_arg_is_flow(a)) {
             skip(w, "flow");
             continue;
         }
@@ -92,7 +83,7 @@ static void put_args(struct ferrum *w, const struct sv_event *e)
             sv_json_put(j, "args", begin, '{');
             is_open = true;
         }
-        if (!sv_arg_member_json(j, w->dict, a, end))
+        if (!sv_arg_member_json(j, w->base.dict, a, end))
             skip(w, "argument nested too deeply");
     }
     if (is_open)
@@ -107,7 +98,8 @@ static uint64_t whole_us(const struct ferrum *w, int64_t ts_ns)
 
 static void write_slice(struct ferrum *w, const struct sv_event *e)
 {
-    struct sv_text name = sv_dict_text(w->dict, e->name), cat = sv_dict_text(w->dict, e->cat);
+    struct sv_text name = sv_dict_text(w->base.dict, e->name),
+                   cat = sv_dict_text(w->base.dict, e->cat);
     int64_t dur_ns = e->dur_ns > 0 ? e->dur_ns : 0;
     uint64_t begin = whole_us(w, e->ts_ns), end = whole_us(w, e->ts_ns + dur_ns);
     if (e->dur_ns < 0)
@@ -118,45 +110,40 @@ static void write_slice(struct ferrum *w, const struct sv_event *e)
                                                         .cat_len = cat.len,
                                                         .ts_us = begin,
                                                         .dur_us = end - begin,
-                                                        .pid = pid_of(w->dict, e->track),
-                                                        .tid = tid_of(w->dict, e->track)});
+                                                        .pid = pid_of(w->base.dict, e->track),
+                                                        .tid = tid_of(w->base.dict, e->track)});
     put_args(w, e);
     sv_json_end(&w->json);
 }
 
-static int ferrum_write(struct sv_sink *s, const struct sv_event *events, size_t n,
-                        struct sv_err *err)
+static void ferrum_event(struct sv_text_sink *base, const struct sv_event *e)
 {
-    struct ferrum *w = (struct ferrum *)s;
-    if (!w->has_begin && n > 0) {
+    struct ferrum *w = (struct ferrum *)base;
+    if (!w->has_begin) {
         w->has_begin = true;
-        w->begin_ns = events[0].ts_ns < 0 ? events[0].ts_ns : 0;
+        w->begin_ns = e->ts_ns < 0 ? e->ts_ns : 0;
     }
-    for (const struct sv_event *e = events, *last = events + n; e < last; e++) {
-        switch (e->kind) {
-        case SV_SLICE: write_slice(w, e); break;
-        case SV_INSTANT: skip(w, "instant"); break;
-        case SV_COUNTER: skip(w, "counter value"); break;
-        case SV_LOSS: skip(w, "mark of a loss"); break;
-        default: skip(w, "flow"); break;
-        }
+    switch (e->kind) {
+    case SV_SLICE: write_slice(w, e); break;
+    case SV_INSTANT: skip(w, "instant"); break;
+    case SV_COUNTER: skip(w, "counter value"); break;
+    case SV_LOSS: skip(w, "mark of a loss"); break;
+    default: skip(w, "flow"); break;
     }
-    sv_output_pass_on(w->out, &w->buf);
-    return sv_output_failure(w->out, err);
 }
 
-static int ferrum_close(struct sv_sink *s, bool failed, struct sv_err *err)
+static void ferrum_end(struct sv_text_sink *base)
 {
-    struct ferrum *w = (struct ferrum *)s;
-    if (!failed) {
-        sv_json_end(&w->json);
-        sv_output_pass_on(w->out, &w->buf);
-    }
-    int code = sv_output_end(w->out, failed, err);
-    sv_buf_fini(&w->buf);
-    free(w);
-    return code;
+    sv_json_end(&((struct ferrum *)base)->json);
 }
+
+static const struct sv_text_kind kind = {
+    .size = sizeof(struct ferrum),
+    .limit = SIZE_MAX,
+    .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS,
+    .event = ferrum_event,
+    .end = ferrum_end,
+};
 
 static int open_sink(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
@@ -164,16 +151,9 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
 {
     (void)options;
     (void)err;
-    struct ferrum *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){
-        .write = ferrum_write, .close = ferrum_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
-    w->out = out;
-    w->dict = dict;
-    w->report = report;
-    sv_buf_init(&w->buf, SIZE_MAX);
-    sv_json_init(&w->json, &w->buf);
+    struct ferrum *w = sv_text_sink_open(&kind, out, dict, report, sink);
+    sv_json_init(&w->json, &w->base.buf);
     sv_json_begin(&w->json, '[');
-    *sink = &w->sink;
     return SV_OK;
 }
 

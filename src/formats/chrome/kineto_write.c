@@ -10,11 +10,11 @@
  *
  * Takes events in time order, because the first end of an arrow is its start. */
 #include "core/base/json.h"
-#include "core/base/json_scan.h"
 #include "core/base/map.h"
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
 #include "core/stream/gpu_words.h"
+#include "core/stream/text_sink.h"
 #include "formats/writers.h"
 
 #include <ctype.h>
@@ -30,11 +30,8 @@ struct row {
 };
 
 struct kineto {
-    struct sv_sink sink;
-    struct sv_output *out;
-    struct sv_dict *dict;
-    struct sv_report *report;
-    struct sv_buf buf, scratch, devices;
+    struct sv_text_sink base;
+    struct sv_buf scratch, devices;
     struct sv_json json;
     struct sv_gpu_words words;
     struct row *rows; /* by track */
@@ -52,7 +49,7 @@ struct kineto {
 /* The device's number, unless a device of another process has it. */
 static int64_t device_pid(struct kineto *w, sv_track device)
 {
-    int64_t pid = sv_gpu_number_in(sv_dict_text(w->dict, w->dict->tracks[device].name));
+    int64_t pid = sv_gpu_number_in(sv_dict_text(w->base.dict, w->base.dict->tracks[device].name));
     for (pid = pid < 0 ? 0 : pid;; pid += 1000) {
         bool is_new;
         uint64_t *owner = sv_map_add(&w->device_pids, (uint64_t)pid, &is_new);
@@ -65,8 +62,8 @@ static int64_t device_pid(struct kineto *w, sv_track device)
 
 static struct row place_device(struct kineto *w, sv_track device, sv_track stream)
 {
-    const struct sv_track_info *s = &w->dict->tracks[stream];
-    int64_t id = stream ? sv_gpu_number_in(sv_dict_text(w->dict, s->name)) : -1;
+    const struct sv_track_info *s = &w->base.dict->tracks[stream];
+    int64_t id = stream ? sv_gpu_number_in(sv_dict_text(w->base.dict, s->name)) : -1;
     if (stream && id < 0)
         id = (int64_t)(s->uuid & 0xfffff) + 1000;
     return (struct row){device ? device_pid(w, device) : 0, id, true, true};
@@ -74,7 +71,7 @@ static struct row place_device(struct kineto *w, sv_track device, sv_track strea
 
 static struct row place(struct kineto *w, sv_track t)
 {
-    const struct sv_dict *d = w->dict;
+    const struct sv_dict *d = w->base.dict;
     sv_track device = sv_gpu_device_of(d, t), stream = sv_gpu_stream_of(d, t);
     sv_track thread = sv_dict_thread_of(d, t), process = sv_dict_process_of(d, t);
     if (device || stream)
@@ -106,7 +103,7 @@ static struct row *row_of(struct kineto *w, sv_track t)
 /* A number, or the text that a number below -1 represents (pid "Spans"). */
 static void put_id(struct kineto *w, const char *quoted, size_t len, int64_t id, sv_str name)
 {
-    struct sv_text text = sv_dict_text(w->dict, name);
+    struct sv_text text = sv_dict_text(w->base.dict, name);
     sv_json_quoted_key(&w->json, quoted, len);
     if (id == NOWHERE)
         sv_json_text(&w->json, "Traces", 6);
@@ -118,7 +115,7 @@ static void put_id(struct kineto *w, const char *quoted, size_t len, int64_t id,
 
 static void put_ids(struct kineto *w, sv_track t, const struct row *row)
 {
-    const struct sv_dict *d = w->dict;
+    const struct sv_dict *d = w->base.dict;
     put_id(w, "\"pid\":", 6, row->pid, d->tracks[sv_dict_process_of(d, t)].name);
     put_id(w, "\"tid\":", 6, row->tid, d->tracks[sv_dict_thread_of(d, t)].name);
 }
@@ -127,7 +124,7 @@ static void put_ids(struct kineto *w, sv_track t, const struct row *row)
 
 static void put_str(struct kineto *w, sv_str s)
 {
-    struct sv_text text = sv_dict_text(w->dict, s);
+    struct sv_text text = sv_dict_text(w->base.dict, s);
     sv_json_text(&w->json, text.bytes, text.len);
 }
 
@@ -146,21 +143,16 @@ static void begin(struct kineto *w, const char *phase)
     sv_json_put(&w->json, "ph", text, phase, 1);
 }
 
-static bool is_flow(const struct sv_arg *a)
-{
-    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
-}
-
 /* Opens `args` and leaves it open; flows have their own events. */
 static void put_args(struct kineto *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
     sv_json_put(j, "args", begin, '{');
     for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a = sv_arg_next(a)) {
-        if (is_flow(a))
+        if (sv_arg_is_flow(a))
             continue;
         if (a->key) {
-            struct sv_text key = sv_dict_text(w->dict, a->key);
+            struct sv_text key = sv_dict_text(w->base.dict, a->key);
             sv_json_key(j, key.bytes, key.len);
         } else if (a->type == SV_ARG_CORRELATION) {
             sv_json_lit(j, SV_CHROME_CORRELATION);
@@ -168,9 +160,9 @@ static void put_args(struct kineto *w, const struct sv_event *e)
             const char *type = sv_arg_type_name(a->type);
             sv_json_key(j, type, strlen(type));
         }
-        if (!sv_arg_json(j, w->dict, a, end))
-            sv_report_add(w->report, SV_SKIPPED, "argument nested too deeply for the Chrome format",
-                          1, SV_NO_POS, NULL);
+        if (!sv_arg_json(j, w->base.dict, a, end))
+            sv_report_add(w->base.report, SV_SKIPPED,
+                          "argument nested too deeply for the Chrome format", 1, SV_NO_POS, NULL);
     }
 }
 
@@ -214,7 +206,7 @@ static void put_arrow(struct kineto *w, char phase, uint64_t flow, sv_track t,
 static void put_arrows(struct kineto *w, const struct sv_event *e, const struct row *row)
 {
     for (const struct sv_arg *a = e->args, *last = a + e->n_args; a < last; a = sv_arg_next(a))
-        if (is_flow(a))
+        if (sv_arg_is_flow(a))
             put_arrow(w,
                       a->type == SV_ARG_FLOW_BEGIN ? 's'
                       : a->type == SV_ARG_FLOW_END ? 'f'
@@ -224,7 +216,7 @@ static void put_arrows(struct kineto *w, const struct sv_event *e, const struct 
 
 static void write_flow(struct kineto *w, const struct sv_event *e)
 {
-    if (e->n_args == 0 || !is_flow(&e->args[0]))
+    if (e->n_args == 0 || !sv_arg_is_flow(&e->args[0]))
         return;
     unsigned type = e->args[0].type;
     put_arrow(w,
@@ -241,7 +233,7 @@ static void write_flow(struct kineto *w, const struct sv_event *e)
 static int64_t step_number(const struct kineto *w, const struct sv_event *e)
 {
     static const char *const words[] = {"train_step", "training step", "step", "iteration", "iter"};
-    struct sv_text name = sv_dict_text(w->dict, e->name);
+    struct sv_text name = sv_dict_text(w->base.dict, e->name);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t n = strlen(words[i]), at = n;
         if (name.len < n || strncasecmp(name.bytes, words[i], n) != 0)
@@ -267,9 +259,9 @@ static int64_t step_number(const struct kineto *w, const struct sv_event *e)
 static void put_name(struct kineto *w, const struct sv_event *e, const struct row *row)
 {
     struct sv_json *j = &w->json;
-    enum sv_gpu_class class_ = sv_gpu_class_of(&w->words, w->dict, e->cat);
+    enum sv_gpu_class class_ = sv_gpu_class_of(&w->words, w->base.dict, e->cat);
     int64_t step = row->is_device || class_ != SV_GPU_NONE ? -1 : step_number(w, e);
-    struct sv_text cat = sv_dict_text(w->dict, e->cat);
+    struct sv_text cat = sv_dict_text(w->base.dict, e->cat);
     const char *usual = row->is_device ? "gpu_user_annotation" : "user_annotation";
     sv_json_lit(j, "cat");
     if (step >= 0 || cat.len == 0)
@@ -295,7 +287,7 @@ static struct row row_of_event(struct kineto *w, const struct sv_event *e)
     struct row row = *row_of(w, e->track);
     if (!row.is_device)
         return row;
-    struct sv_gpu_facts f = sv_gpu_facts(&w->words, w->dict, e);
+    struct sv_gpu_facts f = sv_gpu_facts(&w->words, w->base.dict, e);
     if (f.stream >= 0 && sv_gpu_is_on_stream(f.class_))
         row.tid = f.stream;
     return row;
@@ -306,8 +298,8 @@ static void write_slice(struct kineto *w, const struct sv_event *e)
     struct sv_json *j = &w->json;
     struct row row = row_of_event(w, e);
     if (e->dur_ns < 0)
-        sv_report_add(w->report, SV_SKIPPED, "slice that never ended, written with duration 0", 1,
-                      SV_NO_POS, NULL);
+        sv_report_add(w->base.report, SV_SKIPPED, "slice that never ended, written with duration 0",
+                      1, SV_NO_POS, NULL);
     begin(w, "X");
     put_name(w, e, &row);
     put_ids(w, e->track, &row);
@@ -330,15 +322,15 @@ static void keep_device(struct kineto *w, const struct sv_event *e)
     if (w->devices.len)
         sv_buf_byte(&w->devices, ',');
     sv_json_init(&json, &w->devices);
-    sv_args_json(&json, w->dict, e->args, e->n_args);
+    sv_args_json(&json, w->base.dict, e->args, e->n_args);
 }
 
 static void write_instant(struct kineto *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
     struct row row = row_of_event(w, e);
-    struct sv_text cat = sv_dict_text(w->dict, e->cat);
-    bool is_memory = sv_gpu_class_of(&w->words, w->dict, e->cat) == SV_GPU_ALLOC;
+    struct sv_text cat = sv_dict_text(w->base.dict, e->cat);
+    bool is_memory = sv_gpu_class_of(&w->words, w->base.dict, e->cat) == SV_GPU_ALLOC;
     if (strcmp(cat.bytes, "gpu_device") == 0) {
         keep_device(w, e);
         return;
@@ -377,7 +369,7 @@ static void write_instant(struct kineto *w, const struct sv_event *e)
 static void write_counter(struct kineto *w, const struct sv_event *e)
 {
     struct sv_json *j = &w->json;
-    struct sv_text name = sv_dict_text(w->dict, w->dict->tracks[e->track].name);
+    struct sv_text name = sv_dict_text(w->base.dict, w->base.dict->tracks[e->track].name);
     if (e->n_args == 0)
         return;
     begin(w, "C");
@@ -386,7 +378,7 @@ static void write_counter(struct kineto *w, const struct sv_event *e)
     put_time(w, e->ts_ns);
     sv_json_put(j, "args", begin, '{');
     sv_json_key(j, name.bytes, name.len);
-    sv_arg_json(j, w->dict, &e->args[0], e->args + 1);
+    sv_arg_json(j, w->base.dict, &e->args[0], e->args + 1);
     end(w);
 }
 
@@ -411,9 +403,7 @@ static void write_loss(struct kineto *w, const struct sv_event *e)
 static bool spaced(struct sv_buf *to, struct sv_buf *scratch, struct sv_text json)
 {
     bool in_text = false;
-    sv_buf_clear(scratch);
-    sv_buf_add(scratch, json.bytes, json.len);
-    if (!sv_buf_reserve(scratch, SV_JSON_PAD) || !sv_json_valid(scratch->data, scratch->len))
+    if (!sv_json_copy(scratch, json))
         return false;
     for (size_t i = 0; i < scratch->len; i++) {
         uint8_t c = scratch->data[i];
@@ -432,16 +422,16 @@ static bool spaced(struct sv_buf *to, struct sv_buf *scratch, struct sv_text jso
 
 static int64_t meta_number(const struct kineto *w, const char *key, int64_t otherwise)
 {
-    const struct sv_meta *m = sv_dict_find_meta(w->dict, key);
-    return m ? strtoll(sv_dict_text(w->dict, m->value).bytes, NULL, 10) : otherwise;
+    const struct sv_meta *m = sv_dict_find_meta(w->base.dict, key);
+    return m ? strtoll(sv_dict_text(w->base.dict, m->value).bytes, NULL, 10) : otherwise;
 }
 
 static void put_distributed(struct kineto *w)
 {
-    const struct sv_meta *m = sv_dict_find_meta(w->dict, SV_CHROME_META "distributedInfo");
+    const struct sv_meta *m = sv_dict_find_meta(w->base.dict, SV_CHROME_META "distributedInfo");
     struct sv_buf json;
     sv_buf_init(&json, SIZE_MAX);
-    if (!m || !spaced(&json, &w->scratch, sv_dict_text(w->dict, m->value))) {
+    if (!m || !spaced(&json, &w->scratch, sv_dict_text(w->base.dict, m->value))) {
         sv_buf_clear(&json);
         sv_buf_printf(&json, "{\"rank\": %lld, \"world_size\": %lld}",
                       (long long)meta_number(w, "rank", 0),
@@ -452,27 +442,11 @@ static void put_distributed(struct kineto *w)
     sv_buf_fini(&json);
 }
 
-static bool text_is(struct sv_text t, const char *s)
-{
-    return t.len == strlen(s) && memcmp(t.bytes, s, t.len) == 0;
-}
-
 static void put_meta(struct kineto *w, const struct sv_meta *m, struct sv_text key)
 {
-    struct sv_text value = sv_dict_text(w->dict, m->value);
-    bool is_json = false;
-    if (m->is_json) {
-        sv_buf_clear(&w->scratch);
-        sv_buf_add(&w->scratch, value.bytes, value.len);
-        is_json = sv_buf_reserve(&w->scratch, SV_JSON_PAD) &&
-                  sv_json_valid(w->scratch.data, w->scratch.len);
-    }
     sv_json_line(&w->json);
     sv_json_key(&w->json, key.bytes, key.len);
-    if (is_json)
-        sv_json_raw(&w->json, value.bytes, value.len);
-    else
-        sv_json_text(&w->json, value.bytes, value.len);
+    sv_meta_json(&w->json, w->base.dict, m, &w->scratch);
 }
 
 static void put_top_keys(struct kineto *w)
@@ -480,15 +454,15 @@ static void put_top_keys(struct kineto *w)
     static const char *const own[] = {"traceEvents", "distributedInfo", SV_CHROME_BASE,
                                       SV_CHROME_STAVE};
     size_t n = strlen(SV_CHROME_META);
-    for (uint32_t i = 0; i < w->dict->n_meta; i++) {
-        const struct sv_meta *m = &w->dict->meta[i];
-        struct sv_text key = sv_dict_text(w->dict, m->key);
+    for (uint32_t i = 0; i < w->base.dict->n_meta; i++) {
+        const struct sv_meta *m = &w->base.dict->meta[i];
+        struct sv_text key = sv_dict_text(w->base.dict, m->key);
         if (key.len <= n || memcmp(key.bytes, SV_CHROME_META, n) != 0)
             continue;
         key = (struct sv_text){key.bytes + n, key.len - (uint32_t)n};
         bool is_own = false;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-            is_own |= text_is(key, own[k]);
+            is_own |= sv_text_is(key, own[k]);
         if (!is_own)
             put_meta(w, m, key);
     }
@@ -522,7 +496,7 @@ static void choose_base(struct kineto *w, int64_t first_ns)
 {
     const int64_t far_ns = (int64_t)86400 * 100 * 1000000000;
     int64_t base = meta_number(w, SV_CHROME_META SV_CHROME_BASE, 0), wall;
-    w->has_base = wall_minus_trace(&w->dict->clocks, &wall);
+    w->has_base = wall_minus_trace(&w->base.dict->clocks, &wall);
     if (!w->has_base) { /* the file gave it too late, or never */
         w->has_base = base != 0;
         w->base_ns = base;
@@ -532,7 +506,7 @@ static void choose_base(struct kineto *w, int64_t first_ns)
         first_ns = 0;
     if (base <= 0 || base < first_ns - far_ns || base > first_ns)
         base = first_ns - first_ns % 1000000000;
-    if (w->dict->clocks.trace_clock == SV_CLOCK_UNKNOWN)
+    if (w->base.dict->clocks.trace_clock == SV_CLOCK_UNKNOWN)
         base = wall; /* times of the trace count from its base already */
     w->base_ns = base;
     w->shift_ns = wall - base;
@@ -544,13 +518,13 @@ static void write_head(struct kineto *w, int64_t first_ns)
     w->has_head = true;
     choose_base(w, first_ns);
     sv_json_begin(j, '{');
-    if (!sv_dict_find_meta(w->dict, SV_CHROME_META "schemaVersion")) {
+    if (!sv_dict_find_meta(w->base.dict, SV_CHROME_META "schemaVersion")) {
         sv_json_line(j);
         sv_json_put(j, "schemaVersion", i64, 1);
     }
     put_distributed(w);
     put_top_keys(w);
-    if (!sv_dict_find_meta(w->dict, SV_CHROME_META "displayTimeUnit")) {
+    if (!sv_dict_find_meta(w->base.dict, SV_CHROME_META "displayTimeUnit")) {
         sv_json_line(j);
         sv_json_put(j, "displayTimeUnit", text, "ms", 2);
     }
@@ -570,7 +544,7 @@ static void begin_meta(struct kineto *w, sv_track t, const struct row *row, cons
     struct sv_json *j = &w->json;
     begin(w, "M");
     sv_json_put(j, "name", cstr, what);
-    const struct sv_dict *d = w->dict;
+    const struct sv_dict *d = w->base.dict;
     put_id(w, "\"pid\":", 6, row->pid, d->tracks[sv_dict_process_of(d, t)].name);
     if (is_thread)
         put_id(w, "\"tid\":", 6, row->tid, d->tracks[sv_dict_thread_of(d, t)].name);
@@ -601,7 +575,7 @@ static void put_text_meta(struct kineto *w, sv_track t, const struct row *row, c
 
 static void describe_process(struct kineto *w, sv_track t, const struct row *row)
 {
-    const struct sv_dict *d = w->dict;
+    const struct sv_dict *d = w->base.dict;
     const struct sv_track_info *p = &d->tracks[sv_dict_process_of(d, t)];
     struct sv_text label = sv_dict_text(d, p->desc);
     char text[32];
@@ -621,7 +595,7 @@ static void describe_process(struct kineto *w, sv_track t, const struct row *row
 
 static void describe_thread(struct kineto *w, sv_track t, const struct row *row)
 {
-    const struct sv_dict *d = w->dict;
+    const struct sv_dict *d = w->base.dict;
     sv_track thread = row->is_device ? sv_gpu_stream_of(d, t) : sv_dict_thread_of(d, t);
     const struct sv_track_info *info = &d->tracks[thread ? thread : t];
     struct sv_text name = sv_dict_text(d, info->name);
@@ -643,9 +617,10 @@ static bool is_first(struct kineto *w, uint64_t key)
 
 static void describe_rows(struct kineto *w)
 {
-    for (sv_track t = 1; t < w->n_rows && t < w->dict->n_tracks; t++) {
+    for (sv_track t = 1; t < w->n_rows && t < w->base.dict->n_tracks; t++) {
         struct row row = w->rows[t];
-        if (!row.is_placed || row.pid == NOWHERE || w->dict->tracks[t].kind == SV_TRACK_COUNTER)
+        if (!row.is_placed || row.pid == NOWHERE ||
+            w->base.dict->tracks[t].kind == SV_TRACK_COUNTER)
             continue;
         if (is_first(w, sv_mix64((uint64_t)row.pid)))
             describe_process(w, t, &row);
@@ -654,55 +629,45 @@ static void describe_rows(struct kineto *w)
     }
 }
 
-static void write_tail(struct kineto *w)
+static void kineto_end(struct sv_text_sink *base)
 {
+    struct kineto *w = (struct kineto *)base;
     struct sv_json *j = &w->json;
+    if (!w->has_head)
+        write_head(w, 0);
     describe_rows(w);
     sv_json_line(j);
     sv_json_end(j);
-    if (w->devices.len && !sv_dict_find_meta(w->dict, SV_CHROME_META "deviceProperties")) {
+    if (w->devices.len && !sv_dict_find_meta(w->base.dict, SV_CHROME_META "deviceProperties")) {
         sv_json_line(j);
         sv_json_put(j, "deviceProperties", begin, '[');
         sv_json_members(j, (const char *)w->devices.data, w->devices.len);
         sv_json_end(j);
     }
     sv_json_end(j);
-    sv_buf_byte(&w->buf, '\n');
+    sv_buf_byte(&w->base.buf, '\n');
 }
 
 /* ---- the sink ---- */
 
-static int kineto_write(struct sv_sink *s, const struct sv_event *events, size_t n,
-                        struct sv_err *err)
+static void kineto_event(struct sv_text_sink *base, const struct sv_event *e)
 {
-    struct kineto *w = (struct kineto *)s;
-    if (!w->has_head && n > 0)
-        write_head(w, events[0].ts_ns);
-    for (const struct sv_event *e = events, *last = events + n; e < last; e++) {
-        switch (e->kind) {
-        case SV_SLICE: write_slice(w, e); break;
-        case SV_INSTANT: write_instant(w, e); break;
-        case SV_COUNTER: write_counter(w, e); break;
-        case SV_FLOW: write_flow(w, e); break;
-        case SV_LOSS: write_loss(w, e); break;
-        default: break;
-        }
+    struct kineto *w = (struct kineto *)base;
+    if (!w->has_head)
+        write_head(w, e->ts_ns);
+    switch (e->kind) {
+    case SV_SLICE: write_slice(w, e); break;
+    case SV_INSTANT: write_instant(w, e); break;
+    case SV_COUNTER: write_counter(w, e); break;
+    case SV_FLOW: write_flow(w, e); break;
+    case SV_LOSS: write_loss(w, e); break;
+    default: break;
     }
-    sv_output_pass_on(w->out, &w->buf);
-    return sv_output_failure(w->out, err);
 }
 
-static int kineto_close(struct sv_sink *s, bool failed, struct sv_err *err)
+static void kineto_fini(struct sv_text_sink *base)
 {
-    struct kineto *w = (struct kineto *)s;
-    if (!failed) {
-        if (!w->has_head)
-            write_head(w, 0);
-        write_tail(w);
-        sv_output_pass_on(w->out, &w->buf);
-    }
-    int code = sv_output_end(w->out, failed, err);
-    sv_buf_fini(&w->buf);
+    struct kineto *w = (struct kineto *)base;
     sv_buf_fini(&w->scratch);
     sv_buf_fini(&w->devices);
     sv_gpu_words_fini(&w->words);
@@ -710,9 +675,16 @@ static int kineto_close(struct sv_sink *s, bool failed, struct sv_err *err)
     sv_map_fini(&w->flows);
     sv_map_fini(&w->described);
     free(w->rows);
-    free(w);
-    return code;
 }
+
+static const struct sv_text_kind kind = {
+    .size = sizeof(struct kineto),
+    .limit = SIZE_MAX,
+    .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS,
+    .event = kineto_event,
+    .end = kineto_end,
+    .fini = kineto_fini,
+};
 
 static int open_sink(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
@@ -720,21 +692,14 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
 {
     (void)options;
     (void)err;
-    struct kineto *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){
-        .write = kineto_write, .close = kineto_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
-    w->out = out;
-    w->dict = dict;
-    w->report = report;
-    sv_buf_init(&w->buf, SIZE_MAX);
+    struct kineto *w = sv_text_sink_open(&kind, out, dict, report, sink);
     sv_buf_init(&w->scratch, SIZE_MAX);
     sv_buf_init(&w->devices, SIZE_MAX);
-    sv_json_init(&w->json, &w->buf);
+    sv_json_init(&w->json, &w->base.buf);
     sv_gpu_words_init(&w->words, dict);
     w->step_keys[0] = sv_dict_cstr(dict, "step");
     w->step_keys[1] = sv_dict_cstr(dict, "iteration");
     w->step_keys[2] = sv_dict_cstr(dict, "number");
-    *sink = &w->sink;
     return SV_OK;
 }
 

@@ -16,17 +16,6 @@
 
 /* ---- text ---- */
 
-static bool starts(struct sv_text t, const char *word)
-{
-    size_t n = strlen(word);
-    return t.len >= n && memcmp(t.bytes, word, n) == 0;
-}
-
-static bool is(struct sv_text t, const char *word)
-{
-    return t.len == strlen(word) && starts(t, word);
-}
-
 /* What follows the first `word`, in any case; false when it is not there. */
 static bool after(struct sv_text t, const char *word, struct sv_text *rest)
 {
@@ -69,11 +58,12 @@ enum { LEVEL_OPERATIONS = 1, LEVEL_ALL_STREAMS, LEVEL_STREAM };
 static bool tensorflow_row(struct sv_text name, struct chrome_device_row *row)
 {
     struct sv_text rest, stream;
-    if (starts(name, "/host:CPU")) {
+    if (sv_text_begins(name, "/host:CPU")) {
         row->what = CHROME_ROW_HOST;
         return true;
     }
-    if (!starts(name, "/") || !(after(name, "device:GPU:", &rest) || after(name, "/gpu:", &rest)) ||
+    if (!sv_text_begins(name, "/") ||
+        !(after(name, "device:GPU:", &rest) || after(name, "/gpu:", &rest)) ||
         !number(rest, &row->device) || has_word(rest, " Tensors"))
         return false;
     row->what = CHROME_ROW_TENSORFLOW;
@@ -104,14 +94,14 @@ static bool rocprof_row(struct sv_text name, struct chrome_device_row *row)
         {"CPU HSA API", CHROME_ROW_HSA},
         {"Markers and Ranges", CHROME_ROW_ROCM_RANGES},
     };
-    if (starts(name, "GPU") &&
+    if (sv_text_begins(name, "GPU") &&
         number((struct sv_text){name.bytes + 3, name.len - 3}, &row->device)) {
         row->what = CHROME_ROW_ROCM;
         return true;
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t n = strlen(rows[i].name);
-        if (starts(name, rows[i].name) && (name.len == n || name.bytes[n] == ' ')) {
+        if (sv_text_begins(name, rows[i].name) && (name.len == n || name.bytes[n] == ' ')) {
             row->what = rows[i].what;
             return true;
         }
@@ -171,7 +161,7 @@ static bool starts_in_any_case(struct sv_text t, const char *word)
 /* By the start of the name only: kernels that copy or fill are kernels. */
 static const char *work_category(struct sv_text name, bool is_copy)
 {
-    if (starts_in_any_case(name, "memset") || is(name, "FillBuffer"))
+    if (starts_in_any_case(name, "memset") || sv_text_is(name, "FillBuffer"))
         return "gpu_memset";
     return is_copy || starts_in_any_case(name, "memcpy") ? "gpu_memcpy" : "kernel";
 }
@@ -195,7 +185,7 @@ static bool tensorflow_thread(const struct chrome_reader *r, sv_track thread, in
     struct sv_text name = sv_dict_text(r->dict, r->dict->tracks[thread].name), rest;
     if (name.len == 0)
         return true;
-    if (!starts(name, "Stream #") || !after(name, "#", &rest))
+    if (!sv_text_begins(name, "Stream #") || !after(name, "#", &rest))
         return false;
     if (!number(rest, stream))
         *stream = -1;
@@ -220,7 +210,7 @@ static bool tensorflow_work(struct chrome_reader *r, const struct chrome_fields 
 static bool tensorflow_call(struct chrome_reader *r, const struct chrome_fields *f, struct work *w)
 {
     w->correlation = arg_number(r, f, "correlation_id");
-    w->cat = starts(sv_dict_text(r->dict, f->name), "hip") ? "hip_runtime" : "cuda_driver";
+    w->cat = sv_text_begins(sv_dict_text(r->dict, f->name), "hip") ? "hip_runtime" : "cuda_driver";
     return w->correlation >= 0;
 }
 
@@ -253,7 +243,7 @@ static bool rocprof_work(struct chrome_reader *r, const struct chrome_fields *f,
     w->stream = arg_number(r, f, "stream-id");
     if (w->stream < 0)
         w->stream = arg_number(r, f, "queue-id");
-    w->cat = row->what == CHROME_ROW_ROCM && is(name, "Marker")
+    w->cat = row->what == CHROME_ROW_ROCM && sv_text_is(name, "Marker")
                  ? "cuda_sync"
                  : work_category(name, row->what == CHROME_ROW_ROCM_COPY);
     return true;
@@ -263,7 +253,7 @@ static bool row_work(struct chrome_reader *r, const struct chrome_fields *f, sv_
                      struct work *w)
 {
     const uint64_t *at = sv_map_find(&r->device_row_of, r->dict->tracks[thread].parent);
-    if (!at || (f->cat && !is(sv_dict_text(r->dict, f->cat), "Op")))
+    if (!at || (f->cat && !sv_text_is(sv_dict_text(r->dict, f->cat), "Op")))
         return false;
     const struct chrome_device_row *row = &r->device_rows[*at - 1];
     w->device = row->device;
@@ -295,8 +285,8 @@ static bool tracesmith_work(struct chrome_reader *r, const struct chrome_fields 
     uint64_t id;
     int64_t type = arg_number(r, f, "type");
     if (!(f->has >> FIELD_ID & 1) || type < 1 || type >= (int64_t)(sizeof types / sizeof *types) ||
-        !is(sv_dict_text(r->dict, f->cat), types[type].was) || !has_arg(r, f, "device_id") ||
-        !has_arg(r, f, "stream_id"))
+        !sv_text_is(sv_dict_text(r->dict, f->cat), types[type].was) ||
+        !has_arg(r, f, "device_id") || !has_arg(r, f, "stream_id"))
         return false;
     w->cat = types[type].cat;
     w->copy_kind = types[type].copy_kind;

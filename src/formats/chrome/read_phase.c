@@ -103,7 +103,7 @@ static uint32_t put_bind(struct chrome_reader *r, const struct chrome_fields *f)
         return 0;
     }
     unsigned type = in && out ? SV_ARG_FLOW : in ? SV_ARG_FLOW_END : SV_ARG_FLOW_BEGIN;
-    put(r, 0, type)->u = r->space ? chrome_hash_pair(id, r->space) : id;
+    put(r, 0, type)->u = r->space ? sv_hash_pair(id, r->space) : id;
     return BINDS;
 }
 
@@ -312,15 +312,15 @@ static void emit_mark(struct chrome_reader *r, struct chrome_fields *f)
 static uint64_t flow_number(struct chrome_reader *r, struct chrome_fields *f, struct chrome_id id)
 {
     if (r->is_stave)
-        return r->space ? chrome_hash_pair(id.number, r->space) : id.number;
+        return r->space ? sv_hash_pair(id.number, r->space) : id.number;
     struct chrome_flow_hash *h = &r->flow_hashes[(f->cat ^ f->name * 3) % CHROME_FLOW_HASHES];
     if (h->cat != f->cat || h->name != f->name || !h->hash) {
         h->cat = f->cat;
         h->name = f->name;
-        h->hash = chrome_hash_pair(chrome_hash_str(r, f->cat), chrome_hash_str(r, f->name));
+        h->hash = sv_hash_pair(chrome_hash_str(r, f->cat), chrome_hash_str(r, f->name));
     }
     uint64_t owner = id.is_local ? sv_uuid_process(r->space, f->pid) : r->space;
-    return chrome_hash_pair(chrome_hash_pair(h->hash, owner), id.number);
+    return sv_hash_pair(sv_hash_pair(h->hash, owner), id.number);
 }
 
 static void emit_flow(struct chrome_reader *r, struct chrome_fields *f)

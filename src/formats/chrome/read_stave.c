@@ -132,7 +132,7 @@ bool chrome_stave_other_data(struct chrome_reader *r, struct chrome_span object)
 
 static uint64_t in_space(const struct chrome_reader *r, uint64_t number)
 {
-    return number && r->space ? chrome_hash_pair(number, r->space) : number;
+    return number && r->space ? sv_hash_pair(number, r->space) : number;
 }
 
 /* The track with the uuid that the file gives it. In another space a process or thread has another

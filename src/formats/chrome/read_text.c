@@ -304,7 +304,7 @@ void chrome_bury(struct chrome_reader *r, uint32_t at, uint32_t n)
 }
 
 /* A key was given twice; `at` is its quote or the separator before it. */
-void chrome_note_duplicate(struct chrome_reader *r, const uint8_t *at)
+static void note_duplicate(struct chrome_reader *r, const uint8_t *at)
 {
     const uint8_t *end = r->in->data + r->in->len, *quote = memchr(at, '"', (size_t)(end - at));
     chrome_note(r, FOUND_DUPLICATE, quote ? quote : at);
@@ -318,7 +318,7 @@ void chrome_seen_before(struct chrome_reader *r, sv_str key, const uint8_t *at)
     if (s->stamp == r->stamp_now) {
         if (s->at < (uint32_t)(r->batch->arg - r->batch->args))
             chrome_bury(r, s->at, 1);
-        chrome_note_duplicate(r, at);
+        note_duplicate(r, at);
         return;
     }
     /* Seen in an object around this one, perhaps: that must be known again when this one closes. */

@@ -18,11 +18,6 @@ static inline bool has(const struct chrome_fields *f, unsigned field)
     return f->has >> field & 1;
 }
 
-uint64_t chrome_hash_pair(uint64_t a, uint64_t b)
-{
-    return sv_mix64(a ^ sv_mix64(b + 0x9e3779b97f4a7c15ull));
-}
-
 uint64_t chrome_hash_str(const struct chrome_reader *r, sv_str s)
 {
     struct sv_text t = sv_dict_text(r->dict, s);
@@ -91,7 +86,7 @@ static struct chrome_id read_id(struct chrome_reader *r, const struct chrome_fie
     struct chrome_span scope;
     if (has(f, FIELD_SCOPE) && chrome_span_text(r, f->raw[FIELD_SCOPE - FIELD_ID], &scope) &&
         scope.len)
-        id.number = chrome_hash_pair(id.number, sv_hash_bytes(scope.p, scope.len, 0x5c));
+        id.number = sv_hash_pair(id.number, sv_hash_bytes(scope.p, scope.len, 0x5c));
     return id;
 }
 
@@ -162,7 +157,7 @@ sv_track chrome_process(struct chrome_reader *r, struct chrome_fields *f)
 
 uint64_t chrome_thread_key(int64_t pid, int64_t tid)
 {
-    return chrome_hash_pair((uint64_t)pid, (uint64_t)tid);
+    return sv_hash_pair((uint64_t)pid, (uint64_t)tid);
 }
 
 sv_track chrome_named_track(struct chrome_reader *r, const struct chrome_fields *f)
@@ -204,7 +199,7 @@ sv_track chrome_global(struct chrome_reader *r)
 {
     if (!r->global_track) {
         bool is_new;
-        uint64_t uuid = chrome_hash_pair(0x91084c7ull, r->space);
+        uint64_t uuid = sv_hash_pair(0x91084c7ull, r->space);
         r->global_track = sv_dict_track(r->dict, uuid, &is_new);
         if (is_new) {
             sv_str name = sv_dict_cstr(r->dict, "Global");
@@ -224,14 +219,14 @@ sv_track chrome_async(struct chrome_reader *r, struct chrome_fields *f, struct c
 {
     sv_track process = chrome_process(r, f);
     bool is_new;
-    uint64_t h = chrome_hash_pair(with_name ? 0xa54ull : 0xa55ull,
-                                  with_pid ? r->dict->tracks[process].uuid : r->space);
-    h = chrome_hash_pair(h, chrome_hash_str(r, f->cat));
+    uint64_t h = sv_hash_pair(with_name ? 0xa54ull : 0xa55ull,
+                              with_pid ? r->dict->tracks[process].uuid : r->space);
+    h = sv_hash_pair(h, chrome_hash_str(r, f->cat));
     if (with_name)
-        h = chrome_hash_pair(h, chrome_hash_str(r, f->name));
-    h = chrome_hash_pair(h, id.number);
+        h = sv_hash_pair(h, chrome_hash_str(r, f->name));
+    h = sv_hash_pair(h, id.number);
     if (r->is_stave && !with_name) /* the id is the track's own */
-        h = r->space ? chrome_hash_pair(id.number, r->space) : id.number;
+        h = r->space ? sv_hash_pair(id.number, r->space) : id.number;
     sv_track t = sv_dict_track(r->dict, h, &is_new);
     if (is_new) {
         struct sv_track_info *info = &r->dict->tracks[t];

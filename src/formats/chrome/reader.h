@@ -96,7 +96,6 @@ static inline const uint8_t *chrome_colon(struct chrome_reader *r, const uint8_t
 }
 
 void chrome_grow_seen(struct chrome_reader *r, sv_str key);
-void chrome_note_duplicate(struct chrome_reader *r, const uint8_t *at);
 void chrome_seen_before(struct chrome_reader *r, sv_str key, const uint8_t *at);
 
 /* Called before the argument of a key is appended. */
@@ -155,7 +154,6 @@ void chrome_look_up(struct chrome_reader *r, struct chrome_fields *f);
 struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f);
 bool chrome_id_number(struct chrome_reader *r, struct chrome_span raw, uint64_t *out);
 uint64_t chrome_hash_str(const struct chrome_reader *r, sv_str s);
-uint64_t chrome_hash_pair(uint64_t a, uint64_t b);
 static inline struct chrome_thread *chrome_thread_slot(struct chrome_reader *r, int64_t pid,
                                                        int64_t tid)
 {

@@ -5,10 +5,10 @@
  * launched it; red, a wait: for the newest work of the stream that is waited for, and, for a wait
  * for a whole device, of all its streams. All else of the trace is left out, without a finding: it
  * is not part of the graph. Nodes wait in memory until the end. */
-#include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/printable.h"
 #include "core/stream/gpu_words.h"
+#include "core/stream/text_sink.h"
 #include "formats/formats.h"
 
 #include <stdlib.h>
@@ -39,10 +39,7 @@ struct device {
 };
 
 struct dot {
-    struct sv_sink sink;
-    struct sv_output *out;
-    struct sv_dict *dict;
-    struct sv_report *report;
+    struct sv_text_sink base;
     struct sv_gpu_words words;
     sv_str wait_on, sync_kind;
     struct node *nodes;
@@ -53,7 +50,6 @@ struct dot {
     size_t n_devices, cap_devices;
     struct sv_map stream_map, device_map;
     struct sv_map calls; /* correlation → node */
-    struct sv_buf buf;
 };
 
 /* ---- collecting ---- */
@@ -85,7 +81,7 @@ static uint32_t stream_number(struct dot *w, int64_t device, int64_t id)
 
 static int64_t number_of(const struct dot *w, sv_track t)
 {
-    int64_t n = t ? sv_gpu_number_in(sv_dict_text(w->dict, w->dict->tracks[t].name)) : -1;
+    int64_t n = t ? sv_gpu_number_in(sv_dict_text(w->base.dict, w->base.dict->tracks[t].name)) : -1;
     return n < 0 ? 0 : n;
 }
 
@@ -102,7 +98,7 @@ static void read_wait(const struct dot *w, const struct sv_event *e, struct node
 
 static void add(struct dot *w, const struct sv_event *e)
 {
-    struct sv_gpu_facts f = sv_gpu_facts(&w->words, w->dict, e);
+    struct sv_gpu_facts f = sv_gpu_facts(&w->words, w->base.dict, e);
     bool is_call = f.class_ == SV_GPU_CALL && f.correlation;
     if (!is_call && !sv_gpu_is_work(f.class_) && f.class_ != SV_GPU_WAIT)
         return;
@@ -110,9 +106,9 @@ static void add(struct dot *w, const struct sv_event *e)
                      UINT32_MAX, (uint8_t)f.class_, false,   -1};
     if (!is_call) {
         int64_t device = f.device >= 0 ? f.device
-                                       : number_of(w, sv_gpu_device_of(w->dict, e->track));
+                                       : number_of(w, sv_gpu_device_of(w->base.dict, e->track));
         int64_t stream = f.stream >= 0 ? f.stream
-                                       : number_of(w, sv_gpu_stream_of(w->dict, e->track));
+                                       : number_of(w, sv_gpu_stream_of(w->base.dict, e->track));
         n.stream = stream_number(w, device, stream);
     }
     if (f.class_ == SV_GPU_WAIT)
@@ -130,14 +126,14 @@ static void add(struct dot *w, const struct sv_event *e)
 
 static void pass_on(struct dot *w)
 {
-    if (w->buf.len < 65536)
+    if (w->base.buf.len < 65536)
         return;
-    sv_output_pass_on(w->out, &w->buf);
+    sv_output_pass_on(w->base.out, &w->base.buf);
 }
 
 static void put_edge(struct dot *w, size_t from, size_t to, const char *look)
 {
-    sv_buf_printf(&w->buf, "  n%zu -> n%zu%s;\n", from, to, look);
+    sv_buf_printf(&w->base.buf, "  n%zu -> n%zu%s;\n", from, to, look);
     pass_on(w);
 }
 
@@ -147,7 +143,7 @@ static const char red[] = " [color=red, style=dashed]", blue[] = " [color=blue]"
 /* At most 120 bytes of the name, cut before a character. */
 static void put_label(struct dot *w, const struct node *n)
 {
-    struct sv_text name = sv_dict_text(w->dict, n->name);
+    struct sv_text name = sv_dict_text(w->base.dict, n->name);
     struct sv_buf shown;
     uint32_t len = name.len;
     if (len > 120)
@@ -155,16 +151,16 @@ static void put_label(struct dot *w, const struct node *n)
             len--;
     sv_buf_init(&shown, 1024);
     sv_buf_printable(&shown, name.bytes, len);
-    sv_buf_str(&w->buf, "\"");
+    sv_buf_str(&w->base.buf, "\"");
     for (size_t i = 0; i < shown.len; i++) {
         if (shown.data[i] == '"' || shown.data[i] == '\\')
-            sv_buf_byte(&w->buf, '\\');
-        sv_buf_byte(&w->buf, shown.data[i]);
+            sv_buf_byte(&w->base.buf, '\\');
+        sv_buf_byte(&w->base.buf, shown.data[i]);
     }
     sv_buf_fini(&shown);
-    sv_buf_str(&w->buf, len < name.len ? "…\\n" : "\\n");
-    sv_buf_us3(&w->buf, n->dur_ns > 0 ? n->dur_ns : 0);
-    sv_buf_str(&w->buf, " us\"");
+    sv_buf_str(&w->base.buf, len < name.len ? "…\\n" : "\\n");
+    sv_buf_us3(&w->base.buf, n->dur_ns > 0 ? n->dur_ns : 0);
+    sv_buf_str(&w->base.buf, " us\"");
 }
 
 static void put_node(struct dot *w, size_t i, const char *indent)
@@ -177,9 +173,9 @@ static void put_node(struct dot *w, size_t i, const char *indent)
         [SV_GPU_CALL] = ", fillcolor=\"#e8e8e8\"",
     };
     const struct node *n = &w->nodes[i];
-    sv_buf_printf(&w->buf, "%sn%zu [label=", indent, i);
+    sv_buf_printf(&w->base.buf, "%sn%zu [label=", indent, i);
     put_label(w, n);
-    sv_buf_printf(&w->buf, "%s];\n", looks[n->class_] ? looks[n->class_] : "");
+    sv_buf_printf(&w->base.buf, "%s];\n", looks[n->class_] ? looks[n->class_] : "");
     pass_on(w);
 }
 
@@ -257,19 +253,20 @@ static void put_streams(struct dot *w)
     size_t *ends = sv_alloc((w->n_streams + 2) * sizeof *ends);
     uint32_t *order = by_stream(w, ends); /* starts have become ends */
     for (size_t s = 0, i = 0; s < w->n_streams; s++) {
-        sv_buf_printf(&w->buf, "  subgraph cluster_%zu {\n    label=\"GPU %lld, stream %lld\";\n",
-                      s, (long long)w->devices[w->streams[s].device].id,
-                      (long long)w->streams[s].id);
+        sv_buf_printf(&w->base.buf,
+                      "  subgraph cluster_%zu {\n    label=\"GPU %lld, stream %lld\";\n", s,
+                      (long long)w->devices[w->streams[s].device].id, (long long)w->streams[s].id);
         for (; i < ends[s]; i++)
             put_node(w, order[i], "    ");
-        sv_buf_str(&w->buf, "  }\n");
+        sv_buf_str(&w->base.buf, "  }\n");
     }
     free(order);
     free(ends);
 }
 
-static void write_graph(struct dot *w)
+static void dot_end(struct sv_text_sink *base)
 {
+    struct dot *w = (struct dot *)base;
     uint8_t *is_launch = sv_alloc(w->n + 1);
     for (size_t i = 0; i < w->n; i++) {
         const struct node *n = &w->nodes[i];
@@ -280,7 +277,7 @@ static void write_graph(struct dot *w)
             is_launch[*call] = 1;
     }
     sv_buf_str(
-        &w->buf,
+        &w->base.buf,
         "digraph gpu {\n  rankdir=LR;\n  node [shape=box, style=filled, fillcolor=\"#d6e6f6\"];\n");
     for (size_t i = 0; i < w->n; i++)
         if (w->nodes[i].stream == UINT32_MAX && is_wanted(w, i, is_launch))
@@ -289,30 +286,23 @@ static void write_graph(struct dot *w)
     for (size_t i = 0; i < w->n; i++)
         if (w->nodes[i].stream != UINT32_MAX)
             put_edges_of(w, i);
-    sv_buf_str(&w->buf, "}\n");
-    sv_output_write(w->out, w->buf.data, w->buf.len);
+    sv_buf_str(&w->base.buf, "}\n");
     free(is_launch);
 }
 
 /* ---- the sink ---- */
 
-static int dot_write(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err)
+static void dot_event(struct sv_text_sink *base, const struct sv_event *e)
 {
-    struct dot *w = (struct dot *)s;
-    for (size_t i = 0; i < n; i++)
-        if (events[i].kind == SV_SLICE)
-            add(w, &events[i]);
-    if (w->n >= UINT32_MAX / 2)
-        return sv_error(err, SV_ELIMIT, "too much work for one graph; 'stave cut' takes a window");
-    return 0;
+    struct dot *w = (struct dot *)base;
+    if (e->kind == SV_SLICE)
+        add(w, e);
+    w->base.is_over = w->n >= UINT32_MAX / 2;
 }
 
-static int dot_close(struct sv_sink *s, bool failed, struct sv_err *err)
+static void dot_fini(struct sv_text_sink *base)
 {
-    struct dot *w = (struct dot *)s;
-    if (!failed)
-        write_graph(w);
-    int code = sv_output_end(w->out, failed, err);
+    struct dot *w = (struct dot *)base;
     sv_gpu_words_fini(&w->words);
     sv_map_fini(&w->stream_map);
     sv_map_fini(&w->device_map);
@@ -320,12 +310,19 @@ static int dot_close(struct sv_sink *s, bool failed, struct sv_err *err)
         free(w->devices[i].active);
     free(w->devices);
     sv_map_fini(&w->calls);
-    sv_buf_fini(&w->buf);
     free(w->nodes);
     free(w->streams);
-    free(w);
-    return code;
 }
+
+static const struct sv_text_kind kind = {
+    .size = sizeof(struct dot),
+    .limit = SIZE_MAX,
+    .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS,
+    .too_much = "too much work for one graph; 'stave cut' takes a window",
+    .event = dot_event,
+    .end = dot_end,
+    .fini = dot_fini,
+};
 
 static int open_sink(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
@@ -333,17 +330,10 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
 {
     (void)options;
     (void)err;
-    struct dot *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){
-        .write = dot_write, .close = dot_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
-    w->out = out;
-    w->dict = dict;
-    w->report = report;
+    struct dot *w = sv_text_sink_open(&kind, out, dict, report, sink);
     sv_gpu_words_init(&w->words, dict);
     w->wait_on = sv_dict_cstr(dict, "wait_on_stream");
     w->sync_kind = sv_dict_cstr(dict, "cuda_sync_kind");
-    sv_buf_init(&w->buf, SIZE_MAX);
-    *sink = &w->sink;
     return SV_OK;
 }
 

@@ -342,7 +342,6 @@ static void assume(struct bpftrace *s)
 static void init(struct sv_lines *l)
 {
     struct bpftrace *s = (struct bpftrace *)l;
-    l->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         (void)sv_columns_parse(&s->functions[i], functions[i].columns, NULL);
     for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
@@ -355,6 +354,7 @@ static const struct sv_lines_kind kind = {
     .max_events = 1,
     .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not bpftrace's",
+    .clock = SV_CLOCK_BOOTTIME,
     .init = init,
     .line = line,
 };

@@ -210,7 +210,8 @@ static int add_word(struct sv_columns *c, struct sv_text word, struct sv_err *er
     return 0;
 }
 
-const struct sv_log_column *sv_columns_time(const struct sv_columns *c)
+/* The column that says when; NULL: none. */
+static const struct sv_log_column *time_column(const struct sv_columns *c)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->items[i].kind >= SV_COL_TS && c->items[i].kind <= SV_COL_END)
@@ -231,7 +232,7 @@ int sv_columns_parse(struct sv_columns *c, const char *description, struct sv_er
             return code;
         p += n + (p + n < end);
     }
-    if (!sv_columns_time(c))
+    if (!time_column(c))
         return sv_error(err, SV_EUSAGE,
                         "columns: none of them is a time: ts, start or end, for example 'ts:utc "
                         "pid bytes latency:ns path'");
@@ -441,7 +442,7 @@ bool sv_columns_of_header(struct sv_columns *c, struct sv_text line)
         line = (struct sv_text){line.bytes + 3, line.len - 3};
     *c = (struct sv_columns){.is_csv = line.len && memchr(line.bytes, ',', line.len)};
     bool is_header = c->is_csv ? add_csv_names(c, line, &known) : add_blank_names(c, line, &known);
-    return is_header && known >= 3 && 2 * known > c->n && sv_columns_time(c);
+    return is_header && known >= 3 && 2 * known > c->n && time_column(c);
 }
 
 /* ---- fields of a line ---- */

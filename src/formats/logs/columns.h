@@ -134,8 +134,6 @@ int sv_columns_parse(struct sv_columns *c, const char *description, struct sv_er
 /* The description of a header line by the names in it; false: it is no header, or has no time. */
 bool sv_columns_of_header(struct sv_columns *c, struct sv_text line);
 bool sv_columns_have(const struct sv_columns *c, enum sv_column_kind kind);
-/* The column that says when; NULL: none. */
-const struct sv_log_column *sv_columns_time(const struct sv_columns *c);
 /* As words, for messages. */
 void sv_columns_text(const struct sv_columns *c, char *out, size_t cap);
 

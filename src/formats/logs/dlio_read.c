@@ -140,12 +140,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
-{
-    (void)head, (void)n, (void)path;
-    return (struct sv_holds){SV_ABOUT_PHASES, SV_MEASURED, -1};
-}
-
 const struct sv_format sv_dlio_format = {
     .name = "dlio",
     .help = "a log of the DLIO benchmark",
@@ -153,6 +147,6 @@ const struct sv_format sv_dlio_format = {
     .files = "DLIO's log",
     .times = "UTC unless `--log-tz` says otherwise",
     .probe = probe,
-    .holds = holds,
+    .covers = SV_ABOUT_PHASES,
     .lines = &kind,
 };

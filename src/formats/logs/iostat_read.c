@@ -231,12 +231,6 @@ static const struct sv_lines_kind kind = {
     .read = read_element,
 };
 
-static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
-{
-    (void)head, (void)n, (void)path;
-    return (struct sv_holds){SV_ABOUT_DISKS, SV_MEASURED, -1};
-}
-
 const struct sv_format sv_iostat_format = {
     .name = "iostat",
     .help = "disk utilisation by iostat -o JSON",
@@ -244,6 +238,6 @@ const struct sv_format sv_iostat_format = {
     .files = "`iostat -o JSON` with `-t`, `-x`, `-d`, `-k`, `-m`, also cut off",
     .times = "local; with S_TIME_FORMAT=ISO the zone is in the file",
     .probe = probe,
-    .holds = holds,
+    .covers = SV_ABOUT_DISKS,
     .lines = &kind,
 };

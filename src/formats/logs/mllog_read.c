@@ -146,11 +146,6 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
     return sv_phase_leave(&((struct mllog *)l)->phases, l, b);
 }
 
-static void init(struct sv_lines *l)
-{
-    l->dict->clocks.trace_clock = SV_CLOCK_REALTIME;
-}
-
 static void fini(struct sv_lines *l)
 {
     sv_phases_fini(&((struct mllog *)l)->phases);
@@ -161,17 +156,11 @@ static const struct sv_lines_kind kind = {
     .max_events = 1,
     .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not MLLOG's",
-    .init = init,
+    .clock = SV_CLOCK_REALTIME,
     .line = line,
     .end = end,
     .fini = fini,
 };
-
-static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
-{
-    (void)head, (void)n, (void)path;
-    return (struct sv_holds){SV_ABOUT_PHASES, SV_MEASURED, -1};
-}
 
 const struct sv_format sv_mllog_format = {
     .name = "mllog",
@@ -180,6 +169,6 @@ const struct sv_format sv_mllog_format = {
     .files = "lines with `:::MLLOG {…}` among others, with a launcher's `[rank]` before them",
     .times = "UTC, milliseconds",
     .probe = probe,
-    .holds = holds,
+    .covers = SV_ABOUT_PHASES,
     .lines = &kind,
 };

@@ -83,12 +83,6 @@ static unsigned needs(const uint8_t *head, size_t n)
     return SV_NEEDS_ZONE | SV_NEEDS_DATE;
 }
 
-static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
-{
-    (void)path;
-    return (struct sv_holds){SV_ABOUT_CPUS, probe(head, n) < 100 ? SV_ALIGNED : SV_MEASURED, -1};
-}
-
 /* The header was cut off: the usual columns. */
 static void assume(struct mpstat *s)
 {
@@ -202,5 +196,5 @@ const struct sv_format sv_mpstat_format = {
     .probe = probe,
     .lines = &kind,
     .needs = needs,
-    .holds = holds,
+    .covers = SV_ABOUT_CPUS,
 };

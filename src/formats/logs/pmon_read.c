@@ -138,12 +138,6 @@ static int probe(const uint8_t *head, size_t n)
     return count_bare(h) > 0 ? 80 : 0;
 }
 
-static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
-{
-    (void)path;
-    return (struct sv_holds){SV_ABOUT_GPUS, probe(head, n) < 100 ? SV_ALIGNED : SV_MEASURED, -1};
-}
-
 static void put_values(struct sv_lines *l, struct sv_batch *b, sv_track parent, int64_t ts_ns,
                        const struct sample *s)
 {
@@ -294,5 +288,5 @@ const struct sv_format sv_pmon_format = {
     .probe = probe,
     .lines = &kind,
     .needs_zone = true,
-    .holds = holds,
+    .covers = SV_ABOUT_GPUS,
 };

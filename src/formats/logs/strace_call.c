@@ -83,61 +83,25 @@ static const struct {
     const char *name;
     int number;
 } errnos[] = {
-    {"EPERM", EPERM},
-    {"ENOENT", ENOENT},
-    {"EINTR", EINTR},
-    {"EIO", EIO},
-    {"ENXIO", ENXIO},
-    {"E2BIG", E2BIG},
-    {"ENOEXEC", ENOEXEC},
-    {"EBADF", EBADF},
-    {"ECHILD", ECHILD},
-    {"EAGAIN", EAGAIN},
-    {"ENOMEM", ENOMEM},
-    {"EACCES", EACCES},
-    {"EFAULT", EFAULT},
-    {"EBUSY", EBUSY},
-    {"EEXIST", EEXIST},
-    {"EXDEV", EXDEV},
-    {"ENODEV", ENODEV},
-    {"ENOTDIR", ENOTDIR},
-    {"EISDIR", EISDIR},
-    {"EINVAL", EINVAL},
-    {"ENFILE", ENFILE},
-    {"EMFILE", EMFILE},
-    {"ENOTTY", ENOTTY},
-    {"ETXTBSY", ETXTBSY},
-    {"EFBIG", EFBIG},
-    {"ENOSPC", ENOSPC},
-    {"ESPIPE", ESPIPE},
-    {"EROFS", EROFS},
-    {"EMLINK", EMLINK},
-    {"EPIPE", EPIPE},
-    {"ERANGE", ERANGE},
-    {"ELOOP", ELOOP},
-    {"ESRCH", ESRCH},
-    {"EDQUOT", EDQUOT},
-    {"ESTALE", ESTALE},
-    {"ENOTEMPTY", ENOTEMPTY},
-    {"ENOSYS", ENOSYS},
-    {"ENODATA", ENODATA},
-    {"ENOTSUP", ENOTSUP},
-    {"EOPNOTSUPP", EOPNOTSUPP},
-    {"EOVERFLOW", EOVERFLOW},
-    {"ENAMETOOLONG", ENAMETOOLONG},
-    {"ECONNREFUSED", ECONNREFUSED},
-    {"ECONNRESET", ECONNRESET},
-    {"EINPROGRESS", EINPROGRESS},
-    {"ETIMEDOUT", ETIMEDOUT},
-    {"ENOTSOCK", ENOTSOCK},
-    {"ENOTCONN", ENOTCONN},
-    {"EADDRINUSE", EADDRINUSE},
-    {"EALREADY", EALREADY},
-    {"ECANCELED", ECANCELED},
-    {"ENOTBLK", ENOTBLK},
+#define E(name)     \
+    {               \
+#name, name \
+    }
+    E(EPERM),        E(ENOENT),     E(EINTR),       E(EIO),        E(ENXIO),     E(E2BIG),
+    E(ENOEXEC),      E(EBADF),      E(ECHILD),      E(EAGAIN),     E(ENOMEM),    E(EACCES),
+    E(EFAULT),       E(EBUSY),      E(EEXIST),      E(EXDEV),      E(ENODEV),    E(ENOTDIR),
+    E(EISDIR),       E(EINVAL),     E(ENFILE),      E(EMFILE),     E(ENOTTY),    E(ETXTBSY),
+    E(EFBIG),        E(ENOSPC),     E(ESPIPE),      E(EROFS),      E(EMLINK),    E(EPIPE),
+    E(ERANGE),       E(ELOOP),      E(ESRCH),       E(EDQUOT),     E(ESTALE),    E(ENOTEMPTY),
+    E(ENOSYS),       E(ENODATA),    E(ENOTSUP),     E(EOPNOTSUPP), E(EOVERFLOW), E(ENAMETOOLONG),
+    E(ECONNREFUSED), E(ECONNRESET), E(EINPROGRESS), E(ETIMEDOUT),  E(ENOTSOCK),  E(ENOTCONN),
+    E(EADDRINUSE),   E(EALREADY),   E(ECANCELED),   E(ENOTBLK),
+#undef E
 };
 
-int sv_errno_number(struct sv_text name)
+/* The number of an errno's name (Linux's, of all architectures but alpha, mips, parisc and sparc),
+ * 0: not known. */
+static int errno_number(struct sv_text name)
 {
     for (size_t i = 0; i < sizeof errnos / sizeof *errnos; i++)
         if (sv_text_is(name, errnos[i].name))
@@ -193,7 +157,7 @@ static void take_result(struct sv_fields f, struct sv_strace_call *c)
     }
     if (sv_text_i64(value, &c->ret)) {
         c->has_ret = true;
-        int number = c->ret == -1 ? sv_errno_number(name) : 0;
+        int number = c->ret == -1 ? errno_number(name) : 0;
         if (number)
             c->ret = -number;
     } else if (sv_text_u64(value, &u)) { /* an address */

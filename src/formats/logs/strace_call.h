@@ -26,7 +26,3 @@ struct sv_strace_call {
 
 /* Texts live in the batch or in `text`. False: it is not a call. */
 bool sv_strace_parse(struct sv_text text, struct sv_batch *b, struct sv_strace_call *out);
-
-/* The number of an errno's name (Linux's, of all architectures but alpha, mips, parisc and sparc),
- * 0: not known. */
-int sv_errno_number(struct sv_text name);

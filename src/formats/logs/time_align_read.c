@@ -184,17 +184,12 @@ static void fini(struct sv_lines *l)
     free(((struct time_align *)l)->pairs);
 }
 
-static void init(struct sv_lines *l)
-{
-    l->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-}
-
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct time_align),
     .max_events = 1,
     .gives = SV_HAS_NESTED,
     .damaged = "torn line of the time alignment",
-    .init = init,
+    .clock = SV_CLOCK_BOOTTIME,
     .line = line,
     .end = end,
     .fini = fini,

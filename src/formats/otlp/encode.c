@@ -1,5 +1,6 @@
 /* Attributes of OTLP from arguments: see encode.h. */
 #include "formats/otlp/encode.h"
+#include "core/base/hex.h"
 #include "core/base/utf8.h"
 #include "core/stream/trace_context.h"
 #include "formats/otlp/schema.h"
@@ -91,19 +92,12 @@ void sv_otlp_put_text(struct sv_buf *out, uint32_t id, const char *key, const ch
     sv_otlp_put_arg(out, id, key, strlen(key), &a, NULL);
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool sv_otlp_id(const struct sv_arg *text, uint8_t *to, size_t n)
 {
     if (text->type != SV_ARG_TEXT || text->size != 2 * n)
         return false;
     for (size_t i = 0; i < n; i++) {
-        int high = digit(text->text[2 * i]), low = digit(text->text[2 * i + 1]);
+        int high = sv_hex_digit(text->text[2 * i]), low = sv_hex_digit(text->text[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         to[i] = (uint8_t)(high << 4 | low);

@@ -453,33 +453,13 @@ static void close_source(struct sv_source *source)
     free(r);
 }
 
-static void name_keys(struct otlp_keys *k, struct sv_dict *d)
+static void name_keys(struct otlp_reader *r, struct sv_dict *d)
 {
-    const struct {
-        sv_str *to;
-        const char *word;
-    } rows[] = {
-        {&k->cat, "otlp"},
-        {&k->spans, "spans"},
-        {&k->trace_id, "trace_id"},
-        {&k->span_id, "span_id"},
-        {&k->parent_id, "parent_span_id"},
-        {&k->kind, "otel.kind"},
-        {&k->status, "otel.status"},
-        {&k->status_message, "otel.status_message"},
-        {&k->trace_state, "otel.trace_state"},
-        {&k->scope, "otel.scope"},
-        {&k->scope_version, "otel.scope_version"},
-        {&k->dropped_attributes, "otel.dropped_attributes"},
-        {&k->dropped_events, "otel.dropped_events"},
-        {&k->dropped_links, "otel.dropped_links"},
-        {&k->name, "otel.name"},
-        {&k->links, "otel.links"},
-        {&k->flags, "otel.flags"},
-        {&k->attributes, "attributes"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        *rows[i].to = sv_dict_cstr(d, rows[i].word);
+#define NAME(name, word) r->key.name = sv_dict_cstr(d, word);
+    OTLP_KEYS(NAME)
+#undef NAME
+    r->cat = sv_dict_cstr(d, "otlp");
+    r->spans = sv_dict_cstr(d, "spans");
 }
 
 static int open_source(struct sv_input *in, const struct sv_read_options *options,
@@ -500,7 +480,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     r->pid = -1;
     sv_buf_init(&r->json, UNIT_MAX);
     sv_buf_init(&r->text, (size_t)1 << 26);
-    name_keys(&r->key, dict);
+    name_keys(r, dict);
     dict->clocks.trace_clock = SV_CLOCK_REALTIME;
     *out = &r->source;
     return 0;

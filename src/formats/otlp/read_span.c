@@ -141,7 +141,7 @@ static sv_track trace_track(struct otlp_reader *r, const struct otlp_span *s)
         struct sv_track_info *info = &d->tracks[t];
         info->kind = SV_TRACK_ASYNC;
         info->parent = r->process;
-        info->name = r->key.spans;
+        info->name = r->spans;
         info->is_described = true;
         info->space = r->resource_space;
     }
@@ -154,7 +154,7 @@ static sv_track track_of(struct otlp_reader *r, const struct otlp_span *s)
         return thread_of(r, s);
     if (s->trace_id)
         return trace_track(r, s);
-    return sv_dict_child(r->source.dict, r->process, SV_TRACK_CUSTOM, r->key.spans);
+    return sv_dict_child(r->source.dict, r->process, SV_TRACK_CUSTOM, r->spans);
 }
 
 /* ---- arguments ---- */
@@ -274,7 +274,7 @@ void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
     }
     put_attributes(r, b, w, OTLP_SPAN_ATTRIBUTES);
     sv_str name = s->is_llm ? sv_dict_cstr(d, SV_LLM_REQUEST) : otlp_word(r, s->name);
-    sv_str cat = s->is_llm ? sv_dict_cstr(d, SV_LLM_CATEGORY) : r->key.cat;
+    sv_str cat = s->is_llm ? sv_dict_cstr(d, SV_LLM_CATEGORY) : r->cat;
     struct sv_event *e = sv_batch_put(b, SV_SLICE, ts_ns, track, name, cat);
     e->dur_ns = s->end ? end_ns - ts_ns : SV_UNFINISHED;
     finish(r, b, e);
@@ -310,5 +310,5 @@ void otlp_event_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w)
     put_count(b, r->key.dropped_attributes, dropped);
     put_attributes(r, b, all, OTLP_EVENT_ATTRIBUTES);
     int64_t ts_ns = time ? (int64_t)time : r->span_ns;
-    finish(r, b, sv_batch_put(b, SV_INSTANT, ts_ns, r->track, otlp_word(r, name), r->key.cat));
+    finish(r, b, sv_batch_put(b, SV_INSTANT, ts_ns, r->track, otlp_word(r, name), r->cat));
 }

@@ -27,13 +27,6 @@ struct otlp_text {
     size_t len;
 };
 
-/* A number of words that are looked up in the dictionary once. */
-struct otlp_keys {
-    sv_str cat, spans, trace_id, span_id, parent_id, kind, status, status_message, trace_state,
-        scope, scope_version, dropped_attributes, dropped_events, dropped_links, name, links, flags,
-        attributes;
-};
-
 /* What is known of a span for flows, by the number of the flow that leaves it. */
 struct otlp_seen {
     uint64_t flow;
@@ -104,6 +97,7 @@ struct otlp_reader {
     uint32_t n_hosts;
     struct otlp_flows flows;
     struct otlp_keys key;
+    sv_str cat, spans;
     struct sv_buf text;
 };
 

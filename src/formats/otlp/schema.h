@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/base/wire.h"
+#include "core/stream/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -146,3 +147,29 @@ static inline uint32_t sv_otlp_wire_type(const struct sv_otlp_field *f)
     };
     return types[f->type];
 }
+
+/* What OTLP has and an event has no place for: arguments with these keys, when it is read and when
+ * it is written. */
+#define OTLP_KEYS(KEY)                                 \
+    KEY(trace_id, "trace_id")                          \
+    KEY(span_id, "span_id")                            \
+    KEY(parent_id, "parent_span_id")                   \
+    KEY(kind, "otel.kind")                             \
+    KEY(status, "otel.status")                         \
+    KEY(status_message, "otel.status_message")         \
+    KEY(trace_state, "otel.trace_state")               \
+    KEY(scope, "otel.scope")                           \
+    KEY(scope_version, "otel.scope_version")           \
+    KEY(dropped_attributes, "otel.dropped_attributes") \
+    KEY(dropped_events, "otel.dropped_events")         \
+    KEY(dropped_links, "otel.dropped_links")           \
+    KEY(name, "otel.name")                             \
+    KEY(links, "otel.links")                           \
+    KEY(flags, "otel.flags")                           \
+    KEY(attributes, "attributes")
+
+struct otlp_keys {
+#define OTLP_KEY(name, word) sv_str name;
+    OTLP_KEYS(OTLP_KEY)
+#undef OTLP_KEY
+};

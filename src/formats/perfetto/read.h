@@ -86,7 +86,6 @@ void sv_pf_sequences_free(struct sv_pf *r);
 /* How plausible it is that a packet of `len` bytes, `have` of which are here, is at `bytes`: 0 no,
  * 1 maybe, 2 yes. */
 int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have);
-struct sv_pf_machine *sv_pf_machine_at(struct sv_pf *r, uint32_t id);
 
 /* ---- formats/perfetto/read_intern.c ---- */
 
@@ -135,8 +134,6 @@ void sv_pf_clocks_free(struct sv_pf *r);
 /* ---- formats/perfetto/read_track.c ---- */
 
 struct sv_pf_track *sv_pf_track_at(struct sv_pf *r, uint64_t uuid);
-struct sv_pf_track *sv_pf_track_find(struct sv_pf *r,
-                                     uint64_t uuid); /* NULL when never mentioned */
 void sv_pf_track_descriptor(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_process_descriptor(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_thread_descriptor(struct sv_pf *r, struct sv_pf_blob data);

@@ -113,7 +113,7 @@ int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have)
 
 /* ---- machines and sequences ---- */
 
-struct sv_pf_machine *sv_pf_machine_at(struct sv_pf *r, uint32_t id)
+static struct sv_pf_machine *machine_at(struct sv_pf *r, uint32_t id)
 {
     for (size_t i = 0; i < r->n_machines; i++)
         if (r->machines[i]->id == id)
@@ -142,7 +142,7 @@ static struct sv_pf_seq *sequence_slow(struct sv_pf *r, const struct sv_pf_packe
     if (is_new) {
         struct sv_pf_seq *seq = sv_arena_get(&r->arena, sizeof *seq, _Alignof(struct sv_pf_seq));
         *seq = (struct sv_pf_seq){
-            .id = k->seq_id, .machine = sv_pf_machine_at(r, k->machine_id), .damage = r->damage};
+            .id = k->seq_id, .machine = machine_at(r, k->machine_id), .damage = r->damage};
         *slot = (uint64_t)(uintptr_t)seq;
         r->n_sequences++;
         if (k->machine_id == 0 && k->seq_id < SV_PF_NEAR_SEQUENCES)

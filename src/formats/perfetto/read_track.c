@@ -29,7 +29,8 @@ static struct sv_pf_track *wrap(struct sv_pf *r, uint64_t uuid, sv_track track)
     return t;
 }
 
-struct sv_pf_track *sv_pf_track_find(struct sv_pf *r, uint64_t uuid)
+/* NULL when never mentioned. */
+static struct sv_pf_track *find_track(struct sv_pf *r, uint64_t uuid)
 {
     const uint64_t *slot = sv_map_find(&r->seq->machine->tracks, uuid);
     return slot ? (struct sv_pf_track *)(uintptr_t)*slot : NULL;
@@ -388,7 +389,7 @@ static bool contradicts(const struct sv_pf *r, const struct sv_pf_track *t,
 static struct sv_pf_track *claim(struct sv_pf *r, uint64_t uuid, struct sv_map *by_number,
                                  uint64_t number)
 {
-    struct sv_pf_track *t = sv_pf_track_find(r, uuid);
+    struct sv_pf_track *t = find_track(r, uuid);
     bool is_new;
     uint64_t *slot = sv_map_add(by_number, number, &is_new);
     struct sv_pf_track *known = is_new ? NULL : (struct sv_pf_track *)(uintptr_t)*slot;
@@ -572,7 +573,7 @@ static void apply_parent(struct sv_pf *r, struct sv_pf_track *t, const struct de
 
 static void apply(struct sv_pf *r, struct descriptor *d)
 {
-    struct sv_pf_track *known = sv_pf_track_find(r, d->uuid);
+    struct sv_pf_track *known = find_track(r, d->uuid);
     if (known && contradicts(r, known, d)) {
         sv_pf_damage(r, "track described twice", "uuid %llu, differently; the first is kept",
                      (unsigned long long)d->uuid);

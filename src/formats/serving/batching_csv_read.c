@@ -614,7 +614,6 @@ static void init(struct sv_lines *l)
 {
     struct batching_csv *s = (struct batching_csv *)l;
     s->step = DONE;
-    l->dict->clocks.trace_clock = SV_CLOCK_MONOTONIC;
     sv_track server = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "server", 6);
     s->track = sv_lines_group(l, server, SV_TRACK_CUSTOM, "life cycle", 10);
     sv_life_words_init(&s->words, l->dict);
@@ -634,6 +633,7 @@ static const struct sv_lines_kind kind = {
     .max_events = 1,
     .gives = SV_IN_NO_ORDER,
     .damaged = "row of a batch not understood, left out",
+    .clock = SV_CLOCK_MONOTONIC,
     .init = init,
     .line = line,
     .more = more,

@@ -10,7 +10,6 @@
  * recurses. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

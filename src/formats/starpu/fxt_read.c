@@ -776,7 +776,6 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
 
 static void init(struct sv_lines *l)
 {
-    l->dict->clocks.trace_clock = SV_CLOCK_MONOTONIC;
     ((struct fxt *)l)->top = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "StarPU", 6);
 }
 
@@ -802,6 +801,7 @@ static const struct sv_lines_kind kind = {
     .max_events = OPEN_MAX + 2,
     .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "malformed event",
+    .clock = SV_CLOCK_MONOTONIC,
     .init = init,
     .read = read_next,
     .end = end,

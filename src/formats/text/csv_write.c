@@ -3,53 +3,45 @@
  * Opened through the table of formats; the pump pairs edges before. Texts are quoted as
  * core/base/csv_text.h says. Arguments are one JSON object; flow points and losses are lines of
  * their own kind. */
-#include "core/base/buf.h"
 #include "core/base/csv_text.h"
 #include "core/base/json.h"
-#include "core/base/mem.h"
 #include "core/chrome/args_json.h"
+#include "core/stream/text_sink.h"
 #include "formats/formats.h"
 #include "formats/writers.h"
 
-#include <stdlib.h>
-
-#define FLUSH_BYTES ((size_t)1 << 16)
-
 struct csv_sink {
-    struct sv_sink sink;
-    struct sv_output *out;
-    struct sv_dict *dict;
-    struct sv_report *report;
-    struct sv_buf lines, json;
+    struct sv_text_sink base;
+    struct sv_buf json;
 };
 
 static void put_str(struct csv_sink *s, sv_str str)
 {
-    struct sv_text t = sv_dict_text(s->dict, str);
-    sv_buf_csv(&s->lines, t.bytes, t.len);
+    struct sv_text t = sv_dict_text(s->base.dict, str);
+    sv_buf_csv(&s->base.buf, t.bytes, t.len);
 }
 
 static void put_comma(struct csv_sink *s)
 {
-    sv_buf_byte(&s->lines, ',');
+    sv_buf_byte(&s->base.buf, ',');
 }
 
 /* process,pid,thread,tid,track: what does not apply stays empty. */
 static void put_track(struct csv_sink *s, sv_track track)
 {
-    sv_track process = sv_dict_process_of(s->dict, track),
-             thread = sv_dict_thread_of(s->dict, track);
-    put_str(s, s->dict->tracks[process].name);
+    sv_track process = sv_dict_process_of(s->base.dict, track),
+             thread = sv_dict_thread_of(s->base.dict, track);
+    put_str(s, s->base.dict->tracks[process].name);
     put_comma(s);
     if (process)
-        sv_buf_i64(&s->lines, s->dict->tracks[process].pid);
+        sv_buf_i64(&s->base.buf, s->base.dict->tracks[process].pid);
     put_comma(s);
-    put_str(s, s->dict->tracks[thread].name);
+    put_str(s, s->base.dict->tracks[thread].name);
     put_comma(s);
     if (thread)
-        sv_buf_i64(&s->lines, s->dict->tracks[thread].tid);
+        sv_buf_i64(&s->base.buf, s->base.dict->tracks[thread].tid);
     put_comma(s);
-    put_str(s, s->dict->tracks[track].name);
+    put_str(s, s->base.dict->tracks[track].name);
 }
 
 static void put_value(struct csv_sink *s, const struct sv_event *e)
@@ -57,11 +49,11 @@ static void put_value(struct csv_sink *s, const struct sv_event *e)
     if (e->n_args == 0 || (e->kind != SV_COUNTER && e->kind != SV_LOSS))
         return;
     if (e->args[0].type == SV_ARG_DOUBLE)
-        sv_buf_double(&s->lines, e->args[0].d);
+        sv_buf_double(&s->base.buf, e->args[0].d);
     else if (e->args[0].type == SV_ARG_UINT)
-        sv_buf_u64(&s->lines, e->args[0].u);
+        sv_buf_u64(&s->base.buf, e->args[0].u);
     else
-        sv_buf_i64(&s->lines, e->args[0].i);
+        sv_buf_i64(&s->base.buf, e->args[0].i);
 }
 
 static void put_args(struct csv_sink *s, const struct sv_event *e)
@@ -74,69 +66,54 @@ static void put_args(struct csv_sink *s, const struct sv_event *e)
     struct sv_json json;
     sv_buf_clear(&s->json);
     sv_json_init(&json, &s->json);
-    if (!sv_args_json(&json, s->dict, first, (size_t)(end - first)))
-        sv_report_add(s->report, SV_SKIPPED, "argument nested too deeply for CSV", 1, SV_NO_POS,
-                      NULL);
-    sv_buf_csv(&s->lines, (const char *)s->json.data, s->json.len);
+    if (!sv_args_json(&json, s->base.dict, first, (size_t)(end - first)))
+        sv_report_add(s->base.report, SV_SKIPPED, "argument nested too deeply for CSV", 1,
+                      SV_NO_POS, NULL);
+    sv_buf_csv(&s->base.buf, (const char *)s->json.data, s->json.len);
 }
 
 static void put_event(struct csv_sink *s, const struct sv_event *e)
 {
-    sv_buf_i64(&s->lines, e->ts_ns);
+    sv_buf_i64(&s->base.buf, e->ts_ns);
     put_comma(s);
     if (e->kind == SV_SLICE || e->kind == SV_LOSS)
-        sv_buf_i64(&s->lines, e->dur_ns);
+        sv_buf_i64(&s->base.buf, e->dur_ns);
     put_comma(s);
-    sv_buf_str(&s->lines, sv_kind_name(e->kind));
+    sv_buf_str(&s->base.buf, sv_kind_name(e->kind));
     put_comma(s);
     put_track(s, e->track);
     put_comma(s);
     put_str(s, e->cat);
     put_comma(s);
-    put_str(s, e->kind == SV_COUNTER && !e->name ? s->dict->tracks[e->track].name : e->name);
+    put_str(s, e->kind == SV_COUNTER && !e->name ? s->base.dict->tracks[e->track].name : e->name);
     put_comma(s);
     put_value(s, e);
     put_comma(s);
     put_args(s, e);
-    sv_buf_str(&s->lines, "\n");
+    sv_buf_str(&s->base.buf, "\n");
 }
 
-static void flush(struct csv_sink *s)
+static void csv_event(struct sv_text_sink *base, const struct sv_event *e)
 {
-    sv_output_pass_on(s->out, &s->lines);
+    struct csv_sink *s = (struct csv_sink *)base;
+    put_event(s, e);
+    s->base.is_over |= s->json.failed;
 }
 
-static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
-                     struct sv_err *err)
+static void csv_fini(struct sv_text_sink *base)
 {
-    struct csv_sink *s = (struct csv_sink *)sink;
-    for (size_t i = 0; i < n; i++)
-        put_event(s, &events[i]);
-    if (s->lines.failed || s->json.failed)
-        return sv_error(err, SV_ELIMIT, "an event is too large for a line of CSV");
-    if (s->lines.len >= FLUSH_BYTES)
-        flush(s);
-    return sv_output_failure(s->out, err);
+    sv_buf_fini(&((struct csv_sink *)base)->json);
 }
 
-static int csv_flush(struct sv_sink *sink, struct sv_err *err)
-{
-    struct csv_sink *s = (struct csv_sink *)sink;
-    flush(s);
-    return sv_output_flush(s->out, err);
-}
-
-static int csv_close(struct sv_sink *sink, bool failed, struct sv_err *err)
-{
-    struct csv_sink *s = (struct csv_sink *)sink;
-    if (!failed)
-        flush(s);
-    int code = sv_output_end(s->out, failed, err);
-    sv_buf_fini(&s->lines);
-    sv_buf_fini(&s->json);
-    free(s);
-    return code;
-}
+static const struct sv_text_kind kind = {
+    .size = sizeof(struct csv_sink),
+    .limit = (size_t)1 << 30,
+    .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS,
+    .flushes = true,
+    .too_much = "an event is too large for a line of CSV",
+    .event = csv_event,
+    .fini = csv_fini,
+};
 
 static int open_sink(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
@@ -144,20 +121,10 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
 {
     (void)options;
     (void)err;
-    struct csv_sink *s = sv_alloc(sizeof *s);
-    s->sink = (struct sv_sink){.write = csv_write,
-                               .close = csv_close,
-                               .flush = csv_flush,
-                               .file = out,
-                               .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS};
-    s->out = out;
-    s->dict = dict;
-    s->report = report;
-    sv_buf_init(&s->lines, (size_t)1 << 30);
+    struct csv_sink *s = sv_text_sink_open(&kind, out, dict, report, sink);
     sv_buf_init(&s->json, (size_t)1 << 28);
-    sv_buf_str(&s->lines,
+    sv_buf_str(&s->base.buf,
                "ts_ns,dur_ns,kind,process,pid,thread,tid,track,category,name,value,args\n");
-    *sink = &s->sink;
     return 0;
 }
 

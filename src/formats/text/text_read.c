@@ -4,6 +4,7 @@
  * with its position and skipped, the next line starts afresh. Lines are bounded by the input
  * window. */
 #include "core/base/buf.h"
+#include "core/base/hex.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/formats.h"
@@ -63,23 +64,14 @@ static struct sv_text take_word(struct cursor *c)
     return (struct sv_text){.bytes = start, .len = (uint32_t)(c->p - start)};
 }
 
-static bool is_word(struct sv_text t, const char *word)
-{
-    return strlen(word) == t.len && memcmp(t.bytes, word, t.len) == 0;
-}
-
-static int hex_digit(char ch)
-{
-    return ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
 static bool take_escape(struct cursor *c, struct sv_buf *to)
 {
     if (c->p >= c->end)
         return fail(c, "a character after the backslash");
     char ch = *c->p++;
-    if (ch == 'x' && c->end - c->p >= 2 && hex_digit(c->p[0]) >= 0 && hex_digit(c->p[1]) >= 0) {
-        sv_buf_byte(to, (uint8_t)(hex_digit(c->p[0]) * 16 + hex_digit(c->p[1])));
+    if (ch == 'x' && c->end - c->p >= 2 && sv_hex_lower(c->p[0]) >= 0 &&
+        sv_hex_lower(c->p[1]) >= 0) {
+        sv_buf_byte(to, (uint8_t)(sv_hex_lower(c->p[0]) * 16 + sv_hex_lower(c->p[1])));
         c->p += 2;
         return true;
     }
@@ -123,7 +115,7 @@ static bool parse_u64(struct sv_text t, uint64_t *out)
         if (t.len > 18)
             return false;
         for (uint32_t i = 2; i < t.len; i++) {
-            int digit = hex_digit(t.bytes[i]);
+            int digit = sv_hex_lower(t.bytes[i]);
             if (digit < 0)
                 return false;
             v = v << 4 | (uint64_t)digit;
@@ -224,7 +216,7 @@ static bool take_typed(struct text_source *s, struct cursor *c, struct sv_batch 
 {
     struct sv_text w = take_word(c);
     unsigned type = SV_ARG_FLOW_BEGIN;
-    while (type <= SV_ARG_THREAD_DUR && !is_word(w, sv_arg_type_name(type)))
+    while (type <= SV_ARG_THREAD_DUR && !sv_text_is(w, sv_arg_type_name(type)))
         type++;
     if (type > SV_ARG_THREAD_DUR)
         return fail(c, "a type after '@'");
@@ -266,11 +258,11 @@ static bool set_number(struct sv_text w, struct sv_arg *a)
 static bool take_scalar(struct cursor *c, struct sv_arg *a)
 {
     struct sv_text w = take_word(c);
-    if (is_word(w, "null")) {
+    if (sv_text_is(w, "null")) {
         a->type = SV_ARG_NULL;
         return true;
     }
-    if (is_word(w, "true") || is_word(w, "false")) {
+    if (sv_text_is(w, "true") || sv_text_is(w, "false")) {
         a->type = SV_ARG_BOOL;
         a->i = w.bytes[0] == 't';
         return true;
@@ -354,7 +346,7 @@ static uint32_t clock_named(struct sv_text w)
 {
     uint64_t n;
     for (uint32_t clock = 0; clock < 64; clock++)
-        if (is_word(w, sv_clock_name(clock)))
+        if (sv_text_is(w, sv_clock_name(clock)))
             return clock;
     return parse_u64(w, &n) ? (uint32_t)n : SV_CLOCK_UNKNOWN;
 }
@@ -368,11 +360,11 @@ static bool read_snapshot(struct text_source *s, struct cursor *c)
         int64_t ns;
         if (!take(c, '=') || !take_i64(c, &ns))
             return fail(c, "clock=nanoseconds");
-        if (is_word(w, "uncertainty"))
+        if (sv_text_is(w, "uncertainty"))
             snapshot.uncertainty_ns = ns;
-        else if (is_word(w, "wall_state"))
+        else if (sv_text_is(w, "wall_state"))
             wall_state = ns;
-        else if (is_word(w, "wall_error"))
+        else if (sv_text_is(w, "wall_error"))
             wall_error_ns = ns;
         else if (snapshot.n < SV_READINGS_MAX)
             snapshot.readings[snapshot.n++] =
@@ -412,7 +404,7 @@ static bool read_track_member(struct text_source *s, struct cursor *c, struct sv
         {"start", NULL, &t->start_ns},
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        if (!is_word(key, members[i].key))
+        if (!sv_text_is(key, members[i].key))
             continue;
         t->has_order |= members[i].number == &t->order;
         if (members[i].number)
@@ -421,17 +413,17 @@ static bool read_track_member(struct text_source *s, struct cursor *c, struct sv
         return !c->bad;
     }
     int64_t n;
-    if (is_word(key, "parent"))
+    if (sv_text_is(key, "parent"))
         return take_number(s, c, &t->parent);
     if (!take_i64(c, &n))
         return false;
-    if (is_word(key, "children"))
+    if (sv_text_is(key, "children"))
         t->child_order = (uint8_t)n;
-    else if (is_word(key, "siblings"))
+    else if (sv_text_is(key, "siblings"))
         t->sibling_merge = (uint8_t)n;
-    else if (is_word(key, "incremental"))
+    else if (sv_text_is(key, "incremental"))
         t->is_incremental = n != 0;
-    else if (is_word(key, "space"))
+    else if (sv_text_is(key, "space"))
         t->space = (uint32_t)n;
     return true;
 }
@@ -439,7 +431,7 @@ static bool read_track_member(struct text_source *s, struct cursor *c, struct sv
 static unsigned track_kind_named(struct sv_text w)
 {
     unsigned kind = SV_TRACK_CUSTOM;
-    while (kind <= SV_TRACK_ASYNC && !is_word(w, sv_track_kind_name(kind)))
+    while (kind <= SV_TRACK_ASYNC && !sv_text_is(w, sv_track_kind_name(kind)))
         kind++;
     return kind <= SV_TRACK_ASYNC ? kind : 0;
 }
@@ -454,7 +446,8 @@ static bool read_track(struct text_source *s, struct cursor *c)
     skip_blanks(c);
     unsigned kind = track_kind_named(take_word(c));
     skip_blanks(c);
-    if (!kind || !is_word(take_word(c), "uuid") || !take(c, '=') || !parse_u64(take_word(c), &uuid))
+    if (!kind || !sv_text_is(take_word(c), "uuid") || !take(c, '=') ||
+        !parse_u64(take_word(c), &uuid))
         return fail(c, "kind uuid=0x…");
     sv_track track = sv_dict_track(d, uuid, NULL);
     struct sv_track_info info = {.uuid = uuid,
@@ -478,7 +471,7 @@ static bool take_kind(struct cursor *c, uint8_t *kind)
 {
     struct sv_text w = take_word(c);
     for (unsigned k = SV_BEGIN; k <= SV_LOSS; k++) {
-        if (is_word(w, sv_kind_name(k))) {
+        if (sv_text_is(w, sv_kind_name(k))) {
             *kind = (uint8_t)k;
             return true;
         }
@@ -490,11 +483,11 @@ static bool take_kind(struct cursor *c, uint8_t *kind)
 static bool read_event_member(struct text_source *s, struct cursor *c, struct sv_event *e)
 {
     struct sv_text w = take_word(c);
-    if (is_word(w, "cat") && take(c, '=')) {
+    if (sv_text_is(w, "cat") && take(c, '=')) {
         e->cat = take_str(s, c);
         return !c->bad;
     }
-    if (is_word(w, "dur") && take(c, '=')) {
+    if (sv_text_is(w, "dur") && take(c, '=')) {
         if (c->end - c->p >= 10 && memcmp(c->p, "unfinished", 10) == 0) {
             c->p += 10;
             e->dur_ns = SV_UNFINISHED;
@@ -503,7 +496,7 @@ static bool read_event_member(struct text_source *s, struct cursor *c, struct sv
         return take_time(c, &e->dur_ns);
     }
     for (unsigned i = 0; i < SV_TEXT_FLAGS; i++) {
-        if (is_word(w, sv_text_flag_names[i])) {
+        if (sv_text_is(w, sv_text_flag_names[i])) {
             e->flags |= (uint8_t)(1u << i);
             return true;
         }
@@ -550,14 +543,14 @@ static bool read_line(struct text_source *s, struct cursor *c, struct sv_batch *
     if (*c->p == '-' || (*c->p >= '0' && *c->p <= '9'))
         return read_event(s, c, b);
     struct sv_text w = take_word(c);
-    if (is_word(w, "track"))
+    if (sv_text_is(w, "track"))
         return read_track(s, c);
-    if (is_word(w, "snapshot"))
+    if (sv_text_is(w, "snapshot"))
         return read_snapshot(s, c);
-    if (is_word(w, "meta") || is_word(w, "json"))
+    if (sv_text_is(w, "meta") || sv_text_is(w, "json"))
         return read_meta(s, c, w.bytes[0] == 'j');
     skip_blanks(c);
-    if (is_word(w, "clock")) {
+    if (sv_text_is(w, "clock")) {
         s->source.dict->clocks.trace_clock = clock_named(take_word(c));
         return true;
     }

@@ -16,6 +16,7 @@
  * equal traces give equal text. Opened through the table of formats; needs time order. */
 #include "core/base/buf.h"
 #include "core/base/mem.h"
+#include "core/stream/text_sink.h"
 #include "formats/formats.h"
 #include "formats/text/text_words.h"
 #include "formats/writers.h"
@@ -23,13 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLUSH_BYTES ((size_t)1 << 16)
-
 struct text_sink {
-    struct sv_sink sink;
-    struct sv_output *out;
-    struct sv_dict *dict;
-    struct sv_buf line;
+    struct sv_text_sink base;
     struct {
         uint32_t number; /* 0: not described yet */
         int32_t revision;
@@ -165,35 +161,35 @@ static uint32_t describe(struct text_sink *s, sv_track track, unsigned depth);
 
 static void put_track(struct text_sink *s, sv_track track, uint32_t number, uint32_t parent)
 {
-    struct sv_buf *b = &s->line;
-    const struct sv_track_info *t = &s->dict->tracks[track];
+    struct sv_buf *b = &s->base.buf;
+    const struct sv_track_info *t = &s->base.dict->tracks[track];
     sv_buf_printf(b, "track #%u %s uuid=", number, sv_track_kind_name(t->kind));
     put_hex(b, t->uuid);
     if (parent)
         sv_buf_printf(b, " parent=#%u", parent);
     put_number(b, "pid", t->pid, -1);
     put_number(b, "tid", t->tid, -1);
-    put_named(b, "name", s->dict, t->name);
+    put_named(b, "name", s->base.dict, t->name);
     if (t->has_order)
         sv_buf_printf(b, " order=%lld", (long long)t->order);
-    put_named(b, "unit", s->dict, t->unit);
+    put_named(b, "unit", s->base.dict, t->unit);
     put_number(b, "multiplier", t->multiplier, 0);
-    put_named(b, "cat", s->dict, t->cat);
-    put_named(b, "desc", s->dict, t->desc);
+    put_named(b, "cat", s->base.dict, t->cat);
+    put_named(b, "desc", s->base.dict, t->desc);
     put_number(b, "start", t->start_ns, 0);
     put_number(b, "children", t->child_order, 0);
     put_number(b, "siblings", t->sibling_merge, 0);
-    put_named(b, "merge", s->dict, t->merge_key);
+    put_named(b, "merge", s->base.dict, t->merge_key);
     put_number(b, "incremental", t->is_incremental, 0);
     put_number(b, "space", t->space, 0);
-    put_named(b, "origin", s->dict, t->origin);
+    put_named(b, "origin", s->base.dict, t->origin);
     sv_buf_byte(b, '\n');
 }
 
 static bool is_current(const struct text_sink *s, sv_track track)
 {
     return track < s->cap_tracks && s->tracks[track].number &&
-           s->tracks[track].revision == s->dict->tracks[track].revision;
+           s->tracks[track].revision == s->base.dict->tracks[track].revision;
 }
 
 /* The number of a track, its line written if it is new or has changed; parents first. */
@@ -208,10 +204,10 @@ static uint32_t describe(struct text_sink *s, sv_track track, unsigned depth)
         s->tracks = sv_grow(s->tracks, &s->cap_tracks, (size_t)track + 1, sizeof *s->tracks);
         memset(s->tracks + old, 0, (s->cap_tracks - old) * sizeof *s->tracks);
     }
-    uint32_t parent = describe(s, s->dict->tracks[track].parent, depth + 1);
+    uint32_t parent = describe(s, s->base.dict->tracks[track].parent, depth + 1);
     if (!s->tracks[track].number)
         s->tracks[track].number = ++s->n_tracks;
-    s->tracks[track].revision = s->dict->tracks[track].revision;
+    s->tracks[track].revision = s->base.dict->tracks[track].revision;
     put_track(s, track, s->tracks[track].number, parent);
     return s->tracks[track].number;
 }
@@ -237,20 +233,20 @@ static void put_snapshot(struct sv_buf *b, const struct sv_snapshot *snapshot)
 /* Clocks and metadata that came since the last call. */
 static void put_news(struct text_sink *s)
 {
-    struct sv_buf *b = &s->line;
+    struct sv_buf *b = &s->base.buf;
     if (!s->has_head) {
         sv_buf_str(b, SV_TEXT_HEAD "\n");
-        sv_buf_printf(b, "clock %s\n", sv_clock_name(s->dict->clocks.trace_clock));
+        sv_buf_printf(b, "clock %s\n", sv_clock_name(s->base.dict->clocks.trace_clock));
         s->has_head = true;
     }
-    for (; s->n_snapshots < s->dict->clocks.n; s->n_snapshots++)
-        put_snapshot(b, &s->dict->clocks.snapshots[s->n_snapshots]);
-    for (; s->n_meta < s->dict->n_meta; s->n_meta++) {
-        const struct sv_meta *m = &s->dict->meta[s->n_meta];
+    for (; s->n_snapshots < s->base.dict->clocks.n; s->n_snapshots++)
+        put_snapshot(b, &s->base.dict->clocks.snapshots[s->n_snapshots]);
+    for (; s->n_meta < s->base.dict->n_meta; s->n_meta++) {
+        const struct sv_meta *m = &s->base.dict->meta[s->n_meta];
         sv_buf_str(b, m->is_json ? "json " : "meta ");
-        put_str(b, s->dict, m->key);
+        put_str(b, s->base.dict, m->key);
         sv_buf_byte(b, ' ');
-        put_str(b, s->dict, m->value);
+        put_str(b, s->base.dict, m->value);
         sv_buf_byte(b, '\n');
     }
 }
@@ -264,15 +260,15 @@ static void put_flags(struct sv_buf *b, unsigned flags)
 
 static void put_event(struct text_sink *s, const struct sv_event *e)
 {
-    struct sv_buf *b = &s->line;
+    struct sv_buf *b = &s->base.buf;
     uint32_t number = describe(s, e->track, 0);
     put_time(b, e->ts_ns);
     sv_buf_printf(b, " %s #%u", sv_kind_name(e->kind), number);
     if (e->name) {
         sv_buf_byte(b, ' ');
-        put_str(b, s->dict, e->name);
+        put_str(b, s->base.dict, e->name);
     }
-    put_named(b, "cat", s->dict, e->cat);
+    put_named(b, "cat", s->base.dict, e->cat);
     if (e->kind == SV_SLICE || e->dur_ns) {
         sv_buf_str(b, " dur=");
         if (e->dur_ns == SV_UNFINISHED)
@@ -283,78 +279,52 @@ static void put_event(struct text_sink *s, const struct sv_event *e)
     put_flags(b, e->flags);
     if (e->n_args) {
         sv_buf_str(b, " {");
-        put_args(b, s->dict, e->args, e->args + e->n_args, 0);
+        put_args(b, s->base.dict, e->args, e->args + e->n_args, 0);
         sv_buf_byte(b, '}');
     }
     sv_buf_byte(b, '\n');
 }
 
-static void flush(struct text_sink *s)
+static void text_event(struct sv_text_sink *base, const struct sv_event *e)
 {
-    sv_output_write(s->out, s->line.data, s->line.len);
-    sv_buf_clear(&s->line);
-}
-
-static int text_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
-                      struct sv_err *err)
-{
-    struct text_sink *s = (struct text_sink *)sink;
+    struct text_sink *s = (struct text_sink *)base;
     put_news(s);
-    for (size_t i = 0; i < n; i++)
-        put_event(s, &events[i]);
-    if (s->line.failed)
-        return sv_error(err, SV_ELIMIT, "an event is too large for a line of text");
-    if (s->line.len >= FLUSH_BYTES)
-        flush(s);
-    return sv_output_failure(s->out, err);
-}
-
-static int text_flush(struct sv_sink *sink, struct sv_err *err)
-{
-    struct text_sink *s = (struct text_sink *)sink;
-    flush(s);
-    return sv_output_flush(s->out, err);
+    put_event(s, e);
 }
 
 /* Names that came after a track's last event are still written. */
-static void finish(struct text_sink *s)
+static void text_end(struct sv_text_sink *base)
 {
+    struct text_sink *s = (struct text_sink *)base;
     put_news(s);
-    for (sv_track t = 1; t < s->dict->n_tracks && t < s->cap_tracks; t++)
+    for (sv_track t = 1; t < s->base.dict->n_tracks && t < s->cap_tracks; t++)
         if (s->tracks[t].number)
             describe(s, t, 0);
-    flush(s);
 }
 
-static int text_close(struct sv_sink *sink, bool failed, struct sv_err *err)
+static void text_fini(struct sv_text_sink *base)
 {
-    struct text_sink *s = (struct text_sink *)sink;
-    if (!failed)
-        finish(s);
-    int code = sv_output_end(s->out, failed, err);
-    sv_buf_fini(&s->line);
-    free(s->tracks);
-    free(s);
-    return code;
+    free(((struct text_sink *)base)->tracks);
 }
+
+static const struct sv_text_kind kind = {
+    .size = sizeof(struct text_sink),
+    .limit = (size_t)1 << 30,
+    .takes = SV_HAS_ANYTHING & ~SV_ORDER_BITS,
+    .flushes = true,
+    .too_much = "an event is too large for a line of text",
+    .event = text_event,
+    .end = text_end,
+    .fini = text_fini,
+};
 
 static int open_sink(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                      struct sv_err *err)
 {
     (void)options;
-    (void)report;
     (void)err;
-    struct text_sink *s = sv_alloc(sizeof *s);
-    s->sink = (struct sv_sink){.write = text_write,
-                               .close = text_close,
-                               .flush = text_flush,
-                               .file = out,
-                               .takes = SV_HAS_ANYTHING & ~SV_ORDER_BITS};
-    s->out = out;
-    s->dict = dict;
-    sv_buf_init(&s->line, (size_t)1 << 30);
-    *sink = &s->sink;
+    sv_text_sink_open(&kind, out, dict, report, sink);
     return 0;
 }
 
