@@ -90,8 +90,9 @@ check comm_none_reported grep -q "no process is called 'nobodyiscalled' yet" com
 run_any cgroup_none 2 "$STAVE" record -q -o x.pftrace --cgroup nowhere
 run_any max_size 0 "$STAVE" record -o max.pftrace --max-size 1M -- "$play" flood 1500000
 check max_size_reported grep -q "reached --max-size" max_size.err
-# It stops in the middle of a call, perhaps: one that has not ended is the only thing to find.
-check max_size_valid sh -c '"$0" validate -q max.pftrace >max.found 2>&1 || { grep -c "^ *\(error\|warning\)" max.found | grep -qx 1 && grep -q begin-without-end max.found; }' "$STAVE"
+# It stops in the middle of a call, perhaps: one that has not ended, and what a busy machine had no room for, are all there is to find.
+max_size_valid() { "$STAVE" validate -q max.pftrace >max.found 2>&1 || { cat max.found; ! grep -E '^ *(error|warning)' max.found | grep -qvE 'begin-without-end|loss'; }; }
+check max_size_valid max_size_valid
 
 # Filters, decided in the kernel and here.
 run_any calls 0 "$STAVE" record -q -o calls.pftrace --calls sync -- "$play" read 1 files 40

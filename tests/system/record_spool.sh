@@ -38,14 +38,15 @@ check law_same diff direct.txt waited.txt
 equals law_nothing_left "$(spools)" 0
 
 # ---- more than it may hold ----
-run_any full 0 "$STAVE" record --strict --spool 16M --no-block -o full.pftrace -- "$play" flood 150000
+run_any full 0 "$STAVE" record --strict --ring 64M --spool 16M --no-block -o full.pftrace -- "$play" flood 150000
 check full_all test "$(ask full.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall'")" -ge 150000
 equals full_paths "$(ask full.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall' AND name IN ('read', 'write', 'close') AND extract_arg(arg_set_id, 'path') IS NULL")" 0
 
-# The trace must find its place on the disk: what waits takes no more than that leaves free.
+# The trace must find its place on the disk: what waits takes no more than that leaves free. The rings are large enough for a recorder that gets no
+# CPU for a while.
 mkdir tiny
 if mount -t tmpfs -o size=64m stave-test tiny 2>/dev/null; then
-  run_any disk 0 "$STAVE" record --strict --no-block -o tiny/t.pftrace -- "$play" flood 800000
+  run_any disk 0 "$STAVE" record --strict --ring 64M --no-block -o tiny/t.pftrace -- "$play" flood 800000
   check disk_all test "$(ask tiny/t.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall'")" -ge 800000
   umount tiny
 else skip disk "cannot mount a tmpfs here"; fi

@@ -12,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+extern long sv_test_variable_with_a_name;
+long sv_test_variable_with_a_name = 1;
+
 __attribute__((noinline)) void sv_test_function_with_a_name(void);
 void sv_test_function_with_a_name(void)
 {
@@ -34,7 +37,7 @@ TEST(a_function_of_a_running_process_has_its_name)
     CHECK_STR_EQ(sv_symbols_user(s, (uint32_t)getpid(), 16, now_ns()), "[unknown]");
     sv_symbols_fork(s, (uint32_t)getpid(), 999999999); /* a child that is gone */
     CHECK_STR_EQ(sv_symbols_user(s, 999999999, at, now_ns()), "sv_test_function_with_a_name");
-    sv_symbols_exec(s, 999999999);
+    sv_symbols_exec(s, 999999999, INT64_MAX);
     CHECK_STR_EQ(sv_symbols_user(s, 999999999, at, now_ns()), "[unknown]");
     CHECK_STR_EQ(sv_symbols_kernel(s, 0xffffffff81000000), "[kernel]");
     sv_symbols_free(s);
@@ -105,10 +108,65 @@ TEST(a_child_that_is_gone_has_its_parents_code)
     CHECK_STR_EQ(sv_symbols_user(s, child, at, now_ns()), "sv_test_function_with_a_name");
     CHECK_UINT_EQ(sv_symbols_readings(s, self), 1);
     sv_symbols_fork(s, self, child - 1);
-    sv_symbols_exec(s, self); /* the child still runs the old program */
+    sv_symbols_exec(s, self, INT64_MAX); /* the child still runs the old program */
     CHECK_STR_EQ(sv_symbols_user(s, child - 1, at, now_ns()), "sv_test_function_with_a_name");
     sv_symbols_end(s, child);
     CHECK_STR_EQ(sv_symbols_user(s, child, at, now_ns()), "[unknown]");
+    sv_symbols_free(s);
+}
+
+/* What is known of an exec comes late: maps that were read since are those of the new program. */
+TEST(maps_that_were_read_after_an_exec_stay)
+{
+    const uint32_t pid = 999999999;
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    sv_symbols_maps(s, pid, "1000-4000 r-xp 00000000 fe:00 12 /lib/a.so", 100);
+    sv_symbols_exec(s, pid, 99);
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x1000, 1), "[a.so]");
+    sv_symbols_exec(s, pid, 100);
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x1000, 1), "[unknown]");
+    sv_symbols_free(s);
+}
+
+TEST(names_of_a_process_stay_while_its_last_events_are_read)
+{
+    const uint32_t pid = 999999998, next = 999999999;
+    static const char maps[] = "1000-4000 r-xp 00000000 fe:00 12 /lib/a.so";
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    sv_symbols_keep_ended(s);
+    sv_symbols_maps(s, pid, maps, 100);
+    sv_symbols_maps(s, next, maps, 100);
+    sv_symbols_end(s, pid);
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x1000, 1), "[a.so]");
+    sv_symbols_forget_ended(s);
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x1000, 1), "[a.so]");
+    sv_symbols_end(s, next);
+    sv_symbols_forget_ended(s);
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x1000, 1), "[unknown]");
+    CHECK_STR_EQ(sv_symbols_user(s, next, 0x1000, 1), "[a.so]");
+    sv_symbols_fork(s, next, pid); /* the number comes again */
+    sv_symbols_end(s, pid);
+    sv_symbols_fork(s, next, pid);
+    for (int i = 0; i < 3; i++)
+        sv_symbols_forget_ended(s);
+    CHECK_STR_EQ(sv_symbols_user(s, next, 0x1000, 1), "[unknown]");
+    CHECK_STR_EQ(sv_symbols_user(s, pid, 0x1000, 1), "[a.so]");
+    sv_symbols_free(s);
+}
+
+/* A wait for a lock may be the first that is heard of a process. */
+TEST(a_variable_is_found_before_any_function_was)
+{
+    const uint32_t self = (uint32_t)getpid(), child = 999999999;
+    uint64_t at = (uint64_t)(uintptr_t)&sv_test_variable_with_a_name;
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    sv_symbols_fork(s, self, child);
+    const char *found = sv_symbols_variable(s, self, at + 4);
+    CHECK_STR_EQ(found ? found : "-", "sv_test_variable_with_a_name");
+    found = sv_symbols_variable(s, child, at);
+    CHECK_STR_EQ(found ? found : "-", "sv_test_variable_with_a_name");
+    CHECK(!sv_symbols_variable(s, self, 16)); /* is no reason to read them again */
+    CHECK_UINT_EQ(sv_symbols_readings(s, self), 1);
     sv_symbols_free(s);
 }
 

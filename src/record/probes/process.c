@@ -103,7 +103,7 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     d->hidden = d->hidden == h->tgid ? 0 : d->hidden;
     sv_fds_exec(&d->tree, p);
     p->image = sv_image_number(h->tgid, h->ts_ns);
-    sv_symbols_exec(d->symbols, h->tgid);
+    sv_symbols_exec(d->symbols, h->tgid, (int64_t)h->ts_ns);
     sv_stacks_exec(d->stacks, h->tgid, file);
     char command[1024];
     const char *words = file + len + 1;

@@ -38,17 +38,19 @@ static void name_wait(const struct sv_named_source *s, const struct sv_event *e)
 {
     uint32_t pid = pid_of(s, e);
     /* The batch is ours until the sink has it. */
-    struct sv_arg *a = (struct sv_arg *)(uintptr_t)e->args, *end = a + e->n_args;
+    struct sv_arg *a = (struct sv_arg *)(uintptr_t)e->args, *end = a + e->n_args, *lock = NULL;
     bool is_gil;
     for (; a < end; a += sv_arg_next(a) - a) {
         if (a->type == SV_ARG_STACK || (a->type == SV_ARG_ARRAY && a->key == s->waker_stack)) {
             name_frames(s, a, pid, e->ts_ns);
         } else if (a->type == SV_ARG_POINTER && a->key == s->lock_name) {
-            const char *name = sv_stacks_lock(s->stacks, pid, a->u, &is_gil);
-            if (name)
-                set_text(a, name);
+            lock = a;
         }
     }
+    /* After the frames: a library that was loaded a moment ago is known by now. */
+    const char *name = lock ? sv_stacks_lock(s->stacks, pid, lock->u, &is_gil) : NULL;
+    if (name)
+        set_text(lock, name);
 }
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
@@ -60,7 +62,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
         if (e->cat == s->cat && e->n_args)
             name_wait(s, e);
         else if (e->cat == s->process && e->name == s->exec) /* its maps are other ones now */
-            sv_symbols_exec(s->symbols, pid_of(s, e));
+            sv_symbols_exec(s->symbols, pid_of(s, e), e->ts_ns);
     }
     return n;
 }

@@ -35,6 +35,7 @@ struct space {
     uint64_t readings;
     unsigned n_vain; /* of the last readings, that did not have what was looked for */
     bool is_known;   /* its maps, or those of who forked it, were read since the last exec */
+    bool has_ended;  /* and is kept for what it said before */
     unsigned execs;
     uint32_t origin; /* who forked it when nothing was known of its maps; 0: nobody */
     unsigned origin_execs;
@@ -57,7 +58,9 @@ struct sv_symbols {
     struct sv_arena names;
     size_t bytes;
     char *kallsyms;
-    bool has_kernel, follows;
+    bool has_kernel, follows, keeps_ended;
+    uint32_t *ended; /* processes; the first n_long_ended of them before the last forgetting */
+    size_t n_ended, cap_ended, n_long_ended;
     void (*reads)(void *ctx, uint32_t pid, const char *text);
     void *reads_ctx;
     void (*frees)(struct sv_code_file *f);
@@ -98,6 +101,7 @@ void sv_symbols_free(struct sv_symbols *s)
         free(s->spaces[i].ranges);
     free(s->files);
     free(s->spaces);
+    free(s->ended);
     free(s->kernel);
     free(s->kallsyms);
     sv_map_fini(&s->by_path);
@@ -167,16 +171,27 @@ static struct space *space_of(struct sv_symbols *s, uint32_t pid)
     return &s->spaces[*at - 1];
 }
 
-void sv_symbols_exec(struct sv_symbols *s, uint32_t pid)
+/* Maps that were read after it are those of the new program. */
+void sv_symbols_exec(struct sv_symbols *s, uint32_t pid, int64_t ts_ns)
 {
     const uint64_t *at = sv_map_find(&s->by_pid, pid);
     if (!at)
         return;
     struct space *x = &s->spaces[*at - 1];
-    x->n = x->n_vain = x->origin = 0;
-    x->read_ns = 0;
-    x->is_known = false;
     x->execs++;
+    x->origin = 0;
+    if (x->is_known && !x->has_ended && x->read_ns > ts_ns)
+        return;
+    x->n = x->n_vain = 0;
+    x->read_ns = 0;
+    x->is_known = x->has_ended = false;
+}
+
+/* Stays in its place: the number may come again. There is nothing to read any more. */
+static void forget(struct space *x)
+{
+    free(x->ranges);
+    *x = (struct space){.readings = x->readings, .execs = x->execs + 1, .is_known = true};
 }
 
 void sv_symbols_end(struct sv_symbols *s, uint32_t pid)
@@ -185,9 +200,31 @@ void sv_symbols_end(struct sv_symbols *s, uint32_t pid)
     if (!at)
         return;
     struct space *x = &s->spaces[*at - 1];
-    free(x->ranges);
-    /* Stays in its place: the number may come again. There is nothing to read any more. */
-    *x = (struct space){.readings = x->readings, .execs = x->execs + 1, .is_known = true};
+    if (!s->keeps_ended) {
+        forget(x);
+        return;
+    }
+    x->has_ended = true;
+    s->ended = sv_grow(s->ended, &s->cap_ended, s->n_ended + 1, sizeof *s->ended);
+    s->ended[s->n_ended++] = pid;
+}
+
+void sv_symbols_keep_ended(struct sv_symbols *s)
+{
+    s->keeps_ended = true;
+}
+
+void sv_symbols_forget_ended(struct sv_symbols *s)
+{
+    for (size_t i = 0; i < s->n_long_ended; i++) {
+        struct space *x = space_of(s, s->ended[i]);
+        if (x->has_ended)
+            forget(x);
+    }
+    s->n_ended -= s->n_long_ended;
+    if (s->n_long_ended && s->n_ended)
+        memmove(s->ended, s->ended + s->n_long_ended, s->n_ended * sizeof *s->ended);
+    s->n_long_ended = s->n_ended;
 }
 
 static void copy_ranges(struct space *to, const struct space *from)
@@ -197,6 +234,7 @@ static void copy_ranges(struct space *to, const struct space *from)
         memcpy(to->ranges, from->ranges, from->n * sizeof *to->ranges);
     to->n = from->n;
     to->is_known = from->is_known;
+    to->has_ended = false;
     to->read_ns = from->read_ns;
     to->n_vain = from->n_vain;
     to->readings++;
@@ -432,14 +470,18 @@ static void ask_origin(struct sv_symbols *s, uint32_t pid, uint32_t origin)
     x->origin = 0;
 }
 
+static struct space *space_with_origin(struct sv_symbols *s, uint32_t pid)
+{
+    const struct space *x = space_of(s, pid);
+    if (!x->is_known && x->origin)
+        ask_origin(s, pid, x->origin);
+    return space_of(s, pid);
+}
+
 static const struct range *find_range(struct sv_symbols *s, uint32_t pid, uint64_t address,
                                       int64_t ts_ns)
 {
-    struct space *x = space_of(s, pid);
-    if (!x->is_known && x->origin) {
-        ask_origin(s, pid, x->origin);
-        x = space_of(s, pid);
-    }
+    struct space *x = space_with_origin(s, pid);
     const struct range *r = range_of(x, address);
     bool may_read = !x->is_known || (!r && !s->follows);
     if (may_read && ts_ns > x->read_ns + patience_ns(x)) {
@@ -518,10 +560,15 @@ bool sv_symbols_python(struct sv_symbols *s, uint32_t pid, struct sv_python_at *
     return false;
 }
 
-/* The data of a file is mapped behind its code. */
+/* The data of a file is mapped behind its code. Most locks are no variables: their addresses are no
+ * reason to read the maps again. */
 const char *sv_symbols_variable(struct sv_symbols *s, uint32_t pid, uint64_t address)
 {
-    const struct space *x = space_of(s, pid);
+    const struct space *x = space_with_origin(s, pid);
+    if (!x->is_known && x->read_ns == 0) {
+        read_maps(s, pid);
+        x = space_of(s, pid);
+    }
     const struct range *before = NULL;
     uint64_t bias;
     for (size_t i = 0; i < x->n; i++)

@@ -53,7 +53,7 @@ const char *sv_symbols_user(struct sv_symbols *s, uint32_t pid, uint64_t address
 bool sv_symbols_find(struct sv_symbols *s, uint32_t pid, uint64_t address, int64_t ts_ns,
                      struct sv_code_at *at);
 
-/* The name of a global variable of the process, NULL: not known. Its maps must have been read. */
+/* The name of a global variable of the process, NULL: not known. */
 const char *sv_symbols_variable(struct sv_symbols *s, uint32_t pid, uint64_t address);
 
 /* Where a Python of the process has its state. False: it has none. */
@@ -67,9 +67,13 @@ void sv_symbols_read(struct sv_symbols *s, uint32_t pid);
 uint64_t sv_symbols_readings(struct sv_symbols *s, uint32_t pid);
 
 /* The process runs another program now; the child runs its parent's. */
-void sv_symbols_exec(struct sv_symbols *s, uint32_t pid);
+void sv_symbols_exec(struct sv_symbols *s, uint32_t pid, int64_t ts_ns);
 void sv_symbols_fork(struct sv_symbols *s, uint32_t parent, uint32_t child);
 void sv_symbols_end(struct sv_symbols *s, uint32_t pid);
+/* Where events of a process are read after its end: its names are kept until the second of these
+ * that follow. */
+void sv_symbols_keep_ended(struct sv_symbols *s);
+void sv_symbols_forget_ended(struct sv_symbols *s);
 
 /* A file whose code is mapped: learnt where the maps of the process are known. */
 struct sv_mapped_code {

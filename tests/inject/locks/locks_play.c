@@ -18,6 +18,7 @@ pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 sem_t semaphore, held;
 static int is_ready;
+static _Atomic int turn_of_main = -1; /* which of its waits main is about to begin */
 
 static void pause_ms(long ms)
 {
@@ -25,8 +26,27 @@ static void pause_ms(long ms)
     while (nanosleep(&t, &t) != 0) {}
 }
 
+/* However slow the machine is: main is there, and the kernel has put it to sleep. */
+static void until_main_waits(int turn)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+    for (;;) {
+        FILE *f = turn_of_main == turn ? fopen(path, "re") : NULL;
+        size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+        text[n] = 0;
+        if (f)
+            fclose(f);
+        const char *name_end = strrchr(text, ')');
+        if (name_end && strncmp(name_end, ") S", 3) == 0)
+            return;
+        pause_ms(1);
+    }
+}
+
 __attribute__((noinline)) static void let_go(int turn)
 {
+    until_main_waits(turn);
     pause_ms(30);
     switch (turn) {
     case 0: pthread_mutex_unlock(&mutex); break;
@@ -50,6 +70,7 @@ static void *helper(void *arg)
     sem_post(&held);
     for (int turn = 0; turn < 4; turn++)
         let_go(turn);
+    until_main_waits(4);
     pause_ms(30);
     return arg;
 }
@@ -64,15 +85,20 @@ static int waits(void)
         return 1;
     while (sem_trywait(&held) != 0)
         pause_ms(1);
+    turn_of_main = 0;
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
+    turn_of_main = 1;
     pthread_rwlock_rdlock(&rwlock);
     pthread_rwlock_unlock(&rwlock);
     pthread_mutex_lock(&mutex);
+    turn_of_main = 2;
     while (!is_ready)
         pthread_cond_wait(&condition, &mutex);
     pthread_mutex_unlock(&mutex);
+    turn_of_main = 3;
     sem_wait(&semaphore);
+    turn_of_main = 4;
     pthread_join(t, NULL);
     /* Errors and time limits are the libc's own. */
     clock_gettime(CLOCK_REALTIME, &limit);
