@@ -115,6 +115,8 @@ struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
     bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
     bool is_looked; /* states are looks at /proc, not the kernel's switches */
+    uint64_t lost;  /* events that the recording lost */
+    bool is_lossy;  /* so many that what is not there may have happened */
     uint8_t recorded[SV_N_COVERAGE_PARTS]; /* enum sv_coverage_is: what the recording says */
     bool has_all_sockets;                  /* calls on them, whether they waited or not */
 };
@@ -162,6 +164,9 @@ void sv_explanation_fini(struct sv_explanation *e);
  * a unit of `e`. */
 void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *before);
 
+/* Nearly all of the time is known: what is not found is not there. */
+bool sv_explain_is_whole(const struct sv_explanation *e);
+
 #define SV_EXPLAIN_MISSING 6
 struct sv_missing {
     const char *what, *how; /* how: what would show it */
@@ -196,6 +201,7 @@ __attribute__((format(printf, 2, 3))) void sv_answer_say(struct sv_answer *a, co
 void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
 
 void sv_explain_waits(struct sv_explaining *x);
+void sv_explain_queued(struct sv_explaining *x);
 void sv_explain_hot(struct sv_explaining *x);
 void sv_explain_gpu(struct sv_explaining *x);
 void sv_explain_ranks(struct sv_explaining *x);

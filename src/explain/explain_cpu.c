@@ -33,14 +33,15 @@ static bool *threads_of_units(const struct sv_ledger *l)
 
 struct rivals {
     struct sv_why_sums by_who; /* the piece is the row */
-    int64_t ns, delay_ns;      /* all of them; what the kernel counted */
+    int64_t ns, delay_ns;      /* all of them; what the kernel counted … */
+    int64_t life_ns;           /* … in the life of these threads */
     bool is_counted;
 };
 
-static void read_rivals(const struct sv_wait_group *w, struct rivals *r)
+static void read_rivals(const struct sv_explaining *x, struct rivals *r)
 {
-    const struct sv_ledger *l = w->x->ledger;
-    const struct sv_trace *t = w->x->trace;
+    const struct sv_ledger *l = x->ledger;
+    const struct sv_trace *t = x->trace;
     sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT),
            dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
            delay = find(t, SV_SCHEDSTAT_DELAY);
@@ -54,7 +55,9 @@ static void read_rivals(const struct sv_wait_group *w, struct rivals *r)
         if (thread == SV_NO_THREAD || !is_own[thread])
             continue;
         if (cat == stat) {
+            const struct sv_thread_rows *life = &l->states.threads[thread];
             r->is_counted = true;
+            r->life_ns = sv_sat_add(r->life_ns, sv_sat_sub(life->to_ns, life->from_ns));
             r->delay_ns = sv_sat_add(r->delay_ns, number(t, args, delay, 0));
             continue;
         }
@@ -78,7 +81,7 @@ bool sv_waits_rival(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     struct rivals r = {0};
     struct sv_arg name;
-    read_rivals(w, &r);
+    read_rivals(w->x, &r);
     const struct sv_why_sum *most = sv_why_sums_most(&r.by_who);
     /* The kernel counts all of the thread's life: less than half of what the states say, and the
      * states have missed a switch. */
@@ -114,4 +117,26 @@ bool sv_waits_rival(struct sv_wait_group *w)
     }
     sv_why_sums_fini(&r.by_who);
     return is_true;
+}
+
+/* Nobody has recorded when threads could run and did not, but the kernel has counted it. */
+void sv_explain_queued(struct sv_explaining *x)
+{
+    const struct sv_observed *o = &x->e->observed;
+    struct rivals r = {0};
+    if (o->states > 0.5 && !o->is_looked)
+        return;
+    read_rivals(x, &r);
+    double share = r.life_ns > 0 ? (double)r.delay_ns / (double)r.life_ns : 0;
+    if (share >= SV_EXPLAIN_LEAST && x->e->shares[SV_WHY_CPU] < share / 2) {
+        struct sv_answer a = sv_answer_of(SV_CAUSE_CPU, share < 1 ? share : 1, "medium");
+        a.n_units = x->e->n_units;
+        sv_answer_say(&a,
+                      "The thread could run, and waits %.0f %% of its time for a CPU, by the "
+                      "kernel's own count; who has it is not known.",
+                      a.share * 100);
+        sv_answer_command(&a, "report wait", x->path, " --by span");
+        sv_explain_add(x, &a);
+    }
+    sv_why_sums_fini(&r.by_who);
 }

@@ -296,6 +296,18 @@ static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uin
     return all;
 }
 
+/* What loaders do is not fully known: much reading, and nobody has recorded whether from the disk,
+ * or calls were lost. Then not their number may be at fault. */
+static bool may_be_files(const struct files *f)
+{
+    struct sv_coverage c;
+    if (f->w->x->e->observed.is_lossy)
+        return true;
+    sv_coverage_stated(&c, f->w->x->trace->dict);
+    return c.parts[SV_COVERAGE_PAGE_CACHE].is == SV_COVERAGE_HAS_NONE &&
+           part(f->reads_ns, f->w) >= 0.4;
+}
+
 static bool slow_worker(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
 {
     const struct sv_ledger *l = f->w->x->ledger;
@@ -323,7 +335,7 @@ static bool slow_worker(struct files *f, const struct loader *all, size_t n, uin
         double usual = (double)others / (at_once - 1), own = (double)active[most->key];
         is_found = part(most->ns, f->w) > 0.3 + 1.0 / (2 * at_once) && own > 1.6 * usual;
         if (is_found) {
-            a->cause = SV_CAUSE_SLOW_WORKER;
+            a->cause = may_be_files(f) ? SV_CAUSE_DATA : SV_CAUSE_SLOW_WORKER;
             say_first(f);
             sv_answer_say(a,
                           "for data, and %.0f %% of that is for one of %" PRIu32
@@ -339,16 +351,6 @@ static bool slow_worker(struct files *f, const struct loader *all, size_t n, uin
     return is_found;
 }
 
-/* Much reading, and nobody has recorded whether from the disk: not the number of loaders may be at
- * fault but the disk. */
-static bool may_be_cold(const struct files *f)
-{
-    struct sv_coverage c;
-    sv_coverage_stated(&c, f->w->x->trace->dict);
-    return c.parts[SV_COVERAGE_PAGE_CACHE].is == SV_COVERAGE_HAS_NONE &&
-           part(f->reads_ns, f->w) >= 0.4;
-}
-
 static void few_loaders(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
 {
     struct sv_answer *a = &f->w->answer;
@@ -358,7 +360,7 @@ static void few_loaders(struct files *f, const struct loader *all, size_t n, uin
         there = sv_sat_add(there, all[i].to_ns - all[i].from_ns);
     }
     double busy = there > 0 ? (double)active / (double)there : 0;
-    a->cause = n && busy > 0.6 && !may_be_cold(f) ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
+    a->cause = n && busy > 0.6 && !may_be_files(f) ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
     say_first(f);
     if (n)
         sv_answer_say(a,

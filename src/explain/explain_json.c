@@ -23,8 +23,11 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
         sample[] = "stave record --sample 99 -o run.pftrace -- COMMAND";
     const struct sv_observed *o = &e->observed;
     size_t n = 0;
+    if (o->is_lossy)
+        to[n++] = (struct sv_missing){"events that the recording lost",
+                                      "record fewer kinds of calls, or with a larger --ring", NULL};
     if (o->has_requests && o->states < 0.5)
-        return 0;
+        return n;
     if (o->states < 0.5)
         to[n++] = (struct sv_missing){"states of threads",
                                       "record with 'stave record' as root, or with CAP_BPF and "
@@ -181,6 +184,8 @@ static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
         sv_json_key(j, parts[i].key, strlen(parts[i].key));
         sv_json_bool(j, parts[i].is);
     }
+    sv_json_lit(j, "lost");
+    sv_json_u64(j, o->lost);
     put_recorded(j, "recorded", o, SV_COVERAGE_HAS_SOME);
     put_recorded(j, "not_recorded", o, SV_COVERAGE_HAS_NONE);
     sv_json_end(j);

@@ -518,7 +518,7 @@ static void say_network(struct sv_wait_group *w)
         ns += p->dur_ns;
         delayed_ns += p->dur_ns >= DELAYED_FROM_NS && p->dur_ns <= DELAYED_TO_NS ? p->dur_ns : 0;
     }
-    if (ns < w->ns / 10)
+    if (ns < w->ns / 10 || w->x->e->observed.is_looked) /* looks do not show who works */
         return;
     sv_answer_say(&w->answer, " For %.0f %% of that neither end works%s.",
                   100 * (double)ns / (double)w->ns,
@@ -708,7 +708,8 @@ static void find_gains(struct sv_explaining *x)
         picks[n].number = a->group;
         a->group = UINT32_MAX;
     }
-    if (!n || x->ledger->is_summed) /* pieces without their times cannot be replayed */
+    /* Pieces without their times cannot be replayed, nor can threads of which only looks are known. */
+    if (!n || x->ledger->is_summed || x->e->observed.is_looked)
         return;
     sv_units_replay(x->ledger, picks, n + 1, to);
     double all = (double)x->ledger->dur_ns, error = to[0].ns / all - 1;
