@@ -32,7 +32,8 @@ static void say_first(struct files *f)
 {
     struct sv_answer *a = &f->w->answer;
     static const char *const who[SV_N_UNIT_KINDS] = {
-        "Training", "Training", "Training", "The program", "The program", "A worker", "The loop"};
+        "Training",    "Training", "Training", "The program",
+        "The program", "A worker", "The loop", "The launching thread"};
     sv_answer_say(a, "%s %s %.0f %% of %s ", who[f->w->x->ledger->kind],
                   f->is_own ? "spends" : "waits", a->share * 100, sv_waits_of(f->w));
 }

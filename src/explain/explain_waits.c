@@ -260,6 +260,8 @@ static const char *subject(const struct sv_wait_group *w, char to[120])
     const struct sv_ledger *l = w->x->ledger;
     if (l->kind == SV_UNIT_IS_REQUEST)
         return "A worker";
+    if (l->kind == SV_UNIT_IS_WINDOW)
+        return "The launching thread";
     const struct sv_why_sum *any = sv_why_sums_most(&w->holders);
     uint32_t thread = any ? waiter_of(l, &l->pieces[any->piece]) : SV_NO_THREAD;
     if (thread == SV_NO_THREAD)
@@ -419,7 +421,9 @@ void sv_waits_name(struct sv_wait_group *w)
 
 const char *sv_waits_of(const struct sv_wait_group *w)
 {
-    return w->x->asked ? "what they take longer" : "the time";
+    return w->x->asked                               ? "what they take longer"
+           : w->x->ledger->kind == SV_UNIT_IS_WINDOW ? "the GPU's time"
+                                                     : "the time";
 }
 
 /* Where it computes: only asked of slow units. */
@@ -708,7 +712,7 @@ static void find_gains(struct sv_explaining *x)
         picks[n].number = a->group;
         a->group = UINT32_MAX;
     }
-    /* Pieces without their times cannot be replayed, nor can threads of which only looks are known. */
+    /* Pieces without times cannot be replayed, nor threads of which only looks are known. */
     if (!n || x->ledger->is_summed || x->e->observed.is_looked)
         return;
     sv_units_replay(x->ledger, picks, n + 1, to);
@@ -717,6 +721,23 @@ static void find_gains(struct sv_explaining *x)
         double gain = 1 - to[i + 1].ns / to[0].ns;
         of[i]->gain = gain < of[i]->gain ? gain > 0 ? gain : 0 : of[i]->gain;
     }
+}
+
+void sv_waits_of_gaps(struct sv_explaining *x, int64_t all_ns)
+{
+    struct sv_wait_groups g;
+    find_groups(&g, x->ledger);
+    double *shares = sv_alloc((g.n + 1) * sizeof *shares);
+    x->groups = &g;
+    for (size_t i = 0; i < g.n; i++)
+        shares[i] = has_words(g.items[i].class, false) && g.items[i].class != SV_WHY_COMM
+                        ? (double)g.items[i].ns / (double)all_ns
+                        : 0;
+    explain_largest(x, shares, SV_EXPLAIN_LEAST);
+    x->groups = NULL;
+    free(shares);
+    free(g.items);
+    free(g.of);
 }
 
 void sv_explain_waits(struct sv_explaining *x)

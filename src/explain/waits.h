@@ -42,6 +42,10 @@ struct sv_wait_group {
     const struct sv_why_piece *piece;  /* that stands for them; NULL: not chosen yet */
 };
 
+/* Of units that are gaps of a device: the findings that the launching thread's waits are worth,
+ * with shares of `all_ns`, into x->e. */
+void sv_waits_of_gaps(struct sv_explaining *x, int64_t all_ns);
+
 /* Is the piece of this group, and of a unit that is asked about? */
 bool sv_waits_has(const struct sv_wait_group *w, size_t piece);
 const char *sv_waits_of(const struct sv_wait_group *w); /* "the time": what shares are of */

@@ -49,9 +49,8 @@ static int64_t peer_pid(const struct sv_talkers *p, uint32_t row)
 {
     int64_t pid = number(p, row, p->peer_pid);
     struct sv_text text = address(p, row);
-    const uint64_t *known = pid <= 0 && text.len
-                                ? sv_map_find(&p->by_address, address_key(p, row, text))
-                                : NULL;
+    const uint64_t *known =
+        pid <= 0 && text.len ? sv_map_find(&p->by_address, address_key(p, row, text)) : NULL;
     return known ? (int64_t)*known : pid;
 }
 

@@ -130,7 +130,7 @@ struct sv_comm_rank {
     double gain;       /* of the job's time, if it were as fast as its peers; 0: the replay does not
                         * name it */
     bool is_slow;
-    bool is_likely; /* it costs much all the time or for a reason, and the replay decides */
+    bool is_likely;     /* it costs much all the time or for a reason, and the replay decides */
     uint64_t n_reasons; /* how often its own waits explain that it was last … */
     int64_t reasons_ns; /* … and what that cost */
 };
