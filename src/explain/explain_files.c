@@ -50,15 +50,40 @@ struct pace {
     double per_open, per_byte; /* ns; 0: not known */
 };
 
-static struct pace pace_of(const struct sv_io_group *g)
+/* How long calls on each file waited for a CPU, by the hash of its path: a busy machine makes all
+ * files slow, and the slow one less slow than the others. */
+static void find_queued(const struct sv_ledger *l, struct sv_map *by_path)
 {
-    double ns = (double)g->all.total_ns;
+    const struct sv_thread_states *s = &l->states;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct sv_thread_rows *x = &s->threads[i];
+        struct sv_state_cursor c = sv_state_window(s, i, x->from_ns, x->to_ns);
+        if (!x->state || !x->calls)
+            continue;
+        for (struct sv_state_piece p; sv_state_next(&c, &p);) {
+            if (p.reason != SV_WAIT_FOR_CPU || p.call == SV_NO_ROW || !sv_state_has_file(s, p.call))
+                continue;
+            bool is_new;
+            struct sv_text path = sv_call_path(s, p.call);
+            *sv_map_add(by_path, sv_hash_bytes(path.bytes, path.len, 5), &is_new) +=
+                (uint64_t)(p.to_ns - p.from_ns);
+        }
+    }
+}
+
+static struct pace pace_of(const struct sv_io_report *io, const struct sv_io_group *g,
+                           const struct sv_map *queued)
+{
+    struct sv_text path = sv_dict_text(io->strings, g->name);
+    const uint64_t *wait = sv_map_find(queued, sv_hash_bytes(path.bytes, path.len, 5));
+    double ns = (double)g->all.total_ns - (wait ? (double)*wait : 0);
+    ns = ns > 0 ? ns : 0;
     return (struct pace){.per_open = g->opens ? ns / (double)g->opens : ns,
                          .per_byte = g->bytes_read ? ns / (double)g->bytes_read : 0};
 }
 
 /* Of the data files that were read: the one in the middle; n: how many. */
-static struct pace usual_pace(const struct sv_io_report *io, size_t *n)
+static struct pace usual_pace(const struct sv_io_report *io, const struct sv_map *queued, size_t *n)
 {
     const struct sv_io_groups *g = &io->by[SV_IO_FILE];
     double *opens = sv_alloc((g->n + 1) * sizeof *opens),
@@ -67,8 +92,9 @@ static struct pace usual_pace(const struct sv_io_report *io, size_t *n)
     for (size_t i = 0; i < g->n; i++) {
         if (!g->groups[i].reads || !sv_is_data_file(sv_dict_text(io->strings, g->groups[i].name)))
             continue;
-        opens[*n] = pace_of(&g->groups[i]).per_open;
-        bytes[(*n)++] = pace_of(&g->groups[i]).per_byte;
+        struct pace p = pace_of(io, &g->groups[i], queued);
+        opens[*n] = p.per_open;
+        bytes[(*n)++] = p.per_byte;
     }
     qsort(opens, *n, sizeof *opens, by_value);
     qsort(bytes, *n, sizeof *bytes, by_value);
@@ -100,11 +126,14 @@ static bool slow_file(struct files *f)
     struct sv_text path = sv_why_path(w->x->ledger, &w->x->ledger->pieces[most->piece]);
     struct sv_io_report io;
     size_t n;
+    struct sv_map queued = {0};
     sv_io_report_make(&io, w->x->trace);
-    struct pace usual = usual_pace(&io, &n), its = {0};
+    find_queued(w->x->ledger, &queued);
+    struct pace usual = usual_pace(&io, &queued, &n), its = {0};
     const struct sv_io_group *file = find_file(&io, path);
     if (file)
-        its = pace_of(file);
+        its = pace_of(&io, file, &queued);
+    sv_map_fini(&queued);
     bool is_slow = n >= FILES_LEAST &&
                    ((usual.per_byte > 0 && its.per_byte > TIMES * usual.per_byte) ||
                     its.per_open > TIMES * usual.per_open);
