@@ -477,19 +477,21 @@ void sv_waits_say_data(struct sv_wait_group *w)
 static int64_t written(const struct sv_wait_group *w, uint64_t *syncs)
 {
     const struct sv_ledger *l = w->x->ledger;
-    sv_str key = sv_dict_find_str(l->trace->dict, "bytes", 5);
+    sv_str size = sv_dict_find_str(l->trace->dict, "bytes", 5),
+           length = sv_dict_find_str(l->trace->dict, "length", 6);
     uint32_t last = SV_NO_ROW;
     int64_t bytes = 0;
     struct sv_arg a;
-    for (size_t i = 0; i < l->n_pieces && key; i++) {
+    for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
         if (p->doing != SV_DOING_WRITES || p->row == last || !sv_waits_has(w, i))
             continue;
         last = p->row;
-        *syncs += memmem(sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes,
-                         sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).len, "sync",
-                         4) != NULL;
-        if (sv_trace_arg(l->trace, l->trace->slices.args[p->row], key, &a) &&
+        struct sv_text name = sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]);
+        bool is_mapped = name.len == 5 && memcmp(name.bytes, "msync", 5) == 0;
+        *syncs += memmem(name.bytes, name.len, "sync", 4) != NULL;
+        sv_str key = is_mapped ? length : size;
+        if (key && sv_trace_arg(l->trace, l->trace->slices.args[p->row], key, &a) &&
             a.type == SV_ARG_INT && a.i > 0)
             bytes = sv_sat_add(bytes, a.i);
     }
@@ -511,10 +513,11 @@ void sv_waits_say_disk(struct sv_wait_group *w)
         a->cause = is_saving ? SV_CAUSE_CHECKPOINT : SV_CAUSE_DISK;
         say_first(&f);
         sv_answer_say(a,
-                      is_saving ? "writing checkpoints, %.1f MiB each time: longest %s%s."
-                                : "writing and syncing files, %.1f KiB each time: longest %s%s.",
-                      (double)each / (is_saving ? 1048576 : 1024), a->culprit.path,
-                      a->culprit.path[0] ? "" : "of unknown name");
+                      is_saving  ? "writing checkpoints, %.1f MiB each time"
+                      : each > 0 ? "writing and syncing files, %.1f KiB each time"
+                                 : "writing and syncing files",
+                      (double)each / (is_saving ? 1048576 : 1024));
+        sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ": longest " : "", a->culprit.path);
         return;
     }
     if (slow_file(&f) || small_files(&f))

@@ -42,6 +42,19 @@ bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p)
            l->states.threads[l->edges[edge].thread].process;
 }
 
+/* Threads of a process with one name, or names that end in numbers, are a pool: who of them does it
+ * is chance. */
+static uint64_t pool_of(const struct sv_ledger *l, uint32_t thread)
+{
+    if (thread == SV_NO_THREAD)
+        return 0;
+    const struct sv_thread_rows *x = &l->states.threads[thread];
+    struct sv_text name = sv_dict_text(l->trace->dict, l->trace->dict->tracks[x->track].name);
+    while (name.len && strchr("0123456789_-", name.bytes[name.len - 1]))
+        name.len--;
+    return name.len ? sv_mix64(hash_text(name) ^ x->process) : (uint64_t)thread + 1;
+}
+
 /* What makes two pieces of a class one cause. */
 static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
@@ -49,8 +62,8 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     uint32_t edge = sv_why_first_edge(l, p->edge), to = sv_waited_for(l, p);
     const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
     switch (p->class) {
-    case SV_WHY_LOCK: return wait ? wait->lock : 0;
-    case SV_WHY_DATA: return sv_is_of_loader(l, p) ? 0 : (uint64_t)to + 1;
+    case SV_WHY_LOCK: return !wait ? 0 : wait->lock ? wait->lock : pool_of(l, to);
+    case SV_WHY_DATA: return sv_is_of_loader(l, p) ? 0 : pool_of(l, to);
     case SV_WHY_PIPE:
     case SV_WHY_SOCKET:
     case SV_WHY_CHILD:
@@ -208,22 +221,29 @@ static struct sv_text frame_for(const struct sv_wait_group *w, const struct sv_w
 static struct sv_text main_frame(const struct sv_wait_group *w, uint32_t holder, size_t *piece)
 {
     const struct sv_ledger *l = w->x->ledger;
-    struct sv_why_sums frames = {0};
+    enum { OWN_PART = 10 };
+    struct sv_why_sums frames = {0}, calls = {0}; /* functions; system calls without a stack */
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
         if (!sv_waits_has(w, i) || holder_of(l, p) != holder)
             continue;
         struct sv_text frame = frame_for(w, p);
+        bool is_call = p->row != SV_NO_ROW && sv_state_is_call(&l->states, p->row) &&
+                       frame.bytes ==
+                           sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes;
         if (frame.len)
-            sv_why_sums_add(&frames, hash_text(frame), (uint32_t)i, p->dur_ns);
+            sv_why_sums_add(is_call ? &calls : &frames, hash_text(frame), (uint32_t)i, p->dur_ns);
     }
-    const struct sv_why_sum *most = sv_why_sums_most(&frames);
+    const struct sv_why_sum *most = sv_why_sums_most(&frames), *call = sv_why_sums_most(&calls);
+    if (!most || (call && most->ns < call->ns / OWN_PART))
+        most = call;
     struct sv_text found = {"", 0};
     if (most) {
         *piece = most->piece;
         found = frame_for(w, &l->pieces[most->piece]);
     }
     sv_why_sums_fini(&frames);
+    sv_why_sums_fini(&calls);
     return found;
 }
 
@@ -555,6 +575,8 @@ static const char *what_for(const struct sv_wait_group *w)
                                                            : READS;
     if (w->class == SV_WHY_CHILD)
         return "for the end of another process";
+    if (w->class == SV_WHY_PIPE && edge != SV_NO_EDGE && l->edges[edge].reason == SV_WAIT_FOR_OTHER)
+        return "for another process";
     return words[w->class == SV_WHY_SOCKET]
                 [w->class == SV_WHY_PIPE && way == CONNECTS ? READS : way];
 }

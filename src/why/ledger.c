@@ -124,8 +124,10 @@ static unsigned doing_of_call(const struct sv_thread_states *s, uint32_t call)
         return SV_DOING_WRITES;
     if (class == SV_CALL_FILE)
         return SV_DOING_NAMES;
-    return name_begins(t, call, "write") || name_begins(t, call, "pwrite") ? SV_DOING_WRITES
-                                                                           : SV_DOING_READS;
+    return name_begins(t, call, "write") || name_begins(t, call, "pwrite") ||
+                   name_begins(t, call, "copy_file_range")
+               ? SV_DOING_WRITES
+               : SV_DOING_READS;
 }
 
 /* The whole call counts as the file's time: running, blocked, and runnable right after it. */
@@ -269,6 +271,8 @@ static unsigned class_of_lock(const struct maker *m, const struct sv_lock_wait *
 {
     if (wait && wait->is_gil)
         return SV_WHY_GIL;
+    if (wait && wait->use == SV_LOCK_KERNEL)
+        return SV_WHY_LOCK;
     if (wait && wait->use != SV_LOCK_MUTEX)
         return wait->use == SV_LOCK_JOIN ? NO_CLASS : SV_WHY_DATA;
     return class_of(m, thread, other, p);
