@@ -47,7 +47,7 @@ bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p)
 static uint64_t pool_of(const struct sv_ledger *l, uint32_t thread)
 {
     if (thread == SV_NO_THREAD)
-        return 0;
+        return (uint64_t)thread + 1;
     const struct sv_thread_rows *x = &l->states.threads[thread];
     struct sv_text name = sv_dict_text(l->trace->dict, l->trace->dict->tracks[x->track].name);
     while (name.len && strchr("0123456789_-", name.bytes[name.len - 1]))

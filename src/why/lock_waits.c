@@ -56,6 +56,20 @@ static bool is_any(const char *const *words, const char *text, size_t len)
     return false;
 }
 
+/* Functions of the C library that are one system call: what is waited in, not who waits. */
+static bool is_wrapper(struct sv_text f)
+{
+    static const char *const calls[] = {
+        "read",       "write",      "pread",    "pwrite",  "fsync",  "fdatasync",
+        "msync",      "sync",       "syncfs",   "poll",    "select", "pselect",
+        "epoll_wait", "recv",       "recvfrom", "recvmsg", "send",   "sendto",
+        "sendmsg",    "connect",    "accept",   "accept4", "sleep",  "usleep",
+        "nanosleep",  "waitpid",    "wait",     "flock",   "fcntl",  "semop",
+        "ioctl",      "mq_receive", "mq_send",  "msgrcv",  "msgsnd", "copy_file_range",
+        "sendfile",   "open",       "openat",   "close",   NULL};
+    return is_any(calls, f.bytes, f.len);
+}
+
 /* Files of Python's library whose functions wait, or wake others, on behalf of their caller. */
 static bool is_of_python(const char *file, size_t len)
 {
@@ -170,7 +184,8 @@ static struct stack_words read_stack(const struct sv_arg *stack)
             t.frame = (struct sv_text){stack[i].text, stack[i].size};
             break;
         }
-        if (!native.len && !is_of_libraries(f)) {
+        bool is_inner = i + 2 > stack->size && is_wrapper(f);
+        if (!native.len && !is_of_libraries(f) && !is_inner) {
             native = f;
             native_frame = (struct sv_text){stack[i].text, stack[i].size};
         }
