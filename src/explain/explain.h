@@ -38,6 +38,7 @@
     CAUSE(PEER, "peer", "Look at the server: record it, too. Ask for more at once.")               \
     CAUSE(CHILD, "child", "Do it once, in the background, or without a new process.")              \
     CAUSE(SLEEP, "sleep", "The program chose this time itself: wait for what it needs instead.")   \
+    CAUSE(STOPPED, "stopped", "Run it without the debugger or tracer that stops it.")              \
     CAUSE(GPU_DATA, "gpu_data", "Load data ahead of time, with more loaders.")                     \
     CAUSE(GPU_GAP, "gpu_gap", "Look at what the host did in that gap.")                            \
     CAUSE(GPU_LAUNCH, "gpu_launch", "Use larger batches, fused kernels or CUDA graphs.")           \

@@ -73,6 +73,12 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     }
 }
 
+static bool is_stopped(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    return p->class == SV_WHY_UNKNOWN && p->state != SV_NO_ROW &&
+           l->states.state_of[l->trace->slices.name[p->state]] == SV_WAIT_STATE_STOPPED;
+}
+
 /* Computing is divided by the slice that it is in. */
 static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
@@ -80,6 +86,7 @@ static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
                     : p->row != SV_NO_ROW && p->row != l->units[p->unit].row
                         ? l->trace->slices.name[p->row]
                         : 0;
+    part = is_stopped(l, p) ? 1 : part;
     return sv_mix64(part) << CLASS_BITS | p->class;
 }
 
@@ -99,7 +106,8 @@ static void find_groups(struct sv_wait_groups *g, const struct sv_ledger *l)
         uint64_t key = key_of(l, p), *at = sv_map_add(&by_key, key, &is_new);
         if (is_new) {
             g->items = sv_grow(g->items, &cap, g->n + 1, sizeof *g->items);
-            g->items[g->n] = (struct sv_wait_sum){.class = p->class};
+            g->items[g->n] =
+                (struct sv_wait_sum){.class = p->class, .is_stopped = is_stopped(l, p)};
             *at = g->n++;
         }
         g->of[i] = (uint32_t)*at;
@@ -659,6 +667,23 @@ static void say_comm(struct sv_wait_group *w)
     sv_answer_command(a, "report comm", w->x->path, "");
 }
 
+static void say_stopped(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120];
+    a->cause = SV_CAUSE_STOPPED;
+    sv_waits_name(w);
+    bool is_known = w->piece && w->piece->edge != SV_NO_EDGE;
+    if (!is_known)
+        a->culprit = SV_NOBODY;
+    a->n_chain = 0;
+    sv_answer_say(a, "%s is stopped %.0f %% of %s, by a signal or a debugger", subject(w, who),
+                  a->share * 100, sv_waits_of(w));
+    if (is_known)
+        sv_answer_say(a, ": %s (pid %" PRId64 ") lets it go on", a->culprit.name, a->culprit.pid);
+    sv_answer_say(a, ".");
+}
+
 /* The class decides who speaks; none: what the class is of is explained elsewhere. */
 static void (*const say[SV_N_WHY_CLASSES])(struct sv_wait_group *) = {
     [SV_WHY_LOCK] = say_lock,          [SV_WHY_GIL] = say_lock,
@@ -667,6 +692,7 @@ static void (*const say[SV_N_WHY_CLASSES])(struct sv_wait_group *) = {
     [SV_WHY_SOCKET] = say_other,       [SV_WHY_CHILD] = say_other,
     [SV_WHY_SLEEP] = say_sleep,        [SV_WHY_CPU] = say_cpu,
     [SV_WHY_COMM] = say_comm,          [SV_WHY_QUEUE] = say_queue,
+    [SV_WHY_UNKNOWN] = say_stopped,
 };
 
 /* One finding: what the group is, in words. */
@@ -711,9 +737,11 @@ static void explain_largest(struct sv_explaining *x, double *shares, double leas
     }
 }
 
-static bool has_words(unsigned class, bool with_compute)
+static bool has_words(const struct sv_wait_sum *s, bool with_compute)
 {
-    return class == SV_WHY_COMPUTE ? with_compute : say[class] != NULL;
+    return s->class == SV_WHY_COMPUTE   ? with_compute
+           : s->class == SV_WHY_UNKNOWN ? s->is_stopped
+                                        : say[s->class] != NULL;
 }
 
 /* What the units would save: a replay without each of them. A rule may know that less is gained,
@@ -752,7 +780,7 @@ void sv_waits_of_gaps(struct sv_explaining *x, int64_t all_ns)
     double *shares = sv_alloc((g.n + 1) * sizeof *shares);
     x->groups = &g;
     for (size_t i = 0; i < g.n; i++)
-        shares[i] = has_words(g.items[i].class, false) && g.items[i].class != SV_WHY_COMM
+        shares[i] = has_words(&g.items[i], false) && g.items[i].class != SV_WHY_COMM
                         ? (double)g.items[i].ns / (double)all_ns
                         : 0;
     explain_largest(x, shares, SV_EXPLAIN_LEAST);
@@ -770,14 +798,14 @@ void sv_explain_waits(struct sv_explaining *x)
     double *shares = sv_alloc((g.n + 1) * sizeof *shares);
     x->groups = &g;
     for (size_t i = 0; i < g.n; i++)
-        shares[i] = has_words(g.items[i].class, false) && l->dur_ns > 0
+        shares[i] = has_words(&g.items[i], false) && l->dur_ns > 0
                         ? (double)g.items[i].ns / (double)l->dur_ns
                         : 0;
     explain_largest(x, shares, SV_EXPLAIN_LEAST);
     find_gains(x);
     if (sv_slow_units_ask(x, shares)) {
         for (size_t i = 0; i < g.n; i++)
-            shares[i] = has_words(g.items[i].class, true) ? shares[i] : 0;
+            shares[i] = has_words(&g.items[i], true) ? shares[i] : 0;
         sv_slow_units_answer(x, shares, explain_largest);
     }
     x->groups = NULL;

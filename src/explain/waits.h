@@ -22,6 +22,7 @@ void sv_why_sums_fini(struct sv_why_sums *t);
 /* What one cause would be: the waits for one lock, for one peer, for the loaders. */
 struct sv_wait_sum {
     unsigned class;
+    bool is_stopped; /* unknown, but that somebody stopped it */
     int64_t ns;
 };
 struct sv_wait_groups {

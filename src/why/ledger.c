@@ -453,6 +453,24 @@ static uint32_t flow_thread(const struct maker *m, uint32_t row, uint32_t thread
     return other;
 }
 
+/* Stopped by a signal or a debugger: by whoever let it go on, as far as that is known. */
+static void add_stopped(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+                        const struct via *v)
+{
+    struct via next = *v;
+    struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
+    if (p->row != SV_NO_ROW)
+        w = sv_state_waker(&m->l->states, p->row);
+    if (w.kind == SV_WAKER_THREAD)
+        next.edge = add_edge(m,
+                             (struct sv_why_edge){.thread = thread,
+                                                  .to = w.thread,
+                                                  .part = UINT32_MAX,
+                                                  .reason = SV_WAIT_FOR_STOPPED},
+                             p, v);
+    add(m, thread, p, &next, SV_WHY_UNKNOWN, SV_DOING_WAITS, p->call);
+}
+
 /* A piece in which nothing changes, with the slice that is open (SV_NO_ROW: none). */
 static void place(struct maker *m, uint32_t thread, const struct sv_state_piece *p, uint32_t slice,
                   const struct via *v)
@@ -504,8 +522,8 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
     case SV_WAIT_FOR_DISK: add(m, thread, p, &own, SV_WHY_DISK, SV_DOING_READS, p->call); return;
     case SV_WAIT_FOR_FAULT: add(m, thread, p, &own, SV_WHY_PAGE, SV_DOING_FAULTS, p->call); return;
     case SV_WAIT_FOR_SLEEP: add(m, thread, p, &own, SV_WHY_SLEEP, SV_DOING_SLEEPS, p->call); return;
+    case SV_WAIT_FOR_STOPPED: add_stopped(m, thread, p, &own); return;
     case SV_WAIT_FOR_TERMINAL:
-    case SV_WAIT_FOR_STOPPED:
         add(m, thread, p, &own, SV_WHY_UNKNOWN, SV_DOING_WAITS, p->call);
         return;
     default: add_wait(m, thread, *p, &own); return;

@@ -43,9 +43,10 @@ static bool begins(struct sv_text t, const char *word)
 /* What every wait for a lock goes through. */
 static bool is_of_libraries(struct sv_text f)
 {
-    return begins(f, "_") || begins(f, "[") || begins(f, "pthread_") || begins(f, "futex") ||
-           begins(f, "lll_") || begins(f, "syscall") || begins(f, "PyThread_") ||
-           begins(f, "std::") || begins(f, "boost::") || begins(f, "absl::") || begins(f, "sem_");
+    bool is_cpython = f.len > 2 && begins(f, "Py") && f.bytes[2] >= 'A' && f.bytes[2] <= 'Z';
+    return is_cpython || begins(f, "_") || begins(f, "[") || begins(f, "pthread_") ||
+           begins(f, "futex") || begins(f, "lll_") || begins(f, "syscall") || begins(f, "std::") ||
+           begins(f, "boost::") || begins(f, "absl::") || begins(f, "sem_");
 }
 
 static bool is_any(const char *const *words, const char *text, size_t len)
@@ -98,6 +99,7 @@ static bool is_of_python(const char *file, size_t len)
                                         "events.py",
                                         "runners.py",
                                         "request.py",
+                                        "logging/__init__.py",
                                         NULL};
     return is_any(files, file, len);
 }
@@ -457,18 +459,23 @@ static uint64_t use_key(const struct sv_lock_wait *x, int64_t tid)
 }
 
 /* Who posts a semaphore that he waits for himself has held it, as one of a pool: nobody makes
- * anything. */
+ * anything. CPython's locks are semaphores; a wait whose stack lacks Python's functions is what the
+ * others for that lock are. */
 static void find_pools(struct sv_lock_waits *w, const struct sv_dict *d)
 {
     struct sv_map users = {0};
     bool is_new;
-    for (size_t i = 0; i < w->n_waits; i++)
-        if (w->waits[i].is_semaphore)
-            *sv_map_add(&users, use_key(&w->waits[i], d->tracks[w->waits[i].thread].tid), &is_new) =
-                1;
+    for (size_t i = 0; i < w->n_waits; i++) {
+        const struct sv_lock_wait *x = &w->waits[i];
+        if (x->is_semaphore)
+            *sv_map_add(&users, use_key(x, d->tracks[x->thread].tid), &is_new) = 1;
+        else if (x->lock && x->use == SV_LOCK_MUTEX)
+            *sv_map_add(&users, use_key(x, 0), &is_new) = 1;
+    }
     for (size_t i = 0; i < w->n_waits; i++) {
         struct sv_lock_wait *x = &w->waits[i];
-        if (x->is_semaphore && x->by.tid && sv_map_find(&users, use_key(x, x->by.tid)))
+        if (x->is_semaphore && (sv_map_find(&users, use_key(x, 0)) ||
+                                (x->by.tid && sv_map_find(&users, use_key(x, x->by.tid)))))
             x->use = SV_LOCK_MUTEX;
     }
     sv_map_fini(&users);
