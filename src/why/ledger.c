@@ -275,6 +275,8 @@ static unsigned class_of_lock(const struct maker *m, const struct sv_lock_wait *
         return SV_WHY_LOCK;
     if (wait && wait->use != SV_LOCK_MUTEX)
         return wait->use == SV_LOCK_JOIN ? NO_CLASS : SV_WHY_DATA;
+    if (wait && wait->function.len && p->reason == SV_WAIT_FOR_LOCK)
+        return SV_WHY_LOCK; /* also one that processes share */
     return class_of(m, thread, other, p);
 }
 
