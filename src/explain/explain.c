@@ -301,8 +301,9 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
         doubt(e->slow.findings, e->slow.n_findings);
     }
     find_cgroups(e, t);
-    e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
-                 e->observed.has_requests || e->observed.calls > 0.5;
+    bool is_dark = e->observed.is_looked && e->shares[SV_WHY_UNKNOWN] > 0.5;
+    e->can_say = e->n > 0 || e->observed.has_gpu || e->observed.has_requests ||
+                 (!is_dark && (e->observed.states > 0.5 || e->observed.calls > 0.5));
     if (!o || !o->unit)
         explain_others(&x, &l);
     sv_ledger_fini(&l);

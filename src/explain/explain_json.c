@@ -42,7 +42,11 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
                                           ? "record as root, or with CAP_BPF and CAP_PERFMON"
                                           : "record without --no-io",
                                       plain};
-    if (o->states >= 0.5 && e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST && !o->has_all_sockets)
+    bool is_dim = o->states >= 0.5 && e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST;
+    if (is_dim && o->is_looked)
+        to[n++] = (struct sv_missing){"waits in calls that no library of the recording sees",
+                                      "record as root, or with CAP_BPF and CAP_PERFMON", plain};
+    else if (is_dim && !o->has_all_sockets)
         to[n++] =
             (struct sv_missing){"whether waits on several sockets are for requests or answers",
                                 "record all calls on sockets", calls};

@@ -152,6 +152,21 @@ static bool may_be_idle(const struct maker *m, uint32_t thread, sv_track own, sv
     return !is_marked && u->thread == thread && !sv_talkers_is_client(&m->peers, own, its);
 }
 
+/* Which of several descriptors it was: that of the next call. */
+static enum sv_file_kind used_next(const struct sv_ledger *l, uint32_t call)
+{
+    enum { CALLS = 4 };
+    uint32_t end = call != SV_NO_ROW ? l->trace->tracks[l->trace->slices.track[call]].end : 0;
+    for (uint32_t row = call; row < end && row <= call + CALLS; row++) {
+        enum sv_file_kind kind = row != call && sv_state_is_call(&l->states, row)
+                                     ? sv_call_file_kind(&l->states, row)
+                                     : SV_FILE_UNKNOWN;
+        if (kind != SV_FILE_UNKNOWN)
+            return kind;
+    }
+    return SV_FILE_UNKNOWN;
+}
+
 /* What is being waited for, once it is known who had it. */
 static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
                          const struct sv_state_piece *p)
@@ -181,8 +196,13 @@ static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
         return !its ? SV_WHY_UNKNOWN : its == own ? SV_WHY_LOCK : SV_WHY_PIPE;
     }
     /* One of several descriptors: what the other one wrote to says which. */
-    if (other == SV_NO_THREAD || p->row == SV_NO_ROW)
-        return may_be_idle(m, thread, own, 0) ? SV_WHY_UNKNOWN : SV_WHY_SOCKET;
+    if (other == SV_NO_THREAD || p->row == SV_NO_ROW) {
+        enum sv_file_kind next = used_next(l, p->call);
+        return next == SV_FILE_PIPE             ? SV_WHY_PIPE
+               : next == SV_FILE_OTHER          ? SV_WHY_UNKNOWN /* an eventfd, a timer … */
+               : may_be_idle(m, thread, own, 0) ? SV_WHY_UNKNOWN
+                                                : SV_WHY_SOCKET;
+    }
     struct sv_state_piece x = sv_state_before(&l->states, other, sv_trace_end_ns(l->trace, p->row));
     enum sv_file_kind kind = x.call != SV_NO_ROW ? sv_call_file_kind(&l->states, x.call)
                                                  : SV_FILE_UNKNOWN;
