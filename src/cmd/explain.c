@@ -121,7 +121,7 @@ static void print_text(const struct sv_explanation *e)
     if (!e->n && e->can_say)
         sv_print(stdout, e->is_against
                              ? "Nothing has become slower by a twentieth of the time of a unit.\n"
-                         : e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST
+                         : !sv_explain_is_whole(e)
                              ? "No wait that is known takes a twentieth of the time.\n"
                              : "Nothing slows it down: no wait takes a twentieth of the time.\n");
     if (!e->can_say)
@@ -213,7 +213,9 @@ int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struc
         sv_print_text(stderr, "", e.findings[i].sentence, strlen(e.findings[i].sentence), "\n");
     }
     if (!e.n && e.can_say)
-        sv_print(stderr, "  Nothing slows it down: no wait takes a twentieth of the time.\n");
+        sv_print(stderr, sv_explain_is_whole(&e)
+                             ? "  Nothing slows it down: no wait takes a twentieth of the time.\n"
+                             : "  No wait that is known takes a twentieth of the time.\n");
     if (!e.can_say)
         sv_print(stderr,
                  "  Cannot say what slows it down: the trace does not have what is needed.\n");

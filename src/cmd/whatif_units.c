@@ -3,6 +3,7 @@
 
 #include "cli/console.h"
 #include "core/base/json.h"
+#include "why/coverage.h"
 #include "why/unit_replay.h"
 
 #include <inttypes.h>
@@ -134,7 +135,7 @@ static void print_text(const struct sv_ledger *l, const struct asked *a)
 /* Why nothing can be said; NULL: something can. */
 static const char *why_not(const struct sv_ledger *l, const struct asked *a)
 {
-    if (!l->states.has_states)
+    if (!l->states.has_states || sv_coverage_is_looked(l->trace->dict))
         return "the states of threads were not recorded, so a wait does not say who ended it; "
                "record with 'stave record' as root";
     if (!l->n_counted || l->dur_ns <= 0)

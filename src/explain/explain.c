@@ -119,11 +119,11 @@ void sv_culprit_frame(struct sv_culprit *c, struct sv_text frame)
 
 /* ---- the whole ---- */
 
-static void doubt_looks(struct sv_explanation *e)
+static void doubt(struct sv_answer *a, size_t n)
 {
-    for (size_t i = 0; e->observed.is_looked && i < e->n; i++)
-        if (strcmp(e->findings[i].sure, "high") == 0)
-            e->findings[i].sure = "medium";
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(a[i].sure, "high") == 0)
+            a[i].sure = "medium";
 }
 
 static struct sv_answer *find(struct sv_explanation *e, enum sv_explain_cause cause)
@@ -163,6 +163,7 @@ static void join_findings(struct sv_explanation *e)
 
 static void observe(struct sv_explaining *x)
 {
+    enum { LOST_PART = 100 };
     const struct sv_ledger *l = x->ledger;
     const struct sv_trace *t = x->trace;
     struct sv_observed *o = &x->e->observed;
@@ -190,6 +191,10 @@ static void observe(struct sv_explaining *x)
     o->has_all_sockets = c.parts[SV_COVERAGE_SOCKETS].is == SV_COVERAGE_HAS_ALL && !only.len;
     o->has_stacks = l->locks.n_waits > 0;
     o->has_flows = t->flows.n > 0;
+    o->is_looked = sv_coverage_is_looked(t->dict);
+    for (uint64_t i = 0; i < t->losses.n; i++)
+        o->lost += t->losses.count[i];
+    o->is_lossy = o->lost > t->slices.n / LOST_PART;
 }
 
 /* ---- cgroups ---- */
@@ -283,21 +288,32 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
     sv_why_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
     set_units(e, &l);
     observe(&x);
-    e->observed.is_looked = sv_coverage_is_looked(t->dict);
     if (!sv_explain_serving(&x))
         sv_explain_waits(&x);
+    sv_explain_queued(&x);
     sv_explain_hot(&x);
     sv_explain_gpu(&x);
     sv_explain_ranks(&x);
     sv_explain_memory(&x);
     join_findings(e);
-    doubt_looks(e);
+    if (e->observed.is_looked || e->observed.is_lossy) {
+        doubt(e->findings, e->n);
+        doubt(e->slow.findings, e->slow.n_findings);
+    }
     find_cgroups(e, t);
-    e->can_say = e->n > 0 || e->observed.states > 0.5 || e->observed.has_gpu ||
-                 e->observed.has_requests || e->observed.calls > 0.5;
+    bool is_dark = e->observed.is_looked && e->shares[SV_WHY_UNKNOWN] > 0.5;
+    e->can_say = e->n > 0 || e->observed.has_gpu || e->observed.has_requests ||
+                 (!is_dark && (e->observed.states > 0.5 || e->observed.calls > 0.5));
     if (!o || !o->unit)
         explain_others(&x, &l);
     sv_ledger_fini(&l);
+}
+
+bool sv_explain_is_whole(const struct sv_explanation *e)
+{
+    const struct sv_observed *o = &e->observed;
+    return (o->states > 0.5 || o->has_gpu) && !o->is_lossy &&
+           e->shares[SV_WHY_UNKNOWN] < SV_EXPLAIN_LEAST;
 }
 
 void sv_explanation_fini(struct sv_explanation *e)

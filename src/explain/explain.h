@@ -38,6 +38,7 @@
     CAUSE(PEER, "peer", "Look at the server: record it, too. Ask for more at once.")               \
     CAUSE(CHILD, "child", "Do it once, in the background, or without a new process.")              \
     CAUSE(SLEEP, "sleep", "The program chose this time itself: wait for what it needs instead.")   \
+    CAUSE(STOPPED, "stopped", "Run it without the debugger or tracer that stops it.")              \
     CAUSE(GPU_DATA, "gpu_data", "Load data ahead of time, with more loaders.")                     \
     CAUSE(GPU_GAP, "gpu_gap", "Look at what the host did in that gap.")                            \
     CAUSE(GPU_LAUNCH, "gpu_launch", "Use larger batches, fused kernels or CUDA graphs.")           \
@@ -115,6 +116,8 @@ struct sv_observed {
     double states, calls, slices; /* of the units' own threads */
     bool has_stacks, has_flows, has_gpu, has_ranks, has_requests;
     bool is_looked; /* states are looks at /proc, not the kernel's switches */
+    uint64_t lost;  /* events that the recording lost */
+    bool is_lossy;  /* so many that what is not there may have happened */
     uint8_t recorded[SV_N_COVERAGE_PARTS]; /* enum sv_coverage_is: what the recording says */
     bool has_all_sockets;                  /* calls on them, whether they waited or not */
 };
@@ -162,6 +165,9 @@ void sv_explanation_fini(struct sv_explanation *e);
  * a unit of `e`. */
 void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *before);
 
+/* Nearly all of the time is known: what is not found is not there. */
+bool sv_explain_is_whole(const struct sv_explanation *e);
+
 #define SV_EXPLAIN_MISSING 6
 struct sv_missing {
     const char *what, *how; /* how: what would show it */
@@ -196,6 +202,7 @@ __attribute__((format(printf, 2, 3))) void sv_answer_say(struct sv_answer *a, co
 void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
 
 void sv_explain_waits(struct sv_explaining *x);
+void sv_explain_queued(struct sv_explaining *x);
 void sv_explain_hot(struct sv_explaining *x);
 void sv_explain_gpu(struct sv_explaining *x);
 void sv_explain_ranks(struct sv_explaining *x);

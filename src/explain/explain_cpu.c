@@ -32,18 +32,19 @@ static bool *threads_of_units(const struct sv_ledger *l)
 }
 
 struct rivals {
-    struct sv_why_sums by_who; /* the piece is the row */
-    int64_t ns, delay_ns;      /* all of them; what the kernel counted */
+    struct sv_why_sums by_who, by_pid; /* the piece is the row; of a name; and of a process */
+    int64_t ns, delay_ns;              /* all of them; what the kernel counted … */
+    int64_t life_ns;                   /* … in the life of these threads */
     bool is_counted;
 };
 
-static void read_rivals(const struct sv_wait_group *w, struct rivals *r)
+static void read_rivals(const struct sv_explaining *x, struct rivals *r)
 {
-    const struct sv_ledger *l = w->x->ledger;
-    const struct sv_trace *t = w->x->trace;
+    const struct sv_ledger *l = x->ledger;
+    const struct sv_trace *t = x->trace;
     sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT),
            dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
-           delay = find(t, SV_SCHEDSTAT_DELAY);
+           pid = find(t, SV_RIVAL_PID), delay = find(t, SV_SCHEDSTAT_DELAY);
     bool *is_own = threads_of_units(l);
     for (uint32_t row = 0; row < t->slices.n && (rival || stat); row++) {
         sv_str cat = t->slices.cat[row];
@@ -54,7 +55,9 @@ static void read_rivals(const struct sv_wait_group *w, struct rivals *r)
         if (thread == SV_NO_THREAD || !is_own[thread])
             continue;
         if (cat == stat) {
+            const struct sv_thread_rows *life = &l->states.threads[thread];
             r->is_counted = true;
+            r->life_ns = sv_sat_add(r->life_ns, sv_sat_sub(life->to_ns, life->from_ns));
             r->delay_ns = sv_sat_add(r->delay_ns, number(t, args, delay, 0));
             continue;
         }
@@ -66,10 +69,23 @@ static void read_rivals(const struct sv_wait_group *w, struct rivals *r)
         bool is_others = number(t, args, tid, -1) < 0 && a.size == strlen(SV_RIVAL_OTHERS) &&
                          memcmp(a.text, SV_RIVAL_OTHERS, a.size) == 0;
         r->ns = sv_sat_add(r->ns, ns);
-        if (!is_others)
-            sv_why_sums_add(&r->by_who, sv_hash_bytes(a.text, a.size, 1), row, ns);
+        if (is_others)
+            continue;
+        uint64_t hash = sv_hash_bytes(a.text, a.size, 1);
+        sv_why_sums_add(&r->by_who, hash, row, ns);
+        sv_why_sums_add(&r->by_pid, sv_mix64(hash ^ (uint64_t)number(t, args, pid, -1)), row, ns);
     }
     free(is_own);
+}
+
+/* Does one process have most of what those of this name have? */
+static bool is_of_one(const struct rivals *r, const struct sv_why_sum *name, int64_t pid)
+{
+    uint64_t key = sv_mix64(name->key ^ (uint64_t)pid);
+    for (size_t i = 0; i < r->by_pid.n; i++)
+        if (r->by_pid.items[i].key == key)
+            return r->by_pid.items[i].ns > name->ns / 10 * 6;
+    return false;
 }
 
 bool sv_waits_rival(struct sv_wait_group *w)
@@ -78,7 +94,7 @@ bool sv_waits_rival(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     struct rivals r = {0};
     struct sv_arg name;
-    read_rivals(w, &r);
+    read_rivals(w->x, &r);
     const struct sv_why_sum *most = sv_why_sums_most(&r.by_who);
     /* The kernel counts all of the thread's life: less than half of what the states say, and the
      * states have missed a switch. */
@@ -97,13 +113,18 @@ bool sv_waits_rival(struct sv_wait_group *w)
         a->culprit.kind = "process";
         snprintf(a->culprit.name, sizeof a->culprit.name, "%.*s",
                  (int)(name.size < 90 ? name.size : 90), name.text);
-        a->culprit.pid = number(t, args, find(t, SV_RIVAL_PID), -1);
-        a->culprit.tid = number(t, args, find(t, SV_RIVAL_TID), -1);
-        sv_answer_say(a, ": %.0f %% of that while %s (pid %" PRId64 ") has the CPU",
-                      100 * (double)most->ns / (double)(r.ns > 0 ? r.ns : 1), a->culprit.name,
-                      a->culprit.pid);
+        sv_answer_say(a, ": %.0f %% of that while ",
+                      100 * (double)most->ns / (double)(r.ns > 0 ? r.ns : 1));
+        if (is_of_one(&r, most, number(t, args, find(t, SV_RIVAL_PID), -1))) {
+            a->culprit.pid = number(t, args, find(t, SV_RIVAL_PID), -1);
+            a->culprit.tid = number(t, args, find(t, SV_RIVAL_TID), -1);
+            sv_answer_say(a, "%s (pid %" PRId64 ") has the CPU", a->culprit.name, a->culprit.pid);
+        } else {
+            sv_answer_say(a, "several processes called %s have the CPU", a->culprit.name);
+        }
         sv_str key = find(t, SV_RIVAL_CGROUP);
-        if (key && sv_trace_arg(t, args, key, &cgroup) && cgroup.type == SV_ARG_TEXT) {
+        if (key && a->culprit.pid >= 0 && sv_trace_arg(t, args, key, &cgroup) &&
+            cgroup.type == SV_ARG_TEXT) {
             snprintf(a->culprit.cgroup, sizeof a->culprit.cgroup, "%.*s",
                      (int)(cgroup.size < 200 ? cgroup.size : 200), cgroup.text);
             sv_answer_say(a, ", in cgroup %.100s", a->culprit.cgroup);
@@ -113,5 +134,29 @@ bool sv_waits_rival(struct sv_wait_group *w)
         sv_answer_say(a, ": more threads want to run than there are CPUs for them.");
     }
     sv_why_sums_fini(&r.by_who);
+    sv_why_sums_fini(&r.by_pid);
     return is_true;
+}
+
+/* Nobody has recorded when threads could run and did not, but the kernel has counted it. */
+void sv_explain_queued(struct sv_explaining *x)
+{
+    const struct sv_observed *o = &x->e->observed;
+    struct rivals r = {0};
+    if (o->states > 0.5 && !o->is_looked)
+        return;
+    read_rivals(x, &r);
+    double share = r.life_ns > 0 ? (double)r.delay_ns / (double)r.life_ns : 0;
+    if (share >= SV_EXPLAIN_LEAST && x->e->shares[SV_WHY_CPU] < share / 2) {
+        struct sv_answer a = sv_answer_of(SV_CAUSE_CPU, share < 1 ? share : 1, "medium");
+        a.n_units = x->e->n_units;
+        sv_answer_say(&a,
+                      "The thread could run, and waits %.0f %% of its time for a CPU, by the "
+                      "kernel's own count; who has it is not known.",
+                      a.share * 100);
+        sv_answer_command(&a, "report wait", x->path, " --by span");
+        sv_explain_add(x, &a);
+    }
+    sv_why_sums_fini(&r.by_who);
+    sv_why_sums_fini(&r.by_pid);
 }

@@ -32,7 +32,8 @@ static void say_first(struct files *f)
 {
     struct sv_answer *a = &f->w->answer;
     static const char *const who[SV_N_UNIT_KINDS] = {
-        "Training", "Training", "Training", "The program", "The program", "A worker", "The loop"};
+        "Training",    "Training", "Training", "The program",
+        "The program", "A worker", "The loop", "The launching thread"};
     sv_answer_say(a, "%s %s %.0f %% of %s ", who[f->w->x->ledger->kind],
                   f->is_own ? "spends" : "waits", a->share * 100, sv_waits_of(f->w));
 }
@@ -49,15 +50,40 @@ struct pace {
     double per_open, per_byte; /* ns; 0: not known */
 };
 
-static struct pace pace_of(const struct sv_io_group *g)
+/* How long calls on each file waited for a CPU, by the hash of its path: a busy machine makes all
+ * files slow, and the slow one less slow than the others. */
+static void find_queued(const struct sv_ledger *l, struct sv_map *by_path)
 {
-    double ns = (double)g->all.total_ns;
+    const struct sv_thread_states *s = &l->states;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct sv_thread_rows *x = &s->threads[i];
+        struct sv_state_cursor c = sv_state_window(s, i, x->from_ns, x->to_ns);
+        if (!x->state || !x->calls)
+            continue;
+        for (struct sv_state_piece p; sv_state_next(&c, &p);) {
+            if (p.reason != SV_WAIT_FOR_CPU || p.call == SV_NO_ROW || !sv_state_has_file(s, p.call))
+                continue;
+            bool is_new;
+            struct sv_text path = sv_call_path(s, p.call);
+            *sv_map_add(by_path, sv_hash_bytes(path.bytes, path.len, 5), &is_new) +=
+                (uint64_t)(p.to_ns - p.from_ns);
+        }
+    }
+}
+
+static struct pace pace_of(const struct sv_io_report *io, const struct sv_io_group *g,
+                           const struct sv_map *queued)
+{
+    struct sv_text path = sv_dict_text(io->strings, g->name);
+    const uint64_t *wait = sv_map_find(queued, sv_hash_bytes(path.bytes, path.len, 5));
+    double ns = (double)g->all.total_ns - (wait ? (double)*wait : 0);
+    ns = ns > 0 ? ns : 0;
     return (struct pace){.per_open = g->opens ? ns / (double)g->opens : ns,
                          .per_byte = g->bytes_read ? ns / (double)g->bytes_read : 0};
 }
 
 /* Of the data files that were read: the one in the middle; n: how many. */
-static struct pace usual_pace(const struct sv_io_report *io, size_t *n)
+static struct pace usual_pace(const struct sv_io_report *io, const struct sv_map *queued, size_t *n)
 {
     const struct sv_io_groups *g = &io->by[SV_IO_FILE];
     double *opens = sv_alloc((g->n + 1) * sizeof *opens),
@@ -66,8 +92,9 @@ static struct pace usual_pace(const struct sv_io_report *io, size_t *n)
     for (size_t i = 0; i < g->n; i++) {
         if (!g->groups[i].reads || !sv_is_data_file(sv_dict_text(io->strings, g->groups[i].name)))
             continue;
-        opens[*n] = pace_of(&g->groups[i]).per_open;
-        bytes[(*n)++] = pace_of(&g->groups[i]).per_byte;
+        struct pace p = pace_of(io, &g->groups[i], queued);
+        opens[*n] = p.per_open;
+        bytes[(*n)++] = p.per_byte;
     }
     qsort(opens, *n, sizeof *opens, by_value);
     qsort(bytes, *n, sizeof *bytes, by_value);
@@ -99,11 +126,14 @@ static bool slow_file(struct files *f)
     struct sv_text path = sv_why_path(w->x->ledger, &w->x->ledger->pieces[most->piece]);
     struct sv_io_report io;
     size_t n;
+    struct sv_map queued = {0};
     sv_io_report_make(&io, w->x->trace);
-    struct pace usual = usual_pace(&io, &n), its = {0};
+    find_queued(w->x->ledger, &queued);
+    struct pace usual = usual_pace(&io, &queued, &n), its = {0};
     const struct sv_io_group *file = find_file(&io, path);
     if (file)
-        its = pace_of(file);
+        its = pace_of(&io, file, &queued);
+    sv_map_fini(&queued);
     bool is_slow = n >= FILES_LEAST &&
                    ((usual.per_byte > 0 && its.per_byte > TIMES * usual.per_byte) ||
                     its.per_open > TIMES * usual.per_open);
@@ -296,6 +326,18 @@ static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uin
     return all;
 }
 
+/* What loaders do is not fully known: much reading, and nobody has recorded whether from the disk,
+ * or calls were lost. Then not their number may be at fault. */
+static bool may_be_files(const struct files *f)
+{
+    struct sv_coverage c;
+    if (f->w->x->e->observed.is_lossy)
+        return true;
+    sv_coverage_stated(&c, f->w->x->trace->dict);
+    return c.parts[SV_COVERAGE_PAGE_CACHE].is == SV_COVERAGE_HAS_NONE &&
+           part(f->reads_ns, f->w) >= 0.4;
+}
+
 static bool slow_worker(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
 {
     const struct sv_ledger *l = f->w->x->ledger;
@@ -323,7 +365,7 @@ static bool slow_worker(struct files *f, const struct loader *all, size_t n, uin
         double usual = (double)others / (at_once - 1), own = (double)active[most->key];
         is_found = part(most->ns, f->w) > 0.3 + 1.0 / (2 * at_once) && own > 1.6 * usual;
         if (is_found) {
-            a->cause = SV_CAUSE_SLOW_WORKER;
+            a->cause = may_be_files(f) ? SV_CAUSE_DATA : SV_CAUSE_SLOW_WORKER;
             say_first(f);
             sv_answer_say(a,
                           "for data, and %.0f %% of that is for one of %" PRIu32
@@ -339,16 +381,6 @@ static bool slow_worker(struct files *f, const struct loader *all, size_t n, uin
     return is_found;
 }
 
-/* Much reading, and nobody has recorded whether from the disk: not the number of loaders may be at
- * fault but the disk. */
-static bool may_be_cold(const struct files *f)
-{
-    struct sv_coverage c;
-    sv_coverage_stated(&c, f->w->x->trace->dict);
-    return c.parts[SV_COVERAGE_PAGE_CACHE].is == SV_COVERAGE_HAS_NONE &&
-           part(f->reads_ns, f->w) >= 0.4;
-}
-
 static void few_loaders(struct files *f, const struct loader *all, size_t n, uint32_t at_once)
 {
     struct sv_answer *a = &f->w->answer;
@@ -358,7 +390,7 @@ static void few_loaders(struct files *f, const struct loader *all, size_t n, uin
         there = sv_sat_add(there, all[i].to_ns - all[i].from_ns);
     }
     double busy = there > 0 ? (double)active / (double)there : 0;
-    a->cause = n && busy > 0.6 && !may_be_cold(f) ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
+    a->cause = n && busy > 0.6 && !may_be_files(f) ? SV_CAUSE_FEW_LOADERS : SV_CAUSE_DATA;
     say_first(f);
     if (n)
         sv_answer_say(a,
@@ -445,19 +477,21 @@ void sv_waits_say_data(struct sv_wait_group *w)
 static int64_t written(const struct sv_wait_group *w, uint64_t *syncs)
 {
     const struct sv_ledger *l = w->x->ledger;
-    sv_str key = sv_dict_find_str(l->trace->dict, "bytes", 5);
+    sv_str size = sv_dict_find_str(l->trace->dict, "bytes", 5),
+           length = sv_dict_find_str(l->trace->dict, "length", 6);
     uint32_t last = SV_NO_ROW;
     int64_t bytes = 0;
     struct sv_arg a;
-    for (size_t i = 0; i < l->n_pieces && key; i++) {
+    for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
         if (p->doing != SV_DOING_WRITES || p->row == last || !sv_waits_has(w, i))
             continue;
         last = p->row;
-        *syncs += memmem(sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes,
-                         sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).len, "sync",
-                         4) != NULL;
-        if (sv_trace_arg(l->trace, l->trace->slices.args[p->row], key, &a) &&
+        struct sv_text name = sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]);
+        bool is_mapped = name.len == 5 && memcmp(name.bytes, "msync", 5) == 0;
+        *syncs += memmem(name.bytes, name.len, "sync", 4) != NULL;
+        sv_str key = is_mapped ? length : size;
+        if (key && sv_trace_arg(l->trace, l->trace->slices.args[p->row], key, &a) &&
             a.type == SV_ARG_INT && a.i > 0)
             bytes = sv_sat_add(bytes, a.i);
     }
@@ -479,10 +513,11 @@ void sv_waits_say_disk(struct sv_wait_group *w)
         a->cause = is_saving ? SV_CAUSE_CHECKPOINT : SV_CAUSE_DISK;
         say_first(&f);
         sv_answer_say(a,
-                      is_saving ? "writing checkpoints, %.1f MiB each time: longest %s%s."
-                                : "writing and syncing files, %.1f KiB each time: longest %s%s.",
-                      (double)each / (is_saving ? 1048576 : 1024), a->culprit.path,
-                      a->culprit.path[0] ? "" : "of unknown name");
+                      is_saving  ? "writing checkpoints, %.1f MiB each time"
+                      : each > 0 ? "writing and syncing files, %.1f KiB each time"
+                                 : "writing and syncing files",
+                      (double)each / (is_saving ? 1048576 : 1024));
+        sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ": longest " : "", a->culprit.path);
         return;
     }
     if (slow_file(&f) || small_files(&f))

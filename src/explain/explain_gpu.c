@@ -1,8 +1,9 @@
 /* Idle devices and communication that nothing hides. Called by explain/explain.c.
  *
- * A gap is no cause by itself: what the launching thread did meanwhile is. One gap that has most of
- * the idle time is named alone. */
-#include "explain/explain.h"
+ * A gap is no cause by itself: what the launching thread did meanwhile is. Where it waited for
+ * somebody, the ledger of the gaps says for whom, by the rules of all other units; the names of its
+ * slices say the rest. One gap that has most of the idle time is named alone. */
+#include "explain/waits.h"
 
 #include "core/base/sat.h"
 #include "subjects/gpu/figures.h"
@@ -12,14 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void set_device(struct sv_answer *a, const struct sv_gpu_device *d)
+{
+    a->culprit.rank = d->rank;
+    if (d->number >= 0)
+        snprintf(a->culprit.device, sizeof a->culprit.device, "%" PRId64, d->number);
+}
+
 static void name_device(struct sv_answer *a, const struct sv_explaining *x,
                         const struct sv_gpu_device *d)
 {
     struct sv_text name = sv_dict_text(x->trace->dict, d->name);
     a->culprit.kind = "device";
-    a->culprit.rank = d->rank;
-    if (d->number >= 0)
-        snprintf(a->culprit.device, sizeof a->culprit.device, "%" PRId64, d->number);
+    set_device(a, d);
     snprintf(a->culprit.name, sizeof a->culprit.name, "%.*s", (int)(name.len < 90 ? name.len : 90),
              name.bytes);
 }
@@ -89,13 +95,69 @@ static bool single_gap(struct sv_explaining *x, const struct sv_gpu_device *d, i
     return true;
 }
 
+/* ---- gaps in which the launching thread waits ---- */
+
+/* The same of the units, among the first n findings. */
+static struct sv_answer *find_same(struct sv_explanation *e, const struct sv_answer *a)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        const struct sv_culprit *x = &e->findings[i].culprit, *y = &a->culprit;
+        if (e->findings[i].cause == a->cause && x->pid == y->pid && x->tid == y->tid &&
+            strcmp(x->path, y->path) == 0 && strcmp(x->lock, y->lock) == 0)
+            return &e->findings[i];
+    }
+    return NULL;
+}
+
+static bool has_culprit(const struct sv_answer *a)
+{
+    return a->culprit.name[0] || a->culprit.path[0] || a->cause == SV_CAUSE_CPU;
+}
+
+/* Returns the share of the device's time that its findings have. */
+static double explain_waits_in(struct sv_explaining *x, struct sv_gpu_report *r,
+                               const struct sv_gpu_device *d, int64_t span)
+{
+    struct sv_explanation own = {.observed = x->e->observed};
+    struct sv_explaining gaps = *x;
+    double explained = 0;
+    if (!r->gaps.states.has_states)
+        return 0;
+    for (size_t i = 0; i < r->gaps.n_units; i++)
+        r->gaps.units[i].counts = i >= d->first_gap && i < d->end_gap;
+    gaps.e = &own;
+    gaps.ledger = &r->gaps;
+    sv_waits_of_gaps(&gaps, span);
+    for (size_t i = 0; i < own.n; i++) {
+        struct sv_answer *a = &own.findings[i], *same = find_same(x->e, a);
+        if (a->share < 2 * SV_EXPLAIN_LEAST || !has_culprit(a))
+            continue;
+        explained += a->share;
+        if (same) {
+            sv_answer_say(same, " The GPU is idle for %.0f %% of its time meanwhile.",
+                          a->share * 100);
+            set_device(same, d);
+            continue;
+        }
+        set_device(a, d);
+        a->group = UINT32_MAX;
+        sv_answer_say(a, " The GPU is idle meanwhile.");
+        sv_answer_command(a, "report gpu", x->path, " --by gap");
+        sv_explain_add(x, a);
+    }
+    return explained;
+}
+
+/* ---- gaps by what they are ---- */
+
 struct rule {
     enum sv_gpu_gap gap;
     enum sv_explain_cause cause;
     const char *sure, *words;
 };
 
-static void explain_idle(struct sv_explaining *x, const struct sv_gpu_device *d, int64_t span)
+static void explain_idle(struct sv_explaining *x, struct sv_gpu_report *report,
+                         const struct sv_gpu_device *d)
 {
     static const struct rule rules[] = {
         {SV_GAP_DATA, SV_CAUSE_GPU_DATA, "high", "because the host loads data"},
@@ -105,15 +167,18 @@ static void explain_idle(struct sv_explaining *x, const struct sv_gpu_device *d,
         {SV_GAP_SYNC, SV_CAUSE_GPU_SYNC, "medium",
          "because the host waited for it before it launched more"},
     };
-    int64_t idle = sv_sat_sub(span, d->busy_ns);
+    int64_t span = sv_sat_sub(d->last_ns, d->first_ns), idle = sv_sat_sub(span, d->busy_ns);
     double all = (double)idle / (double)span;
-    if (all < 2 * SV_EXPLAIN_LEAST || single_gap(x, d, idle, all))
+    if (all < 2 * SV_EXPLAIN_LEAST)
+        return;
+    double explained = explain_waits_in(x, report, d, span);
+    if (explained < all / 2 && single_gap(x, d, idle, all))
         return;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const struct rule *r = &rules[i];
         const struct sv_gpu_gaps *g = &d->gaps[r->gap];
         double share = (double)g->total_ns / (double)span;
-        if (share < 2 * SV_EXPLAIN_LEAST)
+        if (share < 2 * SV_EXPLAIN_LEAST || (r->gap == SV_GAP_DATA && explained >= share / 2))
             continue;
         struct sv_answer a = sv_answer_of(r->cause, share, r->sure);
         name_device(&a, x, d);
@@ -184,7 +249,7 @@ void sv_explain_gpu(struct sv_explaining *x)
         }
     }
     if (worst) {
-        explain_idle(x, worst, sv_sat_sub(worst->last_ns, worst->first_ns));
+        explain_idle(x, &r, worst);
         explain_exposed(x, &r, worst, false, kinds);
         explain_exposed(x, &r, worst, true, kinds);
     }

@@ -23,8 +23,11 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
         sample[] = "stave record --sample 99 -o run.pftrace -- COMMAND";
     const struct sv_observed *o = &e->observed;
     size_t n = 0;
+    if (o->is_lossy)
+        to[n++] = (struct sv_missing){"events that the recording lost",
+                                      "record fewer kinds of calls, or with a larger --ring", NULL};
     if (o->has_requests && o->states < 0.5)
-        return 0;
+        return n;
     if (o->states < 0.5)
         to[n++] = (struct sv_missing){"states of threads",
                                       "record with 'stave record' as root, or with CAP_BPF and "
@@ -39,7 +42,11 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
                                           ? "record as root, or with CAP_BPF and CAP_PERFMON"
                                           : "record without --no-io",
                                       plain};
-    if (o->states >= 0.5 && e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST && !o->has_all_sockets)
+    bool is_dim = o->states >= 0.5 && e->shares[SV_WHY_UNKNOWN] >= SV_EXPLAIN_LEAST;
+    if (is_dim && o->is_looked)
+        to[n++] = (struct sv_missing){"waits in calls that no library of the recording sees",
+                                      "record as root, or with CAP_BPF and CAP_PERFMON", plain};
+    else if (is_dim && !o->has_all_sockets)
         to[n++] =
             (struct sv_missing){"whether waits on several sockets are for requests or answers",
                                 "record all calls on sockets", calls};
@@ -181,6 +188,8 @@ static void put_coverage(struct sv_json *j, const struct sv_explanation *e)
         sv_json_key(j, parts[i].key, strlen(parts[i].key));
         sv_json_bool(j, parts[i].is);
     }
+    sv_json_lit(j, "lost");
+    sv_json_u64(j, o->lost);
     put_recorded(j, "recorded", o, SV_COVERAGE_HAS_SOME);
     put_recorded(j, "not_recorded", o, SV_COVERAGE_HAS_NONE);
     sv_json_end(j);

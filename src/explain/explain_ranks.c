@@ -24,15 +24,23 @@ static int64_t rank_in(const char *name)
     return at ? strtoll(at + 5, NULL, 10) : -1;
 }
 
+/* "mpirun (12)", of a process whose rank is not known, is pid 12. */
+static int64_t pid_in(const char *name)
+{
+    const char *at = strrchr(name, '(');
+    return at && at[1] ? strtoll(at + 1, NULL, 10) : -1;
+}
+
 /* What takes a straggler's time, where its own units say so: it is why the others wait for it. */
 static void take_reason(struct sv_explaining *x, struct sv_answer *a)
 {
     struct sv_explanation *e = x->e;
     for (size_t i = 0; i < e->n;) {
         struct sv_answer *f = &e->findings[i];
-        bool is_its = f->in_rank >= 0 &&
-                      (a->culprit.rank == f->in_rank ||
-                       (a->culprit.host[0] && strcmp(a->culprit.host, f->in_host) == 0));
+        bool is_its = f->in_rank >= 0
+                          ? a->culprit.rank == f->in_rank ||
+                                (a->culprit.host[0] && strcmp(a->culprit.host, f->in_host) == 0)
+                          : a->culprit.pid >= 0 && a->culprit.pid == f->culprit.pid;
         if (!is_its) {
             i++;
             continue;
@@ -61,6 +69,8 @@ void sv_explain_ranks(struct sv_explaining *x)
             snprintf(a.culprit.host, sizeof a.culprit.host, "%s", c->name);
         else
             a.culprit.rank = rank_in(c->name);
+        if (a.culprit.rank < 0 && c->by == SV_REPLAY_RANK)
+            a.culprit.pid = pid_in(c->name);
         a.n_units = r.n_steps;
         sv_answer_say(&a,
                       "The job waits for %s%s: it would take %.0f %% less time if that were as "

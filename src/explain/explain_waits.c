@@ -42,6 +42,19 @@ bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p)
            l->states.threads[l->edges[edge].thread].process;
 }
 
+/* Threads of a process with one name, or names that end in numbers, are a pool: who of them does it
+ * is chance. */
+static uint64_t pool_of(const struct sv_ledger *l, uint32_t thread)
+{
+    if (thread == SV_NO_THREAD)
+        return (uint64_t)thread + 1;
+    const struct sv_thread_rows *x = &l->states.threads[thread];
+    struct sv_text name = sv_dict_text(l->trace->dict, l->trace->dict->tracks[x->track].name);
+    while (name.len && strchr("0123456789_-", name.bytes[name.len - 1]))
+        name.len--;
+    return name.len ? sv_mix64(hash_text(name) ^ x->process) : (uint64_t)thread + 1;
+}
+
 /* What makes two pieces of a class one cause. */
 static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
@@ -49,8 +62,8 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     uint32_t edge = sv_why_first_edge(l, p->edge), to = sv_waited_for(l, p);
     const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
     switch (p->class) {
-    case SV_WHY_LOCK: return wait ? wait->lock : 0;
-    case SV_WHY_DATA: return sv_is_of_loader(l, p) ? 0 : (uint64_t)to + 1;
+    case SV_WHY_LOCK: return !wait ? 0 : wait->lock ? wait->lock : pool_of(l, to);
+    case SV_WHY_DATA: return sv_is_of_loader(l, p) ? 0 : pool_of(l, to);
     case SV_WHY_PIPE:
     case SV_WHY_SOCKET:
     case SV_WHY_CHILD:
@@ -60,6 +73,12 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     }
 }
 
+static bool is_stopped(const struct sv_ledger *l, const struct sv_why_piece *p)
+{
+    return p->class == SV_WHY_UNKNOWN && p->state != SV_NO_ROW &&
+           l->states.state_of[l->trace->slices.name[p->state]] == SV_WAIT_STATE_STOPPED;
+}
+
 /* Computing is divided by the slice that it is in. */
 static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
@@ -67,6 +86,7 @@ static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
                     : p->row != SV_NO_ROW && p->row != l->units[p->unit].row
                         ? l->trace->slices.name[p->row]
                         : 0;
+    part = is_stopped(l, p) ? 1 : part;
     return sv_mix64(part) << CLASS_BITS | p->class;
 }
 
@@ -86,7 +106,8 @@ static void find_groups(struct sv_wait_groups *g, const struct sv_ledger *l)
         uint64_t key = key_of(l, p), *at = sv_map_add(&by_key, key, &is_new);
         if (is_new) {
             g->items = sv_grow(g->items, &cap, g->n + 1, sizeof *g->items);
-            g->items[g->n] = (struct sv_wait_sum){.class = p->class};
+            g->items[g->n] =
+                (struct sv_wait_sum){.class = p->class, .is_stopped = is_stopped(l, p)};
             *at = g->n++;
         }
         g->of[i] = (uint32_t)*at;
@@ -208,22 +229,29 @@ static struct sv_text frame_for(const struct sv_wait_group *w, const struct sv_w
 static struct sv_text main_frame(const struct sv_wait_group *w, uint32_t holder, size_t *piece)
 {
     const struct sv_ledger *l = w->x->ledger;
-    struct sv_why_sums frames = {0};
+    enum { OWN_PART = 10 };
+    struct sv_why_sums frames = {0}, calls = {0}; /* functions; system calls without a stack */
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
         if (!sv_waits_has(w, i) || holder_of(l, p) != holder)
             continue;
         struct sv_text frame = frame_for(w, p);
+        bool is_call = p->row != SV_NO_ROW && sv_state_is_call(&l->states, p->row) &&
+                       frame.bytes ==
+                           sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes;
         if (frame.len)
-            sv_why_sums_add(&frames, hash_text(frame), (uint32_t)i, p->dur_ns);
+            sv_why_sums_add(is_call ? &calls : &frames, hash_text(frame), (uint32_t)i, p->dur_ns);
     }
-    const struct sv_why_sum *most = sv_why_sums_most(&frames);
+    const struct sv_why_sum *most = sv_why_sums_most(&frames), *call = sv_why_sums_most(&calls);
+    if (!most || (call && most->ns < call->ns / OWN_PART))
+        most = call;
     struct sv_text found = {"", 0};
     if (most) {
         *piece = most->piece;
         found = frame_for(w, &l->pieces[most->piece]);
     }
     sv_why_sums_fini(&frames);
+    sv_why_sums_fini(&calls);
     return found;
 }
 
@@ -260,6 +288,8 @@ static const char *subject(const struct sv_wait_group *w, char to[120])
     const struct sv_ledger *l = w->x->ledger;
     if (l->kind == SV_UNIT_IS_REQUEST)
         return "A worker";
+    if (l->kind == SV_UNIT_IS_WINDOW)
+        return "The launching thread";
     const struct sv_why_sum *any = sv_why_sums_most(&w->holders);
     uint32_t thread = any ? waiter_of(l, &l->pieces[any->piece]) : SV_NO_THREAD;
     if (thread == SV_NO_THREAD)
@@ -419,7 +449,9 @@ void sv_waits_name(struct sv_wait_group *w)
 
 const char *sv_waits_of(const struct sv_wait_group *w)
 {
-    return w->x->asked ? "what they take longer" : "the time";
+    return w->x->asked                               ? "what they take longer"
+           : w->x->ledger->kind == SV_UNIT_IS_WINDOW ? "the GPU's time"
+                                                     : "the time";
 }
 
 /* Where it computes: only asked of slow units. */
@@ -518,7 +550,7 @@ static void say_network(struct sv_wait_group *w)
         ns += p->dur_ns;
         delayed_ns += p->dur_ns >= DELAYED_FROM_NS && p->dur_ns <= DELAYED_TO_NS ? p->dur_ns : 0;
     }
-    if (ns < w->ns / 10)
+    if (ns < w->ns / 10 || w->x->e->observed.is_looked) /* looks do not show who works */
         return;
     sv_answer_say(&w->answer, " For %.0f %% of that neither end works%s.",
                   100 * (double)ns / (double)w->ns,
@@ -551,6 +583,8 @@ static const char *what_for(const struct sv_wait_group *w)
                                                            : READS;
     if (w->class == SV_WHY_CHILD)
         return "for the end of another process";
+    if (w->class == SV_WHY_PIPE && edge != SV_NO_EDGE && l->edges[edge].reason == SV_WAIT_FOR_OTHER)
+        return "for another process";
     return words[w->class == SV_WHY_SOCKET]
                 [w->class == SV_WHY_PIPE && way == CONNECTS ? READS : way];
 }
@@ -633,6 +667,23 @@ static void say_comm(struct sv_wait_group *w)
     sv_answer_command(a, "report comm", w->x->path, "");
 }
 
+static void say_stopped(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
+    char who[120];
+    a->cause = SV_CAUSE_STOPPED;
+    sv_waits_name(w);
+    bool is_known = w->piece && w->piece->edge != SV_NO_EDGE;
+    if (!is_known)
+        a->culprit = SV_NOBODY;
+    a->n_chain = 0;
+    sv_answer_say(a, "%s is stopped %.0f %% of %s, by a signal or a debugger", subject(w, who),
+                  a->share * 100, sv_waits_of(w));
+    if (is_known)
+        sv_answer_say(a, ": %s (pid %" PRId64 ") lets it go on", a->culprit.name, a->culprit.pid);
+    sv_answer_say(a, ".");
+}
+
 /* The class decides who speaks; none: what the class is of is explained elsewhere. */
 static void (*const say[SV_N_WHY_CLASSES])(struct sv_wait_group *) = {
     [SV_WHY_LOCK] = say_lock,          [SV_WHY_GIL] = say_lock,
@@ -641,6 +692,7 @@ static void (*const say[SV_N_WHY_CLASSES])(struct sv_wait_group *) = {
     [SV_WHY_SOCKET] = say_other,       [SV_WHY_CHILD] = say_other,
     [SV_WHY_SLEEP] = say_sleep,        [SV_WHY_CPU] = say_cpu,
     [SV_WHY_COMM] = say_comm,          [SV_WHY_QUEUE] = say_queue,
+    [SV_WHY_UNKNOWN] = say_stopped,
 };
 
 /* One finding: what the group is, in words. */
@@ -685,9 +737,11 @@ static void explain_largest(struct sv_explaining *x, double *shares, double leas
     }
 }
 
-static bool has_words(unsigned class, bool with_compute)
+static bool has_words(const struct sv_wait_sum *s, bool with_compute)
 {
-    return class == SV_WHY_COMPUTE ? with_compute : say[class] != NULL;
+    return s->class == SV_WHY_COMPUTE   ? with_compute
+           : s->class == SV_WHY_UNKNOWN ? s->is_stopped
+                                        : say[s->class] != NULL;
 }
 
 /* What the units would save: a replay without each of them. A rule may know that less is gained,
@@ -708,7 +762,8 @@ static void find_gains(struct sv_explaining *x)
         picks[n].number = a->group;
         a->group = UINT32_MAX;
     }
-    if (!n || x->ledger->is_summed) /* pieces without their times cannot be replayed */
+    /* Pieces without times cannot be replayed, nor threads of which only looks are known. */
+    if (!n || x->ledger->is_summed || x->e->observed.is_looked)
         return;
     sv_units_replay(x->ledger, picks, n + 1, to);
     double all = (double)x->ledger->dur_ns, error = to[0].ns / all - 1;
@@ -716,6 +771,23 @@ static void find_gains(struct sv_explaining *x)
         double gain = 1 - to[i + 1].ns / to[0].ns;
         of[i]->gain = gain < of[i]->gain ? gain > 0 ? gain : 0 : of[i]->gain;
     }
+}
+
+void sv_waits_of_gaps(struct sv_explaining *x, int64_t all_ns)
+{
+    struct sv_wait_groups g;
+    find_groups(&g, x->ledger);
+    double *shares = sv_alloc((g.n + 1) * sizeof *shares);
+    x->groups = &g;
+    for (size_t i = 0; i < g.n; i++)
+        shares[i] = has_words(&g.items[i], false) && g.items[i].class != SV_WHY_COMM
+                        ? (double)g.items[i].ns / (double)all_ns
+                        : 0;
+    explain_largest(x, shares, SV_EXPLAIN_LEAST);
+    x->groups = NULL;
+    free(shares);
+    free(g.items);
+    free(g.of);
 }
 
 void sv_explain_waits(struct sv_explaining *x)
@@ -726,14 +798,14 @@ void sv_explain_waits(struct sv_explaining *x)
     double *shares = sv_alloc((g.n + 1) * sizeof *shares);
     x->groups = &g;
     for (size_t i = 0; i < g.n; i++)
-        shares[i] = has_words(g.items[i].class, false) && l->dur_ns > 0
+        shares[i] = has_words(&g.items[i], false) && l->dur_ns > 0
                         ? (double)g.items[i].ns / (double)l->dur_ns
                         : 0;
     explain_largest(x, shares, SV_EXPLAIN_LEAST);
     find_gains(x);
     if (sv_slow_units_ask(x, shares)) {
         for (size_t i = 0; i < g.n; i++)
-            shares[i] = has_words(g.items[i].class, true) ? shares[i] : 0;
+            shares[i] = has_words(&g.items[i], true) ? shares[i] : 0;
         sv_slow_units_answer(x, shares, explain_largest);
     }
     x->groups = NULL;

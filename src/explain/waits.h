@@ -22,6 +22,7 @@ void sv_why_sums_fini(struct sv_why_sums *t);
 /* What one cause would be: the waits for one lock, for one peer, for the loaders. */
 struct sv_wait_sum {
     unsigned class;
+    bool is_stopped; /* unknown, but that somebody stopped it */
     int64_t ns;
 };
 struct sv_wait_groups {
@@ -41,6 +42,10 @@ struct sv_wait_group {
     char waits_in[96];                 /* the waiter's own slice, where nothing else is known */
     const struct sv_why_piece *piece;  /* that stands for them; NULL: not chosen yet */
 };
+
+/* Of units that are gaps of a device: the findings that the launching thread's waits are worth,
+ * with shares of `all_ns`, into x->e. */
+void sv_waits_of_gaps(struct sv_explaining *x, int64_t all_ns);
 
 /* Is the piece of this group, and of a unit that is asked about? */
 bool sv_waits_has(const struct sv_wait_group *w, size_t piece);

@@ -53,13 +53,34 @@ static void humanise(struct sv_cell *c, enum sv_unit unit, char text[TEXT_MAX + 
     *c = sv_cell_text(text);
 }
 
-/* Leaves the cells of columns with a heading, in words. */
-static size_t for_people(const struct sv_section *s, struct sv_cell *cells,
+/* Which columns people see: those with a heading, of which one of the first n rows knows
+ * something. */
+static void find_shown(const struct sv_section *s, size_t n, bool is_shown[SV_CELLS_MAX])
+{
+    enum { ROWS_MAX = 100000 }; /* of more rows all columns are shown */
+    struct sv_cell cells[SV_CELLS_MAX];
+    size_t missing = 0;
+    for (size_t i = 0; i < s->n_columns; i++) {
+        is_shown[i] = s->columns[i].heading && (n == 0 || n > ROWS_MAX);
+        missing += s->columns[i].heading && !is_shown[i];
+    }
+    for (size_t row = 0; row < n && missing; row++) {
+        s->fill(s, row, cells);
+        for (size_t i = 0; i < s->n_columns; i++)
+            if (s->columns[i].heading && !is_shown[i] && cells[i].type != SV_CELL_NULL) {
+                is_shown[i] = true;
+                missing--;
+            }
+    }
+}
+
+/* Leaves the cells of columns that are shown, in words. */
+static size_t for_people(const struct sv_section *s, const bool *is_shown, struct sv_cell *cells,
                          char texts[][TEXT_MAX + 8])
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_columns; i++) {
-        if (!s->columns[i].heading)
+        if (!is_shown[i])
             continue;
         cells[n] = cells[i];
         humanise(&cells[n], s->columns[i].unit, texts[n]);
@@ -89,17 +110,19 @@ static int print_table(const struct sv_section *s, size_t n, struct sv_err *err)
     const char *names[SV_CELLS_MAX];
     struct sv_cell cells[SV_CELLS_MAX];
     char texts[SV_CELLS_MAX][TEXT_MAX + 8];
+    bool is_shown[SV_CELLS_MAX];
     size_t n_names = 0;
+    find_shown(s, n, is_shown);
     int code = sv_printer_open("table", &p, err);
     if (code < 0)
         return code;
     for (size_t i = 0; i < s->n_columns; i++)
-        if (s->columns[i].heading)
+        if (is_shown[i])
             names[n_names++] = s->columns[i].heading;
     code = p->rows.head(&p->rows, names, n_names, err);
     for (size_t i = 0; i < n && code >= 0; i++) {
         s->fill(s, i, cells);
-        code = p->rows.row(&p->rows, cells, for_people(s, cells, texts), err);
+        code = p->rows.row(&p->rows, cells, for_people(s, is_shown, cells, texts), err);
     }
     if (code >= 0)
         code = p->rows.end(&p->rows, err);

@@ -124,8 +124,10 @@ static unsigned doing_of_call(const struct sv_thread_states *s, uint32_t call)
         return SV_DOING_WRITES;
     if (class == SV_CALL_FILE)
         return SV_DOING_NAMES;
-    return name_begins(t, call, "write") || name_begins(t, call, "pwrite") ? SV_DOING_WRITES
-                                                                           : SV_DOING_READS;
+    return name_begins(t, call, "write") || name_begins(t, call, "pwrite") ||
+                   name_begins(t, call, "copy_file_range")
+               ? SV_DOING_WRITES
+               : SV_DOING_READS;
 }
 
 /* The whole call counts as the file's time: running, blocked, and runnable right after it. */
@@ -148,6 +150,21 @@ static bool may_be_idle(const struct maker *m, uint32_t thread, sv_track own, sv
     const struct sv_why_unit *u = &m->l->units[m->unit];
     bool is_marked = u->kind != SV_UNIT_IS_THREAD && u->kind != SV_UNIT_IS_TURN;
     return !is_marked && u->thread == thread && !sv_talkers_is_client(&m->peers, own, its);
+}
+
+/* Which of several descriptors it was: that of the next call. */
+static enum sv_file_kind used_next(const struct sv_ledger *l, uint32_t call)
+{
+    enum { CALLS = 4 };
+    uint32_t end = call != SV_NO_ROW ? l->trace->tracks[l->trace->slices.track[call]].end : 0;
+    for (uint32_t row = call; row < end && row <= call + CALLS; row++) {
+        enum sv_file_kind kind = row != call && sv_state_is_call(&l->states, row)
+                                     ? sv_call_file_kind(&l->states, row)
+                                     : SV_FILE_UNKNOWN;
+        if (kind != SV_FILE_UNKNOWN)
+            return kind;
+    }
+    return SV_FILE_UNKNOWN;
 }
 
 /* What is being waited for, once it is known who had it. */
@@ -179,8 +196,13 @@ static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
         return !its ? SV_WHY_UNKNOWN : its == own ? SV_WHY_LOCK : SV_WHY_PIPE;
     }
     /* One of several descriptors: what the other one wrote to says which. */
-    if (other == SV_NO_THREAD || p->row == SV_NO_ROW)
-        return may_be_idle(m, thread, own, 0) ? SV_WHY_UNKNOWN : SV_WHY_SOCKET;
+    if (other == SV_NO_THREAD || p->row == SV_NO_ROW) {
+        enum sv_file_kind next = used_next(l, p->call);
+        return next == SV_FILE_PIPE             ? SV_WHY_PIPE
+               : next == SV_FILE_OTHER          ? SV_WHY_UNKNOWN /* an eventfd, a timer … */
+               : may_be_idle(m, thread, own, 0) ? SV_WHY_UNKNOWN
+                                                : SV_WHY_SOCKET;
+    }
     struct sv_state_piece x = sv_state_before(&l->states, other, sv_trace_end_ns(l->trace, p->row));
     enum sv_file_kind kind = x.call != SV_NO_ROW ? sv_call_file_kind(&l->states, x.call)
                                                  : SV_FILE_UNKNOWN;
@@ -269,8 +291,12 @@ static unsigned class_of_lock(const struct maker *m, const struct sv_lock_wait *
 {
     if (wait && wait->is_gil)
         return SV_WHY_GIL;
+    if (wait && wait->use == SV_LOCK_KERNEL)
+        return SV_WHY_LOCK;
     if (wait && wait->use != SV_LOCK_MUTEX)
         return wait->use == SV_LOCK_JOIN ? NO_CLASS : SV_WHY_DATA;
+    if (wait && wait->function.len && p->reason == SV_WAIT_FOR_LOCK)
+        return SV_WHY_LOCK; /* also one that processes share */
     return class_of(m, thread, other, p);
 }
 
@@ -449,6 +475,24 @@ static uint32_t flow_thread(const struct maker *m, uint32_t row, uint32_t thread
     return other;
 }
 
+/* Stopped by a signal or a debugger: by whoever let it go on, as far as that is known. */
+static void add_stopped(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
+                        const struct via *v)
+{
+    struct via next = *v;
+    struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
+    if (p->row != SV_NO_ROW)
+        w = sv_state_waker(&m->l->states, p->row);
+    if (w.kind == SV_WAKER_THREAD)
+        next.edge = add_edge(m,
+                             (struct sv_why_edge){.thread = thread,
+                                                  .to = w.thread,
+                                                  .part = UINT32_MAX,
+                                                  .reason = SV_WAIT_FOR_STOPPED},
+                             p, v);
+    add(m, thread, p, &next, SV_WHY_UNKNOWN, SV_DOING_WAITS, p->call);
+}
+
 /* A piece in which nothing changes, with the slice that is open (SV_NO_ROW: none). */
 static void place(struct maker *m, uint32_t thread, const struct sv_state_piece *p, uint32_t slice,
                   const struct via *v)
@@ -500,8 +544,8 @@ static void place(struct maker *m, uint32_t thread, const struct sv_state_piece 
     case SV_WAIT_FOR_DISK: add(m, thread, p, &own, SV_WHY_DISK, SV_DOING_READS, p->call); return;
     case SV_WAIT_FOR_FAULT: add(m, thread, p, &own, SV_WHY_PAGE, SV_DOING_FAULTS, p->call); return;
     case SV_WAIT_FOR_SLEEP: add(m, thread, p, &own, SV_WHY_SLEEP, SV_DOING_SLEEPS, p->call); return;
+    case SV_WAIT_FOR_STOPPED: add_stopped(m, thread, p, &own); return;
     case SV_WAIT_FOR_TERMINAL:
-    case SV_WAIT_FOR_STOPPED:
         add(m, thread, p, &own, SV_WHY_UNKNOWN, SV_DOING_WAITS, p->call);
         return;
     default: add_wait(m, thread, *p, &own); return;

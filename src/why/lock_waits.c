@@ -43,9 +43,10 @@ static bool begins(struct sv_text t, const char *word)
 /* What every wait for a lock goes through. */
 static bool is_of_libraries(struct sv_text f)
 {
-    return begins(f, "_") || begins(f, "[") || begins(f, "pthread_") || begins(f, "futex") ||
-           begins(f, "lll_") || begins(f, "syscall") || begins(f, "PyThread_") ||
-           begins(f, "std::") || begins(f, "boost::") || begins(f, "absl::") || begins(f, "sem_");
+    bool is_cpython = f.len > 2 && begins(f, "Py") && f.bytes[2] >= 'A' && f.bytes[2] <= 'Z';
+    return is_cpython || begins(f, "_") || begins(f, "[") || begins(f, "pthread_") ||
+           begins(f, "futex") || begins(f, "lll_") || begins(f, "syscall") || begins(f, "std::") ||
+           begins(f, "boost::") || begins(f, "absl::") || begins(f, "sem_");
 }
 
 static bool is_any(const char *const *words, const char *text, size_t len)
@@ -54,6 +55,20 @@ static bool is_any(const char *const *words, const char *text, size_t len)
         if (strlen(*words) == len && memcmp(*words, text, len) == 0)
             return true;
     return false;
+}
+
+/* Functions of the C library that are one system call: what is waited in, not who waits. */
+static bool is_wrapper(struct sv_text f)
+{
+    static const char *const calls[] = {
+        "read",       "write",      "pread",    "pwrite",  "fsync",  "fdatasync",
+        "msync",      "sync",       "syncfs",   "poll",    "select", "pselect",
+        "epoll_wait", "recv",       "recvfrom", "recvmsg", "send",   "sendto",
+        "sendmsg",    "connect",    "accept",   "accept4", "sleep",  "usleep",
+        "nanosleep",  "waitpid",    "wait",     "flock",   "fcntl",  "semop",
+        "ioctl",      "mq_receive", "mq_send",  "msgrcv",  "msgsnd", "copy_file_range",
+        "sendfile",   "open",       "openat",   "close",   NULL};
+    return is_any(calls, f.bytes, f.len);
 }
 
 /* Files of Python's library whose functions wait, or wake others, on behalf of their caller. */
@@ -84,6 +99,7 @@ static bool is_of_python(const char *file, size_t len)
                                         "events.py",
                                         "runners.py",
                                         "request.py",
+                                        "logging/__init__.py",
                                         NULL};
     return is_any(files, file, len);
 }
@@ -93,7 +109,31 @@ static bool is_of_python(const char *file, size_t len)
 struct stack_words {
     struct sv_text function, frame;
     enum sv_lock_use use;
+    bool is_posted;     /* a semaphore */
+    const char *kernel; /* what kind of lock of the kernel; NULL: none */
 };
+
+/* Is the function of the C library that of this call? "__GI___fcntl64_nocancel" is fcntl's. */
+static bool is_call(struct sv_text f, const char *call)
+{
+    const char *at = memmem(f.bytes, f.len, call, strlen(call)), *end = f.bytes + f.len;
+    if (!at)
+        return false;
+    const char *rest = at + strlen(call);
+    bool is_own = at == f.bytes || (at - f.bytes >= 2 && f.bytes[0] == '_' && f.bytes[1] == '_');
+    return is_own && (rest == end || (end - rest >= 2 && memcmp(rest, "64", 2) == 0) ||
+                      (end - rest == 8 && memcmp(rest, "_syscall", 8) == 0));
+}
+
+/* A call that waits for a lock of the kernel: which one. */
+static const char *kernel_lock(struct sv_text f)
+{
+    static const char *const calls[] = {"flock", "fcntl", "semtimedop", "semop"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (is_call(f, calls[i]))
+            return calls[i];
+    return NULL;
+}
 
 static enum sv_lock_use use_of(struct sv_text f)
 {
@@ -128,7 +168,6 @@ static struct stack_words read_stack(const struct sv_arg *stack)
 {
     struct stack_words t = {.function = {"", 0}, .frame = {"", 0}};
     struct sv_text native = {"", 0}, native_frame = {"", 0};
-    bool is_posted = false;
     for (uint32_t i = stack->size; i > 0; i--) {
         if (stack[i].type != SV_ARG_TEXT)
             continue;
@@ -139,20 +178,22 @@ static struct stack_words read_stack(const struct sv_arg *stack)
         enum sv_lock_use use = use_of(f);
         /* CPython's own lock has a condition, whatever it is used for: the outermost says it. */
         t.use = use != SV_LOCK_MUTEX && (is_python || t.use == SV_LOCK_MUTEX) ? use : t.use;
-        is_posted |= is_semaphore(f);
+        t.is_posted |= is_semaphore(f);
+        t.kernel = i == stack->size ? kernel_lock(f) : t.kernel;
         if (is_python && !t.function.len)
             t.function = f;
         if (is_python && !is_of_python(file, p.file_len)) {
             t.frame = (struct sv_text){stack[i].text, stack[i].size};
             break;
         }
-        if (!native.len && !is_of_libraries(f)) {
+        bool is_inner = i + 2 > stack->size && is_wrapper(f);
+        if (!native.len && !is_of_libraries(f) && !is_inner) {
             native = f;
             native_frame = (struct sv_text){stack[i].text, stack[i].size};
         }
     }
-    if (is_posted && !t.function.len && t.use == SV_LOCK_MUTEX)
-        t.use = SV_LOCK_CONDITION;
+    t.is_posted &= !t.function.len && t.use == SV_LOCK_MUTEX;
+    t.use = t.is_posted ? SV_LOCK_CONDITION : t.use;
     t.function = t.function.len ? t.function : native;
     t.frame = t.frame.len ? t.frame : native_frame;
     return t;
@@ -190,6 +231,11 @@ static void read_arg(struct sv_lock_waits *w, const struct words *k, const struc
         x->function = keep(w, t.function);
         x->frame = keep(w, t.frame);
         x->use = t.use;
+        x->is_semaphore = t.is_posted;
+        if (t.kernel) {
+            x->use = SV_LOCK_KERNEL;
+            x->lock_name = (struct sv_text){t.kernel, (uint32_t)strlen(t.kernel)};
+        }
     } else if (a->type == SV_ARG_ARRAY && a->key == k->waker_stack) {
         struct stack_words t = read_stack(a);
         x->by.function = keep(w, t.function);
@@ -406,6 +452,35 @@ static size_t only_locks(const struct sv_lock_waits *w, struct sv_lock_wait *loc
     return n;
 }
 
+static uint64_t use_key(const struct sv_lock_wait *x, int64_t tid)
+{
+    uint64_t parts[3] = {x->process, x->lock, (uint64_t)tid};
+    return sv_hash_bytes(parts, sizeof parts, 1);
+}
+
+/* Who posts a semaphore that he waits for himself has held it, as one of a pool: nobody makes
+ * anything. CPython's locks are semaphores; a wait whose stack lacks Python's functions is what the
+ * others for that lock are. */
+static void find_pools(struct sv_lock_waits *w, const struct sv_dict *d)
+{
+    struct sv_map users = {0};
+    bool is_new;
+    for (size_t i = 0; i < w->n_waits; i++) {
+        const struct sv_lock_wait *x = &w->waits[i];
+        if (x->is_semaphore)
+            *sv_map_add(&users, use_key(x, d->tracks[x->thread].tid), &is_new) = 1;
+        else if (x->lock && x->use == SV_LOCK_MUTEX)
+            *sv_map_add(&users, use_key(x, 0), &is_new) = 1;
+    }
+    for (size_t i = 0; i < w->n_waits; i++) {
+        struct sv_lock_wait *x = &w->waits[i];
+        if (x->is_semaphore && (sv_map_find(&users, use_key(x, 0)) ||
+                                (x->by.tid && sv_map_find(&users, use_key(x, x->by.tid)))))
+            x->use = SV_LOCK_MUTEX;
+    }
+    sv_map_fini(&users);
+}
+
 /* Parts know their waits by row; joined ones by the last of their rows. */
 static void number_parts(struct sv_lock_waits *w)
 {
@@ -429,6 +504,7 @@ void sv_lock_waits_make(struct sv_lock_waits *w, const struct sv_trace *t)
     if (!k.cat)
         return;
     read_waits(w, t, &k);
+    find_pools(w, t->dict);
     if (w->n_waits > 1)
         qsort(w->waits, w->n_waits, sizeof *w->waits, by_begin);
     struct sv_lock_wait *locks = sv_alloc((w->n_waits + 1) * sizeof *locks);

@@ -17,7 +17,8 @@
 enum sv_lock_use {
     SV_LOCK_MUTEX,     /* or not known */
     SV_LOCK_CONDITION, /* for something that another thread makes: a queue, an event, a result */
-    SV_LOCK_JOIN       /* for the end of a thread */
+    SV_LOCK_JOIN,      /* for the end of a thread */
+    SV_LOCK_KERNEL     /* of a file, or a semaphore of System V: others hold it, no futex */
 };
 
 /* Who ended a wait. */
@@ -32,7 +33,7 @@ struct sv_lock_wait {
     sv_track thread, process;
     uint32_t row;
     enum sv_wait_reason reason; /* NO_REASON: a word that is not known */
-    bool is_gil;
+    bool is_gil, is_semaphore;
     enum sv_lock_use use;
     uint64_t lock;                      /* the futex; of Python the pair of them */
     int64_t begin_ns, woken_ns, end_ns; /* woken: released */

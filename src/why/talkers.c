@@ -28,11 +28,37 @@ static int64_t number(const struct sv_talkers *p, uint32_t row, sv_str key)
     return key && sv_trace_arg(t, t->slices.args[row], key, &a) && a.type == SV_ARG_INT ? a.i : -1;
 }
 
+/* The address of the other end; empty: not known. */
+static struct sv_text address(const struct sv_talkers *p, uint32_t row)
+{
+    const struct sv_trace *t = p->states->trace;
+    struct sv_arg a;
+    bool has = p->peer && sv_trace_arg(t, t->slices.args[row], p->peer, &a) &&
+               a.type == SV_ARG_TEXT;
+    return has ? (struct sv_text){a.text, a.size} : (struct sv_text){"", 0};
+}
+
+static uint64_t address_key(const struct sv_talkers *p, uint32_t row, struct sv_text text)
+{
+    const struct sv_trace *t = p->states->trace;
+    return sv_hash_bytes(text.bytes, text.len, t->dict->tracks[t->slices.track[row]].space);
+}
+
+/* Not each call says which process is at the other end: others with the same address may. */
+static int64_t peer_pid(const struct sv_talkers *p, uint32_t row)
+{
+    int64_t pid = number(p, row, p->peer_pid);
+    struct sv_text text = address(p, row);
+    const uint64_t *known =
+        pid <= 0 && text.len ? sv_map_find(&p->by_address, address_key(p, row, text)) : NULL;
+    return known ? (int64_t)*known : pid;
+}
+
 /* The main thread of the process at the other end; SV_NO_THREAD: not in the trace. */
 static uint32_t peer_of(const struct sv_talkers *p, uint32_t row)
 {
     const struct sv_trace *t = p->states->trace;
-    int64_t pid = number(p, row, p->peer_pid);
+    int64_t pid = peer_pid(p, row);
     return pid > 0 ? sv_thread_by_tid(p->states, t->dict->tracks[t->slices.track[row]].space, pid)
                    : SV_NO_THREAD;
 }
@@ -40,13 +66,10 @@ static uint32_t peer_of(const struct sv_talkers *p, uint32_t row)
 /* The port of "10.0.0.7:443"; -1: it has none. */
 static int64_t port_of_peer(const struct sv_talkers *p, uint32_t row)
 {
-    const struct sv_trace *t = p->states->trace;
-    struct sv_arg a;
-    if (!p->peer || !sv_trace_arg(t, t->slices.args[row], p->peer, &a) || a.type != SV_ARG_TEXT)
-        return -1;
-    const char *colon = a.size ? memrchr(a.text, ':', a.size) : NULL;
+    struct sv_text text = address(p, row);
+    const char *colon = text.len ? memrchr(text.bytes, ':', text.len) : NULL;
     int64_t port = 0;
-    for (const char *at = colon ? colon + 1 : a.text; colon && at < a.text + a.size; at++) {
+    for (const char *at = colon ? colon + 1 : NULL; colon && at < text.bytes + text.len; at++) {
         if (*at < '0' || *at > '9' || port > 65535)
             return -1;
         port = port * 10 + (*at - '0');
@@ -57,7 +80,13 @@ static int64_t port_of_peer(const struct sv_talkers *p, uint32_t row)
 static void learn(struct sv_talkers *p, sv_track own, uint32_t row)
 {
     const struct sv_trace *t = p->states->trace;
-    struct sv_text name = sv_dict_text(t->dict, t->slices.name[row]);
+    struct sv_text name = sv_dict_text(t->dict, t->slices.name[row]), text = address(p, row);
+    int64_t pid = number(p, row, p->peer_pid);
+    bool is_new;
+    if (pid > 0 && text.len) {
+        uint64_t *known = sv_map_add(&p->by_address, address_key(p, row, text), &is_new);
+        *known = is_new || *known == (uint64_t)pid ? (uint64_t)pid : 0; /* 0: of several */
+    }
     uint32_t peer = peer_of(p, row);
     sv_track its = peer != SV_NO_THREAD ? p->states->threads[peer].process : 0;
     if (name.len >= 6 && memcmp(name.bytes, "accept", 6) == 0) {
@@ -102,6 +131,7 @@ void sv_talkers_init(struct sv_talkers *p, const struct sv_thread_states *s)
 void sv_talkers_fini(struct sv_talkers *p)
 {
     sv_map_fini(&p->clients);
+    sv_map_fini(&p->by_address);
     free(p->first);
     free(p->next);
     *p = (struct sv_talkers){0};

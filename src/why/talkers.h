@@ -15,8 +15,9 @@
 
 struct sv_talkers {
     const struct sv_thread_states *states;
-    struct sv_map clients;  /* pairs of processes */
-    uint32_t *first, *next; /* by process track, by thread: threads of a process, number + 1 */
+    struct sv_map clients;    /* pairs of processes */
+    struct sv_map by_address; /* address → pid of the process that is there */
+    uint32_t *first, *next;   /* by process track, by thread: threads of a process, number + 1 */
     sv_str peer_pid, peer, port;
 };
 

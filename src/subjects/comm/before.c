@@ -182,13 +182,23 @@ static void add_piece(const struct sv_work_line *line, const struct sv_why_piece
                                                                : SV_BEFORE_IDLE] += left;
 }
 
+/* Waits that neither other ranks nor a crowd on the CPUs are the reason of. */
+static bool is_own_wait(const struct sv_why_piece *p)
+{
+    return p->class != SV_WHY_COMPUTE && p->class != SV_WHY_CPU && p->class != SV_WHY_COMM &&
+           p->class != SV_WHY_GPU && p->class != SV_WHY_COPY && p->class != SV_WHY_UNKNOWN;
+}
+
 static void measure(const struct looker *l, const struct sv_work_line *line, const struct job *job,
                     const struct sv_why_unit *u)
 {
     struct sv_comm_collective *c = &l->r->collectives[job->collective];
-    int64_t sums[SV_N_WORK] = {0};
-    for (size_t i = u->first; i < u->end; i++)
+    int64_t sums[SV_N_WORK] = {0}, waits = 0;
+    for (size_t i = u->first; i < u->end; i++) {
         add_piece(line, &l->ledger.pieces[i], sums);
+        waits += is_own_wait(&l->ledger.pieces[i]) ? l->ledger.pieces[i].dur_ns : 0;
+    }
+    c->own_wait_ns += job->is_first ? -waits : waits;
     for (int k = 0; k < SV_N_BEFORE; k++) {
         if (!job->is_first)
             c->before_ns[k] = sums[k];
@@ -279,8 +289,13 @@ static void sum_up(struct sv_comm_report *r)
         if (c->last == SV_COMM_NO_RANK || c->is_passed_on)
             continue;
         bool is_whole = r->ranks[c->last].has_before && r->ranks[c->first_rank].has_before;
+        struct sv_comm_rank *rank = &r->ranks[c->last];
+        if (is_whole && c->lead_ns > 0 &&
+            (double)c->own_wait_ns >= SV_COMM_REASONS_SHARE * (double)c->lead_ns) {
+            rank->n_reasons++;
+            rank->reasons_ns = sv_sat_add(rank->reasons_ns, c->lead_ns);
+        }
         for (int k = 0; k < SV_N_BEFORE; k++) {
-            struct sv_comm_rank *rank = &r->ranks[c->last];
             c->before_ns[k] = r->ranks[c->last].has_before ? c->before_ns[k] : 0;
             c->excess_ns[k] = is_whole ? c->excess_ns[k] : 0;
             rank->before_ns[k] = sv_sat_add(rank->before_ns[k], c->before_ns[k]);

@@ -483,8 +483,8 @@ void sv_comm_report_make(struct sv_comm_report *r, const struct sv_trace *t)
 {
     sv_comm_report_begin(r, t);
     sv_comm_judge_ranks(r);
-    sv_comm_judge_by_replay(r);
     sv_comm_find_before(r);
+    sv_comm_judge_by_replay(r);
     sv_comm_find_differences(r);
 }
 

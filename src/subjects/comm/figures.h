@@ -93,6 +93,7 @@ struct sv_comm_collective {
     int64_t last_from_ns, first_from_ns;
     int64_t before_ns[SV_N_BEFORE]; /* what the last one did meanwhile … */
     int64_t excess_ns[SV_N_BEFORE]; /* … and how much more of it than the first one */
+    int64_t own_wait_ns; /* how much longer than that one it waited for what is no rank's doing */
 };
 
 struct sv_comm_group {
@@ -129,7 +130,9 @@ struct sv_comm_rank {
     double gain;       /* of the job's time, if it were as fast as its peers; 0: the replay does not
                         * name it */
     bool is_slow;
-    bool is_likely; /* it costs much all the time, and the replay decides */
+    bool is_likely;     /* it costs much all the time or for a reason, and the replay decides */
+    uint64_t n_reasons; /* how often its own waits explain that it was last … */
+    int64_t reasons_ns; /* … and what that cost */
 };
 
 /* Ranks of one machine, judged together: that all of them are slow is seen of none of them. */
@@ -218,6 +221,10 @@ void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t);
  * replay. */
 #define SV_COMM_LIKELY_CHANCE   5e-2
 #define SV_COMM_LIKELY_EXPLAINS 0.75
+/* What costs so much is no chance either if the ledger has the reason so often: the rank slept, or
+ * was in calls on files … for most of the time by which it came later. */
+#define SV_COMM_REASONS       3
+#define SV_COMM_REASONS_SHARE 0.7
 
 /* P(X ≥ k) of n draws with probability p. */
 double sv_binomial_tail(double n, double k, double p);

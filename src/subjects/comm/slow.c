@@ -13,13 +13,20 @@ struct arrivals {
     double *gain;
 };
 
+/* It costs something for one reason again and again, which the ledger knows. */
+static bool has_reasons(const struct sv_comm_rank *k)
+{
+    return k->n_reasons >= SV_COMM_REASONS && k->lost_share >= SV_COMM_COST_SHARE &&
+           (double)k->reasons_ns >= SV_COMM_REASONS_SHARE * (double)k->lost_ns;
+}
+
 static bool find(struct sv_comm_report *r, const struct sv_replay_named *c, struct arrivals *to)
 {
     char name[96];
     for (uint32_t i = 0; c->by == SV_REPLAY_RANK && i < r->n_ranks; i++)
         if (strcmp(sv_comm_rank_name(r, i, name, sizeof name), c->name) == 0) {
             struct sv_comm_rank *k = &r->ranks[i];
-            *to = (struct arrivals){&k->is_slow, k->is_likely, &k->gain};
+            *to = (struct arrivals){&k->is_slow, k->is_likely || has_reasons(k), &k->gain};
             return k->judged > 0;
         }
     for (size_t i = 0; c->by == SV_REPLAY_HOST && i < r->n_hosts; i++)
@@ -62,6 +69,7 @@ void sv_comm_confirm(struct sv_replay_result *result, const struct sv_trace *t)
         return;
     sv_comm_report_begin(&r, t);
     sv_comm_judge_ranks(&r);
+    sv_comm_find_before(&r);
     for (size_t i = 0; i < result->n_culprits; i++)
         if (!find(&r, &result->culprits[i], &a) || is_confirmed(&a, &result->culprits[i]))
             result->culprits[n++] = result->culprits[i];

@@ -552,6 +552,7 @@ void sv_gpu_report_fini(struct sv_gpu_report *r)
     free(r->levels);
     free(r->by_step);
     free(r->sampled);
+    sv_ledger_fini(&r->gaps);
     sv_steps_fini(&r->steps);
     *r = (struct sv_gpu_report){0};
 }

@@ -14,6 +14,7 @@
 #include "core/stream/gpu_words.h"
 #include "store/trace.h"
 #include "why/launch.h"
+#include "why/ledger.h"
 #include "why/spans.h"
 #include "why/steps.h"
 
@@ -79,6 +80,7 @@ struct sv_gpu_device {
     struct sv_gpu_gaps gaps[SV_N_GAPS];
     struct sv_spans idle[SV_N_GAPS]; /* the same, as times; the row is the work that ends the gap */
     struct sv_span longest_gap;      /* whole, whatever its causes */
+    size_t first_gap, end_gap;       /* units of the report's ledger */
     struct sv_gpu_times latency;     /* from the launch's begin to the work's */
     unsigned queue_max;              /* launched, not begun */
     double queue_mean;
@@ -139,6 +141,7 @@ struct sv_gpu_sampled {
 
 struct sv_gpu_report {
     const struct sv_trace *trace;
+    struct sv_ledger gaps; /* its units: each gap until the work that ends it was launched */
     struct sv_gpu_sampled *sampled;
     size_t n_sampled;
     struct sv_gpu_device *devices;

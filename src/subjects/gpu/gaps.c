@@ -121,22 +121,23 @@ static void add_gap(const struct sv_gpu_making *m, const struct gap *g,
 void sv_gpu_find_gaps(struct sv_gpu_making *m)
 {
     struct gaps all = {0};
-    struct sv_ledger l = {0};
+    struct sv_ledger *l = &m->r->gaps;
     find_all(&all, m);
     if (all.n)
         sv_ledger_make(
-            &l, m->t,
+            l, m->t,
             &(struct sv_ledger_options){
                 .step = -1, .given = all.units, .n_given = all.n, .given_kind = SV_UNIT_IS_WINDOW});
     for (size_t i = 0, unit = 0; i < all.n; i++) {
         bool has_unit = all.units[i].to_ns > all.units[i].from_ns; /* those of no length are none */
-        size_t first = has_unit ? l.units[unit].first : 0;
-        add_gap(m, &all.items[i], &all.units[i], l.pieces + first,
-                has_unit ? l.units[unit].end - first : 0);
+        size_t first = has_unit ? l->units[unit].first : 0;
+        struct sv_gpu_device *d = all.items[i].device;
+        add_gap(m, &all.items[i], &all.units[i], l->pieces + first,
+                has_unit ? l->units[unit].end - first : 0);
+        d->first_gap = d->end_gap ? d->first_gap : unit;
         unit += has_unit;
+        d->end_gap = unit;
     }
-    if (all.n)
-        sv_ledger_fini(&l);
     free(all.items);
     free(all.units);
 }

@@ -36,12 +36,23 @@ static struct sv_cell text_cell(struct sv_text t)
                  : sv_cell_null();
 }
 
-/* "rank 0 · python3 (pid 12, tid 14)" */
+/* Its own name, or its process's; Python calls each main thread the same. */
+static struct sv_text name_of(const struct sv_dict *d, sv_track track)
+{
+    static const char main[] = "MainThread";
+    sv_track process = sv_dict_process_of(d, track);
+    struct sv_text own = sv_dict_text(d, d->tracks[track].name),
+                   its = process ? sv_dict_text(d, d->tracks[process].name) : own;
+    bool is_main = own.len == sizeof main - 1 && memcmp(own.bytes, main, own.len) == 0;
+    return own.len && !(is_main && its.len) ? own : its;
+}
+
+/* "rank 0 · locker (pid 12, tid 14)" */
 static struct sv_cell thread_cell(const struct view *v, int text, sv_track track)
 {
     const struct sv_dict *d = v->r->trace->dict;
     sv_track process = sv_dict_process_of(d, track);
-    struct sv_text name = sv_dict_text(d, d->tracks[process ? process : track].name);
+    struct sv_text name = name_of(d, track);
     struct sv_buf *b = &v->texts[text];
     sv_buf_clear(b);
     sv_rank_prefix(d, track, b);
@@ -475,9 +486,8 @@ static int print(const struct sv_report_options *o, const struct sv_wait_report 
     memcpy(of_loaders, span_columns, sizeof of_loaders);
     hide_empty(&spans, of_spans);
     hide_empty(&loaders, of_loaders);
-    struct sv_lock_waits locks;
-    sv_lock_waits_make(&locks, r->trace);
-    const struct lock_view lock_view = {&all, &locks};
+    const struct sv_lock_waits *locks = &r->ledger.locks;
+    const struct lock_view lock_view = {&all, locks};
     const struct sv_section sections[N_SECTIONS] = {
         {"summary", "Where the time went", COLUMNS(summary_columns), 1, true, fill_summary, &all},
         {"span", "The spans that wait most", COLUMNS(of_spans), spans.n, false, fill_span, &spans},
@@ -485,7 +495,7 @@ static int print(const struct sv_report_options *o, const struct sv_wait_report 
         {"wait", "The longest waits", COLUMNS(wait_columns), r->n_waits, false, fill_wait, &all},
         {"chain", "What happened meanwhile", COLUMNS(chain_columns), chains.n, false, fill_chain,
          &chains},
-        {"lock", "Who waits for whom", COLUMNS(lock_columns), locks.n, false, fill_lock,
+        {"lock", "Who waits for whom", COLUMNS(lock_columns), locks->n, false, fill_lock,
          &lock_view},
         {"pass", "Reading of the same files again", COLUMNS(pass_columns),
          r->n_passes > 1 || !is_text || o->by ? r->n_passes : 0, false, fill_pass, &all},
@@ -511,7 +521,6 @@ static int print(const struct sv_report_options *o, const struct sv_wait_report 
     } else {
         code = sv_sections_print(sections, N_SECTIONS, &shown, err);
     }
-    sv_lock_waits_fini(&locks);
     free(spans.rows);
     free(loaders.rows);
     free(chains.rows);
