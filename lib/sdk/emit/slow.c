@@ -487,8 +487,7 @@ void sv_wake_writer(void)
     struct sv_process *p = sv_process;
     atomic_fetch_add(&p->wake, 1); /* before it looks at `dozes`: doze.c has the other order */
     futex(&p->wake, FUTEX_WAKE_PRIVATE, 1);
-    for (uint32_t i = 0; i < SPINS_MAX && atomic_load(&p->dozes); i++) {
-    }
+    for (uint32_t i = 0; i < SPINS_MAX && atomic_load(&p->dozes); i++) {}
 }
 
 void sv_wait_at(_Atomic uint32_t *at, uint32_t value, unsigned ms)
