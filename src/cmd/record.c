@@ -177,10 +177,10 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output is used by the command; use -o FILE");
-    if ((o->use.inject || o->use.copy_output) && operands->n == 0)
+    if ((o->use.inject.n > 0 || o->use.copy_output) && operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--inject and --copy-output need a command that stave starts");
-    if ((o->use.inject && sv_inject(o->use.inject, err) < 0) ||
+    if (sv_inject(&o->use.inject, err) < 0 ||
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
@@ -334,6 +334,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sv_words_free(&command);
     sv_words_free(&o->pids);
     sv_words_free(&o->use.logs);
+    sv_words_free(&o->use.inject);
     free(o->sync);
     sv_yaml_free(config);
     return code;

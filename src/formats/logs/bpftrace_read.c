@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define HEAD_BYTES      65536
+#define HEAD_BYTES 65536
 
 /* What a header means, where its words alone would not say it. */
 struct plan {
