@@ -1,6 +1,6 @@
 /* Sums of calls that a library in the command has recorded: files and bytes for the summary, as the
- * kernel's records are summed by their probe (probes/syscalls.c). Called by the source of libstave's
- * events, for each of them, and by the summary. */
+ * kernel's records are summed by their probe (probes/syscalls.c). Called by the source of
+ * libstave's events, for each of them, and by the summary. */
 #include "record/session/inside.h"
 
 #include "record/decode/calls.h"
