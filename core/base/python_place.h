@@ -1,6 +1,7 @@
 /* Where a frame of Python is: the line by the line table of its code object (CPython 3.11 and
- * later), and the file as people know it. In a header, because libraries that are loaded into programs have
- * it, too (lib/inject/preload), and link nothing of core/. The tables are foreign bytes. */
+ * later), and the file as people know it. In a header, because libraries that are loaded into
+ * programs have it, too (lib/inject/preload), and link nothing of core/. The tables are foreign
+ * bytes. */
 #ifndef SV_CORE_BASE_PYTHON_PLACE_H
 #define SV_CORE_BASE_PYTHON_PLACE_H
 
