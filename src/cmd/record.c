@@ -13,23 +13,41 @@
 #include "record/spool/defer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Can a trace begin there? Tried: rights, quotas, Landlock and full disks differ. errno says why
+ * not. */
+static bool can_hold_trace(const char *folder)
+{
+    enum { BEGINS_BYTES = 64 << 10 };
+    char path[256];
+    snprintf(path, sizeof path, "%s/.stave-%d", folder, (int)getpid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    int why = posix_fallocate(fd, 0, BEGINS_BYTES);
+    unlink(path);
+    close(fd);
+    errno = why;
+    return why == 0;
+}
+
 /* Where a trace without -o goes: this folder, or where the user can write at all. NULL: nowhere. */
 static const char *default_folder(void)
 {
     const char *const places[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", getenv("XDG_RUNTIME_DIR"),
                                   "/dev/shm"};
-    if (access(".", W_OK | X_OK) == 0)
+    if (can_hold_trace("."))
         return "";
     int why = errno;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         if (!places[i] || places[i][0] != '/' || strlen(places[i]) > 200 ||
-            strchr(places[i], '%') || access(places[i], W_OK | X_OK) != 0)
+            strchr(places[i], '%') || !can_hold_trace(places[i]))
             continue;
         sv_console_note("this folder cannot be written to (%s): the trace goes to %s (-o chooses "
                         "another place)",

@@ -239,6 +239,13 @@ int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err 
     return 0;
 }
 
+void sv_record_ladder_without_libraries(struct sv_recorder *r)
+{
+    r->ladder.has_io = r->ladder.has_locks = r->ladder.has_torch = false;
+    if (r->ladder.watch)
+        sv_watch_all(r->ladder.watch);
+}
+
 void sv_record_ladder_prepare(struct sv_recorder *r, uint32_t pid)
 {
     uint64_t hz = r->options->probes[SV_PROBE_sample].number;
