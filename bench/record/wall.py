@@ -1,7 +1,8 @@
 """wall.py STAVE FOLDER PAIRS SCALE [WORKLOAD…]: what `stave record` costs programs that people run.
 
-Each workload runs untraced, with the default set and with --light in turns, PAIRS times each; 0: only the price is measured. Prints lines `NAME VALUE UNIT` for bench/run:
-  record_wall_SET_WORKLOAD    ratio of the medians of the clock, of the workload itself: what starting and writing take is record_true, and part of the price
+Each workload runs untraced, with the default set and with --light in turns, PAIRS times each; 0: only the price is measured. As root the training also runs as a user without
+privileges, with what `record` does then (set `user`); SETS="default light user" chooses for all workloads. Prints lines `NAME VALUE UNIT` for bench/run:
+  record_wall_SET_WORKLOAD    ratio of the medians of the clock, of the workload itself, with its 95 % interval: what starting and writing take is record_true, and part of the price
   record_upper_SET_WORKLOAD   upper end of its 95 % interval (bootstrap) minus 0.02: this has the budget
   record_price_SET_WORKLOAD   (CPU of the recorder + run time of the kernel programs + what their calls cost beyond that) / CPU of the untraced workload
   record_memory_SET_WORKLOAD  the recorder's largest resident memory, MB
@@ -20,6 +21,7 @@ import time
 
 STAVE, FOLDER, PAIRS, SCALE = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 PRICE_RUNS = 3
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # a user may run it
 LONGEST_S = 120  # of a run
 STATISTICS = "/proc/sys/kernel/bpf_stats_enabled"
 
@@ -39,7 +41,7 @@ def write(name, text):
 
 def torch_loaders():
     """Training with four loaders that are forked anew for each epoch."""
-    python = next((p for p in (sys.executable, "/usr/bin/python3") if subprocess.run([p, "-c", "import torch"], capture_output=True).returncode == 0), None)
+    python = next((p for p in (PYTHON, "/usr/bin/python3") if subprocess.run([p, "-c", "import torch"], capture_output=True).returncode == 0), None)
     return python and [python, "-W", "ignore", write("train.py", """
         import sys, torch
         from torch.utils.data import DataLoader, Dataset
@@ -60,18 +62,20 @@ def torch_loaders():
 
 
 def small_files():
-    """Many small files, read one after the other, with some work on each."""
+    """Many small files, read one after the other, with some work on each. The work allocates
+    nothing large: zlib's buffers are at malloc's limit for giving memory back, so that a byte more
+    or less on the heap doubles the time, recorded or not."""
     files = os.path.join(FOLDER, "small")
     os.makedirs(files, exist_ok=True)
     for i in range(scaled(5000)):
         with open(os.path.join(files, str(i)), "wb") as f:
             f.write(bytes([i % 256]) * 8192)
-    return [sys.executable, write("small.py", """
-        import os, sys, zlib
+    return [PYTHON, write("small.py", """
+        import hashlib, os, sys
         for _ in range(4):
             for entry in os.scandir(sys.argv[1]):
                 with open(entry.path, "rb") as f:
-                    zlib.crc32(zlib.compress(f.read(), 1))
+                    hashlib.sha256(f.read()).digest()
         """), files]
 
 
@@ -81,25 +85,25 @@ def mapped_tokens():
     with open(tokens, "wb") as f:
         for _ in range(scaled(64)):
             f.write(os.urandom(1 << 20))
-    return [sys.executable, write("tokens.py", """
-        import mmap, os, random, sys, zlib
+    return [PYTHON, write("tokens.py", """
+        import hashlib, mmap, os, random, sys
         random.seed(1)
         for _ in range(4):
             with open(sys.argv[1], "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as data:
                 for _ in range(len(data) // 16384):
                     at = random.randrange(len(data) - 4096)
-                    zlib.compress(data[at:at + 4096], 1)
+                    hashlib.sha256(data[at:at + 4096]).digest()
         """), tokens]
 
 
 def server():
     """A server with a thread for each of 64 connections, and its clients, in one process."""
-    return [sys.executable, write("server.py", """
-        import http.client, http.server, sys, threading, zlib
+    return [PYTHON, write("server.py", """
+        import hashlib, http.client, http.server, sys, threading
         class Answer(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def do_GET(self):
-                body = zlib.compress(b"answer " * 500)
+                body = hashlib.sha256(b"answer " * 5000).hexdigest().encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -166,7 +170,7 @@ COMPUTE = ["-c", f"s = 0\nfor i in range({scaled(30000000)}):\n    s += i"]
 
 def idle():
     """A program beside a recording of a process that does nothing: what others pay."""
-    return [sys.executable, *COMPUTE]
+    return [PYTHON, *COMPUTE]
 
 
 WORKLOADS = {"torch": torch_loaders, "small_files": small_files, "mmap": mapped_tokens, "server": server, "make": make_j2, "mpi": mpi_job, "idle": idle}
@@ -180,7 +184,7 @@ class TooLong(Exception):
 
 def timed(command):
     """The command, run by a program that writes its seconds of the clock and of CPU into a file."""
-    return [sys.executable, "-S", write("timed.py", """
+    return [PYTHON, "-S", write("timed.py", """
         import os, sys, time
         start = time.monotonic()
         pid = os.spawnvp(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
@@ -207,12 +211,21 @@ def run(command, under=(), may_be=(0,)):
         return tuple(map(float, f.read().split()))
 
 
-def recorder(options):
-    return [STAVE, "record", "-q", "--no-summary", *options, "-o", os.path.join(FOLDER, "wall.pftrace"), "--"]
+# As the user of the set `user`: what it writes, and root before it, is removed first.
+AS_USER = ["setpriv", "--reuid=1234", "--regid=1234", "--clear-groups"] if os.geteuid() == 0 else []
+SETS = {"default": ([], []), "light": ([], ["--light"]), "user": (AS_USER, [])}
 
 
-def recorded(options, command):
-    return [*recorder(options), *command]
+def recorder(which):
+    for name in "wall.pftrace", "seconds":
+        with contextlib.suppress(OSError):
+            os.remove(os.path.join(FOLDER, name))
+    under, options = SETS[which]
+    return [*under, STAVE, "record", "-q", "--no-summary", *options, "-o", os.path.join(FOLDER, "wall.pftrace"), "--"]
+
+
+def recorded(which, command):
+    return [*recorder(which), *command]
 
 
 def is_recording(process):
@@ -221,10 +234,10 @@ def is_recording(process):
         time.sleep(0.01)
 
 
-def run_recorded(name, options, command):
+def run_recorded(name, which, command):
     if name != "idle":
-        return run(command, recorder(options), (0, 1))[0]
-    process = subprocess.Popen(recorded(options, ["sleep", "1000"]))
+        return run(command, recorder(which), (0, 1))[0]
+    process = subprocess.Popen(recorded(which, ["sleep", "1000"]))
     is_recording(process)
     seconds, _ = run(command)
     process.send_signal(2)
@@ -256,9 +269,9 @@ def own_ticks(pid):
         return 0
 
 
-def price_run(options, command):
+def price_run(which, command):
     """CPU of the recorder itself to its last instruction; run time and number of runs of its programs and its memory as seen every 20 ms until it ends."""
-    process = subprocess.Popen(recorded(options, command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(recorded(which, command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     last = (0, 0, 0)
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         last = tuple(map(max, last, programs_of(process.pid)))
@@ -282,15 +295,17 @@ def counting():
             f.write(before)
 
 
-def hook_ns(options):
+def hook_ns(which):
     """What a run of a program costs beyond its own time: by a loop of calls that are hooked, and of which no record is made."""
-    loop = [sys.executable, "-c", "import os\nfor _ in range(500000): os.getppid()"]
+    if which == "user":
+        return 0.0
+    loop = [PYTHON, "-c", "import os\nfor _ in range(500000): os.getppid()"]
     plain = statistics.median(run(loop)[1] for _ in range(PRICE_RUNS))
     extra = []
     for _ in range(PRICE_RUNS):
         start = os.times()
         with counting():
-            cpu, ns, runs, _ = price_run(options, loop)
+            cpu, ns, runs, _ = price_run(which, loop)
         end = os.times()
         spent = end.children_user + end.children_system - start.children_user - start.children_system
         extra.append((spent - plain - cpu - ns / 1e9) * 1e9 / max(runs, 1))
@@ -298,15 +313,15 @@ def hook_ns(options):
 
 
 def interval(plain, traced):
-    """Upper end of the 95 % interval of the ratio of medians."""
+    """The 95 % interval of the ratio of medians."""
     rng = random.Random(1)
     ratios = sorted(statistics.median(rng.choices(traced, k=len(traced))) / statistics.median(rng.choices(plain, k=len(plain))) for _ in range(2000))
-    return ratios[int(len(ratios) * 0.975)]
+    return ratios[int(len(ratios) * 0.025)], ratios[int(len(ratios) * 0.975)]
 
 
-def price(name, options, command, each_ns, cpu):
-    with counting():
-        runs = [price_run(options, ["sleep", str(max(1, cpu))] if name == "idle" else command) for _ in range(PRICE_RUNS)]
+def price(name, which, command, each_ns, cpu):
+    with counting() if os.geteuid() == 0 else contextlib.nullcontext():
+        runs = [price_run(which, ["sleep", str(max(1, cpu))] if name == "idle" else command) for _ in range(PRICE_RUNS)]
     return statistics.median((own + ns / 1e9 + n * each_ns / 1e9) / cpu for own, ns, n, _ in runs), max(r[3] for r in runs) / 1000
 
 
@@ -346,37 +361,47 @@ def put_peers(name, command, clock):
 
 
 def put_wall(name, which, clock, traced):
-    print(f"record_wall_{which}_{name} {statistics.median(traced) / statistics.median(clock):.3f} of untraced, clock, {PAIRS} pairs")
-    print(f"record_upper_{which}_{name} {interval(clock, traced) - 0.02:.3f} upper end of 95 %, minus 0.02", flush=True)
+    low, high = interval(clock, traced)
+    print(f"record_wall_{which}_{name} {statistics.median(traced) / statistics.median(clock):.3f} of untraced, clock, {PAIRS} pairs, 95 %: {low:.3f} to {high:.3f}")
+    print(f"record_upper_{which}_{name} {high - 0.02:.3f} upper end of 95 %, minus 0.02", flush=True)
 
 
 def measure(name, command, sets, each_ns):
     plain, traced = [], {which: [] for which in sets}
     run(command)  # caches are warm
-    for _ in range(PAIRS or PRICE_RUNS):
+    for i in range(PAIRS or PRICE_RUNS):
         plain.append(run(command))
-        for which, options in sets.items():
-            if PAIRS:
-                traced[which].append(run_recorded(name, options, command))
+        for which in sets[i % len(sets):] + sets[:i % len(sets)] if PAIRS else []:
+            traced[which].append(run_recorded(name, which, command))
     clock = [seconds for seconds, _ in plain]
-    for which, options in sets.items():
+    for which in sets:
         if PAIRS:
             put_wall(name, which, clock, traced[which])
-        paid, memory = price(name, options, command, each_ns[which], statistics.median(cpu for _, cpu in plain))
+        paid, memory = price(name, which, command, each_ns[which], statistics.median(cpu for _, cpu in plain))
         print(f"record_price_{which}_{name} {paid:.4f} of the workload's CPU")
         print(f"record_memory_{which}_{name} {memory:.0f} MB of the recorder", flush=True)
     if PAIRS and name != "idle":
         put_peers(name, command, statistics.median(clock))
 
 
+def sets_of(name):
+    given = os.environ.get("SETS", "").split()
+    if os.geteuid() != 0:
+        return ["user"]
+    return given or ["default", "light", *(["user"] if name == "torch" else [])]
+
+
 def main():
-    sets = {"default": [], "light": ["--light"]}
-    each_ns = {which: hook_ns(options) for which, options in sets.items()}
+    os.chmod(FOLDER, 0o777)
+    each_ns = {}
     for name in sys.argv[5:] or WORKLOADS:
         command = WORKLOADS[name]()
         if not command:
             print(f"bench: record: {name} is not measured: what it needs is not here", file=sys.stderr)
             continue
+        subprocess.run(["chmod", "-R", "a+rwX", FOLDER], check=True)
+        sets = sets_of(name)
+        each_ns.update({which: hook_ns(which) for which in sets if which not in each_ns})
         try:
             measure(name, command, sets, each_ns)
         except TooLong:

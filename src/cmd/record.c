@@ -13,23 +13,41 @@
 #include "record/spool/defer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Can a trace begin there? Tried: rights, quotas, Landlock and full disks differ. errno says why
+ * not. */
+static bool can_hold_trace(const char *folder)
+{
+    enum { BEGINS_BYTES = 64 << 10 };
+    char path[256];
+    snprintf(path, sizeof path, "%s/.stave-%d", folder, (int)getpid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    int why = posix_fallocate(fd, 0, BEGINS_BYTES);
+    unlink(path);
+    close(fd);
+    errno = why;
+    return why == 0;
+}
+
 /* Where a trace without -o goes: this folder, or where the user can write at all. NULL: nowhere. */
 static const char *default_folder(void)
 {
     const char *const places[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", getenv("XDG_RUNTIME_DIR"),
                                   "/dev/shm"};
-    if (access(".", W_OK | X_OK) == 0)
+    if (can_hold_trace("."))
         return "";
     int why = errno;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         if (!places[i] || places[i][0] != '/' || strlen(places[i]) > 200 ||
-            strchr(places[i], '%') || access(places[i], W_OK | X_OK) != 0)
+            strchr(places[i], '%') || !can_hold_trace(places[i]))
             continue;
         sv_console_note("this folder cannot be written to (%s): the trace goes to %s (-o chooses "
                         "another place)",
@@ -177,10 +195,10 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output is used by the command; use -o FILE");
-    if ((o->use.inject || o->use.copy_output) && operands->n == 0)
+    if ((o->use.inject.n > 0 || o->use.copy_output) && operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--inject and --copy-output need a command that stave starts");
-    if ((o->use.inject && sv_inject(o->use.inject, err) < 0) ||
+    if (sv_inject(&o->use.inject, err) < 0 ||
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
@@ -334,6 +352,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sv_words_free(&command);
     sv_words_free(&o->pids);
     sv_words_free(&o->use.logs);
+    sv_words_free(&o->use.inject);
     free(o->sync);
     sv_yaml_free(config);
     return code;

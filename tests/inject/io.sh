@@ -99,7 +99,12 @@ record waits "$python" waits.py
 woken() { csv waits.pftrace "SELECT extract_arg(s.arg_set_id, 'waker_tid') FROM slice s WHERE s.category = 'syscall' AND s.name = '$1' AND s.dur > 20000000 AND extract_arg(s.arg_set_id, 'waker_tid') IS NOT NULL"; }
 for call in read recvfrom wait4; do check "$call: the other one ended it" test "$(woken $call)" = "$(cat waits.out)"; done
 check "the peer has an address" test "$(csv waits.pftrace "SELECT count(*) FROM slice s WHERE name = 'recvfrom' AND extract_arg(s.arg_set_id, 'peer') LIKE '127.0.0.1:%' AND extract_arg(s.arg_set_id, 'peer_pid') = $(cat waits.out)")" = 1
-check "a sleep has its function" grep -qE '"sleep" cat="offcpu_sample".*"throttle \(waits.py\)"' <("$STAVE" cat -q waits.pftrace)
+# What the library records is in the summary, as it is by the kernel's probes; --inject may be repeated.
+run_any sums 0 "${as[@]}" "$STAVE" record --inject io --inject locks --no-block -o sums.pftrace -- sh -c 'cat waits.out; cat waits.out'
+check "the summary has files" grep -q 'waits.out$' sums.err
+check "the summary has processes" grep -qE 'recorded: [1-9][0-9]* system calls, 3 processes' sums.err
+check "both libraries are loaded" grep -q 'preload' <("$STAVE" query -q --to csv sums.pftrace "SELECT str_value FROM metadata WHERE name = 'recorded.waits'")
+check "a sleep has its function" grep -qE '"sleep" cat="offcpu_sample".*"throttle \(waits.py:[0-9]+\)"' <("$STAVE" cat -q waits.pftrace)
 check "a fork has its child" grep -q "\"fork\" cat=\"process\" {child=$(cat waits.out)}" <("$STAVE" cat -q waits.pftrace)
 
 record stdio bash -c '(sleep 0.05; echo x; echo y) | sed -n p'

@@ -45,7 +45,7 @@ END
 if "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; then
   record held "$python" held.py
   "$STAVE" cat -q held.pftrace | grep 'cat="offcpu_sample"' >held.text
-  check "Python: both functions of a lock" grep -qE 'waker_stack=\[.*"keeper \(held.py\)".*@stack\[.*"asks \(held.py\)"' held.text
+  check "Python: both functions of a lock" grep -qE 'waker_stack=\[.*"keeper \(held.py:[0-9]+\)".*@stack\[.*"asks \(held.py:[0-9]+\)"' held.text
 else skip python "frames of this Python are not known"; fi
 
 check "without a session" test "$(LD_PRELOAD=$library "$play" storm 2>&1)" = 320000

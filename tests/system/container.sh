@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# stave record for the user of a container: uid 1234, no capabilities, a filter of system calls like Docker's, 64 MB /dev/shm, a read-only root. One command each
+# stave record for the user of a container: uid 1234, no capabilities, a filter of system calls like Docker's, 64 MB /dev/shm, a read-only root, Landlock. One command each
 # ends with the right sentence; whatever is taken away, the command runs, and nobody is blamed wrongly.
 . "$SRC/tests/harness/cli.sh"
 [ "$(id -u)" = 0 ] || skip_all "needs root to take privileges away"
@@ -140,6 +140,25 @@ mkdir -m 555 box/readonly
 IN=box/readonly boxed env TMPDIR="$TMP/box" "$STAVE" record -- true >fallback.said 2>&1
 check fallback_said grep -q 'this folder cannot be written to (.*): the trace goes to' fallback.said
 check fallback_is_there bash -c 'ls box/true-*.pftrace'
+SHM=size=4k,mode=1777 IN=/dev/shm boxed env TMPDIR="$TMP/box" "$STAVE" record -- echo ran_full >full.said 2>&1
+check full_disk_ran grep -q '^ran_full' full.said
+check full_disk_said grep -q 'this folder cannot be written to (No space left on device): the trace goes to' full.said
+
+# ---- Landlock: writes below one folder only ----
+landlocked() { (cd "${IN:-box}" && "$python" "$SRC/tests/system/confine.py" --seccomp --landlock "$TMP/box" 1234 env -u HOME -u XDG_RUNTIME_DIR -u STAVE_SESSION_DIR "$@"); }
+landlocked true; has_landlock=$?
+if [ $has_landlock != 77 ]; then
+  landlocked "$STAVE" record -o landlock.pftrace -- "$python" unpack.py >landlock.said 2>&1; equals landlock_runs $? 0
+  check landlock_session_is_beside grep -q "events wait in $TMP/box/landlock.pftrace.rings-[0-9]* instead" landlock.said
+  check landlock_leaves_nothing bash -c '! ls -d box/*.rings-* 2>/dev/null'
+  check landlock_calls test "$(ask box/landlock.pftrace "SELECT count(*) FROM slice WHERE category = 'syscall'")" -ge 1
+  IN=/ landlocked "$STAVE" record -- echo ran_anyway >nowhere.said 2>&1; equals nowhere_runs $? 0
+  check nowhere_ran grep -q '^ran_anyway' nowhere.said
+  check nowhere_said grep -q 'no folder can be written to' nowhere.said
+else
+  skip landlock 'this kernel has no Landlock'
+fi
+
 boxed "$STAVE" record --strict -o strict.pftrace -- touch ran >strict.said 2>&1; equals strict_code $? 4
 check strict_ran_nothing test ! -e box/ran
 check strict_said grep -q 'CAP_BPF' strict.said

@@ -1,5 +1,6 @@
 /* Stacks: this process's own, unwound to main; names of C++; code objects, lines and offsets of
  * Python; damaged records. */
+#include "core/base/python_place.h"
 #include "record/stacks/cfi.h"
 #include "record/stacks/demangle.h"
 #include "record/stacks/python.h"

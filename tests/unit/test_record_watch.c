@@ -198,6 +198,27 @@ TEST(gives_no_reason_where_it_may_be_idle)
     }
 }
 
+/* Where the call may not be read, the kernel's function says what it can. */
+TEST(asks_for_the_function_of_the_kernel)
+{
+    static const struct {
+        const char *function, *reason;
+    } waits[] = {{"hrtimer_nanosleep", "reason=sleep"},
+                 {"anon_pipe_read", "reason=pipe"},
+                 {"do_wait", "reason=child"},
+                 {"futex_wait_queue", NULL},
+                 {"0", NULL}};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        struct bench *b = open_bench();
+        set(b, PID, 'S', "", 5, 1, 3);
+        put_of(b, PID, "wchan", waits[i].function);
+        const char *text = look(b, 0);
+        CHECK(strstr(text, "Sleeping"));
+        CHECK(waits[i].reason ? strstr(text, waits[i].reason) != NULL : !strstr(text, "reason"));
+        close_bench(b);
+    }
+}
+
 /* In the kernel's wait for a disk, and in no call. */
 TEST(a_missing_page_is_a_fault)
 {

@@ -6,6 +6,8 @@
  * mix two paths, which stay within their buffer and end with a NUL. */
 #include "io.h"
 
+#include "core/base/path_clean.h"
+
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -230,33 +232,6 @@ size_t io_full_size(int dirfd, const char *path)
     return n + (dir ? strnlen(dir, PATH_BYTES) : 0) + 3;
 }
 
-/* Takes `.`, `..` and doubled slashes out of an absolute path, in place. */
-static void clean(char *path, size_t len)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < len;) {
-        while (i < len && path[i] == '/')
-            i++;
-        size_t word = i;
-        while (i < len && path[i] != '/')
-            i++;
-        size_t word_len = i - word;
-        if (word_len == 0 || (word_len == 1 && path[word] == '.'))
-            continue;
-        if (word_len == 2 && path[word] == '.' && path[word + 1] == '.') {
-            while (n > 0 && path[--n] != '/')
-                continue;
-            continue;
-        }
-        path[n++] = '/';
-        memmove(path + n, path + word, word_len);
-        n += word_len;
-    }
-    if (n == 0 && len > 0)
-        path[n++] = '/';
-    path[n] = 0;
-}
-
 const char *io_full(int dirfd, const char *path, char *to, size_t size)
 {
     if (!path)
@@ -274,8 +249,7 @@ const char *io_full(int dirfd, const char *path, char *to, size_t size)
         return NULL;
     memcpy(to + n, path, len);
     to[n + len] = 0;
-    if (to[0] == '/' &&
-        (n || strstr(to, "/.") || strstr(to, "//") || (len > 1 && to[len - 1] == '/')))
-        clean(to, n + len);
+    if (to[0] == '/' && (n || !sv_path_is_clean(to, len) || (len > 1 && to[len - 1] == '/')))
+        to[sv_path_clean(to, n + len, to, size, NULL, NULL)] = 0;
     return to[0] ? to : NULL;
 }

@@ -131,7 +131,7 @@ void pre_record(const char *name, int64_t start_ns, int64_t end_ns, const struct
 
 /* ---- stacks: stacks.c ---- */
 
-enum { PRE_NATIVE_MAX = 12, PRE_PYTHON_BYTES = 900 };
+enum { PRE_NATIVE_MAX = 12, PRE_PYTHON_BYTES = 1400 };
 struct pre_stack {
     uint32_t n_native;
     uint32_t python_len;              /* each text with its NUL, innermost first */

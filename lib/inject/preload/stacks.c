@@ -7,8 +7,11 @@
  * it itself; the numbers are those of src/record/stacks/python_offsets.c. */
 #include "inject/preload/preload.h"
 
+#include "core/base/python_place.h"
+
 #include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 #include <unwind.h>
 
@@ -16,10 +19,11 @@
 
 enum { DEPTH_MAX = 64, SHIM = 3, NONE = 0xffff };
 struct offsets {
-    uint16_t cframe, frame, code, previous, owner, file, name, text;
+    uint16_t cframe, frame, code, previous, instr, owner, first_line, file, name, lines, bytecode,
+        text;
 };
-static const struct offsets python_3_11 = {56, 8, 32, 48, 69, 112, 128, 48},
-                            python_3_12 = {56, 0, 0, 8, 70, 112, 128, 40};
+static const struct offsets python_3_11 = {56, 8, 32, 48, 56, 69, 72, 112, 128, 136, 184, 48},
+                            python_3_12 = {56, 0, 0, 8, 56, 70, 68, 112, 128, 136, 192, 40};
 static struct offsets python;
 static struct {
     void *(*this_thread)(void);
@@ -30,14 +34,19 @@ static bool has_finder; /* of unwind tables, without a lock */
 /* Of 3.13: by their place in struct _Py_DebugOffsets, in words. */
 static bool offsets_said(const uint64_t *said, uint64_t version)
 {
-    enum { FRAME = 23, PREVIOUS = 29, CODE = 30, OWNER = 33, FILE_ = 35, NAME = 37 };
+    enum { FRAME = 23, PREVIOUS = 29, CODE = 30, INSTR = 31, OWNER = 33, FILE_ = 35, NAME = 37 };
+    enum { LINES = 38, FIRST_LINE = 39, BYTECODE = 43 };
     if (memcmp(said, "xdebugpy", 8) != 0 || said[1] != version || said[2] != 0)
         return false;
     python = (struct offsets){.cframe = NONE,
                               .frame = (uint16_t)said[FRAME],
                               .code = (uint16_t)said[CODE],
                               .previous = (uint16_t)said[PREVIOUS],
+                              .instr = (uint16_t)said[INSTR],
                               .owner = (uint16_t)said[OWNER],
+                              .first_line = (uint16_t)said[FIRST_LINE],
+                              .lines = (uint16_t)said[LINES],
+                              .bytecode = (uint16_t)said[BYTECODE],
                               .file = (uint16_t)said[FILE_],
                               .name = (uint16_t)said[NAME],
                               .text = 40};
@@ -82,39 +91,44 @@ static const char *pointer_at(const char *object, unsigned offset)
     return to;
 }
 
-/* A str: its characters where they are ASCII; else a question mark. */
-static size_t put_text(char *to, size_t room, const char *str, bool only_file)
+/* A str: its characters where they are ASCII, which end with a NUL; else a question mark. */
+static const char *text_of(const char *str)
 {
     enum { LENGTH = 16, STATE = 32, IS_PLAIN = 3 << 5 };
     int64_t len;
     uint32_t state;
     memcpy(&len, str + LENGTH, sizeof len);
     memcpy(&state, str + STATE, sizeof state);
-    if ((state & IS_PLAIN) != IS_PLAIN || len < 0 || len > 4096)
-        str = "?", len = 1;
-    else
-        str += python.text;
-    const char *slash = only_file ? memrchr(str, '/', (size_t)len) : NULL;
-    size_t skip = slash ? (size_t)(slash + 1 - str) : 0, n = (size_t)len - skip;
-    n = n < room ? n : room;
-    memcpy(to, str + skip, n);
-    return n;
+    return (state & IS_PLAIN) == IS_PLAIN && len >= 0 && len <= 4096 ? str + python.text : "?";
 }
 
-/* "Model.forward (model.py)" */
-static bool put_frame(struct pre_stack *s, const char *code)
+static int line_of(const char *frame, const char *code)
 {
-    char text[200];
-    size_t n = put_text(text, 120, pointer_at(code, python.name), false);
-    memcpy(text + n, " (", 2);
-    n += 2;
-    n += put_text(text + n, sizeof text - n - 2, pointer_at(code, python.file), true);
-    text[n++] = ')';
-    text[n++] = 0;
-    if (s->python_len + n > sizeof s->python)
+    enum { SIZE = 16, DATA = 32 };
+    const char *lines = pointer_at(code, python.lines);
+    int64_t n;
+    int32_t first;
+    memcpy(&first, code + python.first_line, sizeof first);
+    memcpy(&n, lines + SIZE, sizeof n);
+    const char *begin = code + python.bytecode, *at = pointer_at(frame, python.instr);
+    return sv_python_line((const uint8_t *)lines + DATA, n > 0 ? (size_t)n : 0, first,
+                          (uint32_t)(at - begin));
+}
+
+/* "Model.forward (model.py:12)" */
+static bool put_frame(struct pre_stack *s, const char *frame, const char *code)
+{
+    const char *file = sv_python_short_file(text_of(pointer_at(code, python.file)));
+    int line = line_of(frame, code);
+    char text[200], place[16] = "";
+    if (line > 0)
+        snprintf(place, sizeof place, ":%d", line);
+    int n = snprintf(text, sizeof text, "%.110s (%.70s%s)", text_of(pointer_at(code, python.name)),
+                     file, place);
+    if (n < 0 || s->python_len + (size_t)n + 1 > sizeof s->python)
         return false;
-    memcpy(s->python + s->python_len, text, n);
-    s->python_len += (uint32_t)n;
+    memcpy(s->python + s->python_len, text, (size_t)n + 1);
+    s->python_len += (uint32_t)n + 1;
     return true;
 }
 
@@ -126,7 +140,7 @@ static void take_python(struct pre_stack *s)
     const char *frame = thread ? pointer_at(thread, python.frame) : NULL;
     for (int depth = 0; frame && depth < DEPTH_MAX; depth++) {
         const char *code = pointer_at(frame, python.code);
-        if (frame[python.owner] != SHIM && code && !put_frame(s, code))
+        if (frame[python.owner] != SHIM && code && !put_frame(s, frame, code))
             return;
         frame = pointer_at(frame, python.previous);
     }

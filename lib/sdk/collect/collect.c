@@ -123,6 +123,8 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
     if (code >= 0)
         code = map_session(c, err);
     if (code < 0) {
+        if (c->dir_fd >= 0)
+            sv_client_files_remove(AT_FDCWD, c->dir);
         sv_collect_close(c, false);
         return code;
     }

@@ -26,6 +26,7 @@
 
 enum { SLAB_BYTES = 64 << 10, FORK_WAITS = 2000, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
 enum { WAIT_NS_MIN = 20000, WAIT_NS_MAX = 200000 };
+enum { SPINS_MAX = 1 << 25 }; /* some 10 to 100 ms: callers ask again */
 #define RETRY_NS 1000000000ll /* a ring that could not be made is tried again after this time */
 
 struct sv_process *sv_process;
@@ -124,6 +125,7 @@ static void before_fork(void)
     has_asked_writer = p && atomic_load(&p->ready) == 2;
     if (has_asked_writer) {
         atomic_fetch_add(&p->forks, 1);
+        atomic_fetch_add(&p->n_forked, 1);
         for (int i = 0; i < FORK_WAITS && atomic_load(&p->writer_works); i++)
             usleep(50);
     }
@@ -483,8 +485,9 @@ bool sv_ringless_may_say(void)
 void sv_wake_writer(void)
 {
     struct sv_process *p = sv_process;
-    atomic_fetch_add_explicit(&p->wake, 1, memory_order_release);
+    atomic_fetch_add(&p->wake, 1); /* before it looks at `dozes`: doze.c has the other order */
     futex(&p->wake, FUTEX_WAKE_PRIVATE, 1);
+    for (uint32_t i = 0; i < SPINS_MAX && atomic_load(&p->dozes); i++) {}
 }
 
 void sv_wait_at(_Atomic uint32_t *at, uint32_t value, unsigned ms)

@@ -128,7 +128,8 @@ struct sv_process {
     uint32_t slab_used;
     uint64_t flow_base;
     _Atomic uint64_t flow_next;
-    _Atomic uint32_t wake;          /* futex: the writer sleeps on it */
+    _Atomic uint32_t wake;          /* futex: the writer sleeps on it … */
+    _Atomic uint32_t dozes;         /* … or until CPU time was used (doze.c) */
     _Atomic uint64_t names_written; /* bytes of the registry's log in the file */
     _Atomic uint64_t names_known;   /* those that the writer may read, in memory */
     struct sv_session_writer *writer;
@@ -136,6 +137,7 @@ struct sv_process {
     bool has_writer;
     _Atomic uint32_t writer_works,
         forks;                    /* a fork waits for the writer's pause, and it for the fork */
+    _Atomic uint32_t n_forked;    /* how many there were */
     _Atomic uint32_t is_draining; /* a session is being stopped */
     pthread_mutex_t control;      /* start, stop and flush, one at a time: sv_control_lock() */
     _Atomic uint32_t control_owner;

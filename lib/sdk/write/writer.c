@@ -412,6 +412,8 @@ static bool is_filling(const struct sv_session_writer *w, uint64_t *heads)
  * while they move. */
 static void wait_for_work(struct sv_session_writer *w, uint32_t seen, unsigned us)
 {
+    if (us >= PERIOD_MAX_US && sv_doze(w, seen))
+        return;
     while (us > 0) {
         uint64_t heads;
         unsigned peek = w->peek_us < PEEK_MIN_US ? PEEK_MIN_US : w->peek_us;
@@ -424,6 +426,8 @@ static void wait_for_work(struct sv_session_writer *w, uint32_t seen, unsigned u
         w->peek_us = heads != w->heads      ? PEEK_MIN_US
                      : peek < PERIOD_MAX_US ? peek + peek / 4
                                             : peek;
+        if (heads != w->heads)
+            w->moved_ns = sv_session_writer_now_ns();
         w->heads = heads;
         us -= step;
     }
@@ -798,6 +802,7 @@ static void *run(void *arg)
     jmp_buf jump;
     volatile bool ok = false;
     w->has_own_table = sv_own_table_take(sv_files_dir(p));
+    sv_doze_begin(w);
     sv_no_memory = &jump;
     if (setjmp(jump) == 0)
         ok = prepare(w, w->start_err);
@@ -812,6 +817,7 @@ static void *run(void *arg)
         serve(w);
     else
         end_work(p);
+    sv_doze_end(w);
     if (w->fd >= 0)
         sv_stream_close(w);
     sv_part_close(w);

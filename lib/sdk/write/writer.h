@@ -55,6 +55,10 @@ struct sv_session_writer {
     int64_t commit_ns, snapshot_ns, named_ns, tick_ns, alone_ns;
     uint64_t heads;   /* of the rings, together, when it last looked … */
     unsigned peek_us; /* … and when it looks again */
+    int doze;         /* a timer of the kernel, if has_doze: doze.c */
+    bool has_doze;
+    int64_t moved_ns, forked_ns; /* when it last saw heads move, and a fork */
+    uint32_t n_forked;
     int alone_status; /* of the program's first thread, which has exited; else 0 */
     uint32_t n_named; /* of the process */
     uint64_t round;
@@ -114,6 +118,14 @@ bool sv_part_settle(struct sv_session_writer *w);
 /* Ends the growing file at its last whole packet, with the count of what is missing. False: that is
  * not possible, it stays as it is. */
 bool sv_cut_file(struct sv_session_writer *w);
+
+/* ---- doze.c ---- */
+
+void sv_doze_begin(struct sv_session_writer *w);
+void sv_doze_end(struct sv_session_writer *w);
+/* Waits until the program uses CPU time or somebody wakes the writer (process->wake is not `seen`),
+ * or for a quarter of a second; false: the program is not idle, it has not waited. */
+bool sv_doze(struct sv_session_writer *w, uint32_t seen);
 
 /* ---- hand_over.c ---- */
 

@@ -12,8 +12,7 @@
 
 #include <string.h>
 
-#define HEAD_BYTES      65536
-#define UNLINK_LEAST_NS 700 /* a version of the script measures two readings of its clock */
+#define HEAD_BYTES 65536
 
 /* What a header means, where its words alone would not say it. */
 struct plan {
@@ -178,12 +177,6 @@ static bool put_function(struct bpftrace *s, struct sv_batch *b, struct sv_text 
         if (!take(&s->functions[i], line, &r) ||
             !sv_text_is(r.text[SV_COL_FUNCTION], functions[i].function))
             continue;
-        if (strcmp(functions[i].op, "unlink") == 0 && r.number[SV_COL_LATENCY] < UNLINK_LEAST_NS) {
-            r.has &= ~((uint64_t)1 << SV_COL_LATENCY);
-            note(&s->lines, SV_NOTE, "unlink without a duration",
-                 "less than any call takes: the script took both times at its start; it is shown "
-                 "as an instant");
-        }
         return put(s, b, &r, &s->functions[i], functions[i].op);
     }
     return sv_lines_bad(&s->lines, "no call of mkdir, rmdir, unlink or create");

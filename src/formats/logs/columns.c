@@ -677,13 +677,13 @@ static bool take_number(struct cursor *c, const struct sv_log_column *column, en
 }
 
 /* R, W, and of the tools for file systems O (open) and S (sync). Of block requests as the kernel
- * prints them: read, write, discard, none, with flags around them (RA, WS, WSM, FWFS). */
+ * prints them: read, write, discard, none, with flags around them (RA, WS, WSM, WSU, FWFS). */
 static bool take_letter(struct cursor *c, struct sv_record *r)
 {
     struct sv_text word = next_field(c);
     bool is_flags = word.len >= 1 && word.len <= 8;
     for (uint32_t i = 0; is_flags && i < word.len; i++)
-        is_flags = strchr("RWDNFEASM", word.bytes[i]) != NULL;
+        is_flags = strchr("RWDNFEASMU", word.bytes[i]) != NULL;
     is_flags = is_flags && strchr("RWDNF", word.bytes[0]);
     bool is_one = word.len == 1 && strchr("OS", word.bytes[0]);
     return (is_one || is_flags) && put_text(r, SV_COL_RW, word);

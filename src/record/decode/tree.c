@@ -4,6 +4,8 @@
  * Paths are joined as texts: `.` and `..` are taken out. A `..` behind a symbolic link leads to
  * where the link's folder is, as it does in the kernel; other links are not resolved. */
 #include "record/decode/tree.h"
+
+#include "core/base/path_clean.h"
 #include "subjects/io/words.h"
 
 #include <stdio.h>
@@ -128,8 +130,9 @@ static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
 
 /* The folder that the first n bytes lead to, where their last word is a symbolic link: its path
  * takes their place. Returns their length. */
-static size_t follow_link(struct sv_tree *t, char *path, size_t n)
+static size_t follow_link(void *tree, char *path, size_t n)
 {
+    struct sv_tree *t = tree;
     char name[SV_TREE_PATH_MAX], to[SV_TREE_PATH_MAX];
     if (!t->link_of || n == 0 || n >= sizeof name)
         return n;
@@ -147,40 +150,9 @@ static size_t follow_link(struct sv_tree *t, char *path, size_t n)
     return n;
 }
 
-/* Takes `.`, `..` and doubled slashes out of an absolute path of at most PATH_LEN_MAX bytes.
- * Returns the new length, of what is in `to`, which has SV_TREE_PATH_MAX more. */
 static size_t clean(struct sv_tree *t, const char *path, size_t len, char *to)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < len;) {
-        while (i < len && path[i] == '/')
-            i++;
-        size_t word = i;
-        while (i < len && path[i] != '/')
-            i++;
-        size_t word_len = i - word;
-        if (word_len == 0 || (word_len == 1 && path[word] == '.'))
-            continue;
-        if (word_len == 2 && path[word] == '.' && path[word + 1] == '.') {
-            n = follow_link(t, to, n);
-            while (n > 0 && to[--n] != '/')
-                continue;
-            continue;
-        }
-        if (n + word_len + 1 > PATH_LEN_MAX) /* by links that lead to themselves */
-            break;
-        to[n++] = '/';
-        memcpy(to + n, path + word, word_len);
-        n += word_len;
-    }
-    if (n == 0 && len > 0)
-        to[n++] = '/';
-    return n;
-}
-
-static bool is_clean(const char *path, size_t len)
-{
-    return !memmem(path, len, "/.", 2) && !memmem(path, len, "//", 2);
+    return sv_path_clean(path, len, to, PATH_LEN_MAX, follow_link, t);
 }
 
 struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,
@@ -192,7 +164,7 @@ struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const
         /* An absolute path that is known is a clean one: only new ones need a look. */
         uint64_t hash = sv_hash_bytes(path, len, 0);
         struct sv_file *f = find(t, hash, path, len);
-        if (f || is_clean(path, len))
+        if (f || sv_path_is_clean(path, len))
             return f ? f : add(t, hash, path, len);
     }
     if (!is_absolute && (!dir || dir->path[0] != '/'))

@@ -63,6 +63,8 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             name_wait(s, e);
         else if (e->cat == s->process && e->name == s->exec) /* its maps are other ones now */
             sv_symbols_exec(s->symbols, pid_of(s, e), e->ts_ns);
+        else
+            sv_inside_count(&s->inside, e);
     }
     return n;
 }
@@ -70,7 +72,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
 struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *inner,
                                   struct sv_decode *decode)
 {
-    if (s->inner != inner)
+    if (s->inner != inner) {
         *s = (struct sv_named_source){
             .source = *inner,
             .inner = inner,
@@ -82,6 +84,8 @@ struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *i
             .waker_stack = sv_dict_cstr(inner->dict, SV_WAIT_WAKER_STACK),
             .lock_name = sv_dict_cstr(inner->dict, SV_WAIT_LOCK_NAME),
         };
+        sv_inside_init(&s->inside, inner->dict, sv_decode_tree(decode));
+    }
     s->source.next = next;
     return &s->source;
 }

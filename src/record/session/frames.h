@@ -3,6 +3,7 @@
 #define SV_RECORD_SESSION_FRAMES_H
 
 #include "core/stream/stream.h"
+#include "record/session/inside.h"
 #include "record/stacks/stacks.h"
 
 struct sv_decode;
@@ -12,6 +13,7 @@ struct sv_named_source {
     struct sv_source *inner;
     struct sv_stacks *stacks;
     struct sv_symbols *symbols;
+    struct sv_inside inside;
     sv_str cat, waker_stack, lock_name, process, exec;
 };
 

@@ -184,6 +184,8 @@ static int inject_one(const char *name, size_t len, struct sv_err *err)
         names[i] = x->name;
         if (strcmp(x->name, word) != 0)
             continue;
+        if (is_given[i])
+            return 0;
         if (!find_library(file_of(x), path))
             return sv_err_set(err, SV_EIO, SV_NO_POS,
                               "--inject %s: %s is neither beside stave nor in its lib/stave: build "
@@ -262,7 +264,7 @@ void sv_inject_check(const char *command)
     close(fd);
 }
 
-int sv_inject(const char *list, struct sv_err *err)
+int sv_inject_names(const char *list, struct sv_err *err)
 {
     int code = 0;
     for (const char *at = list; code >= 0 && *at;) {
@@ -270,5 +272,13 @@ int sv_inject(const char *list, struct sv_err *err)
         code = inject_one(at, len, err);
         at += len + (at[len] == ',');
     }
+    return code;
+}
+
+int sv_inject(const struct sv_words *lists, struct sv_err *err)
+{
+    int code = 0;
+    for (size_t i = 0; code >= 0 && i < lists->n; i++)
+        code = sv_inject_names(lists->items[i], err);
     return code;
 }

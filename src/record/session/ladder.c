@@ -95,7 +95,7 @@ static bool inject_if_there(struct sv_recorder *r, const char *name)
 {
     struct sv_err why = {0};
     if (r->command->n == 0 || r->options->use.no_inject || !sv_inject_is_there(name) ||
-        sv_inject(name, &why) < 0)
+        sv_inject_names(name, &why) < 0)
         return false;
     return true;
 }
@@ -112,7 +112,7 @@ static void inject_defaults(struct sv_recorder *r)
     struct sv_record_ladder *l = &r->ladder;
     if (sv_record_is_python(r->command))
         l->has_torch = inject_if_there(r, "torch");
-    if (l->has_torch && !r->options->use.inject)
+    if (l->has_torch && r->options->use.inject.n == 0)
         setenv("STAVE_TORCH_DEFAULT", "1", 1);
     if (r->system.kernel || !CAN_PRELOAD)
         return;
@@ -128,14 +128,13 @@ struct impossible {
     const char *option, *instead;
 };
 
-/* The first that was asked for by name; NULL: none. */
-static const struct impossible *find_impossible(const struct sv_recorder *r,
-                                                struct impossible list[static 8])
+/* Says each that was asked for by name; returns the first, NULL: none. */
+static const char *say_impossible(const struct sv_recorder *r)
 {
     const struct sv_record_options *o = r->options;
     int why;
     bool can_sample = sv_watch_can_sample(&why);
-    const struct impossible all[8] = {
+    const struct impossible all[] = {
         {o->all, "--all", "record a command, or your own processes with -p"},
         {o->cgroup != NULL, "--cgroup", "processes that are in it now, of this user, are watched"},
         {o->probes[SV_PROBE_sample].number > 0 && !can_sample, "--sample",
@@ -146,23 +145,23 @@ static const struct impossible *find_impossible(const struct sv_recorder *r,
         {o->hooks != NULL, "--hooks", "leave it out"},
         {o->drop_caches, "--drop-caches", "leave it out"},
     };
-    memcpy(list, all, sizeof all);
-    for (size_t i = 0; i < 8; i++)
-        if (list[i].is_asked)
-            return &list[i];
-    return NULL;
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].is_asked)
+            continue;
+        sv_console_note("%s is not possible here; instead: %s", all[i].option, all[i].instead);
+        first = first ? first : all[i].option;
+    }
+    return first;
 }
 
 static int report_impossible(struct sv_recorder *r, const char *why, struct sv_err *err)
 {
-    struct impossible list[8];
-    const struct impossible *x = find_impossible(r, list);
-    if (x)
-        sv_console_note("%s is not possible here; instead: %s", x->option, x->instead);
+    const char *option = say_impossible(r);
     if (!r->options->strict)
         return 0;
     return sv_err_set(err, SV_EIO, SV_NO_POS, "%s%s%s (run 'stave doctor' for details)",
-                      x ? x->option : "", x ? ": " : "", why);
+                      option ? option : "", option ? ": " : "", why);
 }
 
 /* ---- the watcher ---- */
@@ -238,6 +237,13 @@ int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err 
     open_watch(r);
     say(r, why);
     return 0;
+}
+
+void sv_record_ladder_without_libraries(struct sv_recorder *r)
+{
+    r->ladder.has_io = r->ladder.has_locks = r->ladder.has_torch = false;
+    if (r->ladder.watch)
+        sv_watch_all(r->ladder.watch);
 }
 
 void sv_record_ladder_prepare(struct sv_recorder *r, uint32_t pid)

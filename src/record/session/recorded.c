@@ -83,7 +83,8 @@ static void put_calls(struct sv_recorder *r)
  * there are no kernel probes io also records waits for others than locks. */
 static void put_injected(struct sv_recorder *r)
 {
-    bool has_io = sv_inject_has("io"), has_locks = sv_inject_has("locks");
+    bool has_io = r->collect && sv_inject_has("io"),
+         has_locks = r->collect && sv_inject_has("locks");
     if (has_io) {
         put(r, SV_COVERAGE_CALLS, "preload");
         put(r, SV_COVERAGE_SOCKETS, "preload groups=waiting min_ns=1000000");

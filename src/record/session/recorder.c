@@ -823,6 +823,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_usage_free(r->samplers.usage);
     sv_record_gpus_close(r);
     sv_totals_fini(&r->system.totals);
+    sv_inside_fini(&r->collected.inside);
     sv_decode_free(r->system.decode);
     if (r->system.records_file)
         fclose(r->system.records_file);

@@ -170,6 +170,8 @@ void sv_record_describe_parts(struct sv_recorder *r);
  * command is waited for. */
 bool sv_record_is_python(const struct sv_words *command);
 int sv_record_ladder_open(struct sv_recorder *r, const char *why, struct sv_err *err);
+/* There is no session: what libraries would send comes from looks. */
+void sv_record_ladder_without_libraries(struct sv_recorder *r);
 void sv_record_ladder_prepare(struct sv_recorder *r, uint32_t pid); /* before its exec */
 void sv_record_ladder_follow(struct sv_recorder *r, uint32_t pid);
 int sv_record_ladder_round(struct sv_recorder *r, int64_t now, struct sv_err *err);

@@ -42,13 +42,37 @@ static void help_injected(const struct sv_recorder *r)
     enlarge_rings(r);
 }
 
+static int open_session(struct sv_recorder *r, const char *dir, struct sv_err *err)
+{
+    return sv_collect_open(dir, r->options->out.path, r->output.part, r->dict, &r->report,
+                           &r->collect, err);
+}
+
+/* Where no usual folder takes it (a full /dev/shm, Landlock), beside the trace: on a disk, but it
+ * is there. */
+static int open_session_beside(struct sv_recorder *r, const char *why)
+{
+    char dir[SV_PATH_MAX], here[SV_PATH_MAX] = "";
+    struct sv_err err = {0};
+    const char *out = r->options->out.path;
+    bool is_relative = out[0] != '/';
+    int n = is_relative && !getcwd(here, sizeof here)
+                ? -1
+                : snprintf(dir, sizeof dir, "%s%s%s.rings-%d", here, is_relative ? "/" : "", out,
+                           (int)getpid());
+    if (n < 0 || (size_t)n >= sizeof dir || open_session(r, dir, &err) < 0)
+        return SV_EIO;
+    sv_console_note("%s: programs' events wait in %s instead", why, dir);
+    return 0;
+}
+
 void sv_record_sdk_open(struct sv_recorder *r)
 {
     struct sv_err why = {0};
-    if (sv_collect_open(NULL, r->options->out.path, r->output.part, r->dict, &r->report,
-                        &r->collect, &why) < 0) {
+    if (open_session(r, NULL, &why) < 0 && open_session_beside(r, why.msg) < 0) {
         sv_console_note("without libstave's events: %s", why.msg);
         r->is_partial = true;
+        sv_record_ladder_without_libraries(r);
         return;
     }
     sv_record_output_session(r, sv_collect_dir(r->collect));

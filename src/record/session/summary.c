@@ -127,9 +127,35 @@ static void show_files(const struct sv_tree *t)
     free(all);
 }
 
-static void show_processes(const struct sv_tree *t)
+static void add_calls(struct sv_gone *to, const struct sv_gone *from)
 {
-    struct sv_gone *all = sv_alloc((t->n + t->n_gone + 1) * sizeof *all);
+    to->calls += from->calls;
+    to->time_ns += from->time_ns;
+    to->bytes_read += from->bytes_read;
+    to->bytes_written += from->bytes_written;
+}
+
+/* Both sides may have seen calls of a process. */
+static size_t add_inside(struct sv_gone *all, size_t n, const struct sv_inside *x)
+{
+    bool *is_in = sv_alloc(x->n + 1);
+    for (size_t k = 0; x->n > 0 && k < n; k++) {
+        const uint64_t *at = sv_map_find(&x->by_pid, all[k].pid);
+        if (at && !is_in[*at - 1]) {
+            add_calls(&all[k], &x->all[*at - 1]);
+            is_in[*at - 1] = true;
+        }
+    }
+    for (size_t i = 0; i < x->n; i++)
+        if (!is_in[i])
+            all[n++] = x->all[i];
+    free(is_in);
+    return n;
+}
+
+static void show_processes(const struct sv_tree *t, const struct sv_inside *x)
+{
+    struct sv_gone *all = sv_alloc((t->n + t->n_gone + x->n + 1) * sizeof *all);
     size_t n = 0;
     for (; n < t->n_gone; n++)
         all[n] = t->gone[n];
@@ -144,6 +170,7 @@ static void show_processes(const struct sv_tree *t)
                                   .time_ns = p->time_ns};
         memcpy(all[n++].name, p->name, sizeof p->name);
     }
+    n = add_inside(all, n, x);
     qsort(all, n, sizeof *all, by_process_time);
     uint64_t n_all = n - t->n_gone + t->n_forgotten_active;
     if (n > 0)
@@ -167,10 +194,12 @@ int64_t sv_recorder_cpu_ns(void)
            (int64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
 }
 
-static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_probe_sum *s)
+/* `more`: that the totals do not have. */
+static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_probe_sum *s,
+                     uint64_t more)
 {
     char text[32];
-    uint64_t n = s->of ? sv_totals_sum(t, probe, s->of) : 0;
+    uint64_t n = more + (s->of ? sv_totals_sum(t, probe, s->of) : 0);
     if (n == 0 && !s->is_always)
         return;
     sv_print(stderr, "%s%s %s", s->is_always ? "" : ", ",
@@ -181,13 +210,15 @@ static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_
  * was. */
 static void show_sums(const struct sv_recorder *r)
 {
-    bool has_calls = r->system.kernel != NULL;
+    const struct sv_inside *x = &r->collected.inside;
+    bool has_calls = r->system.kernel || x->n_calls > 0;
     const struct sv_tree *t = sv_decode_tree(r->system.decode);
-    uint64_t processes = t->n + t->n_forgotten;
+    uint64_t processes = t->n + t->n_forgotten + sv_inside_others(x);
     for (unsigned k = 0; k < SV_PROBE_SUMS; k++)
         for (unsigned i = 0; i < SV_N_PROBES; i++) {
             if (has_calls || !sv_probes[i]->sums[k].is_always)
-                show_sum(&r->system.totals, i, &sv_probes[i]->sums[k]);
+                show_sum(&r->system.totals, i, &sv_probes[i]->sums[k],
+                         i == SV_PROBE_syscalls && k == 0 ? x->n_calls : 0);
             if (k == 0 && i == SV_PROBE_process)
                 sv_print(stderr, "%s%llu process%s", has_calls ? ", " : "",
                          (unsigned long long)processes, processes == 1 ? "" : "es");
@@ -242,7 +273,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
     if (sv_common.quiet)
         return;
     show_files(t);
-    show_processes(t);
+    show_processes(t, &r->collected.inside);
     sv_print(stderr, "\n  %s recorded: ",
              sv_human_ns(a, (r->times.stopped_ns ? r->times.stopped_ns : r->times.round_ns) -
                                 r->times.started_ns));

@@ -12,9 +12,9 @@ struct sv_record_options;
 
 /* The options of this side, a member `use` of the command's own. */
 struct sv_record_use {
-    const char *config, *inject, *log_tz, *out_dir, *rotate, *last, *gpu_interval;
+    const char *config, *log_tz, *out_dir, *rotate, *last, *gpu_interval;
     const char *sync_address;
-    struct sv_words logs;
+    struct sv_words inject, logs;
     bool io, archive, copy_output, sync, no_inject;
 };
 
@@ -31,10 +31,10 @@ struct sv_record_use {
         {0,                                                                                       \
          "inject",                                                                                \
          "WHAT",                                                                                  \
-         SV_OPT_TEXT,                                                                             \
+         SV_OPT_LIST,                                                                             \
          offsetof(type, use.inject),                                                              \
          "load Stave's libraries into the command: " SV_INJECTIONS(                               \
-             SV_INJECTION_COMMA) "separated by commas",                                           \
+             SV_INJECTION_COMMA) "separated by commas; may be given several times",               \
          SV_INJECTIONS(SV_INJECTION_BLANK),                                                       \
          NULL},                                                                                   \
         {0,                                                                                       \
@@ -147,8 +147,9 @@ int sv_record_config(const char *path, const struct sv_option *table,
 
 /* --inject (inject.c): checks the list and sets the environment of the command that is started
  * later. */
-int sv_inject(const char *list, struct sv_err *err);
-bool sv_inject_has(const char *name); /* it was in such a list */
+int sv_inject(const struct sv_words *lists, struct sv_err *err);
+int sv_inject_names(const char *list, struct sv_err *err); /* one of them */
+bool sv_inject_has(const char *name);                      /* it was in such a list */
 /* Says of a command that the dynamic linker loads nothing into that it is not seen. */
 void sv_inject_check(const char *command);
 /* Is there such an interface, and its library? */

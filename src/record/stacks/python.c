@@ -5,6 +5,7 @@
 #include "record/stacks/python.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/python_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,24 +96,6 @@ static char *text_of(const char *bytes, size_t n, unsigned kind)
     return text;
 }
 
-/* "/usr/lib/python3/dist-packages/torch/nn/functional.py" is "torch/nn/functional.py", a script is
- * its name. */
-static const char *short_file(const char *path)
-{
-    static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
-    for (unsigned i = 0; i < 2; i++) {
-        const char *at = strstr(path, folders[i]);
-        if (at)
-            return at + strlen(folders[i]);
-    }
-    const char *slash = strrchr(path, '/');
-    if (!slash || strcmp(slash, "/__init__.py") != 0)
-        return slash ? slash + 1 : path;
-    while (slash > path && slash[-1] != '/') /* with the name of its package */
-        slash--;
-    return slash;
-}
-
 bool sv_python_codes_add(struct sv_python_codes *c, const struct sv_wire_code *code, size_t size)
 {
     bool is_new;
@@ -129,7 +112,7 @@ bool sv_python_codes_add(struct sv_python_codes *c, const struct sv_wire_code *c
         free_code(&c->codes[*at - 1]);
     }
     char *file = text_of(code->file, code->file_bytes, code->file_kind);
-    const char *shown = short_file(file);
+    const char *shown = sv_python_short_file(file);
     memmove(file, shown, strlen(shown) + 1);
     struct code *x = &c->codes[*at - 1];
     *x = (struct code){.key = key_of(code->head.tgid, code->code),
@@ -161,62 +144,6 @@ void sv_python_codes_end(struct sv_python_codes *c, uint32_t pid)
         }
         c->n--;
     }
-}
-
-/* ---- lines ---- */
-
-struct table {
-    const uint8_t *at, *end;
-};
-
-static uint32_t read_number(struct table *t)
-{
-    uint32_t number = 0;
-    for (unsigned shift = 0; t->at < t->end && shift < 30; shift += 6) {
-        uint8_t byte = *t->at++;
-        number |= (uint32_t)(byte & 63) << shift;
-        if (!(byte & 64))
-            break;
-    }
-    return number;
-}
-
-static int read_signed(struct table *t)
-{
-    uint32_t number = read_number(t);
-    return number & 1 ? -(int)(number >> 1) : (int)(number >> 1);
-}
-
-/* An entry is a byte 1kkkklll (kind, units of code − 1) and what its kind needs: the lines that it
- * is further on, and columns. */
-int sv_python_line(const uint8_t *table, size_t n, int first_line, uint32_t at)
-{
-    enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NO_PLACE = 15, UNIT = 2 };
-    int64_t line = first_line;
-    uint64_t end = 0;
-    if ((int32_t)at < 0) /* it has not begun */
-        return first_line;
-    if (n == 0)
-        return 0;
-    struct table t = {table, table + n};
-    while (t.at < t.end) {
-        uint8_t head = *t.at++;
-        unsigned kind = head >> 3 & 15;
-        if (!(head & 0x80))
-            return 0;
-        end += (uint64_t)UNIT * ((head & 7) + 1);
-        if (kind == NO_COLUMNS || kind == LONG)
-            line += read_signed(&t);
-        else if (kind >= ONE_LINE && kind < NO_COLUMNS)
-            line += kind - ONE_LINE;
-        for (unsigned i = 0; kind == LONG && i < 3; i++)
-            read_number(&t);
-        for (unsigned i = kind < ONE_LINE ? 1 : 0; kind < NO_COLUMNS && i < 2 && t.at < t.end; i++)
-            t.at++;
-        if (at < end)
-            return kind == NO_PLACE || line < 0 || line > INT32_MAX ? 0 : (int)line;
-    }
-    return 0;
 }
 
 size_t sv_python_frame(const struct sv_python_codes *c, uint32_t pid,

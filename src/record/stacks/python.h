@@ -41,8 +41,4 @@ bool sv_python_codes_add(struct sv_python_codes *c, const struct sv_wire_code *c
 size_t sv_python_frame(const struct sv_python_codes *c, uint32_t pid,
                        const struct sv_wire_pyframe *frame, bool has_files, char *text, size_t max);
 
-/* The line of a place in the bytecode, by a line table as CPython 3.11 and later have it; 0: the
- * table does not say. */
-int sv_python_line(const uint8_t *table, size_t n, int first_line, uint32_t at);
-
 #endif

@@ -21,8 +21,8 @@ struct sv_watch_stack {
     _Alignas(8) uint8_t record[];
 };
 
-enum { SV_WATCH_FILES = 3 };
-enum sv_watch_file { SV_WATCH_SCHED, SV_WATCH_STAT, SV_WATCH_CALL };
+enum { SV_WATCH_FILES = 4 };
+enum sv_watch_file { SV_WATCH_SCHED, SV_WATCH_STAT, SV_WATCH_CALL, SV_WATCH_CHAN };
 
 struct sv_watch_thread {
     uint32_t pid, tid, cpu;

@@ -138,7 +138,8 @@ static void add_thread(struct sv_watch *w, uint32_t pid, uint32_t tid)
         return;
     w->threads = sv_grow(w->threads, &w->cap_threads, w->n_threads + 1, sizeof *w->threads);
     w->threads[w->n_threads] =
-        (struct sv_watch_thread){.pid = pid, .tid = tid, .fds = {-1, -1, -1}};
+        (struct sv_watch_thread){.pid = pid, .tid = tid, .fds = {-1, -1, -1, -1}};
+    _Static_assert(SV_WATCH_FILES == 4, "each is -1");
     *at = ++w->n_threads;
     w->sums.threads++;
 }

@@ -1,7 +1,8 @@
 /* One look at a thread, and the states that lie between two looks.
  *
  * First schedstat: a thread that waited and has not run since is in the same wait. Otherwise stat
- * has its state now and `syscall` the call that it is in. How long it ran and waited for a CPU
+ * has its state now and `syscall` the call that it is in, or else `wchan` the kernel's function,
+ * which more may read: other rules of ptrace hold for it. How long it ran and waited for a CPU
  * since the last look is counted by the kernel; the rest of the time it waited, and which wait
  * came first follows from the two looks. */
 #include "record/watch/parts.h"
@@ -25,7 +26,7 @@
 
 /* ---- the files of a thread ---- */
 
-static const char *const file_names[SV_WATCH_FILES] = {"schedstat", "stat", "syscall"};
+static const char *const file_names[SV_WATCH_FILES] = {"schedstat", "stat", "syscall", "wchan"};
 
 /* Of many threads only the file that is read at each look. */
 static bool keeps_open(const struct sv_watch *w, enum sv_watch_file which)
@@ -185,15 +186,46 @@ static void look_at_futex(struct sv_watch *w, const struct sv_watch_thread *x,
     }
 }
 
-/* The call that it is in. False: the kernel does not say it; it may run. */
-static bool read_wait(struct sv_watch *w, struct sv_watch_thread *x, struct sv_watch_wait *to)
+/* The wait by the kernel's function, where only that may be read: no arguments, so nothing that may
+ * be idle (a futex, epoll). */
+static void read_wchan(struct sv_watch *w, struct sv_watch_thread *x, struct sv_watch_wait *to)
+{
+    static const struct {
+        const char *begin;
+        uint32_t nr, file_mode;
+    } functions[] = {{"hrtimer_nanosleep", SYS_clock_nanosleep, 0},
+                     {"do_nanosleep", SYS_clock_nanosleep, 0},
+                     {"do_wait", SYS_wait4, 0},
+                     {"pipe_read", SYS_read, S_IFIFO},
+                     {"anon_pipe_read", SYS_read, S_IFIFO},
+                     {"pipe_write", SYS_write, S_IFIFO},
+                     {"anon_pipe_write", SYS_write, S_IFIFO},
+                     {"unix_stream_", SYS_recvfrom, 0}};
+    static const uint64_t any_child[6] = {UINT64_MAX};
+    char text[64];
+    if (!read_file(w, x, SV_WATCH_CHAN, text, sizeof text))
+        return;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (strncmp(text, functions[i].begin, strlen(functions[i].begin)) != 0)
+            continue;
+        to->nr = functions[i].nr;
+        to->file_mode = functions[i].file_mode;
+    }
+    if (to->nr == SYS_wait4)
+        to->holder = sv_watch_child(w, x->pid, to->nr, any_child);
+}
+
+/* The call that it is in, if the kernel says it. */
+static void read_wait(struct sv_watch *w, struct sv_watch_thread *x, struct sv_watch_wait *to)
 {
     char text[256];
     long long nr;
     unsigned long long a[6] = {0}, sp = 0, ip = 0;
     *to = (struct sv_watch_wait){.nr = SV_WIRE_NO_CALL};
-    if (!read_file(w, x, SV_WATCH_CALL, text, sizeof text))
-        return false;
+    if (!read_file(w, x, SV_WATCH_CALL, text, sizeof text)) {
+        read_wchan(w, x, to);
+        return;
+    }
     if (sscanf(text, "-1 %llx %llx", &sp, &ip) != 2 &&
         sscanf(text, "%lld %llx %llx %llx %llx %llx %llx %llx %llx", &nr, &a[0], &a[1], &a[2],
                &a[3], &a[4], &a[5], &sp, &ip) == 9)
@@ -212,7 +244,8 @@ static bool read_wait(struct sv_watch *w, struct sv_watch_thread *x, struct sv_w
     }
     if (to->holder == x->tid)
         to->holder = 0;
-    return ip != 0;
+    if (ip == 0)
+        to->nr = SV_WIRE_NO_CALL;
 }
 
 /* In the kernel's uninterruptible wait: for a disk, unless it is in a call that has none. */
@@ -444,8 +477,8 @@ bool sv_watch_thread(struct sv_watch *w, struct sv_watch_thread *x, int64_t now_
         x->last = sched;
         return false;
     }
-    if (letter != 'R' && !read_wait(w, x, &wait) && wait.ip == 0)
-        wait.nr = SV_WIRE_NO_CALL;
+    if (letter != 'R')
+        read_wait(w, x, &wait);
     unsigned state = state_by(letter, &wait);
     struct lengths l = divide(x, &sched, now_ns - x->looked_ns);
     if (is_first) {

@@ -46,6 +46,11 @@ struct sv_watch *sv_watch_new(const struct sv_watch_options *options, struct sv_
     return w;
 }
 
+void sv_watch_all(struct sv_watch *w)
+{
+    w->options.inside = NULL;
+}
+
 void sv_watch_free(struct sv_watch *w)
 {
     if (!w)

@@ -40,6 +40,8 @@ struct sv_watch_sums {
 struct sv_watch *sv_watch_new(const struct sv_watch_options *options, struct sv_krings *rings);
 void sv_watch_free(struct sv_watch *w);
 
+/* The library of options.inside cannot send anything: all processes are looked at. */
+void sv_watch_all(struct sv_watch *w);
 /* Follows a process, and from then on its children. */
 void sv_watch_add(struct sv_watch *w, uint32_t pid);
 /* A process runs Python: its frames are read from now on; NULL: it has ended. */
