@@ -494,6 +494,8 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
         sv_record_sync_round(r);
     if (code >= 0)
         sv_record_commit(r, now, is_last, err);
+    if (code >= 0 && !is_last)
+        code = sv_triggers_round(r, now, err);
     if (code >= 0 && !is_last && sv_parts_round(r, now, err) < 0)
         sv_record_output_fail(r, err);
     return code;
@@ -698,6 +700,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
             break;
         poll(NULL, 0, 1);
     }
+    if (code >= 0)
+        code = sv_triggers_finish(r, sv_recorder_now_ns(), err);
     if (r->system.kernel && sv_kernel_count(r->system.kernel).invisible > 0)
         r->is_partial = true;
     if (asks_for_stacks(r->options))
@@ -763,6 +767,9 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     sv_defer_open(r);
+    code = sv_triggers_open(r, err);
+    if (code < 0)
+        return code;
     sv_record_meter_open(r, has_paths_once(r->options));
     describe(r);
     sv_recorder_snapshot(r);
@@ -804,6 +811,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_record_meter_close(r);
     code = sv_record_output_close(r, code, err);
     sv_defer_close(r);
+    sv_triggers_close(r);
     sv_parts_free(r);
     sv_record_sdk_close(r);
     if (r->child.begin_fd >= 0)
