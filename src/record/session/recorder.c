@@ -590,7 +590,14 @@ static void show_status(struct sv_recorder *r)
     uint64_t size = bytes_so_far(r);
     r->status.shown_ns = now;
     r->status.shown_events = events;
-    sv_running_update(r->status.listing, size);
+    struct sv_trigger_counts t = sv_triggers_counts(r);
+    struct sv_running_state state = {.events = events,
+                                     .lost = r->losses.sum,
+                                     .hits = t.hits,
+                                     .saved = t.saved,
+                                     .removed = t.removed};
+    snprintf(state.newest, sizeof state.newest, "%s", t.newest);
+    sv_running_update(r->status.listing, size, &state);
     if (sv_common.quiet || !isatty(STDERR_FILENO))
         return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
@@ -774,9 +781,11 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
-    if (r->samplers.usage_interval_ns > 0)
+    if (r->samplers.usage_interval_ns > 0) {
         r->samplers.usage =
             sv_usage_new(r->dict, sv_decode_tree(r->system.decode), sv_procfs_root());
+        sv_usage_also(r->samplers.usage, r->samplers.also);
+    }
     sv_record_describe_parts(r);
     r->times.started_ns = r->times.round_ns = r->output.whole_ns = sv_recorder_now_ns();
     code = attach(r, err);

@@ -66,6 +66,7 @@ struct sv_record_ladder {
 struct sv_record_samplers {
     struct sv_usage *usage; /* NULL: not wanted */
     struct sv_gpus *gpus;   /* NULL: not wanted */
+    unsigned also;          /* enum sv_usage_also */
     int64_t usage_interval_ns, gpu_interval_ns;
     int64_t usage_ns, gpus_ns; /* the last time */
 };

@@ -125,7 +125,12 @@ int sv_triggers_open(struct sv_recorder *r, struct sv_err *err)
     t->cat = sv_dict_cstr(d, "trigger");
     t->cause_key = sv_dict_cstr(d, "cause");
     t->number_key = sv_dict_cstr(d, "hit");
-    return parse(r->options, t, err);
+    int code = parse(r->options, t, err);
+    if (code >= 0 && sv_when_needs(t->when) & SV_WHEN_OOM)
+        r->samplers.also |= SV_USAGE_OOM;
+    if (code >= 0 && sv_when_needs(t->when) & SV_WHEN_PRESSURE)
+        r->samplers.also |= SV_USAGE_PRESSURE;
+    return code;
 }
 
 /* ---- what is fed ---- */
@@ -287,6 +292,7 @@ void sv_triggers_saved(struct sv_recorder *r, const char *path)
     struct sv_triggers *t = r->triggers;
     sv_console_note(t->line[0] ? "saved %s: %s" : "saved %s%s", path, t->line);
     t->n_saved++;
+    r->status.shown_ns = 0; /* at once: stave trigger waits for it */
     keep_saved(r, path);
     if (r->explain && r->options->explain && t->n_explains < EXPLAIN_MOST)
         snprintf(t->explains[t->n_explains++], sizeof t->explains[0], "%s", path);

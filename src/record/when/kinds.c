@@ -160,12 +160,20 @@ static void hit_counter(struct sv_when *w, struct sv_condition *c, struct sv_whe
                 sv_dict_text(w->dict, t->unit).bytes, since);
 }
 
+static void look_at(struct sv_when *w, struct sv_condition *c, struct sv_when_counter *row,
+                    int64_t ts_ns)
+{
+    if (row->holds && !row->has_fired && ts_ns - row->since_ns >= c->for_ns)
+        hit_counter(w, c, row);
+}
+
 static void feed_counter(struct sv_when *w, struct sv_condition *c, const struct sv_seen *s)
 {
     struct sv_when_counter *row = row_of(c, s->track);
     c->is_seen = true;
     if (!row)
         return;
+    look_at(w, c, row, s->ts_ns);
     bool holds = sv_when_holds(c->op, s->value, c->value);
     if (!holds || !row->holds) {
         row->since_ns = s->ts_ns;
@@ -173,19 +181,26 @@ static void feed_counter(struct sv_when *w, struct sv_condition *c, const struct
     }
     row->holds = holds;
     row->value = s->value;
-    if (holds && !row->has_fired && s->ts_ns - row->since_ns >= c->for_ns)
-        hit_counter(w, c, row);
+    look_at(w, c, row, s->ts_ns);
+}
+
+/* It keeps its value until the next one. */
+static void check_counter(struct sv_when *w, struct sv_condition *c, int64_t now_ns)
+{
+    for (size_t i = 0; i < c->n_rows; i++)
+        look_at(w, c, &c->rows[i], now_ns);
 }
 
 static const struct sv_when_kind counter = {
     .word = "counter",
     .syntax = "counter 'GPU 0/sm' < 10% for 5s",
-    .holds = "the value of a counter is so, at every sample of that time (without `for`: at one). "
-             "The name is that of its row, or its path with `/`, and may have `*`; a value may end "
+    .holds = "the value of a counter is so, all that time (without `for`: once); it keeps its value "
+             "until the next one, or until its process ends. The name is that of its row, or its path with `/`, and may have `*`; a value may end "
              "in `%`, `K`, `M`, `G` or `T`",
     .feeds = SV_SEEN_COUNTER,
     .parse = parse_counter,
     .feed = feed_counter,
+    .check = check_counter,
 };
 
 static void parse_pressure(struct sv_when_reader *r, struct sv_condition *c)
@@ -214,6 +229,7 @@ static const struct sv_when_kind pressure = {
     .needs = SV_WHEN_PRESSURE,
     .parse = parse_pressure,
     .feed = feed_counter,
+    .check = check_counter,
 };
 
 /* ---- rate ---- */

@@ -273,6 +273,17 @@ static const struct sv_arg *find_arg(const struct sv_event *e, sv_str key)
     return NULL;
 }
 
+/* Of a process that has ended: nothing gives them another value. */
+static void forget_counters(struct sv_when *w, sv_track process)
+{
+    for (size_t i = 0; process && i < w->n; i++) {
+        struct sv_condition *c = w->all[i];
+        for (size_t k = 0; k < c->n_rows; k++)
+            if (sv_dict_process_of(w->dict, c->rows[k].track) == process)
+                c->rows[k--] = c->rows[--c->n_rows];
+    }
+}
+
 static void feed_instant(struct sv_when *w, const struct sv_event *e)
 {
     uint64_t conditions = by_name(w, e->name);
@@ -280,10 +291,11 @@ static void feed_instant(struct sv_when *w, const struct sv_event *e)
         struct sv_seen s = named(w, e);
         feed_to(w, conditions, &s);
     }
-    if (!(w->feeds & SV_SEEN_EXIT) || e->name != w->exit || e->cat != w->cat_process)
+    if (e->name != w->exit || e->cat != w->cat_process)
         return;
     const struct sv_arg *status = find_arg(e, w->status);
     sv_track process = sv_dict_process_of(w->dict, e->track);
+    forget_counters(w, process);
     if (status && status->type == SV_ARG_INT)
         sv_when_exit(w, e->ts_ns, sv_dict_text(w->dict, w->dict->tracks[process].name).bytes,
                      (int)status->i);
