@@ -5,8 +5,10 @@
 #include "core/base/err.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
-/* Prints at most `most` sentences to standard error. */
-int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struct sv_err *err);
+/* Prints at most `most` sentences. */
+int sv_explain_briefly(FILE *to, const char *path, size_t most, size_t memory_limit,
+                       struct sv_err *err);
 
 #endif

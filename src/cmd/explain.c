@@ -201,7 +201,8 @@ static int explain(const struct explain *o, const struct sv_words *operands,
     return code;
 }
 
-int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struct sv_err *err)
+int sv_explain_briefly(FILE *to, const char *path, size_t most, size_t memory_limit,
+                       struct sv_err *err)
 {
     struct sv_explanation e = {0};
     const struct explain o = {.memory_limit = memory_limit, .no_index = true};
@@ -209,15 +210,15 @@ int sv_explain_briefly(const char *path, size_t most, size_t memory_limit, struc
     if (code < 0)
         return code;
     for (size_t i = 0; i < e.n && i < most; i++) {
-        sv_print(stderr, "  %zu. ", i + 1);
-        sv_print_text(stderr, "", e.findings[i].sentence, strlen(e.findings[i].sentence), "\n");
+        sv_print(to, "  %zu. ", i + 1);
+        sv_print_text(to, "", e.findings[i].sentence, strlen(e.findings[i].sentence), "\n");
     }
     if (!e.n && e.can_say)
-        sv_print(stderr, sv_explain_is_whole(&e)
-                             ? "  Nothing slows it down: no wait takes a twentieth of the time.\n"
-                             : "  No wait that is known takes a twentieth of the time.\n");
+        sv_print(to, sv_explain_is_whole(&e)
+                         ? "  Nothing slows it down: no wait takes a twentieth of the time.\n"
+                         : "  No wait that is known takes a twentieth of the time.\n");
     if (!e.can_say)
-        sv_print(stderr,
+        sv_print(to,
                  "  Cannot say what slows it down: the trace does not have what is needed.\n");
     sv_explanation_fini(&e);
     return 0;

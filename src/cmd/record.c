@@ -137,6 +137,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     struct sv_record_place place = {0};
     struct sv_recorder r = {.options = o,
                             .command = operands,
+                            .explain = sv_record_explain_saved,
                             .detach_fd = -1,
                             .copier.fds = {-1, -1},
                             .child.umask = sv_recording_umask()};
@@ -198,7 +199,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if ((o->use.inject.n > 0 || o->use.copy_output) && operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--inject and --copy-output need a command that stave starts");
-    if (sv_inject(&o->use.inject, err) < 0 ||
+    if (sv_inject(&o->use.inject, err) < 0 || sv_triggers_check(o, err) < 0 ||
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
@@ -327,6 +328,7 @@ static const struct sv_option record_options[] = {
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
      "stop if something cannot be recorded; exit with 1 if events were lost", NULL, "The run"},
     SV_RECORD_USE_OPTIONS(struct sv_record_options),
+    SV_TRIGGER_OPTIONS(struct sv_record_options),
     {0, "explain", NULL, SV_OPT_FLAG, AT(explain),
      "say at the end what slows the command down, also with -q, --no-summary and for large traces",
      NULL, "The run"},
@@ -353,6 +355,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sv_words_free(&o->pids);
     sv_words_free(&o->use.logs);
     sv_words_free(&o->use.inject);
+    sv_words_free(&o->triggers.when);
     free(o->sync);
     sv_yaml_free(config);
     return code;

@@ -19,15 +19,21 @@ enum { SENTENCES = 3, SECONDS_MOST = 20 };
 #define BYTES_MOST  ((int64_t)64 << 20) /* of a trace: about two million events */
 #define MEMORY_MOST ((size_t)1 << 30)
 
-static _Noreturn void explain_here(const char *path)
+static void explain_to(FILE *to, const char *path)
 {
     struct sv_err err = {0};
     signal(SIGALRM, SIG_DFL);
     alarm(SECONDS_MOST);
-    if (sv_explain_briefly(path, SENTENCES, MEMORY_MOST, &err) < 0)
-        sv_print(stderr, "  cannot explain it: %s\n", err.msg);
+    if (sv_explain_briefly(to, path, SENTENCES, MEMORY_MOST, &err) < 0)
+        sv_print(to, "  cannot explain it: %s\n", err.msg);
     fflush(NULL);
-    _exit(0);
+}
+
+void sv_record_explain_saved(const char *path, const char *cause)
+{
+    sv_print(stdout, "%s", path);
+    sv_print_text(stdout, cause[0] ? ": " : "", cause, strlen(cause), "\n");
+    explain_to(stdout, path);
 }
 
 static bool is_wanted(const struct sv_recorder *r)
@@ -51,8 +57,17 @@ static void say_empty(const struct sv_recorder *r)
                    "works here; record a longer run, and leave --no-look and --interval 0 out.\n");
 }
 
+/* The files of a container go when it does: with triggers, what a failed command died of is said
+ * where its output goes. */
+static FILE *place_for(const struct sv_recorder *r)
+{
+    bool failed = r->command->n > 0 && sv_child_exit_code(r) != 0;
+    return r->options->explain && r->options->triggers.when.n && failed ? stdout : stderr;
+}
+
 void sv_record_end(const struct sv_recorder *r, const char *path)
 {
+    FILE *to = place_for(r);
     struct stat st;
     sigset_t none;
     int status = 0;
@@ -65,15 +80,16 @@ void sv_record_end(const struct sv_recorder *r, const char *path)
                  path);
         return;
     }
-    sv_print(stderr, "\nWhat slows it down:\n");
+    sv_print(to, "\nWhat slows it down:\n");
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        explain_here(path);
+        explain_to(to, path);
+        _exit(0);
     }
     if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
-        sv_print(stderr, "  it takes longer than %d s to find out\n", SECONDS_MOST);
-    sv_print(stderr, "Look closer: stave explain %s; stave view %s\n", path, path);
+        sv_print(to, "  it takes longer than %d s to find out\n", SECONDS_MOST);
+    sv_print(to, "Look closer: stave explain %s; stave view %s\n", path, path);
 }

@@ -10,6 +10,7 @@
 #include "core/base/mem.h"
 #include "core/base/percentile.h"
 #include "core/base/sat.h"
+#include "subjects/steps/words.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -22,13 +23,7 @@ const char *const sv_work_names[SV_N_WORK] = {"other",    "data",      "copy",  
                                               "idle",     "disk",      "untraced"};
 const char *const sv_device_names[SV_N_DEVICE] = {"device_kernel", "device_copy", "device_comm"};
 
-/* The markers that are tried, in this order. */
-static const char *const markers[] = {
-    "ProfilerStep#*",  "ProfilerStep*", "[Tt]rain_step*", "[Tt]raining step*",
-    "[Ss]tep[ _#:]*",  "[Ss]tep[0-9]*", "[Ss]tep",        "[Ii]teration*",
-    "[Ii]ter[ _#:]*",  "[Ii]ter[0-9]*", "[Ii]ter",        "train_batch*",
-    "[Bb]atch[ _#:]*", "*block_start",  "*epoch_start",   "[Ee]poch*",
-};
+static const char *const markers[] = {SV_STEP_MARKERS};
 
 /* ---- detection ---- */
 

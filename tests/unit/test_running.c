@@ -55,15 +55,16 @@ TEST(a_recording_is_found_with_its_size_until_its_file_is_gone)
     CHECK_STR_EQ(r.out, "/out/a\nb.pftrace");
     CHECK(r.is_ring && !r.is_outside);
     CHECK_UINT_EQ(r.bytes, 0);
-    sv_running_update(path, 123456789);
+    sv_running_update(path, 123456789, &(struct sv_running_state){.saved = 3});
     CHECK_UINT_EQ(count(&r), 1);
     CHECK_UINT_EQ(r.bytes, 123456789);
+    CHECK_UINT_EQ(r.state.saved, 3);
     CHECK(sv_running_is(&r, "/out/a\nb.pftrace"));
     CHECK(!sv_running_is(&r, "other"));
     unlink(path);
     CHECK_UINT_EQ(count(&r), 0);
-    sv_running_update(path, 1); /* no harm */
-    sv_running_update(NULL, 1);
+    sv_running_update(path, 1, &(struct sv_running_state){0}); /* no harm */
+    sv_running_update(NULL, 1, &(struct sv_running_state){0});
     free(path);
     tear_down();
 }

@@ -14,6 +14,7 @@
 #include "core/files/trusted.h"
 #include "record/output/leftovers.h"
 #include "record/output/ring_files.h"
+#include "record/output/saved_name.h"
 #include "record/session/recorder.h"
 #include "record/spool/defer.h"
 #include "sdk/collect/collect.h"
@@ -36,8 +37,11 @@ int sv_record_name(struct sv_record_options *o, char path[static SV_CLAIM_PATH_M
                    struct sv_err *err)
 {
     struct sv_launcher l = sv_launcher_find();
+    char plain[SV_CLAIM_PATH_MAX];
     const char *pattern = o->out.path;
     bool changed = false;
+    if (o->use.last && sv_saved_protect(pattern, plain, sizeof plain))
+        pattern = plain;
     const char *why =
         sv_name_expand(pattern, (uint32_t)getpid(), true, &l, path, SV_CLAIM_PATH_MAX);
     if (!why && !sv_name_add_rank(pattern, &l, path, SV_CLAIM_PATH_MAX, &changed))
@@ -48,6 +52,8 @@ int sv_record_name(struct sv_record_options *o, char path[static SV_CLAIM_PATH_M
         sv_console_note("each rank writes a file of its own, this one %s; %%r in -o puts the rank "
                         "elsewhere",
                         path);
+    if (!sv_saved_split(path, SV_CLAIM_PATH_MAX, o->saved_pattern, sizeof o->saved_pattern))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-o %.200s: too long", o->out.path);
     o->out.path = path;
     return 0;
 }

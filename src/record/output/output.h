@@ -21,6 +21,7 @@ struct sv_record_output {
     bool is_held;                   /* the claim is ours */
     bool is_converted;              /* OUT is made from the growing file at the end */
     bool needs_end;                 /* a growing file that was cut is not whole without its end */
+    bool is_dropped;                /* a ring with %t: there is no OUT */
     bool is_kept;                   /* the growing file stays, for `stave recover` */
     /* As of the last commit: these events are in so many bytes. */
     uint64_t whole_bytes, whole_events, whole_lost;

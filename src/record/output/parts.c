@@ -10,6 +10,7 @@
 #include "core/files/output.h"
 #include "core/stream/machine.h"
 #include "record/output/ring_files.h"
+#include "record/output/saved_name.h"
 #include "record/output/still_open.h"
 #include "record/session/recorder.h"
 
@@ -49,7 +50,6 @@ struct sv_parts {
     uint32_t number;    /* of the file that grows */
     char recording[48]; /* the same in all parts, and in no other recording */
     int64_t start_ns;
-    int n_saved;
     pid_t saver;
     char saving[PATH_SIZE];
 };
@@ -432,7 +432,7 @@ static int copy_into(struct sv_output *out, int fd, struct sv_err *err)
 }
 
 struct join_list {
-    int fds[SEGMENTS_MAX + 2];
+    int fds[SEGMENTS_MAX + 3];
     size_t n;
 };
 
@@ -478,17 +478,38 @@ static int join_segments(const struct join_list *list, const char *to, struct sv
     return code < 0 ? code : sv_output_close(out, err);
 }
 
-/* On a trigger: the segments up to now, in the background. */
-static int save(struct sv_recorder *r, int64_t now, struct sv_err *err)
+/* Why it is saved, before everything else. */
+static int open_head(struct sv_recorder *r, struct join_list *list,
+                     const struct sv_saved_cause *cause, struct sv_err *err)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%.1100s.head", r->output.part);
+    int code = sv_saved_head(r, path, cause, err);
+    if (code < 0)
+        return code;
+    list->fds[list->n] = open(path, O_RDONLY | O_CLOEXEC);
+    unlink(path);
+    if (list->fds[list->n] < 0)
+        return sv_err_sys(err, "%s", path);
+    list->n++;
+    return 0;
+}
+
+/* The segments up to now, in the background. */
+int sv_parts_save(struct sv_recorder *r, int64_t now, const char *path,
+                  const struct sv_saved_cause *cause, struct sv_err *err)
 {
     struct sv_parts *p = r->output.parts;
     struct join_list list = {0};
+    if (r->output.why.code != 0) /* nothing is written any more */
+        return 0;
     int code = turn(r, now, err);
     if (code < 0)
-        return code;
-    sv_parts_next_name(r->options->out.path, p->saving, sizeof p->saving);
+        return sv_record_output_fail(r, err);
+    snprintf(p->saving, sizeof p->saving, "%s", path);
     struct sv_err why = {0};
-    if (open_segments(r, &list, false, &why) >= 0) {
+    if (open_segments(r, &list, false, &why) >= 0 &&
+        (!cause || open_head(r, &list, cause, &why) >= 0)) {
         fflush(NULL);
         p->saver = fork();
         if (p->saver == 0)
@@ -497,7 +518,6 @@ static int save(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (p->saver < 0 || why.code != SV_OK)
         sv_console_note("could not save %s", p->saving);
     close_segments(&list);
-    r->signals.n_triggers = 0;
     return 0;
 }
 
@@ -511,8 +531,18 @@ static void look_after_saver(struct sv_recorder *r, bool waits)
     if (status != 0)
         sv_console_note("could not save %s: is the disk full?", p->saving);
     else
-        sv_console_note("saved %s", p->saving);
-    p->n_saved += status == 0;
+        sv_triggers_saved(r, p->saving);
+}
+
+bool sv_parts_is_saving(const struct sv_recorder *r)
+{
+    return r->output.parts && r->output.parts->saver > 0;
+}
+
+void sv_parts_wait(struct sv_recorder *r)
+{
+    if (r->output.parts)
+        look_after_saver(r, true);
 }
 
 /* ---- the recorder's calls ---- */
@@ -532,8 +562,6 @@ int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (!p || r->output.why.code != 0)
         return 0;
     look_after_saver(r, false);
-    if (r->signals.n_triggers > 0 && p->saver <= 0)
-        return save(r, now, err);
     return is_time(r, now) ? turn(r, now, err) : 0;
 }
 
@@ -544,6 +572,12 @@ static int finish_ring(struct sv_recorder *r, struct sv_err *err)
     char made[PATH_SIZE];
     snprintf(made, sizeof made, "%.1100s.new", r->output.part);
     look_after_saver(r, true);
+    if (sv_triggers_drop_rest(r)) {
+        r->output.is_dropped = true;
+        unlink(r->output.part);
+        sv_claim_release(&r->output.claim);
+        return 0;
+    }
     int code = open_segments(r, &list, access(r->output.part, F_OK) == 0, err);
     if (code >= 0)
         code = join_segments(&list, made, err);

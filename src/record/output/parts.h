@@ -20,11 +20,18 @@ int sv_parts_check(const struct sv_record_options *o, struct sv_err *err);
 /* Puts itself before r->output.sink, which is the first file's. Nothing without --rotate and
  * --last. */
 int sv_parts_open(struct sv_recorder *r, struct sv_err *err);
-/* After each round: begins the next file when it is time, saves when a trigger has come. */
+/* After each round: begins the next file when it is time. */
 int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
 /* The last file is closed: gives the result its name and ends the claim. Ring: joins what it
  * holds. */
 int sv_parts_finish(struct sv_recorder *r, struct sv_err *err);
+/* Saves the ring up to now as `path`, in the background; then sv_triggers_saved(). `cause` may be
+ * NULL. Not while another one is being saved. */
+struct sv_saved_cause;
+int sv_parts_save(struct sv_recorder *r, int64_t now, const char *path,
+                  const struct sv_saved_cause *cause, struct sv_err *err);
+bool sv_parts_is_saving(const struct sv_recorder *r);
+void sv_parts_wait(struct sv_recorder *r); /* until it is saved */
 void sv_parts_free(struct sv_recorder *r); /* removes segments unless the output is kept */
 
 uint64_t sv_parts_bytes(const struct sv_recorder *r); /* in the files before the newest one */

@@ -35,6 +35,8 @@ struct sv_usage {
     char *text;
     struct gauges cpus, disks, nets;
     sv_track memory[4];
+    unsigned also; /* enum sv_usage_also */
+    sv_track pressure[3], oom_kills;
     struct sv_values values;
     int64_t now_ns, last_ns;
     uint64_t turn;
@@ -198,6 +200,42 @@ static void sample_memory(struct sv_usage *u)
         put_value(u, u->memory[2], cached);
     if (memory_field(u->text, "\nDirty:", &dirty))
         put_value(u, u->memory[3], dirty);
+}
+
+/* ---- pressure, kills for want of memory ---- */
+
+/* "some avg10=1.23 …" */
+static void sample_pressure(struct sv_usage *u)
+{
+    static const char *const names[] = {"cpu", "memory", "io"};
+    for (size_t i = 0; i < 3; i++) {
+        char file[32];
+        snprintf(file, sizeof file, "pressure/%s", names[i]);
+        const char *at = read_text(u, file) ? strstr(u->text, "some avg10=") : NULL;
+        if (!at)
+            continue;
+        if (!u->pressure[i])
+            u->pressure[i] =
+                counter(u, group(u, 0, SV_TRACK_CUSTOM, "Pressure"), names[i], "%");
+        put_value(u, u->pressure[i], strtod(at + strlen("some avg10="), NULL));
+    }
+}
+
+/* Of the whole machine since it was started; cgroups' own limits count, too. */
+static void sample_oom_kills(struct sv_usage *u)
+{
+    uint64_t n;
+    const char *at = read_text(u, "vmstat") ? strstr(u->text, "\noom_kill ") : NULL;
+    if (!at || numbers(at + strlen("\noom_kill "), &n, 1) != 1)
+        return;
+    if (!u->oom_kills)
+        u->oom_kills = counter(u, group(u, 0, SV_TRACK_CUSTOM, "Memory"), "oom kills", "count");
+    put_value(u, u->oom_kills, (double)n);
+}
+
+void sv_usage_also(struct sv_usage *u, unsigned also)
+{
+    u->also |= also;
 }
 
 /* ---- disks and network ---- */
@@ -400,6 +438,10 @@ void sv_usage_sample(struct sv_usage *u, int64_t now_ns)
     sv_values_begin(&u->values, now_ns);
     sample_cpus(u);
     sample_memory(u);
+    if (u->also & SV_USAGE_PRESSURE)
+        sample_pressure(u);
+    if (u->also & SV_USAGE_OOM)
+        sample_oom_kills(u);
     sample_disks(u);
     sample_nets(u);
     for (size_t i = 0; u->tree && i < u->tree->n; i++)

@@ -19,4 +19,8 @@ struct sv_source *sv_usage_source(struct sv_usage *u);
 /* Reads everything. Rates are means since the last call; the first call only remembers. */
 void sv_usage_sample(struct sv_usage *u, int64_t now_ns);
 
+/* What costs a file more per sample, and only some recordings need. */
+enum sv_usage_also { SV_USAGE_PRESSURE = 1, SV_USAGE_OOM = 2 };
+void sv_usage_also(struct sv_usage *u, unsigned also);
+
 #endif

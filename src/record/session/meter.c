@@ -28,6 +28,7 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
     struct sv_recorder *r = recorder_of(s);
     r->meter.events += n;
     r->meter.lost += losses_in(events, n);
+    sv_triggers_feed(r, events, n);
     if (r->output.sink->write(r->output.sink, events, n, err) < 0)
         sv_record_output_fail(r, err);
     if (!sv_defer_is_replaying(r))
@@ -38,6 +39,7 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
 static void meter_forget(struct sv_sink *s, sv_track track)
 {
     struct sv_recorder *r = recorder_of(s);
+    sv_triggers_forget(r, track);
     r->output.sink->forget(r->output.sink, track);
 }
 

@@ -494,6 +494,8 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
         sv_record_sync_round(r);
     if (code >= 0)
         sv_record_commit(r, now, is_last, err);
+    if (code >= 0 && !is_last)
+        code = sv_triggers_round(r, now, err);
     if (code >= 0 && !is_last && sv_parts_round(r, now, err) < 0)
         sv_record_output_fail(r, err);
     return code;
@@ -588,7 +590,14 @@ static void show_status(struct sv_recorder *r)
     uint64_t size = bytes_so_far(r);
     r->status.shown_ns = now;
     r->status.shown_events = events;
-    sv_running_update(r->status.listing, size);
+    struct sv_trigger_counts t = sv_triggers_counts(r);
+    struct sv_running_state state = {.events = events,
+                                     .lost = r->losses.sum,
+                                     .hits = t.hits,
+                                     .saved = t.saved,
+                                     .removed = t.removed};
+    snprintf(state.newest, sizeof state.newest, "%s", t.newest);
+    sv_running_update(r->status.listing, size, &state);
     if (sv_common.quiet || !isatty(STDERR_FILENO))
         return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
@@ -698,6 +707,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
             break;
         poll(NULL, 0, 1);
     }
+    if (code >= 0)
+        code = sv_triggers_finish(r, sv_recorder_now_ns(), err);
     if (r->system.kernel && sv_kernel_count(r->system.kernel).invisible > 0)
         r->is_partial = true;
     if (asks_for_stacks(r->options))
@@ -763,13 +774,18 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     sv_defer_open(r);
+    code = sv_triggers_open(r, err);
+    if (code < 0)
+        return code;
     sv_record_meter_open(r, has_paths_once(r->options));
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
-    if (r->samplers.usage_interval_ns > 0)
+    if (r->samplers.usage_interval_ns > 0) {
         r->samplers.usage =
             sv_usage_new(r->dict, sv_decode_tree(r->system.decode), sv_procfs_root());
+        sv_usage_also(r->samplers.usage, r->samplers.also);
+    }
     sv_record_describe_parts(r);
     r->times.started_ns = r->times.round_ns = r->output.whole_ns = sv_recorder_now_ns();
     code = attach(r, err);
@@ -804,6 +820,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_record_meter_close(r);
     code = sv_record_output_close(r, code, err);
     sv_defer_close(r);
+    sv_triggers_close(r);
     sv_parts_free(r);
     sv_record_sdk_close(r);
     if (r->child.begin_fd >= 0)

@@ -15,6 +15,7 @@
 #include "record/session/frames.h"
 #include "record/session/meter.h"
 #include "record/session/totals.h"
+#include "record/session/triggers.h"
 #include "record/session/use.h"
 
 #include <signal.h>
@@ -38,6 +39,8 @@ struct sv_record_options {
     bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self, no_look, explain,
         no_explain;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
+    struct sv_trigger_options triggers;
+    char saved_pattern[SV_CLAIM_PATH_MAX]; /* -o with %t (record/output/saved_name.h); "" */
 };
 
 /* What the kernel records (recorder.c, record/spool/). */
@@ -63,6 +66,7 @@ struct sv_record_ladder {
 struct sv_record_samplers {
     struct sv_usage *usage; /* NULL: not wanted */
     struct sv_gpus *gpus;   /* NULL: not wanted */
+    unsigned also;          /* enum sv_usage_also */
     int64_t usage_interval_ns, gpu_interval_ns;
     int64_t usage_ns, gpus_ns; /* the last time */
 };
@@ -140,6 +144,9 @@ struct sv_recorder {
     struct sv_record_times times;
     struct sv_record_losses losses;
     struct sv_record_status status;
+    struct sv_triggers *triggers; /* NULL: no ring */
+    /* Prints what `stave explain` says of a saved file; in a process of its own. */
+    void (*explain)(const char *path, const char *cause);
     int detach_fd;   /* with --detach: a pipe, written to when the recording has begun; -1 */
     bool has_begun;  /* something may have been recorded */
     bool is_aborted; /* by a second signal: the growing file stays */

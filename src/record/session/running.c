@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char magic[8] = "stave-r3";
+static const char magic[8] = "stave-r4";
 
 enum { BASE_MAX = 512, PLACE_MAX = BASE_MAX + SV_OWN_NAME_MAX };
 
@@ -145,13 +145,14 @@ char *sv_running_announce(const char *name, const char *out, bool is_ring)
     return whole;
 }
 
-void sv_running_update(const char *path, uint64_t bytes)
+void sv_running_update(const char *path, uint64_t bytes, const struct sv_running_state *state)
 {
     int fd = path ? sv_trusted_file(AT_FDCWD, path, O_WRONLY, SV_TRUST_PRIVATE, 0) : -1;
     if (fd < 0)
         return;
-    if (pwrite(fd, &bytes, sizeof bytes, offsetof(struct sv_running, bytes)) < 0)
-        bytes = 0; /* then the size is an old one */
+    if (pwrite(fd, state, sizeof *state, offsetof(struct sv_running, state)) < 0 ||
+        pwrite(fd, &bytes, sizeof bytes, offsetof(struct sv_running, bytes)) < 0)
+        bytes = 0; /* then what is shown is an old one */
     close(fd);
 }
 
@@ -172,6 +173,7 @@ static bool read_one(int dir, const char *name, struct sv_running *r)
         return false;
     }
     r->name[sizeof r->name - 1] = r->out[sizeof r->out - 1] = r->folder[sizeof r->folder - 1] = 0;
+    r->state.newest[sizeof r->state.newest - 1] = 0;
     r->is_outside = state == SV_PROCESS_UNKNOWN;
     return is_whole;
 }

@@ -17,6 +17,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What changes while it records, beside the size. */
+struct sv_running_state {
+    uint64_t events, lost;
+    uint64_t hits, saved, removed; /* of a ring: conditions met, files saved, and removed again */
+    char newest[1024];             /* the last file that was saved, as -o has it; "" */
+};
+
 /* Written as it is in memory: only the same program on the same machine reads it. */
 struct sv_running {
     char magic[8]; /* also the version */
@@ -30,6 +37,7 @@ struct sv_running {
     char name[64];         /* of the recorded command, or what -p said */
     char out[PATH_MAX];    /* where the trace will be */
     char folder[PATH_MAX]; /* in which it was started */
+    struct sv_running_state state;
 };
 
 /* Remembers the terminal: before a recorder leaves it. */
@@ -40,7 +48,7 @@ bool sv_running_is_near(const struct sv_running *r);
 /* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when
  * it cannot be written. */
 char *sv_running_announce(const char *name, const char *out, bool is_ring);
-void sv_running_update(const char *path, uint64_t bytes);
+void sv_running_update(const char *path, uint64_t bytes, const struct sv_running_state *state);
 /* Why no recording can be announced or found: a message, NULL: they can. */
 const char *sv_running_problem(char *text, size_t size);
 /* All that run now, oldest first; files of processes that are gone are removed. Returns how

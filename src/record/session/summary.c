@@ -308,6 +308,8 @@ void sv_recorder_summary(const struct sv_recorder *r)
                  "  stave itself: %s of CPU, %s of it during the recording, %s of memory at most\n",
                  sv_human_ns(a, sv_recorder_cpu_ns()), sv_human_ns(c, r->times.cpu_ran_ns),
                  sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
+    if (r->output.is_dropped)
+        return;
     const char *trace = r->output.is_kept ? r->output.part : r->output.claim.out;
     if (stat(trace, &st) == 0)
         sv_print(stderr, "  %s (%s)\n", trace, sv_human_bytes(a, (uint64_t)st.st_size));

@@ -1,0 +1,124 @@
+/* See record/output/saved_name.h. */
+#include "record/output/saved_name.h"
+
+#include "core/files/out_name.h"
+#include "record/session/recorder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+bool sv_saved_protect(const char *pattern, char *to, size_t size)
+{
+    size_t at = 0;
+    for (const char *p = pattern; *p; p++) {
+        if (at + 3 >= size)
+            return false;
+        if (*p != '%' || !p[1]) {
+            to[at++] = *p;
+        } else if (*++p == 't') {
+            to[at++] = SV_SAVED_MARK;
+        } else {
+            to[at++] = '%';
+            to[at++] = *p;
+        }
+    }
+    to[at] = '\0';
+    return true;
+}
+
+static bool put_time(const char *pattern, const char *utc, char *to, size_t size)
+{
+    size_t at = 0, n = strlen(utc);
+    for (const char *p = pattern; *p; p++) {
+        if (at + n + 1 >= size)
+            return false;
+        if (*p == SV_SAVED_MARK) {
+            memcpy(to + at, utc, n);
+            at += n;
+        } else {
+            to[at++] = *p;
+        }
+    }
+    to[at] = '\0';
+    return true;
+}
+
+bool sv_saved_split(char *path, size_t size, char *pattern, size_t pattern_size)
+{
+    char utc[32];
+    pattern[0] = '\0';
+    if (!strchr(path, SV_SAVED_MARK))
+        return true;
+    if (strlen(path) >= pattern_size)
+        return false;
+    memcpy(pattern, path, strlen(path) + 1);
+    int64_t now = sv_recorder_now_ns();
+    sv_saved_time(now, now, utc);
+    return put_time(pattern, utc, path, size);
+}
+
+void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32])
+{
+    struct timespec t;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &t);
+    int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (now_ns - ts_ns);
+    time_t s = (time_t)(ns / 1000000000);
+    gmtime_r(&s, &tm);
+    size_t n = strftime(utc, 32, "%Y%m%dT%H%M%S", &tm);
+    snprintf(utc + n, 32 - n, ".%03dZ", (int)(ns % 1000000000 / 1000000));
+}
+
+void sv_saved_name(const struct sv_record_options *o, const char *utc, char *path, size_t size)
+{
+    char number[16];
+    if (!o->saved_pattern[0]) {
+        sv_parts_next_name(o->out.path, path, size);
+        return;
+    }
+    for (unsigned n = 1; n < 10000; n++) {
+        put_time(o->saved_pattern, utc, path, size);
+        snprintf(number, sizeof number, "-%u", n);
+        if (n > 1)
+            sv_name_insert(path, size, number);
+        if (access(path, F_OK) != 0)
+            return;
+    }
+}
+
+static void set(struct sv_dict *d, const char *key, const char *value)
+{
+    sv_dict_set_meta(d, key, value, strlen(value), false);
+}
+
+int sv_saved_head(struct sv_recorder *r, const char *path, const struct sv_saved_cause *cause,
+                  struct sv_err *err)
+{
+    struct sv_dict *d = sv_dict_new();
+    struct sv_sink *sink;
+    char text[32];
+    d->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    if (r->dict->clocks.n > 0)
+        sv_clocks_add(&d->clocks, &r->dict->clocks.snapshots[r->dict->clocks.n - 1]);
+    for (uint32_t i = 0; i < r->dict->n_meta; i++) {
+        const struct sv_meta *m = &r->dict->meta[i];
+        struct sv_text value = sv_dict_text(r->dict, m->value);
+        sv_dict_set_meta(d, sv_dict_text(r->dict, m->key).bytes, value.bytes, value.len,
+                         m->is_json);
+    }
+    set(d, SV_META_TRIGGER, cause->condition);
+    set(d, SV_META_TRIGGER_CAUSE, cause->cause);
+    set(d, SV_META_TRIGGER_TIME, cause->utc);
+    snprintf(text, sizeof text, "%lld", (long long)cause->ts_ns);
+    set(d, SV_META_TRIGGER_TS, text);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cause->skipped);
+    if (cause->skipped)
+        set(d, SV_META_TRIGGER_SKIPPED, text);
+    int code = sv_open_growing(&r->options->out, path, d, &r->report, &sink, err);
+    if (code >= 0)
+        code = sink->close(sink, false, err);
+    sv_dict_free(d);
+    return code;
+}
