@@ -458,6 +458,9 @@ def test_an_asyncio_server_with_dynamic_batching(tmp_path):
     assert counts["failed"] == saw["error"]
     refused, answered, cancelled = (counts.get(k, 0) - saw.get(v, 0) for k, v in (("rejected", "busy"), ("responded", "ok"), ("cancelled", "none")))
     assert refused >= 0 and answered >= 0 and refused + answered + cancelled == saw["left"]
+    sent = subprocess.run([STAVE, "export", "-q", str(tmp_path / FORMS[0]), "--to", "otlp", "-o", str(tmp_path / "spans.jsonl")], capture_output=True, text=True)
+    assert sent.returncode == 0, sent.stderr
+    assert requests_of(tmp_path, "spans.jsonl") == rows[0] and batches_of(tmp_path, "spans.jsonl") == batches[0]
     sizes = {}
     for r in rows[0]:
         if r["batch_id"] is not None:
