@@ -120,11 +120,12 @@ void otlp_make_ids(struct otlp_export *x, struct otlp_chosen *c, uint64_t id)
 static void note_request(struct otlp_export *x, const struct otlp_chosen *c, uint32_t number)
 {
     struct sv_arg a;
-    bool is_new;
-    if ((c->life != OTLP_NONE || otlp_is_request(x, c->row)) && x->key.request &&
-        sv_trace_arg(x->t, x->t->slices.args[c->row], x->key.request, &a) &&
-        (a.type == SV_ARG_INT || a.type == SV_ARG_UINT))
-        *sv_map_add(&x->requests, a.u, &is_new) = (uint64_t)number + 1;
+    if (c->life != OTLP_NONE)
+        *sv_map_add(&x->requests, x->llm.requests[c->life].id, NULL) = (uint64_t)number + 1;
+    else if (otlp_is_request(x, c->row) && x->key.request &&
+             sv_trace_arg(x->t, x->t->slices.args[c->row], x->key.request, &a) &&
+             (a.type == SV_ARG_INT || a.type == SV_ARG_UINT))
+        *sv_map_add(&x->requests, a.u, NULL) = (uint64_t)number + 1;
 }
 
 void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t ids_row, uint32_t life)
