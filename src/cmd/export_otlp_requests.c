@@ -3,9 +3,9 @@
  *
  * Requests are those of report llm (subjects/engine/llm.h), from "enqueued" to their end; what has
  * no end is left out, warm-up is marked. Batches are those of report batch; each is a trace of its
- * own, with links to its requests, and they have one to it. Where a slice says the same about a request, that is its span. Where a
- * server's slice of a request has the trace context of its caller, its span has these ids: the
- * caller's trace goes on in it. */
+ * own, with links to its requests, and they have one to it. Where a slice says the same about a
+ * request, that is its span. Where a server's slice of a request has the trace context of its
+ * caller, its span has these ids: the caller's trace goes on in it. */
 #include "cmd/export_otlp.h"
 #include "core/base/mem.h"
 #include "core/serving/engine_words.h"

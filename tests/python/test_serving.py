@@ -76,7 +76,8 @@ def test_batches_and_their_phases(server, tmp_path):
     assert [(r["batch_id"], r["outcome"], r["dur"]) for r in rows] == [(b.id, "responded", 7000 - i) for i in range(4)]
     assert [(r["size"], r["worker"], r["dur"]) for r in batches_of(tmp_path)] == [(8, 3, 5000)]  # size: samples
     phases = [e["args"]["phases_ns"] for e in events_of(tmp_path) if e["name"] == "request" and e["ph"] == "b"]
-    assert [sum(p) for p in phases] == [7000 - i for i in range(4)]
+    assert phases[0] == {"queue": 1000, "batch": 1000, "submit": 1000, "scheduling": 1000, "run": 1000, "callback": 1000, "respond": 1000}
+    assert [sum(p.values()) for p in phases] == [7000 - i for i in range(4)]
 
 
 def test_a_batch_that_raises_has_failed(server, tmp_path):
