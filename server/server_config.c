@@ -96,7 +96,11 @@ static const struct sv_yaml_field congestion_fields[] = {
              "batching perfetto"),                                                              \
         BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),              \
         BOOL(trace_plots, "draw the plots at shutdown"),                                        \
-        INT(trace_plot_seconds, 1, 3600, "time limit of the plots")
+        INT(trace_plot_seconds, 1, 3600, "time limit of the plots"),                            \
+        INT(trace_rate, 1, 1000000000, "one of so many requests is traced"),                    \
+        INT(trace_count, -1, 1000000000000000, "so many requests are traced; -1: no limit"),    \
+        BOOL(trace_by_parent,                                                                   \
+             "requests of a traced caller as its traceparent says: sampled or not")
 
 static const struct sv_yaml_field batching_fields[] = {BATCHING_FIELDS, TRACE_FIELDS, {0}};
 
@@ -154,7 +158,8 @@ static const char *const server_keys[] = {
     "header_timeout_ms", "request_timeout_ms", "drain_timeout_ms",  "workers",
     "use_cpu",           "use_opencl",         "starpu_env",        "verbose",
     "trace_enabled",     "trace_output",       "trace_names",       "trace_truncate",
-    "trace_plots",       "trace_plot_seconds", "onnxruntime"};
+    "trace_plots",       "trace_plot_seconds", "onnxruntime",       "trace_rate",
+    "trace_count",       "trace_by_parent"};
 
 static void set_defaults(struct sv_config *c)
 {
@@ -194,6 +199,8 @@ static void set_defaults(struct sv_config *c)
         .trace_names = "batching",
         .trace_plots = true,
         .trace_plot_seconds = 60,
+        .trace_rate = 1,
+        .trace_count = -1,
     };
 }
 

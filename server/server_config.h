@@ -59,7 +59,8 @@ struct sv_config {
     /* Tracing. */
     bool trace_enabled, trace_truncate, trace_plots;
     const char *trace_output, *trace_names;
-    int64_t trace_plot_seconds;
+    int64_t trace_plot_seconds, trace_rate, trace_count;
+    bool trace_by_parent;
 };
 
 /* is_first: keys of the server are allowed. */

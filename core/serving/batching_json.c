@@ -414,9 +414,11 @@ static void args_of_request(struct line *l, const struct sv_life_request *r,
     if (r->phase != SV_ENGINE_NONE)
         args_of_engine(l, r);
     KEY(l, "phases_ns");
-    sv_json_begin(&l->json, '[');
-    for (size_t i = 0; i < SV_N_PHASES; i++)
+    sv_json_begin(&l->json, '{');
+    for (size_t i = 0; i < SV_N_PHASES; i++) {
+        sv_json_key(&l->json, sv_life_phase_names[i], strlen(sv_life_phase_names[i]));
         sv_json_i64(&l->json, edges[i + 1] - edges[i]);
+    }
     sv_json_end(&l->json);
     ARG_INT(l, "ts_ns", ns_of(l->to, edges[0]));
     if (r->dequeued_ns) /* the phase ends there, or where the batch was complete */

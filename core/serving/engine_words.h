@@ -78,6 +78,11 @@
 #define SV_LLM_DECODE_NS     "decode_ns" /* first to last token */
 #define SV_LLM_PREEMPTED_NS  "preempted_ns"
 #define SV_LLM_PREEMPTIONS   "preemptions"
+#define SV_LLM_BATCH         "batch_id" /* of a server with dynamic batching */
+#define SV_LLM_WARMUP        "warmup"   /* 1: it is */
+
+/* A batch as a slice, in a trace without its life: batch_id, model_name, batch_size, worker_id. */
+#define SV_BATCH_CATEGORY "batch"
 
 /* Slices of this category are times in which a model, weights or graphs were loaded or captured:
  * `report llm --why` names them. */

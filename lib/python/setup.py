@@ -42,6 +42,7 @@ LIBRARIES = {
     "libstave-file": (("lib/compat/*.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/session/say.c", "lib/sdk/session/quiet.c",
                        "lib/sdk/session/destination.c", "lib/sdk/session/stream_address.c", "lib/sdk/drain/drain_items.c", BY_NAME),
                       "lib/sdk/standalone/libstave-file.map"),
+    "libstave-serving": (("lib/serving/*.c",), "lib/serving/libstave-serving.map"),
 }
 # libstave-read takes what it needs out of an archive of these: all but the files of the commands that are not for reading.
 READ = (*(f"src/{folder}/*.c" for folder in ("read", "threads", "store", "clocks", "why", "stats", "sql", "subjects", "subjects/*", "formats", "formats/*", "cli",
@@ -103,26 +104,32 @@ class Build(build_ext):
             *LINK, *options, f"-Wl,-soname,{soname}", "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={os.path.join(ROOT, names)}"])
         return path
 
-    def build_extension(self, ext):
-        folder = os.path.dirname(os.path.abspath(self.get_ext_fullpath(ext.name)))
+    def build_libraries(self, folder):
         os.makedirs(folder, exist_ok=True)
-        core = self.compiled("core/*/*.c")
-        ext.extra_objects = []
+        core, self.libraries_made = self.compiled("core/*/*.c"), {}
         for name in LIBRARIES:
-            ext.extra_objects.append(self.link_library(name, folder, core, list(ext.extra_objects)))
+            self.libraries_made[name] = self.link_library(name, folder, core, list(self.libraries_made.values()))
         self.link_read(folder, core)
+
+    def build_extension(self, ext):
+        if not hasattr(self, "libraries_made"):
+            self.build_libraries(os.path.dirname(os.path.abspath(self.get_ext_fullpath(ext.name))))
+        ext.extra_objects = [self.libraries_made[name] for name in EXTENSIONS[ext.name][1]]
         ext.extra_compile_args = [*FLAGS, "-fno-plt"]
         super().build_extension(ext)
 
+
+# The folder of each extension's sources, and the libraries that it loads.
+EXTENSIONS = {"stave._stave": ("src", ("libstave", "libstave-file")), "stave._serving": ("src/serving", ("libstave", "libstave-serving"))}
 
 setup(
     version=version(),
     cmdclass={"build_ext": Build},
     ext_modules=[Extension(
-        "stave._stave",
-        [os.path.relpath(path, HERE) for path in sorted(glob(os.path.join(HERE, "src/*.c")))],
+        name,
+        [os.path.relpath(path, HERE) for path in sorted(glob(os.path.join(HERE, folder, "*.c")))],
         include_dirs=[os.path.join(ROOT, "include")],
-        depends=sorted(glob(os.path.join(HERE, "src/*.h"))) + sources("include/stave/*.h"),
+        depends=sorted(glob(os.path.join(HERE, folder, "*.h"))) + sources("include/stave/*.h"),
         extra_link_args=[*LINK, "-Wl,-rpath,$ORIGIN", "-Wl,--version-script=" + os.path.join(HERE, "src/extension.map")],
-    )],
+    ) for name, (folder, _) in EXTENSIONS.items()],
 )

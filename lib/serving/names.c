@@ -1,6 +1,8 @@
 /* Models and workers: numbers for names, and their descriptions, recorded once.
  *
- * Called when a server sets itself up; these calls may wait for each other. */
+ * Called when a server sets itself up; these calls may wait for each other. Their events have the
+ * time of the opening: a name is before each call that has its number, also before one that is
+ * reported later with an earlier time. */
 #include "serving/tracer.h"
 
 #include <stdio.h>
@@ -29,7 +31,8 @@ uint32_t stave_serving_model(struct stave_serving *s, const char *name)
             s->models[s->n_models++] = copy;
         else
             model = s->n_models ? s->n_models - 1 : 0;
-        STAVE_INSTANT_ON(s->life, SV_LIFE_CATEGORY, "model", "model", model, "name", cut);
+        SV_INSTANT_AT(s->life, s->opened_ns, SV_LIFE_CATEGORY, "model", "model", model, "name",
+                      cut);
         struct sv_call_cell c = {.op = SV_LIFE_MODEL, .id = model};
         sv_serving_put_text(s, &c, cut);
     }
@@ -43,8 +46,8 @@ void stave_serving_worker(struct stave_serving *s, int32_t worker, const char *t
         return;
     if (!type || !*type)
         type = "unknown";
-    STAVE_INSTANT_ON(s->life, SV_LIFE_CATEGORY, "worker", "worker", worker, "type", type, "device",
-                     device);
+    SV_INSTANT_AT(s->life, s->opened_ns, SV_LIFE_CATEGORY, "worker", "worker", worker, "type", type,
+                  "device", device);
     struct sv_call_cell c = {
         .op = SV_LIFE_WORKER, .id = (uint64_t)(uint32_t)worker, .device = device};
     sv_serving_put_text(s, &c, type);

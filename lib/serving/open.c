@@ -148,6 +148,7 @@ static int start_all(struct stave_serving *s, const char *dir, struct stave_erro
                     strerror(errno));
     if (start_session(s, error) != 0)
         return error->code;
+    s->opened_ns = stave_now_ns();
     s->salt = stave_flow_new();
     s->group = stave_track(STAVE_PROCESS, s->server);
     s->life = stave_track(s->group, "life cycle");

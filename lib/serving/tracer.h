@@ -38,6 +38,7 @@ struct stave_serving {
     struct sv_serving_paths paths;
     uint64_t salt; /* of the flows: two servers in one process do not meet */
     stave_track_t group, life;
+    int64_t opened_ns;
     bool owns_session;
     int pid; /* a forked child has the struct, but not the thread */
     struct sv_tracer_thread *thread;

@@ -55,7 +55,7 @@ static void sweep(struct sv_queue *q, struct sv_served **gone)
 bool sv_queue_push(struct sv_model *m, struct sv_served *r)
 {
     struct sv_queue *q = &m->queue;
-    struct stave_serving *trace = m->engine->trace;
+    struct stave_serving *trace = r->trace;
     bool is_warmup = r->is_warmup; /* once it is in the queue, it may be answered and freed */
     unsigned flags = is_warmup ? STAVE_SERVING_WARMUP : 0;
     struct sv_served *gone = NULL;
@@ -140,7 +140,7 @@ static void take(struct collecting *c, struct sv_served *r)
     c->task->n++;
     c->task->rows += r->rows;
     c->task->is_warmup = r->is_warmup;
-    stave_serving_dequeued(c->model->engine->trace, r->id, 0);
+    stave_serving_dequeued(r->trace, r->id, 0);
 }
 
 /* Everything that is there and fits; true when the batch is complete. Called with the lock. */

@@ -8,6 +8,7 @@
  * must not wait. */
 #include "server/run/engine.h"
 #include "cli/console.h"
+#include "server/run/trace_control.h"
 
 #include "core/base/mem.h"
 
@@ -23,14 +24,14 @@ static void begin_work(struct sv_task *t)
 {
     t->worker = starpu_worker_get_id();
     t->start_ns = stave_now_ns();
-    stave_serving_started(t->model->engine->trace, t->id, t->worker, t->start_ns);
+    stave_serving_started(t->trace, t->id, t->worker, t->start_ns);
 }
 
 static void end_work(struct sv_task *t)
 {
     struct sv_worker *w = &t->model->engine->workers[t->worker];
     t->end_ns = stave_now_ns();
-    stave_serving_finished(t->model->engine->trace, t->id, t->end_ns);
+    stave_serving_finished(t->trace, t->id, t->end_ns);
     atomic_fetch_add_explicit(&w->busy_ns, (uint64_t)(t->end_ns - t->start_ns),
                               memory_order_relaxed);
     atomic_fetch_add_explicit(&w->tasks, 1, memory_order_relaxed);
@@ -146,7 +147,7 @@ static void count_request(const struct sv_task *t, const struct sv_served *r, in
 void sv_served_ends(struct sv_model *m, struct sv_served *r, enum sv_served_end how,
                     const char *why)
 {
-    struct stave_serving *trace = m->engine->trace;
+    struct stave_serving *trace = r->trace;
     _Atomic uint64_t *const counters[] = {[SV_ANSWERED] = &m->metrics.completed,
                                           [SV_FAILED] = &m->metrics.failed,
                                           [SV_CLIENT_LEFT] = &m->metrics.cancelled};
@@ -208,7 +209,7 @@ static void report_failure(struct sv_task *t)
 {
     struct sv_model *m = t->model;
     if (t->is_failed)
-        stave_serving_batch_failed(m->engine->trace, t->id, t->why, 0);
+        stave_serving_batch_failed(t->trace, t->id, t->why, 0);
     if (!atomic_exchange(&m->has_complained, true))
         sv_print(stderr, "stave-server: model %s: batch %llu could not be computed: %s\n",
                  m->config->name, (unsigned long long)t->id, t->why);
@@ -219,7 +220,7 @@ static void on_output(void *arg)
 {
     struct sv_task *t = arg;
     struct sv_model *m = t->model;
-    struct stave_serving *trace = m->engine->trace;
+    struct stave_serving *trace = t->trace;
     int64_t start_ns = stave_now_ns();
     if (!t->is_warmup)
         count_task(t);
@@ -243,7 +244,7 @@ static void on_computed(void *arg)
 {
     struct sv_task *t = arg;
     const struct starpu_task *task = starpu_task_get_current();
-    if (t->model->engine->trace && task && task->profiling_info)
+    if (t->trace && task && task->profiling_info)
         sv_starpu_view_task(t, task->profiling_info);
     if (t->model->has_floats)
         starpu_data_acquire_cb(t->slot->out_handle, STARPU_R, on_output, t);
@@ -265,13 +266,18 @@ struct sv_slot *sv_engine_take_slot(struct sv_model *m)
     return s;
 }
 
-static void trace_collected(const struct sv_task *t)
+/* Those of its requests that are traced; a batch without any is not traced either. */
+static void trace_collected(struct sv_task *t)
 {
     uint64_t few[64], *ids = t->n <= 64 ? few : sv_alloc(t->n * sizeof *ids);
     size_t n = 0;
-    for (const struct sv_served *r = t->requests; r; r = r->next)
+    for (const struct sv_served *r = t->requests; r; r = r->next) {
+        if (!r->trace)
+            continue;
+        t->trace = r->trace;
         ids[n++] = r->id;
-    stave_serving_collected(t->model->engine->trace, t->id, t->model->traced, ids, n, t->rows,
+    }
+    stave_serving_collected(t->trace, t->id, t->model->traced, ids, n, t->rows,
                             t->is_warmup ? STAVE_SERVING_WARMUP : 0, t->collect_start_ns,
                             t->collect_end_ns);
     if (ids != few)
@@ -297,7 +303,7 @@ static void fail_all(struct sv_task *t)
 {
     struct sv_model *m = t->model;
     t->is_failed = true;
-    stave_serving_batch_failed(m->engine->trace, t->id, "StarPU refused the task", 0);
+    stave_serving_batch_failed(t->trace, t->id, "StarPU refused the task", 0);
     answer(t);
     work_ends(m->engine);
     sv_engine_give_slot(m, t->slot);
@@ -309,7 +315,7 @@ void sv_engine_submit(struct sv_task *t, int forced_worker)
     struct sv_engine *e = t->model->engine;
     t->id = atomic_fetch_add_explicit(&e->next_batch, 1, memory_order_relaxed);
     if (e->trace)
-        trace_collected(t);
+        trace_collected(t); /* before it belongs to others */
     work_begins(e);
     t->joined_ns = stave_now_ns();
     copy_inputs(t);
@@ -329,7 +335,7 @@ void sv_engine_submit(struct sv_task *t, int forced_worker)
     }
     t->job = starpu_task_get_job_id(task);
     t->submit_ns = stave_now_ns();
-    stave_serving_submitted(e->trace, t->id, t->submit_ns);
+    stave_serving_submitted(t->trace, t->id, t->submit_ns);
     if (starpu_task_submit(task) != 0) {
         task->destroy = 0;
         starpu_task_destroy(task);
@@ -366,7 +372,6 @@ static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_c
     sv_model_metrics_init(&m->metrics);
     sv_model_stats_init(&m->stats, m->rows_max);
     m->tick_latency = m->metrics.latency_ms;
-    m->traced = stave_serving_model(e->trace, c->name);
     return code;
 }
 
@@ -452,7 +457,6 @@ static int find_workers(struct sv_engine *e, struct sv_err *err)
         snprintf(w->type, sizeof w->type, "%s", is_cl ? "opencl" : "cpu");
         starpu_worker_get_name((int)i, w->name, sizeof w->name);
         w->device = is_cl ? starpu_worker_get_devid((int)i) : -1;
-        stave_serving_worker(e->trace, (int32_t)i, w->type, w->device);
     }
     return 0;
 }
@@ -489,8 +493,7 @@ int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32
     code = find_workers(e, err);
     for (uint32_t i = 0; i < n; i++)
         open_slots(&e->models[i]);
-    if (e->trace)
-        sv_starpu_view_start(e);
+    sv_trace_name(e);
     pthread_mutex_init(&e->work_lock, NULL);
     starpu_pause();
     return code;

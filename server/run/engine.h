@@ -35,7 +35,8 @@ struct sv_served {
     struct sv_tensor_value out[SV_IO_MAX]; /* set when the batch is done; free() their bytes */
     int64_t enqueued_ns;
     struct sv_served *next;
-    struct sv_caller *caller; /* its trace context, the front's to free; mostly NULL */
+    struct stave_serving *trace; /* NULL: it is not traced */
+    struct sv_caller *caller;    /* its trace context, the front's to free; mostly NULL */
     bool (*is_gone)(const struct sv_served *r); /* its client no longer waits; NULL: unknown */
     /* How it ended. */
     bool is_failed, is_dropped; /* dropped: the server stopped before its turn */
@@ -58,6 +59,7 @@ struct sv_slot {
 
 struct sv_task {
     uint64_t id;
+    struct stave_serving *trace; /* NULL: none of its requests is traced */
     struct sv_model *model;
     struct sv_slot *slot;
     struct sv_served *requests; /* in the order of their rows */
@@ -69,6 +71,16 @@ struct sv_task {
     int64_t collect_start_ns, collect_end_ns, joined_ns, submit_ns, start_ns, end_ns;
     int32_t worker;
     uint64_t job; /* StarPU's number of it */
+};
+
+/* What of the requests is traced. Set under the engine's lock, read without. */
+struct sv_trace_setting {
+    _Atomic bool is_on, by_parent;
+    _Atomic uint32_t rate; /* one of so many */
+    _Atomic int64_t left;  /* so many more; -1: no limit */
+    _Atomic uint64_t turn;
+    _Atomic bool has_level, has_rate, has_count,
+        has_parent; /* of a model: its own; else the server's */
 };
 
 struct sv_queue {
@@ -90,6 +102,7 @@ struct sv_model {
     struct sv_onnx *onnx; /* computes instead of net, which then only has the sizes; mostly NULL */
     struct sv_infer_model describes;
     uint32_t traced; /* its number in the trace */
+    struct sv_trace_setting tracing;
     uint32_t rows_max;
     bool has_floats; /* one FP32 tensor in and out: computed in the slot's buffers */
     bool pads;       /* requests of different shapes share a batch */
@@ -134,8 +147,11 @@ struct sv_engine {
     uint32_t n_models;
     struct sv_worker workers[SV_WORKERS_MAX];
     uint32_t n_workers;
-    struct stave_serving *trace; /* NULL: not traced */
-    struct sv_grpc_front *grpc;  /* NULL: no gRPC */
+    struct stave_serving *_Atomic trace; /* NULL: not traced (yet) */
+    struct sv_trace_setting tracing;
+    pthread_mutex_t trace_lock;
+    char *trace_folder;
+    struct sv_grpc_front *grpc; /* NULL: no gRPC */
     int64_t started_ns;
     _Atomic uint64_t next_request, next_batch;
     _Atomic uint64_t bad_traceparents; /* headers that were ignored */

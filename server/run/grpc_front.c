@@ -9,6 +9,7 @@
 #include "core/base/wire.h"
 #include "net/grpc.h"
 #include "server/infer_proto.h"
+#include "server/run/inference.h"
 #include "server/run/model_pages.h"
 
 #include <stdlib.h>
@@ -25,10 +26,8 @@ struct sv_grpc_front {
 struct call {
     struct sv_grpc_front *front;
     struct sv_grpc_call *call;
-    struct sv_model *model;
     bool is_stream, is_raw;
-    struct sv_infer_request asked;
-    struct sv_served served;
+    struct sv_inference job;
 };
 
 /* ---- answers ---- */
@@ -58,27 +57,16 @@ static void refuse(struct sv_grpc_call *c, bool is_stream, enum sv_grpc_status s
 
 static void free_call(struct call *k)
 {
-    sv_infer_request_free(&k->asked);
-    for (uint32_t i = 0; i < SV_IO_MAX; i++)
-        free(k->served.out[i].bytes);
-    free(k->served.caller);
+    sv_inference_fini(&k->job);
     free(k);
 }
 
 static void send_result(struct call *k)
 {
-    const struct sv_served *s = &k->served;
     struct sv_buf answer, whole;
-    struct sv_infer_answer a = {.id = k->asked.id,
-                                .rows = s->rows,
-                                .out = s->out,
-                                .request_asks = &k->asked,
-                                .request = s->id,
-                                .batch = s->batch,
-                                .batch_rows = s->batch_rows,
-                                .worker = s->worker};
+    struct sv_infer_answer a = sv_inference_answer(&k->job);
     sv_buf_init(&answer, (size_t)1 << 30);
-    sv_proto_answer(&k->model->describes, &a, k->is_raw, &answer);
+    sv_proto_answer(&k->job.model->describes, &a, k->is_raw, &answer);
     if (k->is_stream) {
         sv_buf_init(&whole, (size_t)1 << 30);
         sv_proto_stream(&answer, NULL, "", &whole);
@@ -96,15 +84,13 @@ static void on_done(struct sv_served *s)
     if (!s->is_failed && sv_grpc_is_gone(k->call))
         s->is_cancelled = true; /* while its batch was computed */
     /* Before the answer: whoever has it finds it counted. */
-    sv_served_ends(k->model, s, s->is_cancelled ? SV_CLIENT_LEFT : SV_ANSWERED, NULL);
+    sv_served_ends(k->job.model, s, s->is_cancelled ? SV_CLIENT_LEFT : SV_ANSWERED, NULL);
     if (s->is_cancelled) {
         sv_grpc_fail(k->call, SV_GRPC_CANCELLED, "the client has gone");
     } else if (s->is_dropped) {
-        refuse(k->call, k->is_stream, SV_GRPC_UNAVAILABLE,
-               "the server stopped before this request's turn", k->asked.id);
+        refuse(k->call, k->is_stream, SV_GRPC_UNAVAILABLE, SV_SAYS_DROPPED, k->job.asked.id);
     } else if (s->is_failed) {
-        refuse(k->call, k->is_stream, SV_GRPC_INTERNAL, "the batch could not be computed",
-               k->asked.id);
+        refuse(k->call, k->is_stream, SV_GRPC_INTERNAL, SV_SAYS_FAILED, k->job.asked.id);
     } else {
         send_result(k);
     }
@@ -144,37 +130,27 @@ static struct sv_model *find_model(struct sv_engine *e, struct sv_grpc_call *c, 
 }
 
 /* Of the whole call: the messages of a stream have the same caller. */
-static struct sv_caller *caller_of(const struct call *k)
+static struct sv_caller_headers caller_of(const struct call *k)
 {
-    size_t len = 0, state_len = 0;
-    const char *parent = sv_grpc_header(k->call, "traceparent", &len);
-    const char *state = parent ? sv_grpc_header(k->call, "tracestate", &state_len) : NULL;
-    return sv_caller_new(k->front->engine, parent, len, state, state_len);
+    struct sv_caller_headers h = {0};
+    h.parent = sv_grpc_header(k->call, "traceparent", &h.parent_len);
+    h.state = h.parent ? sv_grpc_header(k->call, "tracestate", &h.state_len) : NULL;
+    return h;
 }
 
 static void enqueue(struct call *k)
 {
-    struct sv_engine *e = k->front->engine;
-    k->served = (struct sv_served){.id = atomic_fetch_add(&e->next_request, 1),
-                                   .rows = k->asked.rows,
-                                   .in = k->asked.in,
-                                   .worker = -1,
-                                   .caller = caller_of(k),
-                                   .is_gone = is_gone,
-                                   .done = on_done,
-                                   .owner = k};
-    if (k->served.caller && !k->is_stream) {
-        char own[STAVE_TRACEPARENT_SIZE];
-        stave_traceparent_write(&k->served.caller->own, own);
+    struct sv_caller_headers headers = caller_of(k);
+    char own[STAVE_TRACEPARENT_SIZE];
+    bool is_full;
+    sv_inference_begin(&k->job, &headers, is_gone, on_done, k);
+    if (!k->is_stream && sv_inference_traceparent(&k->job, own))
         sv_grpc_answer_header(k->call, "traceparent", own);
-    }
-    if (sv_queue_push(k->model, &k->served))
+    if (sv_queue_push(k->job.model, &k->job.served))
         return;
-    if (atomic_load(&e->is_ready))
-        refuse(k->call, k->is_stream, SV_GRPC_RESOURCE_EXHAUSTED, "Inference queue is full",
-               k->asked.id);
-    else
-        refuse(k->call, k->is_stream, SV_GRPC_UNAVAILABLE, "the server is not ready", k->asked.id);
+    const char *why = sv_inference_refusal(&k->job, &is_full);
+    refuse(k->call, k->is_stream, is_full ? SV_GRPC_RESOURCE_EXHAUSTED : SV_GRPC_UNAVAILABLE, why,
+           k->job.asked.id);
     free_call(k);
 }
 
@@ -186,17 +162,17 @@ static void infer(struct sv_grpc_front *f, struct sv_grpc_call *c, bool is_strea
     if (!m)
         return;
     struct call *k = sv_alloc(sizeof *k);
-    *k = (struct call){.front = f, .call = c, .model = m, .is_stream = is_stream};
-    int code = sv_proto_parse(&m->describes, bytes, len, &k->asked, &k->is_raw, &err);
+    *k = (struct call){.front = f, .call = c, .is_stream = is_stream, .job.model = m};
+    int code = sv_proto_parse(&m->describes, bytes, len, &k->job.asked, &k->is_raw, &err);
     if (code == 0)
-        code = sv_network_check(m->net, &k->asked, &err);
+        code = sv_network_check(m->net, &k->job.asked, &err);
     if (code < 0) {
         enum sv_grpc_status status = code == SV_ENOMEM ? SV_GRPC_RESOURCE_EXHAUSTED
                                                        : SV_GRPC_INVALID_ARGUMENT;
-        refuse(c, is_stream, status, err.msg, k->asked.id);
+        refuse(c, is_stream, status, err.msg, k->job.asked.id);
         free_call(k);
     } else if (!atomic_load_explicit(&f->engine->is_ready, memory_order_acquire)) {
-        refuse(c, is_stream, SV_GRPC_UNAVAILABLE, "the server is not ready", k->asked.id);
+        refuse(c, is_stream, SV_GRPC_UNAVAILABLE, SV_SAYS_UNREADY, k->job.asked.id);
         free_call(k);
     } else {
         enqueue(k);

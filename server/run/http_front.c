@@ -6,7 +6,9 @@
  * are taken, in size, in number and in time (net/http_request.h); every refusal is a JSON error
  * with its status. */
 #include "server/run/grpc_front.h"
+#include "server/run/inference.h"
 #include "server/run/model_pages.h"
+#include "server/run/trace_control.h"
 
 #include "core/base/mem.h"
 #include "net/http_late.h"
@@ -38,9 +40,7 @@ struct call {
     int fd;
     struct sv_http_body body;
     bool is_suspended;
-    struct sv_model *model;
-    struct sv_infer_request asked;
-    struct sv_served served;
+    struct sv_inference job;
     bool was_rejected;
 };
 
@@ -48,7 +48,7 @@ struct call {
 
 struct headers {
     const char *type, *json_len;    /* json_len: of an answer with binary tensors */
-    const struct sv_caller *caller; /* NULL: none */
+    const struct sv_inference *job; /* NULL: none */
 };
 
 static void add_headers(struct MHD_Response *r, unsigned status, const struct headers *h)
@@ -57,10 +57,8 @@ static void add_headers(struct MHD_Response *r, unsigned status, const struct he
     sv_mhd.MHD_add_response_header(r, "Content-Type", h->type);
     if (h->json_len)
         sv_mhd.MHD_add_response_header(r, "Inference-Header-Content-Length", h->json_len);
-    if (h->caller) {
-        stave_traceparent_write(&h->caller->own, own);
+    if (h->job && sv_inference_traceparent(h->job, own))
         sv_mhd.MHD_add_response_header(r, "traceparent", own);
-    }
     if (status == 429 || status == 503)
         sv_mhd.MHD_add_response_header(r, "Retry-After", "1");
     if (status == 400 || status == 413) /* where this request ends may be in doubt */
@@ -144,7 +142,7 @@ static enum MHD_Result send_failure(struct call *k, unsigned status, const char 
     sv_buf_init(&b, 1 << 16);
     sv_infer_error(message, &b);
     return send_bytes(k->connection, status, &b,
-                      &(struct headers){.type = "application/json", .caller = k->served.caller});
+                      &(struct headers){.type = "application/json", .job = &k->job});
 }
 
 /* The library does not read while a connection is suspended, so we look whether it has ended. A
@@ -157,40 +155,34 @@ static bool has_left(const struct call *k)
 
 static enum MHD_Result send_result(struct call *k)
 {
-    struct sv_served *s = &k->served;
+    struct sv_served *s = &k->job.served;
     if (s->is_cancelled)
         return MHD_NO; /* nobody reads an answer */
-    if (k->was_rejected)
-        return atomic_load(&k->front->engine->is_ready)
-                   ? send_failure(k, 429, "Inference queue is full")
-                   : send_failure(k, 503, "the server is not ready");
+    if (k->was_rejected) {
+        bool is_full;
+        const char *why = sv_inference_refusal(&k->job, &is_full);
+        return send_failure(k, is_full ? 429 : 503, why);
+    }
     if (s->is_dropped)
-        return send_failure(k, 503, "the server stopped before this request's turn");
+        return send_failure(k, 503, SV_SAYS_DROPPED);
     if (s->is_failed)
-        return send_failure(k, 500, "the batch could not be computed");
+        return send_failure(k, 500, SV_SAYS_FAILED);
     if (has_left(k)) /* while its batch was computed */
         return MHD_NO;
-    struct sv_infer_answer a = {.id = k->asked.id,
-                                .rows = s->rows,
-                                .out = s->out,
-                                .request_asks = &k->asked,
-                                .request = s->id,
-                                .batch = s->batch,
-                                .batch_rows = s->batch_rows,
-                                .worker = s->worker};
+    struct sv_infer_answer a = sv_inference_answer(&k->job);
     struct sv_buf b;
     size_t json_len;
     char text[24];
     sv_buf_init(&b, (size_t)1 << 30);
-    sv_infer_write(&k->model->describes, &a, &b, &json_len);
+    sv_infer_write(&k->job.model->describes, &a, &b, &json_len);
     snprintf(text, sizeof text, "%zu", json_len);
     bool is_binary = json_len < b.len;
     struct headers h = {.type = is_binary ? "application/octet-stream" : "application/json",
                         .json_len = is_binary ? text : NULL,
-                        .caller = s->caller};
+                        .job = &k->job};
     enum MHD_Result result = send_bytes(k->connection, 200, &b, &h);
     if (result == MHD_YES)
-        sv_served_ends(k->model, s, SV_ANSWERED, NULL);
+        sv_served_ends(k->job.model, s, SV_ANSWERED, NULL);
     return result;
 }
 
@@ -257,19 +249,35 @@ static enum MHD_Result find_context(void *cls, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-static struct sv_caller *caller_of(const struct call *k)
+/* h->state: to be freed. */
+static struct sv_caller_headers caller_of(const struct call *k, struct context_headers *h)
 {
-    struct context_headers h = {0};
     if (!sv_mhd.MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, "traceparent"))
-        return NULL;
-    sv_buf_init(&h.state, 1 << 16);
-    sv_mhd.MHD_get_connection_values(k->connection, MHD_HEADER_KIND, find_context, &h);
-    /* Two of them: it is not known who called. */
-    struct sv_caller *c =
-        sv_caller_new(k->front->engine, h.parent, h.n_parents == 1 ? strlen(h.parent) : 0,
-                      (const char *)h.state.data, h.state.failed ? 0 : h.state.len);
-    sv_buf_fini(&h.state);
-    return c;
+        return (struct sv_caller_headers){0};
+    sv_buf_init(&h->state, 1 << 16);
+    sv_mhd.MHD_get_connection_values(k->connection, MHD_HEADER_KIND, find_context, h);
+    return (struct sv_caller_headers){
+        .parent = h->parent,
+        .parent_len = h->n_parents == 1 ? strlen(h->parent) : 0, /* of two it is not known who */
+        .state = (const char *)h->state.data,
+        .state_len = h->state.failed ? 0 : h->state.len};
+}
+
+/* First suspended, then enqueued: its batch may be done before we return. */
+static enum MHD_Result enqueue(struct call *k)
+{
+    struct context_headers found = {0};
+    struct sv_caller_headers headers = caller_of(k, &found);
+    sv_inference_begin(&k->job, &headers, is_gone, on_done, k);
+    sv_buf_fini(&found.state);
+    k->is_suspended = true;
+    atomic_fetch_add(&k->front->waiting, 1);
+    sv_mhd.MHD_suspend_connection(k->connection);
+    if (!sv_queue_push(k->job.model, &k->job.served)) {
+        k->was_rejected = true;
+        sv_mhd.MHD_resume_connection(k->connection);
+    }
+    return MHD_YES;
 }
 
 static enum MHD_Result infer(struct call *k, struct sv_model *m)
@@ -289,34 +297,19 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
         return send_error(k->connection, 400, "the request has no body");
     sv_http_complete(&k->body);
     sv_err_clear(&err);
-    int code = sv_infer_parse(&m->describes, k->body.data, k->body.len, json_len, &k->asked, &err);
+    int code =
+        sv_infer_parse(&m->describes, k->body.data, k->body.len, json_len, &k->job.asked, &err);
     drop_body(k); /* its numbers are elsewhere by now */
     if (code == 0)
-        code = sv_network_check(m->net, &k->asked, &err);
+        code = sv_network_check(m->net, &k->job.asked, &err);
     if (code < 0)
         return send_error(k->connection, 400, err.msg);
     if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
-        return send_error(k->connection, 503, "the server is not ready");
-    k->model = m;
+        return send_error(k->connection, 503, SV_SAYS_UNREADY);
+    k->job.model = m;
     k->fd = sv_mhd.MHD_get_connection_info(k->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
                 ->connect_fd;
-    k->served = (struct sv_served){.id = atomic_fetch_add(&k->front->engine->next_request, 1),
-                                   .rows = k->asked.rows,
-                                   .in = k->asked.in,
-                                   .worker = -1,
-                                   .caller = caller_of(k),
-                                   .is_gone = is_gone,
-                                   .done = on_done,
-                                   .owner = k};
-    /* First suspended, then enqueued: its batch may be done before we return. */
-    k->is_suspended = true;
-    atomic_fetch_add(&k->front->waiting, 1);
-    sv_mhd.MHD_suspend_connection(k->connection);
-    if (!sv_queue_push(m, &k->served)) {
-        k->was_rejected = true;
-        sv_mhd.MHD_resume_connection(k->connection);
-    }
-    return MHD_YES;
+    return enqueue(k);
 }
 
 /* ---- addresses ---- */
@@ -344,7 +337,32 @@ static enum MHD_Result wrong_method(struct MHD_Connection *c, const char *wanted
     return send_error(c, 405, text);
 }
 
-/* /v2/models/NAME[/versions/V][/ready|/infer|/stats|/config] */
+/* trace/setting, of the server (m NULL) or of a model: Triton's trace extension. */
+static enum MHD_Result route_trace(struct call *k, struct sv_model *m, const char *at, bool is_get)
+{
+    struct sv_engine *e = k->front->engine;
+    struct MHD_Connection *c = k->connection;
+    struct sv_err err;
+    const char *word;
+    size_t n = part(&at, &word);
+    if (!is(word, n, "setting") || *at)
+        return send_error(c, 404, "no such address; there is trace/setting");
+    if (is_get)
+        return send_page(c, e, sv_page_trace, m);
+    int fd = sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    if (!sv_trace_may(fd, sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND,
+                                                             MHD_HTTP_HEADER_AUTHORIZATION)))
+        return send_error(c, 403, "only the server's user, or who has STAVE_TOKEN, may do that");
+    sv_err_clear(&err);
+    sv_http_complete(&k->body);
+    int code = sv_trace_set(e, m, k->body.data, k->body.len, &err);
+    drop_body(k);
+    if (code < 0)
+        return send_error(c, code == SV_EUSAGE ? 400 : 500, err.msg);
+    return send_page(c, e, sv_page_trace, m);
+}
+
+/* /v2/models/NAME[/versions/V][/ready|/infer|/stats|/config|/trace/setting] */
 static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
 {
     struct sv_engine *e = k->front->engine;
@@ -366,6 +384,8 @@ static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
             return send_error(c, 404, "no such version of this model");
         n = part(&at, &word);
     }
+    if (is(word, n, "trace"))
+        return route_trace(k, m, at, is_get);
     if (*at)
         return send_error(c, 404, "no such address");
     if (is(word, n, "infer"))
@@ -420,6 +440,8 @@ static enum MHD_Result route(struct call *k, const char *url, const char *method
         return route_model(k, at, is_get);
     if (is(word, n, "repository"))
         return route_repository(k, at, is_get);
+    if (is(word, n, "trace"))
+        return route_trace(k, NULL, at, is_get);
     if (!is_get)
         return wrong_method(c, "GET");
     if (n == 0)
@@ -487,14 +509,11 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     if (!k)
         return;
     if (k->is_suspended && !k->was_rejected) /* what has no end yet has no client any more */
-        sv_served_ends(k->model, &k->served, SV_CLIENT_LEFT, NULL);
+        sv_served_ends(k->job.model, &k->job.served, SV_CLIENT_LEFT, NULL);
     if (k->is_suspended)
         atomic_fetch_sub(&k->front->waiting, 1);
     sv_gate_done(k->front->gate, k->visitor);
-    sv_infer_request_free(&k->asked);
-    for (uint32_t i = 0; i < SV_IO_MAX; i++)
-        free(k->served.out[i].bytes);
-    free(k->served.caller);
+    sv_inference_fini(&k->job);
     free(k->body.data);
     free(k);
     *state = NULL;

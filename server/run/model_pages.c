@@ -9,7 +9,7 @@
 #include <string.h>
 
 const char *const sv_server_extensions[] = {"binary_tensor_data", "statistics",
-                                            "model_configuration", "model_repository"};
+                                            "model_configuration", "model_repository", "trace"};
 const size_t sv_server_n_extensions = sizeof sv_server_extensions / sizeof *sv_server_extensions;
 
 const char *sv_model_state(const struct sv_model *m)

@@ -65,7 +65,7 @@ void sv_starpu_view_task(const struct sv_task *t, const struct starpu_profiling_
     if (info->workerid < 0 || (uint32_t)info->workerid >= view.n_workers)
         return;
     stave_track_t row = view.rows[info->workerid];
-    uint64_t flow = stave_serving_batch_flow(t->model->engine->trace, t->id);
+    uint64_t flow = stave_serving_batch_flow(t->trace, t->id);
     if (is_span(&info->submit_time, &info->start_time))
         stave_complete(view.scheduler, "starpu", "scheduling", ours(&info->submit_time),
                        length(&info->submit_time, &info->start_time), "batch", t->id, "worker",

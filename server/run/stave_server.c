@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "server/program/program.h"
 #include "server/run/grpc_front.h"
+#include "server/run/trace_control.h"
 
 #include "core/base/mem.h"
 #include "core/files/claim.h"
@@ -179,24 +180,6 @@ static void describe_fxt(const struct sv_fxt *f)
 
 /* ---- the trace ---- */
 
-static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_err *err)
-{
-    struct stave_error error;
-    struct stave_serving_config config = {
-        .size = sizeof config,
-        .trace_enabled = c->trace_enabled,
-        .trace_output = c->trace_output,
-        .server = "StarPU Inference Server",
-        .names = strcmp(c->trace_names, "perfetto") == 0 ? STAVE_SERVING_NAMES_NEWER
-                                                         : STAVE_SERVING_NAMES_DEFAULT,
-        .truncate = c->trace_truncate,
-    };
-    e->trace = stave_serving_open(&config, &error);
-    if (error.code < 0)
-        return sv_error(err, SV_EIO, "trace: %.400s", error.text);
-    return 0;
-}
-
 /* A server that was killed has left its trace unfinished. It is completed before the files get
  * their number: one number for a run, plots included. */
 static void complete_earlier(const struct sv_config *c)
@@ -362,7 +345,8 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
 {
     struct sv_front *front = NULL;
     complete_earlier(configs[0]);
-    int code = open_trace(e, configs[0], err);
+    e->config = configs[0];
+    int code = sv_trace_start(e, err);
     if (code == 0)
         code = sv_engine_open(e, configs, n, err);
     if (code < 0) {
@@ -381,6 +365,7 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
     }
     shut_down(e, front);
     close_trace(e);
+    free(e->trace_folder);
     return code;
 }
 

@@ -40,6 +40,7 @@ static struct sv_served *new_request(struct sv_model *m, const struct sv_tensor_
     r->id = atomic_fetch_add(&m->engine->next_request, 1);
     r->rows = 1;
     r->is_warmup = true;
+    r->trace = m->engine->trace;
     r->in = in;
     r->done = on_done;
     r->owner = m;
@@ -54,7 +55,7 @@ static void run_on(struct sv_model *m, uint32_t worker, const struct sv_tensor_v
 {
     struct sv_served *r = new_request(m, in);
     struct sv_task *t = sv_alloc(sizeof *t);
-    struct stave_serving *trace = m->engine->trace;
+    struct stave_serving *trace = r->trace;
     r->enqueued_ns = stave_now_ns();
     stave_serving_enqueued(trace, r->id, m->traced, STAVE_SERVING_WARMUP, r->enqueued_ns);
     *t = (struct sv_task){.model = m,

@@ -49,8 +49,11 @@ static bool is_chosen(const struct otlp_export *x, uint32_t row)
     for (size_t i = 0; i < x->o->categories.n; i++)
         if (has_category(cat, x->o->categories.items[i]))
             return true;
-    return x->o->categories.n == 0 &&
-           (has_category(cat, "otlp") || otlp_is_request(x, row) || otlp_is_step(x, row));
+    struct sv_arg id;
+    bool is_batch = x->word.batch_cat && s->cat[row] == x->word.batch_cat && x->key.span_id &&
+                    sv_trace_arg(x->t, s->args[row], x->key.span_id, &id); /* a span before */
+    return x->o->categories.n == 0 && (has_category(cat, "otlp") || is_batch ||
+                                       otlp_is_request(x, row) || otlp_is_step(x, row));
 }
 
 /* ---- ids ---- */
@@ -101,9 +104,8 @@ static bool take_own_ids(const struct otlp_export *x, struct otlp_chosen *c)
     return c->has_own;
 }
 
-static void make_ids(struct otlp_export *x, struct otlp_chosen *c)
+void otlp_make_ids(struct otlp_export *x, struct otlp_chosen *c, uint64_t id)
 {
-    uint64_t id = made_id(x, c->row);
     while (sv_map_find(&x->by_id, id))
         id = sv_mix64(id + 1) | 1;
     put_word(c->id, id);
@@ -118,11 +120,12 @@ static void make_ids(struct otlp_export *x, struct otlp_chosen *c)
 static void note_request(struct otlp_export *x, const struct otlp_chosen *c, uint32_t number)
 {
     struct sv_arg a;
-    bool is_new;
-    if ((c->life != OTLP_NONE || otlp_is_request(x, c->row)) && x->word.request &&
-        sv_trace_arg(x->t, x->t->slices.args[c->row], x->word.request, &a) &&
-        (a.type == SV_ARG_INT || a.type == SV_ARG_UINT))
-        *sv_map_add(&x->requests, a.u, &is_new) = (uint64_t)number + 1;
+    if (c->life != OTLP_NONE)
+        *sv_map_add(&x->requests, x->llm.requests[c->life].id, NULL) = (uint64_t)number + 1;
+    else if (otlp_is_request(x, c->row) && x->word.request &&
+             sv_trace_arg(x->t, x->t->slices.args[c->row], x->word.request, &a) &&
+             (a.type == SV_ARG_INT || a.type == SV_ARG_UINT))
+        *sv_map_add(&x->requests, a.u, NULL) = (uint64_t)number + 1;
 }
 
 void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t ids_row, uint32_t life)
@@ -139,9 +142,10 @@ void otlp_choose(struct otlp_export *x, uint32_t row, uint32_t ids_row, uint32_t
                               .parent = life == OTLP_NONE ? parent_of(x, row) : OTLP_NONE,
                               .first_event = OTLP_NONE,
                               .ids_row = ids_row,
+                              .batch = OTLP_NONE,
                               .life = life};
     if (!take_own_ids(x, c))
-        make_ids(x, c);
+        otlp_make_ids(x, c, made_id(x, row));
     *sv_map_add(&x->by_id, get_word(c->id), &is_new) = x->n;
     note_request(x, c, (uint32_t)x->n);
     x->of_row[row] = (uint32_t)x->n++;
@@ -401,7 +405,8 @@ static void find_keys(struct otlp_export *x)
 #define ROW(name, word) {&x->key.name, word},
         OTLP_KEYS(ROW)
 #undef ROW
-            {&x->word.request_cat, SV_LLM_CATEGORY},
+            {&x->word.batch_cat, SV_BATCH_CATEGORY},
+        {&x->word.request_cat, SV_LLM_CATEGORY},
         {&x->word.request_name, SV_LLM_REQUEST},
         {&x->word.step_cat, SV_ENGINE_CATEGORY},
         {&x->word.step_name, SV_ENGINE_STEP},
@@ -478,7 +483,9 @@ static int write_otlp(const struct sv_export_options *o, const struct sv_trace *
     sv_map_fini(&x.by_id);
     sv_map_fini(&x.requests);
     sv_map_fini(&x.called);
+    sv_map_fini(&x.batches);
     sv_llm_fini(&x.llm);
+    sv_serving_report_fini(&x.served);
     free(x.of_row);
     free(x.chosen);
     free(x.events);

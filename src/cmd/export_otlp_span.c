@@ -159,7 +159,7 @@ static void put_event(struct otlp_export *x, struct sv_buf *out, uint32_t row)
     sv_batch_fini(&scratch);
 }
 
-static void put_link(struct sv_buf *out, const struct otlp_chosen *to)
+void otlp_put_link(struct sv_buf *out, const struct otlp_chosen *to)
 {
     size_t mark = sv_put_begin(out, OTLP_SPAN_LINKS);
     sv_put_bytes(out, OTLP_LINK_TRACE_ID, to->trace_id, sizeof to->trace_id);
@@ -178,7 +178,7 @@ static void put_flow_links(const struct otlp_export *x, struct sv_buf *out, uint
             continue;
         const struct otlp_chosen *c = &x->chosen[from];
         if (!parent_id || memcmp(parent_id, c->id, sizeof c->id) != 0)
-            put_link(out, c);
+            otlp_put_link(out, c);
     }
 }
 
@@ -230,7 +230,7 @@ static void put_member_links(const struct otlp_export *x, struct sv_buf *out, ui
     for (struct sv_engine_member m; (is_member = sv_engine_member_next(&p, end, &m)) != 0;) {
         const uint64_t *request = is_member > 0 ? sv_map_find(&x->requests, m.request) : NULL;
         if (request)
-            put_link(out, &x->chosen[*request - 1]);
+            otlp_put_link(out, &x->chosen[*request - 1]);
     }
 }
 
@@ -261,7 +261,7 @@ static void put_attributes(const struct otlp_export *x, struct sv_buf *out,
                            const struct otlp_chosen *c, const struct sv_arg *args, size_t n)
 {
     bool is_from_otlp = find(args, n, x->key.name) != NULL;
-    if (c->life != OTLP_NONE) {
+    if (otlp_is_life(c)) {
         otlp_put_life(x, out, c);
         return;
     }
@@ -279,8 +279,8 @@ static uint32_t kind_of(const struct otlp_export *x, const struct otlp_chosen *c
     for (uint32_t i = 0; kind && kind->type == SV_ARG_TEXT && i < sizeof kinds / sizeof *kinds; i++)
         if (strlen(kinds[i]) == kind->size && memcmp(kinds[i], kind->text, kind->size) == 0)
             return i;
-    return c->life != OTLP_NONE || otlp_is_request(x, c->row) ? OTLP_KIND_SERVER
-                                                              : OTLP_KIND_INTERNAL;
+    bool is_request = c->life != OTLP_NONE || otlp_is_request(x, c->row);
+    return is_request && c->batch == OTLP_NONE ? OTLP_KIND_SERVER : OTLP_KIND_INTERNAL;
 }
 
 static void put_status(const struct otlp_export *x, struct sv_buf *out, const struct sv_arg *args,
@@ -303,8 +303,9 @@ static void put_name(const struct otlp_export *x, struct sv_buf *out, const stru
                      const struct sv_arg *own)
 {
     struct sv_text name = sv_dict_text(x->dict, x->t->slices.name[c->row]);
-    if (c->life != OTLP_NONE) /* the row is that of its arrival */
-        sv_put_text(out, OTLP_SPAN_NAME, SV_LLM_REQUEST, sizeof SV_LLM_REQUEST - 1);
+    const char *life = otlp_is_life(c) ? otlp_life_name(x, c) : NULL;
+    if (life) /* the row is that of its arrival */
+        sv_put_text(out, OTLP_SPAN_NAME, life, strlen(life));
     else if (own && own->type == SV_ARG_TEXT)
         sv_put_text(out, OTLP_SPAN_NAME, own->text, own->size);
     else
@@ -350,13 +351,13 @@ void otlp_put_span(struct otlp_export *x, struct sv_buf *out, uint32_t chosen)
         sv_put_bytes(out, OTLP_SPAN_PARENT_ID, parent, SV_SPAN_ID_BYTES);
     put_name(x, out, c, name);
     sv_put_u64(out, OTLP_SPAN_KIND, kind_of(x, c, find(args, n, x->key.kind)));
-    int64_t start = c->life != OTLP_NONE ? x->llm.requests[c->life].arrival_ns : s->ts_ns[row];
+    int64_t start = s->ts_ns[row], end = sv_trace_end_ns(x->t, row);
+    if (otlp_is_life(c))
+        otlp_life_times(x, c, &start, &end);
     sv_put_fixed64(out, OTLP_SPAN_START, wall_of(x, start));
-    int64_t end = c->life != OTLP_NONE ? x->llm.requests[c->life].end_ns
-                                       : sv_trace_end_ns(x->t, row);
     sv_put_fixed64(out, OTLP_SPAN_END, wall_of(x, end));
     put_attributes(x, out, c, args, n);
-    if (c->life == OTLP_NONE && s->dur_ns[row] == SV_UNFINISHED)
+    if (!otlp_is_life(c) && s->dur_ns[row] == SV_UNFINISHED)
         sv_otlp_put_int(out, OTLP_SPAN_ATTRIBUTES, "stave.unfinished", 1);
     put_count(out, OTLP_SPAN_DROPPED_ATTRIBUTES, find(args, n, x->key.dropped_attributes));
     for (uint32_t e = c->first_event; e != OTLP_NONE; e = x->events[e].next)
@@ -367,7 +368,9 @@ void otlp_put_span(struct otlp_export *x, struct sv_buf *out, uint32_t chosen)
         put_kept_links(x, out, links);
     else
         put_flow_links(x, out, row, parent);
-    if (otlp_is_step(x, row))
+    if (otlp_is_life(c))
+        otlp_put_life_links(x, out, c);
+    else if (otlp_is_step(x, row))
         put_step_links(x, out, row);
     put_count(out, OTLP_SPAN_DROPPED_LINKS, find(args, n, x->key.dropped_links));
     put_status(x, out, args, n);

@@ -194,10 +194,7 @@ static void accept_spans(const struct sv_web_request *q, struct sv_web_answer *a
 
 static bool has_token(const struct sv_otlp_door *d, const char *given, size_t len)
 {
-    static const char bearer[] = "Bearer ";
-    size_t n = sizeof bearer - 1;
-    return given && len > n && strncasecmp(given, bearer, n) == 0 &&
-           sv_token_equal(d->o.token, given + n, len - n);
+    return sv_token_is_bearer(d->o.token, given, len);
 }
 
 /* Before the body. A page of a browser has an Origin; none is let in, so that no site can write

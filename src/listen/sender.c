@@ -6,20 +6,6 @@
 
 /* ---- the greeting ---- */
 
-bool sv_token_equal(const char *token, const char *said, size_t said_len)
-{
-    size_t len = strlen(token);
-    unsigned char a[SV_TOKEN_MAX] = {0}, b[SV_TOKEN_MAX] = {0};
-    if (len > sizeof a || said_len > sizeof b)
-        return false; /* no token is so long */
-    memcpy(a, token, len);
-    memcpy(b, said, said_len);
-    volatile unsigned char differs = len != said_len;
-    for (size_t i = 0; i < sizeof a; i++)
-        differs |= a[i] ^ b[i];
-    return differs == 0;
-}
-
 static enum sv_greeted judge(const struct sv_greeting *g, const char *token)
 {
     static const char any[] = "STAVE ";

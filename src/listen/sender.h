@@ -26,9 +26,6 @@ enum sv_greeted {
 enum sv_greeted sv_greeting_take(struct sv_greeting *g, const uint8_t *bytes, size_t n,
                                  const char *token, size_t *used);
 
-/* Compares all of both, in a time that depends on neither's content. */
-bool sv_token_equal(const char *token, const char *said, size_t said_len);
-
 /* ---- the stream ---- */
 
 /* Finds the frames in a stream that comes in pieces of any size. */

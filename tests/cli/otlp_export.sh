@@ -134,13 +134,14 @@ import json
 for s in sorted((s for l in open("called.jsonl") for r in json.loads(l)["resourceSpans"] for x in r["scopeSpans"] for s in x["spans"]), key=lambda s: int(s["startTimeUnixNano"])):
     a = {a["key"]: next(iter(a["value"].values())) for a in s["attributes"]}
     is_called = s["traceId"] == "0af7651916cd43dd8448eb211c80319c" and s["spanId"] == "00f067aa0ba902b7"
-    print(a["gen_ai.request.id"], a["outcome"], int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"]), is_called, s.get("parentSpanId"), s.get("traceState"))
+    print(s["name"], a.get("stave.warmup", 0), a["gen_ai.request.id"], a["outcome"], int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"]), is_called, s.get("parentSpanId"), s.get("traceState"))
 END
 check callers_trace_goes_on diff - calls <<'END'
-5 responded 2000000 True b7ad6b7169203331 a=1,b=2
-6 responded 1000000 False None None
-7 rejected 0 False None None
-5 cancelled 1000000 False None None
+request 1 1 responded 99999 False None None
+request 0 5 responded 2000000 True b7ad6b7169203331 a=1,b=2
+request 0 6 responded 1000000 False None None
+request 0 7 rejected 0 False None None
+request 0 5 cancelled 1000000 False None None
 END
 "$STAVE" query -q called.jsonl --to csv 'SELECT request_id, outcome, dur FROM request ORDER BY ts' >back.csv
 check back_from_spans diff - back.csv <<'END'
@@ -151,7 +152,61 @@ request_id,outcome,dur
 5,cancelled,1000000
 END
 "$STAVE" export -q called.jsonl --to otlp -o called_again.jsonl
-check outcome_is_kept test "$(grep -o '"key":"outcome"' called_again.jsonl | wc -l) $(grep -c '"b7ad6b7169203331"' called_again.jsonl)" = '4 1'
+check outcome_is_kept test "$(grep -o '"key":"outcome"' called_again.jsonl | wc -l) $(grep -c '"b7ad6b7169203331"' called_again.jsonl)" = '5 1'
+# Batches of a server: spans with links to their requests and back; the tables are the same on the other side, warm-up is marked and in none.
+cat >batches.txt <<'END'
+# stave text 1
+clock realtime
+track #1 process uuid=0x1 pid=7 name="server"
+track #2 thread uuid=0x4 parent=#1 pid=7 tid=7
+1700000000.000000000 instant #2 "model" cat="serving.life" {model=0 name="bert"}
+1700000000.000000001 instant #2 "enqueued" cat="serving.life" {request=1 model=0 flags=1}
+1700000000.000000100 instant #2 "collected" cat="serving.life" {batch=1 model=0 requests=1 samples=1 flags=1 took_ns=20 n=1 r0=1}
+1700000000.000000150 instant #2 "submitted" cat="serving.life" {batch=1}
+1700000000.000000200 instant #2 "started" cat="serving.life" {batch=1 worker=0}
+1700000000.000000300 instant #2 "finished" cat="serving.life" {batch=1}
+1700000000.000000400 instant #2 "callback" cat="serving.life" {batch=1 took_ns=10}
+1700000000.000000500 instant #2 "responded" cat="serving.life" {request=1}
+1700000000.001000000 instant #2 "enqueued" cat="serving.life" {request=2 model=0 flags=0}
+1700000000.002000000 instant #2 "enqueued" cat="serving.life" {request=3 model=0 flags=0}
+1700000000.003000000 instant #2 "collected" cat="serving.life" {batch=2 model=0 requests=2 samples=2 flags=0 took_ns=500000 n=2 r0=2 r1=3}
+1700000000.003100000 instant #2 "submitted" cat="serving.life" {batch=2}
+1700000000.003200000 instant #2 "started" cat="serving.life" {batch=2 worker=4}
+1700000000.004000000 instant #2 "finished" cat="serving.life" {batch=2}
+1700000000.004100000 instant #2 "callback" cat="serving.life" {batch=2 took_ns=100000}
+1700000000.005000000 instant #2 "responded" cat="serving.life" {request=2}
+1700000000.006000000 instant #2 "responded" cat="serving.life" {request=3}
+END
+run_any batches 0 "$STAVE" export -q batches.txt --to otlp -o batches.jsonl
+run_any batches_again 0 "$STAVE" export -q batches.txt --to otlp -o batches2.jsonl
+check batch_ids_stay cmp batches.jsonl batches2.jsonl
+python3 - >links 2>&1 <<'END'
+import json
+spans = [s for l in open("batches.jsonl") for r in json.loads(l)["resourceSpans"] for x in r["scopeSpans"] for s in x["spans"]]
+def facts(s): return s["name"], {a["key"]: next(iter(a["value"].values())) for a in s["attributes"]}
+def label(s): name, a = facts(s); return f"{name} {a.get('gen_ai.request.id', a.get('stave.batch.id'))}"
+by_id = {(s["traceId"], s["spanId"]): s for s in spans}
+for s in sorted(spans, key=lambda s: int(s["startTimeUnixNano"])):
+    a = facts(s)[1]
+    print(label(s), s["kind"], a.get("stave.warmup", "-"), a.get("batch_size", "-"), a.get("worker_id", "-"), "->", *(label(by_id[l["traceId"], l["spanId"]]) for l in s["links"]))
+END
+check requests_link_to_their_batch diff - links <<'END'
+request 1 2 1 - - -> batch 1
+batch 1 1 1 1 0 -> request 1
+request 2 2 - - - -> batch 2
+request 3 2 - - - -> batch 2
+batch 2 1 - 2 4 -> request 2 request 3
+END
+"$STAVE" export -q batches.jsonl --to otlp -o batches_again.jsonl
+for file in batches.txt batches.jsonl batches_again.jsonl; do
+  "$STAVE" query -q $file --to csv 'SELECT request_id, batch_id, model, outcome, ts, dur FROM request' >$file.requests
+  "$STAVE" query -q $file --to csv 'SELECT batch_id, model, size, worker, ts, dur FROM batch' >$file.batches
+done
+check batches_are_there test "$(wc -l <batches.txt.requests) $(wc -l <batches.txt.batches)" = '3 2'
+for form in batches batches_again; do
+  check ${form}_same_requests diff batches.txt.requests $form.jsonl.requests
+  check ${form}_same_batches diff batches.txt.batches $form.jsonl.batches
+done
 run_any nothing_there 2 "$STAVE" export -q engine.txt --to otlp --category none -o none.jsonl
 check nothing_was_made test ! -e none.jsonl
 sed 's/^clock realtime/clock monotonic/' engine.txt >no_wall.txt

@@ -29,6 +29,12 @@ with stave.TraceGenerator("sim.pftrace") as t:
     t.get_cluster_tgen(0, 1).create_track("engine").duration(1.5, 0.25, "matmul")
 with stave.load(sys.argv[2]) as t:  # by libstave-read, which is beside the package
     assert [tuple(row) for row in t.query("select name from slice").rows()] == [("installed",)]
+import stave.serving
+with stave.serving.open("served", truncate=True) as server, server.request("m"):
+    pass
+with stave.load("served/batching_trace.pftrace") as t:
+    assert [tuple(row) for row in t.query("select outcome from request").rows()] == [("responded",)]
+assert {f"libstave{l}.so.0" for l in ("", "-read", "-serving")} <= {os.path.basename(line.split()[-1]) for line in open("/proc/self/maps") if folder in line}
 assert os.path.join(folder, "libstave-read.so.0") in open("/proc/self/maps").read()
 PY
 traces() { rm -f ./*.pftrace; "$1/bin/python" use.py "/$1/" t.pftrace && [ "$("$STAVE" query -q t.pftrace 'select name from slice' | tail -n 1)" = installed ]; }

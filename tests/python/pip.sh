@@ -8,7 +8,7 @@ for module in pip setuptools wheel venv ensurepip; do
   "$python" -c "import $module" 2>/dev/null || { [ $module = ensurepip ] && break; echo "$python has no $module (package python3-$module)"; exit 77; }
 done
 # A copy: pip leaves its traces beside what it builds.
-mkdir -p "$TMP/tree/lib" && cp -r "$SRC"/{core,include,src} "$TMP/tree" && cp -r "$SRC"/lib/{sdk,compat,python} "$TMP/tree/lib" || exit 1
+mkdir -p "$TMP/tree/lib" && cp -r "$SRC"/{core,include,src} "$TMP/tree" && cp -r "$SRC"/lib/{sdk,compat,serving,python} "$TMP/tree/lib" || exit 1
 rm -rf "$TMP/tree/lib/python/build" "$TMP/tree/lib/python/stave.egg-info"
 "$python" -m venv --without-pip --system-site-packages "$TMP/env" || exit 1
 unset PYTHONPATH
@@ -25,6 +25,11 @@ assert os.path.exists(os.path.join(os.path.dirname(stave.__file__), "py.typed"))
 with stave.open("pip.pftrace", compress="gzip"):
     with stave.trace("installed", a=1):
         pass
+import stave.serving
+with stave.serving.open("served") as server, server.request("m"):
+    pass
+with stave.load("served/batching_trace.pftrace") as trace:
+    assert [tuple(row) for row in trace.query("select outcome from request").rows()] == [("responded",)]
 with stave.load("pip.pftrace") as trace:
     assert [tuple(row) for row in trace.query("select name from slice").rows()] == [("installed",)]
 PROGRAM

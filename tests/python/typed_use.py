@@ -1,6 +1,7 @@
 """Uses of the API that a type checker must accept; each line marked `refused` must be refused (see test_types.py)."""
 import stave
 import stave.compat.nova
+import stave.serving
 import stave.torch
 
 with stave.open("t.pftrace", full="block") as session:
@@ -60,3 +61,14 @@ loaded = stave.load("t.pftrace", strict=True)
 found: tuple[object, ...] = loaded.query("select 1")[0]
 names: list[object] = loaded.slices["name"]
 stave.load("t.pftrace", indexes=True)  # refused
+with stave.serving.open("traces", server="s", full="drop") as served:
+    with served.request("m", "00-…") as asked, served.batch([asked, 5], samples=2) as formed, formed.run(worker=1):
+        header: str = asked.traceparent
+    with served.step("engine 0", graph="full") as step:
+        step.decode(asked, position=3)
+    served.request(None)  # refused
+    served.batch(asked)  # refused
+    served.open()  # refused
+stave.serving.open("traces", full="overwrite")  # refused
+carried: list[int] = [stave.serving.carried(len)("abc")]
+app: stave.serving.AsgiMiddleware = stave.serving.asgi(print, served)

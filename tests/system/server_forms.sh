@@ -104,7 +104,10 @@ collect() { # FILE STATUS…
 }
 arg() { echo "extract_arg(arg_set_id, '$1')"; }
 "$STAVE" query load.pftrace --to csv "SELECT $(arg trace_id), $(arg span_id) FROM slice WHERE category = 'load' AND $(arg outcome) = 'ok' ORDER BY 1" | tail -n +2 >called
-outcome() { "$STAVE" query -q "$1" --to csv 'SELECT request_id, model, outcome, dur FROM request ORDER BY cast(request_id AS INTEGER)'; }
+outcome() {
+  "$STAVE" query -q "$1" --to csv 'SELECT request_id, batch_id, model, outcome, dur FROM request ORDER BY cast(request_id AS INTEGER)'
+  "$STAVE" query -q "$1" --to csv 'SELECT batch_id, model, size, worker, dur FROM batch ORDER BY batch_id'
+}
 outcome $trace >outcome.trace
 for file in $trace $json merged.pftrace; do
   name=otlp_${file##*/}

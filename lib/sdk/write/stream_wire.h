@@ -18,13 +18,14 @@
  * cut. All numbers are little endian. */
 #pragma once
 
+#include "core/files/token.h"
+
 #include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
 #define SV_GREETING "STAVE 2 "
 enum {
-    SV_TOKEN_MAX = 200,
     SV_REPLY_MAX = 256, /* with its newline */
     SV_FRAME_HEAD = 24,
     SV_TAKEN_BYTES = 8

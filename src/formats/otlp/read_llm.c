@@ -28,6 +28,7 @@ static const struct {
     {"gen_ai.usage.output_tokens", SV_LLM_OUTPUT_TOKENS, false},
     {"gen_ai.usage.cached_tokens", SV_LLM_CACHED_TOKENS, false},
     {"gen_ai.usage.cache_read.input_tokens", SV_LLM_CACHED_TOKENS, false},
+    {OTLP_STAVE_WARMUP, SV_LLM_WARMUP, false},
 };
 enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
 

@@ -25,6 +25,10 @@ static void read_attribute(struct otlp_span *s, struct sv_pb attribute)
         return;
     if (otlp_llm_marks(key))
         s->is_llm = true;
+    else if (otlp_is(key, OTLP_STAVE_BATCH))
+        s->is_batch = otlp_value_int(value, &s->batch);
+    else if (otlp_is(key, OTLP_STAVE_WARMUP))
+        s->is_warmup = true;
     else if (otlp_is(key, "thread.id") && (!otlp_value_int(value, &s->tid) || s->tid < 0))
         s->tid = -1;
     else if (otlp_is(key, "thread.name"))
@@ -272,9 +276,14 @@ void otlp_span_put(struct otlp_reader *r, struct sv_batch *b, struct sv_pb w,
         put_some(b, r->key.name, s->name);
         otlp_llm_args(r, b, w, s);
     }
+    bool is_batch = s->is_batch && !s->is_warmup; /* warm-up is in no table */
+    if (is_batch)
+        sv_batch_int(b, sv_dict_cstr(d, SV_LLM_BATCH), s->batch);
     put_attributes(r, b, w, OTLP_SPAN_ATTRIBUTES);
     sv_str name = s->is_llm ? sv_dict_cstr(d, SV_LLM_REQUEST) : otlp_word(r, s->name);
-    sv_str cat = s->is_llm ? sv_dict_cstr(d, SV_LLM_CATEGORY) : r->cat;
+    sv_str cat = s->is_llm  ? sv_dict_cstr(d, SV_LLM_CATEGORY)
+                 : is_batch ? sv_dict_cstr(d, SV_BATCH_CATEGORY)
+                            : r->cat;
     struct sv_event *e = sv_batch_put(b, SV_SLICE, ts_ns, track, name, cat);
     e->dur_ns = s->end ? end_ns - ts_ns : SV_UNFINISHED;
     finish(r, b, e);

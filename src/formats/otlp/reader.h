@@ -57,6 +57,9 @@ struct otlp_kept {
 /* Their keys, with a number after them. */
 #define OTLP_META_RESOURCE "otel.resource."
 #define OTLP_META_SCOPE    "otel.scope."
+/* Attributes that `stave export` writes: of a batch its number, of warm-up 1. */
+#define OTLP_STAVE_BATCH  "stave.batch.id"
+#define OTLP_STAVE_WARMUP "stave.warmup"
 
 struct otlp_span {
     const uint8_t *trace_id, *id, *parent_id; /* NULL: none, or not valid */
@@ -66,7 +69,8 @@ struct otlp_span {
     int64_t tid; /* -1: none */
     struct otlp_text thread_name;
     const char *wrong; /* why it cannot be an event; NULL: it can */
-    bool is_llm, has_events, has_links;
+    bool is_llm, is_batch, is_warmup, has_events, has_links;
+    int64_t batch;
 };
 
 struct otlp_reader {

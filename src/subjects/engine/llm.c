@@ -354,6 +354,8 @@ static void put_whole(struct sv_llm_making *m, const struct sv_llm_whole *w)
     r->end_ns = sv_sat_add(w->ts_ns, w->dur_ns);
     r->model = w->model;
     r->fate = w->fate;
+    r->batch = w->batch;
+    r->is_warmup = w->is_warmup;
     r->prompt = w->prompt;
     r->cached = w->cached;
     r->output = w->output;

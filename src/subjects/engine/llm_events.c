@@ -37,6 +37,8 @@ enum number {
     DECODE_TIME,
     PREEMPTED,
     PREEMPTIONS,
+    BATCH,
+    WARMUP,
     N_NUMBERS
 };
 static const char *const number_words[N_NUMBERS] = {
@@ -44,7 +46,8 @@ static const char *const number_words[N_NUMBERS] = {
     SV_STEP_PROPOSED,     SV_STEP_ACCEPTED,     SV_STEP_DECODE,      SV_STEP_PREFILL,
     SV_STEP_KV_USED,      SV_STEP_KV_TOTAL,     SV_STEP_WAITING,     SV_STEP_FLAGS,
     SV_LLM_PROMPT_TOKENS, SV_LLM_OUTPUT_TOKENS, SV_LLM_QUEUE_NS,     SV_LLM_TTFT_NS,
-    SV_LLM_PREFILL_NS,    SV_LLM_DECODE_NS,     SV_LLM_PREEMPTED_NS, SV_LLM_PREEMPTIONS};
+    SV_LLM_PREFILL_NS,    SV_LLM_DECODE_NS,     SV_LLM_PREEMPTED_NS, SV_LLM_PREEMPTIONS,
+    SV_LLM_BATCH,         SV_LLM_WARMUP};
 
 enum text { MEMBERS, GRAPH, MODEL, OUTCOME, REQUEST, N_TEXTS };
 static const char *const text_words[N_TEXTS] = {SV_STEP_MEMBERS, SV_STEP_GRAPH, SV_LLM_MODEL,
@@ -338,6 +341,8 @@ static void add_whole(struct reading *r, uint32_t row)
                                .cached = small(f.numbers[CACHED]),
                                .output = small(f.numbers[OUTPUT]),
                                .preemptions = small(f.numbers[PREEMPTIONS]),
+                               .batch = f.numbers[BATCH] < 0 ? 0 : (uint64_t)f.numbers[BATCH] + 1,
+                               .is_warmup = f.numbers[WARMUP] > 0,
                                .fate = fate};
     static const struct {
         enum number number;

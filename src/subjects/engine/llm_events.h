@@ -27,7 +27,9 @@ struct sv_llm_whole {
     uint64_t id;
     sv_str name, model;
     uint32_t prompt, cached, output, preemptions;
+    uint64_t batch; /* its number + 1 */
     uint8_t fate;
+    bool is_warmup;
 };
 
 /* At one time steps end first, then calls come in the order of the trace, then steps begin. */

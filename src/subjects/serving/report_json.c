@@ -107,13 +107,14 @@ static int64_t time_of(const struct reading *r, uint64_t row)
 
 /* The numbers of an array, `max` at most: the whole list of arguments is decoded, since only its
  * own slot is found by key. */
+/* With names or without: earlier files have the phases as a list. */
 static uint32_t numbers_of(struct reading *r, uint64_t row, sv_str key, uint64_t *to, uint32_t max)
 {
     size_t n;
     uint32_t found = 0;
     const struct sv_arg *a = sv_trace_args(r->t, r->t->slices.args[row], &r->scratch, &n);
     for (const struct sv_arg *end = a + n; n && key && a < end; a = sv_arg_next(a)) {
-        if (a->key != key || a->type != SV_ARG_ARRAY)
+        if (a->key != key || (a->type != SV_ARG_ARRAY && a->type != SV_ARG_DICT))
             continue;
         for (uint32_t i = 1; i <= a->size && found < max; i++)
             if (a[i].type == SV_ARG_INT || a[i].type == SV_ARG_UINT)

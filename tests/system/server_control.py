@@ -1,0 +1,96 @@
+"""A client for server_control.sh: `server_control.py PORT WHAT…` exits with 0 when what it checks holds, else it says why not."""
+import gzip
+import http.client
+import json
+import socket
+import sys
+import zlib
+
+PORT, WHAT, *REST = int(sys.argv[1]), *sys.argv[2:]
+INPUT = json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [1, 32], "data": [0.5] * 32}]}).encode()
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0"
+
+
+def call(method, path, body=None, headers=None):
+    c = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+    c.request(method, path, body=body, headers=headers or {})
+    r = c.getresponse()
+    data = r.read()
+    c.close()
+    return r.status, data, r
+
+
+def setting(values=None, path="/v2/trace/setting", status=200, headers=None):
+    got, data, _ = call("GET" if values is None else "POST", path, None if values is None else values if isinstance(values, bytes) else json.dumps(values), headers)
+    assert got == status, (path, values, got, data)
+    return json.loads(data)
+
+
+def infer(n=1, flags=None, model="mlp"):
+    """Numbers of the requests; with flags, those with a traceparent in the answer."""
+    found = []
+    for _ in range(n):
+        status, data, r = call("POST", f"/v2/models/{model}/infer", INPUT, {} if flags is None else {"traceparent": PARENT + flags})
+        assert status == 200, (status, data)
+        if flags is None or r.getheader("traceparent"):
+            found.append(json.loads(data)["parameters"]["request_id"])
+    return found
+
+
+def switch():
+    """Of a server that does not trace yet: what is asked for while it is on, prints how many requests the trace must have."""
+    first = setting()
+    assert first["trace_level"] == ["OFF"] and first["trace_rate"] == "1" and first["trace_count"] == "-1", first
+    infer(3)
+    now = setting({"trace_level": ["TIMESTAMPS"], "trace_file": REST[0]})
+    assert now["trace_level"] == ["TIMESTAMPS"] and now["trace_file"] == REST[0], now
+    infer(5)  # 5
+    setting({"trace_rate": "4"})
+    infer(40)  # 10
+    setting({"trace_rate": 1, "trace_count": "6"})
+    infer(10)  # 6
+    assert setting()["trace_count"] == "0"
+    setting({"trace_count": None})
+    infer(2)  # 2
+    own = setting({"trace_level": ["OFF"]}, "/v2/models/mlp/trace/setting")
+    assert own["trace_level"] == ["OFF"] and setting()["trace_level"] == ["TIMESTAMPS"], own
+    infer(3)
+    infer(4, model="other")  # 4
+    setting({"trace_level": None}, "/v2/models/mlp/trace/setting")
+    setting({"trace_by_parent": "true"})
+    assert len(infer(3, "1")) == 3 and not infer(3, "0")  # 3
+    setting({"trace_by_parent": None, "trace_level": "OFF"})
+    infer(3)
+    assert infer(3, "1") == []  # an answer names no span that is in no trace
+    setting({"trace_level": ["TIMESTAMPS"]})
+    infer(1)  # 1
+    print(31)
+
+
+def refused():
+    """Settings that are not valid: an error that names them, and nothing is changed."""
+    before = setting()
+    for body, word in ((b"", "JSON"), (b"[]", "object"), (b"{", "JSON"), ({"trace_rate": "0"}, "trace_rate"), ({"trace_rate": "x"}, "trace_rate"),
+                       ({"trace_rate": ""}, "trace_rate"), ({"trace_count": -2}, "trace_count"), ({"trace_level": ["TENSORS"]}, "trace_level"),
+                       ({"trace_level": 5}, "trace_level"), ({"trace_levels": ["OFF"]}, "trace_levels"), ({"trace_mode": "opentelemetry"}, "trace_mode"),
+                       ({"log_frequency": "5"}, "log_frequency"), ({"trace_level": ["OFF"], "trace_file": "/elsewhere"}, "trace_file"),
+                       ({"trace_by_parent": "maybe"}, "trace_by_parent"), ({"trace_level": "OFF", "trace_rate": "0"}, "trace_rate")):
+        said = setting(body, status=400)["error"]
+        assert word in said, (body, said)
+    assert setting({"log_frequency": "0", "trace_mode": "triton"}) == before
+    setting({}, "/v2/models/none/trace/setting", 404)
+    setting({}, "/v2/trace/settings", 404)
+    assert setting() == before
+
+
+def another_user():
+    """He may see, not set; the token makes no difference to who has none."""
+    setting()
+    setting({"trace_level": ["OFF"]}, status=403)
+    setting({"trace_level": ["OFF"]}, "/v2/models/mlp/trace/setting", status=403)
+    setting({"trace_level": ["OFF"]}, status=403, headers={"Authorization": "Bearer wrong"})
+    if REST:
+        setting({"trace_rate": "1"}, headers={"Authorization": "Bearer " + REST[0]})
+
+
+globals()[WHAT]()

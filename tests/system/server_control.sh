@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# stave-server while it runs: tracing is switched on and off, for one of so many requests, as the caller decides, by its user only; and what is in the trace is what was asked for.
+# shellcheck disable=SC2016 # SQL
+. "$SRC/tests/harness/cli.sh"
+server=$BUILD/stave-server
+[ -x "$server" ] || skip_all "no stave-server: StarPU, libmicrohttpd, OpenBLAS or OpenCL was absent when it was built"
+"$STAVE" query --help >/dev/null 2>&1 || skip_all "no stave query in this build"
+export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1 HWLOC_COMPONENTS=-pci
+python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no python3"
+client() { "$python" "$SRC/tests/system/server_control.py" "$port" "$@"; }
+equals() { check "$1" test "$2" = "$3"; }
+start() { # CONFIG…
+  local args=() config
+  for config in "$@"; do args+=(--config "$config"); done
+  : >server.err
+  "$server" "${args[@]}" --address 127.0.0.1:0 --grpc off 2>server.err & pid=$!
+  for _ in $(seq 600); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err)
+  if [ -z "$port" ]; then sed 's/^/  /' server.err; not_ok "start of $*"; exit 1; fi
+}
+stop() { kill -TERM $pid; wait $pid; equals "$1_exit" $? 0; }
+ask() { "$STAVE" query "$1" --to csv "$2" | tail -n 1; }
+cp "$SRC/examples/server/mlp.safetensors" .
+model() { printf '%s\n' "name: $1" 'model: mlp.safetensors' 'batch_coalesce_timeout_ms: 0' 'trace_plots: false' 'workers: 1'; }
+model mlp >mlp.yml
+model other | grep -v -e trace -e workers >other.yml
+
+start mlp.yml other.yml
+run_any switch 0 client switch "$TMP/live"
+run_any refused 0 client refused
+if [ "$(id -u)" = 0 ]; then
+  chmod 755 "$TMP" && run_any another_user 0 setpriv --reuid=1234 --regid=1234 --clear-groups "$python" "$SRC/tests/system/server_control.py" "$port" another_user
+fi
+stop switched
+trace=live/batching_trace.pftrace json=live/batching_trace.json csv=live/batching_trace_summary.csv
+for file in $trace $json $csv; do
+  equals "requests_${file##*.}" "$(ask $file "SELECT count(*) || ' ' || sum(outcome = 'responded') || ' ' || count(DISTINCT batch_id) || ' ' || sum(model = 'other') FROM request")" "$(cat switch.out) $(cat switch.out) $(cat switch.out) 4"
+  equals "batches_${file##*.}" "$(ask $file 'SELECT count(*) FROM batch')" "$(cat switch.out)"
+done
+run_any valid 0 "$STAVE" validate $trace
+
+# By the configuration, and by a token.
+{ model mlp; printf '%s\n' 'trace_enabled: true' "trace_output: $TMP/sampled" 'trace_rate: 3'; } >sampled.yml
+STAVE_TOKEN=secret-word start sampled.yml
+for _ in 1 2 3 4 5 6 7; do client infer || not_ok infer; done
+if [ "$(id -u)" = 0 ]; then
+  run_any token 0 setpriv --reuid=1234 --regid=1234 --clear-groups "$python" "$SRC/tests/system/server_control.py" "$port" another_user secret-word
+fi
+stop sampled
+equals one_of_three "$(ask sampled/batching_trace.pftrace 'SELECT count(*) FROM request')" 3
