@@ -1,10 +1,10 @@
 /* Stacks: this process's own, unwound to main; names of C++; code objects, lines and offsets of
  * Python; damaged records. */
 #include "record/stacks/cfi.h"
-#include "record/stacks/demangle.h"
 #include "record/stacks/python.h"
 #include "record/stacks/stacks.h"
 #include "record/stacks/unwind.h"
+#include "store/demangle.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>
