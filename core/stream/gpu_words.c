@@ -18,6 +18,8 @@ static const struct {
     {"memcpy", SV_GPU_COPY},
     {"gpu_memset", SV_GPU_SET},
     {"memset", SV_GPU_SET},
+    {"mtia_ccp_events", SV_GPU_KERNEL}, /* of Meta's accelerators */
+    {"hpu_op", SV_GPU_KERNEL},          /* of Gaudi */
     {"cuda_sync", SV_GPU_WAIT},
     {"gpu_user_annotation", SV_GPU_RANGE},
     {"cuda_runtime", SV_GPU_CALL},
@@ -26,8 +28,13 @@ static const struct {
     {"opencl_runtime", SV_GPU_CALL},
     {"level_zero_runtime", SV_GPU_CALL},
     {"gpu_runtime", SV_GPU_CALL},
+    {"hip_driver", SV_GPU_CALL},
     {"xpu_runtime", SV_GPU_CALL},
+    {"xpu_driver", SV_GPU_CALL},
+    {"mtia_runtime", SV_GPU_CALL},
+    {"glow_runtime", SV_GPU_CALL},
     {"privateuse1_runtime", SV_GPU_CALL},
+    {"privateuse1_driver", SV_GPU_CALL},
     {"runtime", SV_GPU_CALL},
     {"gpu_alloc", SV_GPU_ALLOC},
     {"gpu_event", SV_GPU_POINT},

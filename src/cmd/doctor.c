@@ -12,9 +12,9 @@
 #include "record/sample/procfs.h"
 #include "record/session/use.h"
 #include "record/stacks/cfi.h"
-#include "record/stacks/demangle.h"
 #include "record/watch/watch.h"
 #include "sdk/session/folders.h"
+#include "store/demangle.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -109,7 +109,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {0, "by", "WHAT", SV_OPT_TEXT, offsetof(struct sv_report_options, by),
      "only this section; io: process, file, folder, device, peer or span (steps and phases); gpu: "
-     "summary, device, stream, gap, kernel, copy, memory, allocation or step; batch: summary, "
+     "summary, device, stream, gap, kernel, copy, memory, allocation or step; ops: summary, "
+     "phase, operator, module or kernel; batch: summary, "
      "phase, sla, worker, size, model, queue, congestion, batch or request; llm: summary, latency, "
      "phase, slo, size, load, why, step, request, span or member; comm: summary, rank, "
      "group, collective or difference; wait: summary, span, loader, wait, chain, lock, pass or "
@@ -118,7 +119,7 @@ static const struct sv_option options[] = {
      "process file folder device peer span summary stream gap kernel copy memory allocation step "
      "phase "
      "sla worker size model queue congestion batch request rank group collective difference "
-     "latency slo load why member loader wait chain lock pass advice",
+     "latency slo load why member loader wait chain lock pass advice operator module",
      NULL},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
      "the first N rows of each section, 0 for all (default: 10 in text, all with --json and --csv)",
@@ -175,6 +176,7 @@ static const struct sv_example examples[] = {
     {"stave report io strace.out --json", "directly from strace's output"},
     {"stave report gpu trace.json", "what the GPUs did, and why they waited"},
     {"stave report gpu trace.json --by kernel --csv", "all kernels, for a spreadsheet"},
+    {"stave report ops trace.json --by operator", "which operators the GPU's time belongs to"},
     {"stave report batch batching_trace.pftrace --sla 20,50",
      "requests, batches and phases of an inference server"},
     {"stave report batch batching_trace_summary.csv --by worker", "from the server's summary"},
@@ -193,8 +195,8 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_report = {
     .name = "report",
-    .operands = "io|gpu|batch|llm|comm|wait TRACE…",
-    .summary = "report on I/O, GPUs, an inference server, ranks or waits",
+    .operands = "io|gpu|ops|batch|llm|comm|wait TRACE…",
+    .summary = "report on I/O, GPUs, operators, an inference server, ranks or waits",
     .description =
         "io: for each process, file, folder and device: opens, reads, writes, bytes, latencies "
         "(p50, p90, p99, maximum), sizes, how many transfers continue where the previous one ended "
@@ -212,13 +214,13 @@ const struct sv_command sv_command_report = {
         "It uses the slices that docs/io.md describes, recorded or imported. Calls that are not "
         "file I/O (futex, brk and so on) are not counted.\n\n"
         "gpu: for each device and stream how long it was busy, computed, copied and communicated, "
-        "and how much of that overlapped with computing; its idle gaps by cause: the host's "
-        "launch, a wait of the host for the device, loading of data, a copy. Kernels by name with "
-        "count, total, mean, p50 and p99; copies by direction with bandwidth; the latency from "
+        "and how much of that overlapped with computing; its idle gaps by cause. Kernels by name "
+        "with count, total, mean, p50 and p99; copies by direction with bandwidth; the latency "
+        "from "
         "launch to start and how many launches were waiting; memory, its peak, and what was never "
         "released; the time of each step by kind, which adds up. Work without a launch, launches "
-        "without work and other inconsistencies are counted. docs/gpu.md describes the "
-        "conventions.\n\n"
+        "without work and the like are counted.\n\n"
+        "ops: the same work by operator, module and phase. docs/gpu.md describes both.\n\n"
         "batch: which requests of an inference server shared which batch, and how their time "
         "divides into queue, batch, submit, scheduling, run, callback and respond, which follow "
         "each other and add up; percentiles overall, by worker, batch size and model; requests "

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/load.h"
+#include "plot/activity.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -143,6 +144,12 @@ static int show(const struct show *o, const struct sv_trace *t, const char *path
                         "%s has neither slices nor counters: there is nothing to show", path);
     if (to <= from || from > t->last_ns || to <= t->first_ns)
         return sv_error(err, SV_EUSAGE, "--time: no events in that window");
+    struct sv_activity active;
+    bool is_all = from <= t->first_ns && to > t->last_ns;
+    if (is_all && sv_activity_find(t, &active)) { /* the key 0 shows everything */
+        from = active.from_ns;
+        to = active.to_ns;
+    }
     sv_view_init(&v, t, basename(path), from, to);
     v.width = o->width ? (unsigned)o->width : 100;
     v.height = o->height ? (unsigned)o->height : 30;

@@ -37,12 +37,10 @@ static bool can_be_lane(const struct sv_layout *l, size_t row)
            tracks[info->group].kind == SV_TRACK_PROCESS;
 }
 
-/* Very many that overlap, rather than call each other. */
+/* Very many that overlap: of the lines, those that calls within each other need do not count. */
 static bool is_crowded(const struct sv_layout *l, size_t row)
 {
-    const struct sv_row_info *info = &l->index->rows->items[row];
-    bool overlaps = info->n_members > 1 || l->index->rows->track_lines[info->track];
-    return overlaps && sv_layout_lines(info) >= LINES_MIN;
+    return sv_row_overlap(l->index->rows, row) >= LINES_MIN;
 }
 
 /* The row after the last one that belongs to the stem of `row`. */

@@ -35,7 +35,7 @@ size_t sv_typed_columns(const struct sv_typed_table *t,
 #define SV_CALLS_COPY \
     "'sendfile', 'copy_file_range', 'splice'" /* they read `path`, write `path2` */
 #define SV_CATEGORIES_IO     "'io', 'vfs', 'block', 'syscall', 'io_uring', 'aio'"
-#define SV_CATEGORIES_KERNEL "'kernel', 'gpu_kernel', 'Kernel'"
+#define SV_CATEGORIES_KERNEL "'kernel', 'gpu_kernel', 'Kernel', 'mtia_ccp_events', 'hpu_op'"
 #define SV_CATEGORIES_MEMCPY "'gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', 'memset'"
 #define SV_CATEGORIES_GPU_SLICE \
     "'kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset'"

@@ -1,14 +1,16 @@
 /* Rows of the time line: their tracks, their order, and the lines of slices that overlap.
  *
  * Made once per trace. Rows are grouped by process, or by the topmost track above them (CPU, disks,
- * a GPU), processes last; within a group a track is followed by those below it, threads come first,
- * by tid, then the other tracks by their order and name. A slice goes on the first free line below
+ * a GPU), processes first: by rank, devices before the threads that feed them, the busiest first.
+ * Within a group a track is followed by those below it. A slice goes on the first free line below
  * its parent's; a tree over the lines finds it, so that thousands of requests at once cost no more
  * than their logarithm. */
 #include "store/track_rows.h"
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "core/stream/gpu_words.h"
 #include "store/ranks.h"
 
 #include <inttypes.h>
@@ -162,53 +164,175 @@ static int64_t order_of(const struct sv_track_info *k)
     return k->has_order ? k->order : 0;
 }
 
-/* Siblings: threads by tid first, then what has an order by it, then by name. */
-static int compare_siblings(const struct sv_dict *d, sv_track a, sv_track b)
+/* What a row is, first the one that people look for first. */
+enum place { IS_DEVICE, IS_MAIN_THREAD, IS_NAMED, IS_UNNAMED, IS_COUNTER };
+
+/* What rows are sorted by. Tracks of one parent whose names differ in numbers alone are a family:
+ * they are neighbours, and the busiest one says where. */
+struct order {
+    const struct sv_trace *trace;
+    const struct sv_dict *dict;
+    int64_t *ranks;       /* by track: of groups; -1 where unknown: last */
+    int64_t *busy_ns;     /* by track: of what it and those below it have at the top; a group's */
+    int64_t *family_ns;   /* by track: of the busiest one of its family */
+    uint8_t *place;       /* by track: enum place; of a group: of its first row */
+    struct sv_map family; /* hash → busiest */
+};
+
+static uint64_t family_of(const struct order *o, sv_track track, sv_track parent)
 {
-    const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
-    if ((x->kind == SV_TRACK_THREAD) != (y->kind == SV_TRACK_THREAD))
-        return x->kind == SV_TRACK_THREAD ? -1 : 1;
-    if (order_of(x) != order_of(y))
-        return order_of(x) < order_of(y) ? -1 : 1;
-    if (x->tid != y->tid)
-        return x->tid < y->tid ? -1 : 1;
-    int by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
-    return by_name ? by_name : a < b ? -1 : a > b;
+    char pattern[128];
+    size_t n = 0;
+    const char *p = sv_dict_text(o->dict, o->dict->tracks[track].name).bytes;
+    while (*p && n < sizeof pattern) {
+        bool is_digit = *p >= '0' && *p <= '9';
+        pattern[n++] = is_digit ? '#' : *p;
+        p += is_digit ? strspn(p, "0123456789") : 1;
+    }
+    return sv_hash_bytes(pattern, n, parent + 1u) ^ sv_mix64(o->place[track] + 1u);
 }
 
-/* What rows are sorted by. */
-struct order {
-    const struct sv_dict *dict;
-    int64_t *ranks; /* by track: of processes; -1 where unknown: last */
-};
+/* Numbers within names by their value: "loader 9" before "loader 10". */
+static int compare_names(const char *a, const char *b)
+{
+    while (*a && *b) {
+        size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+        if (n && m && n != m && *a != '0' && *b != '0')
+            return n < m ? -1 : 1;
+        if (*a != *b)
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        a++;
+        b++;
+    }
+    return *a ? 1 : *b ? -1 : 0;
+}
+
+/* How long its slices last together; of the states of a thread, Running. */
+static int64_t own_busy(const struct sv_trace *t, sv_track track, sv_str state, sv_str running)
+{
+    const struct sv_slices *c = &t->slices;
+    int64_t sum = 0;
+    for (uint32_t row = t->tracks[track].first; row < t->tracks[track].end; row++)
+        if (c->depth[row] == 0 && (!state || c->cat[row] != state || c->name[row] == running))
+            sum = sv_sat_add(sum, sv_sat_sub(sv_trace_end_ns(t, row), c->ts_ns[row]));
+    return sum;
+}
+
+static uint8_t place_of(const struct sv_dict *d, sv_track track)
+{
+    const struct sv_track_info *k = &d->tracks[track];
+    if (k->kind == SV_TRACK_COUNTER)
+        return IS_COUNTER;
+    if (sv_gpu_device_of(d, track) || sv_gpu_stream_of(d, track))
+        return IS_DEVICE;
+    if (k->kind == SV_TRACK_THREAD && k->tid == k->pid && k->pid > 0)
+        return IS_MAIN_THREAD;
+    return k->name ? IS_NAMED : IS_UNNAMED;
+}
+
+/* Kineto's devices are processes with the label "GPU 0". */
+static bool is_device_group(const struct sv_dict *d, sv_track group)
+{
+    struct sv_text label = sv_dict_text(d, d->tracks[group].desc);
+    return label.len > 4 && memcmp(label.bytes, "GPU ", 4) == 0;
+}
+
+static void weigh_tracks(struct order *o)
+{
+    const struct sv_trace *t = o->trace;
+    sv_str state = sv_dict_find_str(o->dict, "thread_state", 12);
+    sv_str running = sv_dict_find_str(o->dict, "Running", 7);
+    for (sv_track k = 1; k < o->dict->n_tracks; k++)
+        o->place[k] = is_device_group(o->dict, k) ? (uint8_t)IS_DEVICE : place_of(o->dict, k);
+    for (sv_track k = 1; k < t->n_tracks; k++) {
+        int64_t busy = own_busy(t, k, state, running);
+        sv_track group = group_of(o->dict, k), up = k;
+        for (unsigned i = 0; up && up != group && i < 64; i++, up = o->dict->tracks[up].parent)
+            o->busy_ns[up] = sv_sat_add(o->busy_ns[up], busy);
+        if (group)
+            o->busy_ns[group] = sv_sat_add(o->busy_ns[group], busy);
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (sv_track k = 1; k < o->dict->n_tracks; k++) {
+            const struct sv_track_info *info = &o->dict->tracks[k];
+            sv_track parent = group_of(o->dict, k) == k ? 0 : info->parent;
+            bool is_new;
+            uint64_t *most = sv_map_add(&o->family, family_of(o, k, parent), &is_new);
+            if (turn == 0 && (is_new || (int64_t)*most < o->busy_ns[k]))
+                *most = (uint64_t)o->busy_ns[k];
+            o->family_ns[k] = (int64_t)*most;
+        }
+}
 
 static struct order make_order(const struct sv_trace *t)
 {
     const struct sv_dict *d = t->dict;
-    struct order o = {d, sv_alloc(((size_t)d->n_tracks + 1) * sizeof *o.ranks)};
+    size_t n = (size_t)d->n_tracks + 1;
+    struct order o = {.trace = t, .dict = d};
+    o.ranks = sv_alloc(n * sizeof *o.ranks);
+    o.busy_ns = sv_alloc(n * sizeof *o.busy_ns);
+    o.family_ns = sv_alloc(n * sizeof *o.family_ns);
+    o.place = sv_alloc(n);
     for (sv_track k = 1; k < d->n_tracks; k++)
         o.ranks[k] = d->tracks[k].kind == SV_TRACK_PROCESS ? sv_rank_of_track(t, k) : -1;
+    weigh_tracks(&o);
     return o;
 }
 
-/* Tracks of no group, then groups that are no processes by name, then processes by rank, order and
- * pid. */
+static void free_order(struct order *o)
+{
+    free(o->ranks);
+    free(o->busy_ns);
+    free(o->family_ns);
+    free(o->place);
+    sv_map_fini(&o->family);
+}
+
+/* The busiest family first, in it the order of names. */
+static int compare_families(const struct order *o, sv_track a, sv_track b)
+{
+    const struct sv_track_info *x = &o->dict->tracks[a], *y = &o->dict->tracks[b];
+    if (o->family_ns[a] != o->family_ns[b])
+        return o->family_ns[a] > o->family_ns[b] ? -1 : 1;
+    int by_name = compare_names(sv_dict_text(o->dict, x->name).bytes,
+                                sv_dict_text(o->dict, y->name).bytes);
+    if (by_name)
+        return by_name;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* Siblings: devices, the main thread, what has a name, the rest, counters; tracks that are no
+ * threads keep the order that the program gave them. */
+static int compare_siblings(const struct order *o, sv_track a, sv_track b)
+{
+    const struct sv_track_info *x = &o->dict->tracks[a], *y = &o->dict->tracks[b];
+    if (o->place[a] != o->place[b])
+        return o->place[a] < o->place[b] ? -1 : 1;
+    bool are_threads = x->kind == SV_TRACK_THREAD && y->kind == SV_TRACK_THREAD;
+    if (!are_threads && order_of(x) != order_of(y))
+        return order_of(x) < order_of(y) ? -1 : 1;
+    return compare_families(o, a, b);
+}
+
+/* Ranks in their order; of each its devices, then its processes, the busiest first; then groups
+ * that are no processes, and tracks of no group. */
 static int compare_groups(const struct order *o, sv_track a, sv_track b)
 {
     const struct sv_dict *d = o->dict;
-    const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
     if (a == 0 || b == 0)
-        return a == 0 ? -1 : 1;
-    if ((x->kind == SV_TRACK_PROCESS) != (y->kind == SV_TRACK_PROCESS))
-        return x->kind == SV_TRACK_PROCESS ? 1 : -1;
+        return a == 0 ? 1 : -1;
+    bool p = d->tracks[a].kind == SV_TRACK_PROCESS, q = d->tracks[b].kind == SV_TRACK_PROCESS;
+    if (p != q)
+        return p ? -1 : 1;
     if (o->ranks[a] != o->ranks[b])
         return (uint64_t)o->ranks[a] < (uint64_t)o->ranks[b] ? -1 : 1;
-    if (order_of(x) != order_of(y))
-        return order_of(x) < order_of(y) ? -1 : 1;
-    if (x->pid != y->pid)
-        return x->pid < y->pid ? -1 : 1;
-    int by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
-    return by_name ? by_name : a < b ? -1 : 1;
+    if ((o->place[a] == IS_DEVICE) != (o->place[b] == IS_DEVICE))
+        return o->place[a] == IS_DEVICE ? -1 : 1;
+    return compare_families(o, a, b);
 }
 
 static int compare_rows(const void *a, const void *b, void *ctx)
@@ -222,7 +346,7 @@ static int compare_rows(const void *a, const void *b, void *ctx)
     size_t n = path_of(d, x->track, x->group, p), m = path_of(d, y->track, y->group, q);
     for (size_t i = 0; i < n && i < m; i++)
         if (p[i] != q[i])
-            return compare_siblings(d, p[i], q[i]);
+            return compare_siblings(o, p[i], q[i]);
     if (n != m)
         return n < m ? -1 : 1;
     return x->lines != y->lines ? (x->lines > y->lines ? -1 : 1) : 0; /* slices, then counters */
@@ -519,7 +643,7 @@ struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t)
     struct order order = make_order(t);
     if (r->n)
         qsort_r(r->items, r->n, sizeof *r->items, compare_rows, &order);
-    free(order.ranks);
+    free_order(&order);
     set_depths(r);
     number_tracks(r);
     return r;
@@ -539,6 +663,17 @@ void sv_track_rows_free(struct sv_track_rows *r)
     free(r);
 }
 
+uint32_t sv_row_overlap(const struct sv_track_rows *r, size_t row)
+{
+    const struct sv_row_info *info = &r->items[row];
+    uint32_t nested = 0;
+    for (size_t m = 0; m < info->n_members; m++) {
+        uint32_t depth = r->trace->tracks[r->members[info->first_member + m].track].depth_max;
+        nested = depth > nested ? depth : nested;
+    }
+    return info->lines > nested ? info->lines - nested : 0;
+}
+
 /* ---- names ---- */
 
 /* What lies between the group and a counter or row, and what the name alone does not say: a device,
@@ -554,6 +689,17 @@ static void add_owner(const struct sv_dict *d, sv_track track, sv_track group, s
     sv_buf_str(to, name.len ? " " : "");
 }
 
+static void add_thread_name(const struct sv_dict *d, sv_track track, struct sv_buf *to)
+{
+    const struct sv_track_info *k = &d->tracks[track];
+    struct sv_text name = sv_dict_text(d, k->name);
+    bool is_main = k->tid == k->pid && k->pid > 0;
+    if (name.len)
+        sv_buf_add(to, name.bytes, name.len);
+    else
+        sv_buf_printf(to, "%s %" PRId64, is_main ? "main thread" : "thread", k->tid);
+}
+
 void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to)
 {
     const struct sv_dict *d = r->trace->dict;
@@ -562,10 +708,15 @@ void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to)
     struct sv_text name = sv_dict_text(d, name_of(r->trace, track));
     if (k->kind == SV_TRACK_COUNTER)
         add_owner(d, track, r->items[row].group, to);
-    if (name.len)
+    else if (d->tracks[k->parent].kind == SV_TRACK_THREAD &&
+             r->row_of_track[k->parent] == SV_NO_ROW) {
+        add_thread_name(d, k->parent, to); /* no row above it says whose it is */
+        sv_buf_str(to, " \xc2\xb7 ");
+    }
+    if (k->kind == SV_TRACK_THREAD)
+        add_thread_name(d, track, to);
+    else if (name.len)
         sv_buf_add(to, name.bytes, name.len);
-    else if (k->kind == SV_TRACK_THREAD)
-        sv_buf_printf(to, "thread %" PRId64, k->tid);
     else if (k->kind == SV_TRACK_PROCESS)
         sv_buf_str(to, "process");
     else

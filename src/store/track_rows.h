@@ -65,6 +65,9 @@ static inline uint32_t sv_track_rows_line(const struct sv_track_rows *r, uint32_
     return line < SV_ROW_LINES_MAX ? line : SV_ROW_LINES_MAX - 1;
 }
 
+/* How many lines it has beyond those that calls within each other need: so many overlap at once. */
+uint32_t sv_row_overlap(const struct sv_track_rows *r, size_t row);
+
 /* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "rank 3 ·
  * name (pid 7)", or the track's. Both append. */
 void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to);

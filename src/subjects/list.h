@@ -8,7 +8,8 @@
 
 #define SV_SUBJECTS(SUBJECT)   \
     SUBJECT(io, HAS, NONE)     \
-    SUBJECT(gpu, HAS, NONE)    \
+    SUBJECT(gpu, HAS, HAS)     \
+    SUBJECT(ops, HAS, HAS)     \
     SUBJECT(serving, HAS, HAS) \
     SUBJECT(engine, HAS, HAS)  \
     SUBJECT(comm, HAS, HAS)    \

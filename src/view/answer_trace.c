@@ -1,4 +1,5 @@
 /* /api/trace: what is in the trace, and the rows of the time line. */
+#include "plot/activity.h"
 #include "store/ranks.h"
 #include "view/answers.h"
 
@@ -6,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOSSES_MAX 2000u
+#define LOSSES_MAX  2000u
+#define DENSE_LEAST 16u /* so many at once are shown as their number, until they are unfolded */
+#define DENSE_MOST  512u /* lines whose pixels the page adds up */
 
 static void put_int_member(struct sv_json *j, const char *key, size_t len, int64_t v)
 {
@@ -31,8 +34,32 @@ static void put_process(struct sv_json *j, const struct sv_dict *d, sv_track pro
     sv_json_put(j, "host", cstr, o.host);
 }
 
-static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track group)
+/* "machine": counters of the machine; "other": a process that does next to nothing. */
+static const char *gathers_with(const struct sv_shown *s, size_t first)
 {
+    enum { TRIVIAL = 1000 };
+    const struct sv_dict *d = s->trace->dict;
+    sv_track group = s->rows->items[first].group;
+    uint64_t n_slices = 0, busy_ns = 0;
+    bool has_slices = false;
+    for (size_t i = first; i < s->rows->n && s->rows->items[i].group == group; i++) {
+        if (!s->rows->items[i].lines)
+            continue;
+        has_slices = true;
+        n_slices += sv_strips_count(s->strips, i);
+        busy_ns += sv_strips_busy_ns(s->strips, i) * (s->rows->items[i].depth == 0);
+    }
+    if (group && d->tracks[group].kind != SV_TRACK_PROCESS)
+        return has_slices ? NULL : "machine";
+    uint64_t span = (uint64_t)s->trace->last_ns - (uint64_t)s->trace->first_ns;
+    bool is_trivial = n_slices < s->trace->slices.n / TRIVIAL && busy_ns < span / TRIVIAL;
+    return group && is_trivial ? "other" : NULL;
+}
+
+static void put_group(struct sv_json *j, const struct sv_shown *s, size_t first)
+{
+    sv_track group = s->rows->items[first].group;
+    const char *gather = gathers_with(s, first);
     struct sv_buf name;
     const struct sv_dict *d = s->trace->dict;
     sv_buf_init(&name, 1u << 20);
@@ -43,6 +70,8 @@ static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track grou
     sv_json_put(j, "kind", text, group_kind(d, group), strlen(group_kind(d, group)));
     if (group && d->tracks[group].kind == SV_TRACK_PROCESS)
         put_process(j, d, group);
+    if (gather)
+        sv_json_put(j, "gather", cstr, gather);
     sv_json_end(j);
     sv_buf_fini(&name);
 }
@@ -53,7 +82,7 @@ static void put_groups(struct sv_json *j, const struct sv_shown *s)
     sv_json_begin(j, '[');
     for (size_t i = 0; i < s->rows->n; i++)
         if (i == 0 || s->rows->items[i].group != s->rows->items[i - 1].group)
-            put_group(j, s, s->rows->items[i].group);
+            put_group(j, s, i);
     sv_json_end(j);
 }
 
@@ -94,6 +123,8 @@ static void put_slice_row(struct sv_json *j, const struct sv_shown *s, size_t ro
     sv_json_put(j, "kind", text, "slices", 6);
     sv_json_put(j, "slices", u64, sv_strips_count(s->strips, row));
     sv_json_put(j, "busy", u64_text, sv_strips_busy_ns(s->strips, row));
+    if (sv_row_overlap(s->rows, row) >= DENSE_LEAST && s->rows->items[row].lines <= DENSE_MOST)
+        sv_json_put(j, "dense", bool, true);
     if (k->kind == SV_TRACK_THREAD)
         PUT_INT(j, "tid", k->tid);
 }
@@ -172,6 +203,19 @@ static void put_notes(struct sv_json *j, const struct sv_shown *s)
     sv_json_end(j);
 }
 
+/* Where nearly everything happens, if that is less than half of the time: shown first. */
+static void put_active(struct sv_json *j, const struct sv_shown *s)
+{
+    struct sv_activity a;
+    if (s->about.is_live || s->about.is_tail || !sv_activity_find(s->trace, &a))
+        return;
+    sv_json_put(j, "active", begin, '[');
+    sv_json_i64_text(j, a.from_ns);
+    sv_json_i64_text(j, a.to_ns);
+    sv_json_u64_text(j, a.n_outside);
+    sv_json_end(j);
+}
+
 void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
 {
     const struct sv_trace *t = s->trace;
@@ -187,6 +231,7 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_viewer_put_name(&j, s->viewer);
     PUT_INT(&j, "first", s->about.is_tail ? s->about.began_ns : t->first_ns);
     PUT_INT(&j, "last", t->last_ns);
+    put_active(&j, s);
     sv_json_put(&j, "slices", u64, t->slices.n);
     sv_json_put(&j, "counters", u64, t->counters.n);
     sv_json_put(&j, "flows", u64, t->flows.n);

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTION "view.pages.3" /* another number when there are more of them */
+#define SECTION "view.pages.4" /* another number when there are more of them */
 
 static const char *const names[SV_N_PAGES] = {
     [SV_PAGE_STEPS] = "steps",     [SV_PAGE_GPU] = "gpu",         [SV_PAGE_IO] = "io",
     [SV_PAGE_SERVING] = "serving", [SV_PAGE_RANKS] = "ranks",     [SV_PAGE_LLM] = "llm",
-    [SV_PAGE_WAITS] = "waits",     [SV_PAGE_EXPLAIN] = "explain",
+    [SV_PAGE_WAITS] = "waits",     [SV_PAGE_EXPLAIN] = "explain", [SV_PAGE_OPS] = "ops",
 };
 
 static sv_str find(const struct sv_trace *t, const char *word)
@@ -49,6 +49,13 @@ static bool has_collectives(const struct sv_trace *t, const bool *is_used)
     return has_any;
 }
 
+/* What the report ops counts without work of a GPU. */
+static bool is_operator(struct sv_text cat)
+{
+    return strcmp(cat.bytes, "cpu_op") == 0 || strcmp(cat.bytes, "Operator") == 0 ||
+           strcmp(cat.bytes, "torch.forward") == 0;
+}
+
 /* By the categories that slices have. */
 static uint32_t by_category(const struct sv_trace *t)
 {
@@ -73,7 +80,9 @@ static uint32_t by_category(const struct sv_trace *t)
         if (!is_used[s])
             continue;
         if (sv_gpu_is_work(sv_gpu_class(cat.bytes, cat.len)))
-            pages |= 1u << SV_PAGE_GPU;
+            pages |= 1u << SV_PAGE_GPU | 1u << SV_PAGE_OPS;
+        if (is_operator(cat))
+            pages |= 1u << SV_PAGE_OPS;
         if (io.kinds[s])
             pages |= 1u << SV_PAGE_IO;
     }

@@ -16,6 +16,7 @@ enum {
     SV_PAGE_LLM,
     SV_PAGE_WAITS,
     SV_PAGE_EXPLAIN,
+    SV_PAGE_OPS,
     SV_N_PAGES
 };
 

@@ -443,7 +443,7 @@ run(async ({ browser, start, tmp }) => {
   stave('merge', `${tmp}/rank0.txt`, `${tmp}/rank1.txt`, '-o', file);
   const viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-ranks'));
-  same('pages_of_what_the_trace_has', await tabs(page), ['Timeline', 'Explain', 'Steps', 'GPU', 'I/O', 'Ranks']);
+  same('pages_of_what_the_trace_has', await tabs(page), ['Timeline', 'Explain', 'Steps', 'GPU', 'Operators', 'I/O', 'Ranks']);
   await steps(page, file);
   await gpu(page, file, viewer);
   await io(page, file, viewer);

@@ -183,6 +183,13 @@ check crowd_is_one_row has crowd.svg 'requests (12 rows)'
 check crowd_knows_how_many has crowd.svg 'up to 12 at once'
 check crowd_has_no_other_rows sh -c '! python3 texts.py crowd.svg | grep -x "requests 2"'
 check crowd_comes_last sh -c 'python3 texts.py crowd.svg | grep -n -e "^batches$" -e "^requests (" | cut -d: -f2 | tr "\n" " " | grep -q "^batches requests"'
+# 40 calls within each other, of which two do not nest exactly, are no crowd.
+python3 -c "
+import json
+deep = [{'ph': 'X', 'name': f'call {i}', 'cat': 'c', 'pid': 1, 'tid': 1, 'ts': i, 'dur': 1000 - 2 * i} for i in range(40)]
+print(json.dumps(deep + [{'ph': 'X', 'name': 'late', 'cat': 'c', 'pid': 1, 'tid': 1, 'ts': 50, 'dur': 930}]))" >deep.json
+run_any deep 0 "$STAVE" plot timeline deep.json -o deep.svg
+check nesting_is_no_crowd sh -c 'python3 texts.py deep.svg | grep -qx "call 0" && ! grep -q "at once" deep.svg'
 check crowd_by_name sh -c 'for t in request queue batch; do python3 texts.py crowd.svg | grep -qx $t || exit 1; done'
 
 # PNG and PDF, or a clear word that there are none.

@@ -2,10 +2,10 @@
  * Python; damaged records. */
 #include "core/base/python_place.h"
 #include "record/stacks/cfi.h"
-#include "record/stacks/demangle.h"
 #include "record/stacks/python.h"
 #include "record/stacks/stacks.h"
 #include "record/stacks/unwind.h"
+#include "store/demangle.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "record/stacks/debug_info.h"
-#include "record/stacks/demangle.h"
+#include "store/demangle.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,6 +13,14 @@ function jump(pages, c) {
   return pages.jump({ from: BigInt(c.ts_ns), to: BigInt(c.end_ns) });
 }
 
+/** How much later than the first rank each call of a collective began. */
+export const LATE = `select c.slice_id as id, c.ts, c.dur, c.skew_ns - c.wait_ns as weight, t.rank
+  from collective c join track t on t.id = c.track_id where c.skew_ns is not null`;
+
+function arrivals(pages, rank) {
+  return pages.instances(`Arrivals of rank ${rank}`, `select * from (${LATE}) where rank = ${rank}`);
+}
+
 /** What could be compared and what not. */
 function head(summary) {
   const doubts = Object.keys(DOUBTS).filter((key) => summary[key] > 0);
@@ -40,7 +48,7 @@ export function commSections(pages, report) {
   return [
     section('Collectives', 'As stave report comm has them', [], head(summary), ...summary.verdict.split('\n').map((text) => el('p', { class: 'verdict', 'data-testid': 'comm-verdict', text }))),
     difference.length && tableSection(app, 'Where ranks differ', 'comm-differences', [leading('collective', (d) => `${d.op} ${d.seq}`, (d) => pages.jump({ from: BigInt(d.ts_ns), to: BigInt(d.ts_ns) + 1000000n })), words('group', (d) => d.group), words('difference', (d) => d.kind), words('ranks', (d) => d.ranks), words('waiting', (d) => d.waiting), words('in words', (d) => d.text)], difference),
-    tableSection(app, 'Arrivals by rank', 'comm-ranks', [words('rank', (r) => r.rank, { number: true, key: (r) => r.rank }), ...numbers('collectives:calls, judged, last, expected, lost:lost_ns, median:lead_median_ns'), share(app, 'of the time', (r) => r.lost_share, 6), ...numbers('waits:wait_ns'), words('verdict', (r) => r.verdict)], rank, { aside: 'Lost: how much earlier collectives would have begun without it' }),
+    tableSection(app, 'Arrivals by rank', 'comm-ranks', [leading('rank', (r) => String(r.rank), (r) => arrivals(pages, r.rank), { number: true, key: (r) => r.rank }), ...numbers('collectives:calls, judged, last, expected, lost:lost_ns, median:lead_median_ns'), share(app, 'of the time', (r) => r.lost_share, 6), ...numbers('waits:wait_ns'), words('verdict', (r) => r.verdict)], rank, { aside: 'Lost: how much earlier collectives would have begun without it. A rank leads to its latest arrival' }),
     late.length && before(app, late),
     tableSection(app, 'Collectives by skew', 'comm-collectives', [leading('collective', (c) => `${c.op} ${c.seq}`, (c) => jump(pages, c)), words('group', (c) => c.group), ...numbers('bytes, ranks, skew:skew_ns, transfer:transfer_ns, error:error_ns'), words('last', (c) => c.last), ...numbers('by:lead_ns'), words('cannot tell', (c) => c.cannot_tell)], collective,
       { aside: collective.length >= 500 ? 'The first 500' : '' }),

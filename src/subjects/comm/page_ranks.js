@@ -3,7 +3,7 @@
 
 import { Bars, Cells, figures, ns, percent } from './charts.js';
 import { el } from './dom.js';
-import { commSections } from './page_comm.js';
+import { commSections, LATE } from './page_comm.js';
 import { leading, legend, number, numbers, Page, section, share, tableSection, words } from './page_parts.js';
 import { loadSteps, trackName } from './page_steps.js';
 import { formatCount, formatExact } from './time.js';
@@ -37,10 +37,23 @@ export class RanksPage extends Page {
       byNumber.get(step.number)[r] = step;
     }));
     const shared = [...byNumber].map(([n, at]) => measure(n, at)).filter((s) => s.ranks > 1).sort((a, b) => (BigInt(a.number) < BigInt(b.number) ? -1 : 1));
-    return { ranks, shared, kinds, comm };
+    return { ranks, shared, kinds, comm, late: await this.lateness(numbered, ranks, comm) };
   }
 
-  build({ ranks, shared, kinds, comm }) {
+  /** By "rank in the order of rows, step": how much later than the first one it came to a
+   * collective of that step, at most. Empty: arrivals cannot be compared. */
+  async lateness(numbered, ranks, comm) {
+    const found = new Map();
+    if (!comm || numbered.length !== ranks.length) return found;
+    const order = new Map(numbered.map(([rank], i) => [String(rank), i]));
+    const rows = await this.pages.sql(`select l.rank, s.number, max(l.weight) from (${LATE}) l
+      join (select step.*, track.rank from step join track on track.id = step.track_id) s
+      on s.rank = l.rank and l.ts >= s.ts and l.ts < s.ts + s.dur group by 1, 2`).catch(() => []);
+    for (const [rank, number, late] of rows) found.set(`${order.get(String(rank))},${number}`, Number(late));
+    return found;
+  }
+
+  build({ ranks, shared, kinds, comm, late: arrived }) {
     const collectives = commSections(this.pages, comm);
     if (comm && !ranks.length) return collectives;
     const worst = greatest([0, ...shared.map((s) => s.spread_ns)]), late = shared.find((s) => s.spread_ns === worst), middle = (key) => ns(median(shared.map((s) => s[key])));
@@ -49,7 +62,7 @@ export class RanksPage extends Page {
       late && ['At most', ns(worst), `in step ${late.number}`], ['Stragglers', formatCount(ranks.reduce((sum, r) => sum + r.steps.filter((s) => s.note === 'straggler').length, 0))],
     ]);
     if (!shared.length) return [head, el('p', { class: 'hint', text: 'No step occurs on two ranks.' }), ...collectives];
-    return [head, this.grid(ranks, shared), el('div', { class: 'pair' }, this.skew(shared, 'begin', 1), this.skew(shared, 'end', 4)), this.byRank(ranks, shared, kinds), ...collectives, this.byStep(ranks, shared)];
+    return [head, arrived.size ? this.arrivals(ranks, shared, arrived) : this.grid(ranks, shared), el('div', { class: 'pair' }, this.skew(shared, 'begin', 1), this.skew(shared, 'end', 4)), this.byRank(ranks, shared, kinds), ...collectives, this.byStep(ranks, shared)];
   }
 
   grid(ranks, shared) {
@@ -65,6 +78,30 @@ export class RanksPage extends Page {
     });
     return section('Each step on each rank', 'Against the middle rank of the step; a click leads to the time line', [],
       legend(this.app, [{ name: 'longer (full colour: by half or more)', colour: 6 }, { name: 'shorter', colour: 0 }, { name: 'as the others', colour: 'idle' }]), cells.canvas);
+  }
+
+  /** Who the others wait for: collectives end together, so steps of slow ranks are not longer. */
+  arrivals(ranks, shared, late) {
+    const at = (row, c) => late.get(`${row},${shared[c].number}`), most = greatest([1, ...late.values()]);
+    const item = (i) => [Math.floor(i / shared.length), i % shared.length];
+    const cells = new Cells(this.app, {
+      title: 'Ranks by step', testid: 'ranks-grid', rows: ranks.map((r) => r.name),
+      height: Math.max(70, Math.min(640, ranks.length * (ranks.length > 24 ? 12 : 26))) + 26,
+      columns: shared.length, label: (c) => String(shared[c].number), mark: () => '',
+      value: (row, c) => (at(row, c) === undefined ? null : Math.sqrt(at(row, c) / most)),
+      tip: (i) => {
+        const [row, c] = item(i), part = shared[c].at[row];
+        return [`Step ${shared[c].number} · ${ranks[row].name}`,
+          at(row, c) === undefined ? 'no collective that can be compared' : `arrives up to ${ns(at(row, c))} after the first rank`,
+          part ? `the step takes ${formatExact(part.exact)}` : 'not on this rank'];
+      },
+      act: (i) => {
+        const [row, c] = item(i), part = shared[c].at[row];
+        if (part) this.pages.jump({ slice: part.slice, from: part.ts, to: part.ts + part.exact });
+      },
+    });
+    return section('Who the others wait for', 'How much later than the first rank each one comes to the collectives of a step; a click leads to the time line', [],
+      legend(this.app, [{ name: `later (full colour: ${ns(most)})`, colour: 6 }, { name: 'with the first', colour: 'idle' }]), cells.canvas);
   }
 
   skew(shared, what, colour) {

@@ -63,7 +63,7 @@ export class LlmPage extends Page {
 
   /** To the step on the time line. */
   showStep(step) {
-    return this.pages.jumpBy(`select slice_id from engine_step where number = ${BigInt(step)} limit 1`);
+    return this.pages.instances(`step ${step}`, `select slice_id as id, ts, dur, dur as weight from engine_step where number = ${BigInt(step)}`);
   }
 
   overTime({ bins, first, width }) {

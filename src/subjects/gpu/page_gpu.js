@@ -28,7 +28,7 @@ export class GpuPage extends Page {
       ['Copies and fills', formatCount(sum('copies') + sum('fills'))], device[0]?.launch_p50_ns !== undefined && ['Launch to start', ns(device[0].launch_p50_ns), `p99 ${ns(device[0].launch_p99_ns)}`],
       odd.length && ['Work', odd.map((key) => `${formatCount(summary[key])} ${ODD[key]}`).join(', ')],
     ]), this.devices(device, gap),
-    gap.length && tableSection(app, 'Idle time by cause', 'gpu-gaps', [...(several ? [words('device', (g) => g.device)] : []), words('idle for', (g) => g.cause), ...numbers('gaps, total:total_ns'), share(app, 'of the span', (g) => g.share, 1), ...numbers('longest:max_ns'), words('meaning', (g) => g.meaning)], gap, { sort: several ? 3 : 2 }),
+    gap.length && tableSection(app, 'Idle time by cause', 'gpu-gaps', [...(several ? [words('device', (g) => g.device)] : []), this.cause(device), ...numbers('gaps, total:total_ns'), share(app, 'of the span', (g) => g.share, 1), ...numbers('longest:max_ns'), words('meaning', (g) => g.meaning)], gap, { sort: several ? 3 : 2, aside: 'A cause leads to its longest gap' }),
     tableSection(app, 'Kernels by time', 'gpu-kernels', [leading('kernel', (k) => k.kernel, (k) => this.longest(k.kernel)), share(app, 'of all kernels', (k) => k.share, 2), ...numbers(TIMES)], kernel, { sort: 3, aside: `${kernel.length >= 500 ? 'The first 500; a' : 'A'} name leads to its longest run` }),
     step.length && this.steps(step),
     copy.length && tableSection(app, 'Copies and fills', 'gpu-copies', [words('direction', (c) => c.direction), ...numbers(`bytes, bandwidth:bytes_per_second, ${TIMES}`)], copy, { sort: 4 }),
@@ -52,7 +52,14 @@ export class GpuPage extends Page {
   }
 
   longest(name) {
-    return this.pages.jumpBy(`select id from slice where name = ${this.pages.quote(name)} and category in ('kernel', 'gpu_kernel', 'Kernel') order by dur desc limit 1`);
+    const sql = `select id, ts, dur, dur as weight from kernel where name = ${this.pages.quote(name)}`;
+    return this.pages.instances(name, sql);
+  }
+
+  /** Why a device was idle: leads to the gaps with such a part, the longest part first. */
+  cause(device) {
+    return leading('idle for', (g) => g.cause, (g) => this.pages.instances(`${g.device} idle: ${g.cause}`,
+      `select next_id as id, ts, dur, part_ns as weight from gpu_gap where cause = ${this.pages.quote(g.cause)} and device = ${device.findIndex((d) => d.device === g.device)}`));
   }
 
   steps(step) {

@@ -64,7 +64,7 @@ export class IoPage extends Page {
   }
 
   longest(path) {
-    return this.pages.jumpBy(`select id from io where path = ${this.pages.quote(path || '')} order by dur desc limit 1`);
+    return this.pages.instances(path || '(unnamed)', `select id, ts, dur, dur as weight from io where path = ${this.pages.quote(path || '')}`);
   }
 
   sizes(text = '') {

@@ -83,7 +83,8 @@ export class ServingPage extends Page {
   }
 
   show(q) {
-    return this.pages.jump({ id: q.id, from: q.ts, to: q.ts + q.dur });
+    return this.pages.instances('Requests', `select id, ts, dur, dur as weight from (${REQUESTS})`,
+      (one) => String(one.id) === String(q.id));
   }
 
   one(data) {
@@ -160,10 +161,21 @@ export class ServingPage extends Page {
     return el('div', { class: 'pair' }, plot('Queue', 'Deepest in each part of the time', 'serving-queue', 'depth_max', 1), plot('Answers per second', 'In each part of the time', 'serving-rates', 'answers_per_s', 2));
   }
 
-  async showBatch({ base }, b) {
+  async showBatch(data, b) {
+    const { base } = data;
     if (base === null) return;
-    const from = base + BigInt(b.start_ns), to = from + BigInt(b.total_ns);
-    const [row] = await this.app.wait(this.pages.sql(`select id from slice where ts between ${from - 1000n} and ${to} and name in ('batch', 'batch_build') and ${arg('batch_id', 'batch')} = ${BigInt(b.batch)} limit 1`));
-    await this.pages.jump({ id: row && row[0], from, to });
+    const list = data.report.batch.map((one) => ({
+      batch: one, from: base + BigInt(one.start_ns), dur: BigInt(one.total_ns),
+      id: () => this.idOf(one, base + BigInt(one.start_ns)),
+    }));
+    await this.pages.instances('Batches', list, (one) => one.batch === b);
+  }
+
+  /** SQL's id of the slice of a batch; undefined: it has none. */
+  async idOf(b, from) {
+    const [row] = await this.pages.sql(`select id from slice where name in ('batch', 'batch_build')
+      and ts between ${from - 1000n} and ${from + BigInt(b.total_ns)}
+      and ${arg('batch_id', 'batch')} = ${BigInt(b.batch)} limit 1`);
+    return row && row[0];
   }
 }

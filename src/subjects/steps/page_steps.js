@@ -78,8 +78,11 @@ export class StepsPage extends Page {
       ...kinds.map((k) => step.works[k.at] && `${k.name}: ${ns(step.works[k.at])} · ${percent(step.works[k.at] / (step.dur || 1))}`), ...devices.map((d) => step.devices[d.at] && `${d.name}: ${ns(step.devices[d.at])}`)].filter(Boolean);
   }
 
+  /** To a step, and from there to the others of its track. */
   go(step) {
-    return this.pages.jump({ slice: step.slice, from: step.ts, to: step.ts + step.exact });
+    const list = this.data.steps.filter((s) => s.row === step.row)
+      .map((s) => ({ slice: s.slice, from: s.ts, dur: s.exact }));
+    return this.pages.instances('Steps', list, (one) => one.slice === step.slice);
   }
 
   table({ steps, tracks, kinds, devices }) {

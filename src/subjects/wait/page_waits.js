@@ -76,9 +76,16 @@ export class WaitsPage extends Page {
 
   locks(lock) {
     return tableSection(this.app, 'Who waits for whom', 'waits-locks', [
-      words('thread', (l) => l.thread), words('waits in', (l) => l.function), words('for', (l) => l.lock), words('held by', (l) => (l.releaser_tid === undefined ? '' : `${l.releaser || ''} (tid ${l.releaser_tid})`)), words('released in', (l) => l.released_in),
+      words('thread', (l) => l.thread), words('waits in', (l) => l.function), leading('for', (l) => l.lock, (l) => this.showLock(l)), words('held by', (l) => (l.releaser_tid === undefined ? '' : `${l.releaser || ''} (tid ${l.releaser_tid})`)), words('released in', (l) => l.released_in),
       ...numbers('waits, time:total_ns, longest:longest_ns, then for a CPU:queued_ns'),
-    ], lock, { aside: lock.length >= MOST ? `The first ${MOST} by time` : '' });
+    ], lock, { aside: `${lock.length >= MOST ? `The first ${MOST} by time. ` : ''}A lock leads to its longest wait` });
+  }
+
+  /** The waits for a lock, of all threads. */
+  showLock(l) {
+    if (l.address === undefined) return this.app.announce('Its address is not known');
+    return this.pages.instances(`Waits for ${l.lock}`, `select id, ts, dur, dur as weight
+      from lock_wait where lock = ${BigInt.asIntN(64, BigInt(l.address))}`);
   }
 
   pick(w, data) {

@@ -183,6 +183,13 @@ export class App extends Selecting {
       }))));
     }
     if (trace.notes && trace.notes.length) list.push(badge('note', trace.notes.length === 1 ? '1 note' : `${trace.notes.length} notes`, trace.notes.map((note) => ({ note: String(note) }))));
+    if (trace.active) {
+      const [from, to, n] = trace.active, where = { title: 'Show everything (0)' };
+      list.push(el('button', {
+        type: 'button', class: 'badge', ...where, onclick: () => this.view.fitAll(),
+        text: `${formatCount(n)} events outside ${formatShort(BigInt(to) - BigInt(from))}`,
+      }));
+    }
     byId('badges').replaceChildren(...list);
   }
 

@@ -19,6 +19,8 @@ export function commandsOf(app) {
     { key: '/', show: '/', text: 'Search; Enter next hit, Shift+Enter previous', act: () => app.focusSearch() },
     { key: '.', show: '.', text: 'Next slice of the same name', act: () => app.near('next', 'name') },
     { key: ',', show: ',', text: 'Previous slice of the same name', act: () => app.near('previous', 'name') },
+    { key: '>', show: '>', text: 'Next of those that a page led to', act: () => app.pages.walk.step(1) },
+    { key: '<', show: '<', text: 'Previous of those that a page led to', act: () => app.pages.walk.step(-1) },
     { key: 'ArrowRight', alt: true, show: 'Alt+→', text: 'Next slice of the line', act: () => app.near('next', 'row') },
     { key: 'ArrowLeft', alt: true, show: 'Alt+←', text: 'Previous slice of the line', act: () => app.near('previous', 'row') },
     { key: 'ArrowUp', alt: true, show: 'Alt+↑', text: 'Parent of the slice', act: () => app.parent() },

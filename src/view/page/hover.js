@@ -47,11 +47,19 @@ export class Hover {
     this.box = timeline.boxAt(this.x, this.y);
     if (this.quiet) return undefined;
     const found = timeline.pick(this.x, this.y), lines = [];
-    const head = found ? this.describe(found, lines) : '';
+    const head = found ? this.describe(found, lines)
+      : app.rows.isDense(place.node) ? this.dense(place.node, lines) : '';
     this.loss(place.node, lines);
     if (!head && !lines.length) return app.tooltip.hide();
     const canvas = timeline.canvas.getBoundingClientRect();
     return app.tooltip.show(canvas.left + this.x, canvas.top + this.y, head || place.node.name, lines);
+  }
+
+  /** Of a row that shows how many there are at once. */
+  dense(node, lines) {
+    const n = node.atOnce ? node.atOnce[Math.floor(this.x * this.app.dpr)] : 0;
+    lines.push('C unfolds the row');
+    return `${number.format(Math.round(n * 10) / 10)} at once`;
   }
 
   describe(found, lines) {

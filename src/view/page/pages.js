@@ -3,16 +3,22 @@
 
 import { btn, el } from './dom.js';
 import { ExplainPage, summary } from './page_explain.js';
+import { Instances } from './instances.js';
 import { GpuPage } from './page_gpu.js';
 import { IoPage } from './page_io.js';
 import { LlmPage } from './page_llm.js';
+import { OpsPage } from './page_ops.js';
 import { arrow } from './page_parts.js';
 import { RanksPage } from './page_ranks.js';
 import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
 import { WaitsPage } from './page_waits.js';
 
-const PAGES = { explain: ['Explain', ExplainPage], steps: ['Steps', StepsPage], waits: ['Waits', WaitsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage] };
+const PAGES = {
+  explain: ['Explain', ExplainPage], steps: ['Steps', StepsPage], waits: ['Waits', WaitsPage],
+  gpu: ['GPU', GpuPage], ops: ['Operators', OpsPage], io: ['I/O', IoPage],
+  serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage],
+};
 const RELOAD_MS = 3000, ASK_MOST = 2e6; // slices of a trace that is explained unasked
 const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);
@@ -22,6 +28,7 @@ export class Pages {
     Object.assign(this, { app, nav: byId('pages'), box: byId('page'), current: 'timeline', wanted: null, found: [], made: new Map(), looking: false });
     new MutationObserver(() => this.put()).observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
     byId('search').addEventListener('focus', () => this.show('timeline'));
+    this.walk = new Instances(app, this);
   }
 
   /** A trace is there, or another generation of it. A growing one is looked at now and then. */
@@ -46,14 +53,9 @@ export class Pages {
     return answer.rows;
   }
 
-  /** To the slice that a statement finds. */
-  async jumpBy(sql) {
-    try {
-      const [row] = await this.app.wait(this.sql(sql));
-      if (row) await this.jump({ id: row[0] }); else this.app.announce('It is not on the time line');
-    } catch (error) {
-      this.app.say(error.message);
-    }
+  /** The longest of what a statement finds, or of a list, with a bar that leads to the others. */
+  instances(title, source, isChosen) {
+    return this.walk.open(title, source, isChosen);
   }
 
   quote(text) {

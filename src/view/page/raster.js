@@ -80,6 +80,7 @@ export class Raster {
     const from = Math.max(top, clip.top), to = Math.min(bottom, clip.bottom);
     if (node.type === 'group') this.band(from, to, this.palette.packed.group);
     if (node.counter) this.counterRow(node, top, bottom - 1, scene, clip);
+    else if (node.type === 'row' && scene.rows.isDense(node)) this.denseRow(node, top, bottom - 1, scene, clip);
     else if (node.type === 'row') this.sliceRow(node, y, scene, clip);
     if (bottom <= clip.bottom) this.band(bottom - 1, bottom, this.palette.packed.line);
   }
@@ -98,6 +99,33 @@ export class Raster {
         this.sliceLine(reply, reply.rows.get(node.id), line, scene, inside ? y0 : -1);
       }
       this.copy(Math.max(y0, clip.top), Math.min(y1, clip.bottom));
+    }
+  }
+
+  /** How many slices are there at once, as the height of a curve; node.atOnce keeps the numbers. */
+  denseRow(node, top, bottom, scene, clip) {
+    const reply = scene.data.find(node.id, 0);
+    if (!reply) return;
+    const row = reply.rows.get(node.id), sums = node.atOnce = new Float32Array(this.width);
+    for (let line = 0; line < row.lines; line++) this.addLine(reply, row, line, scene, sums);
+    const pad = Math.round(4 * this.dpr), base = bottom - pad, high = base - top - pad;
+    for (let x = 0; x < this.width; x++) {
+      if (sums[x] === 0) continue;
+      const y = base - Math.max(1, Math.round(Math.min(1, sums[x] / node.lines) * high));
+      this.column(x, x + 1, y, y, y, base, clip);
+    }
+  }
+
+  /** Adds the part of each pixel that the slices of a line cover. */
+  addLine(reply, row, line, scene, sums) {
+    const { x0, k } = this.project(reply, scene.view), { items } = reply;
+    for (let i = row.starts[line]; i < row.starts[line + 1]; i++) {
+      const x = Math.floor(x0 + items.pixel[i] * k + 1e-6);
+      const next = Math.max(x + 1, Math.floor(x0 + (items.pixel[i] + 1) * k + 1e-6));
+      const stop = Math.floor(x0 + (items.pixel[i] + 1 + items.tail[i]) * k + 1e-6);
+      const part = items.count[i] === 0 ? 1 : items.cover[i] / 255;
+      for (let p = Math.max(0, x); p < next && p < this.width; p++) sums[p] += part;
+      for (let p = Math.max(0, next); p < stop && p < this.width; p++) sums[p] += 1;
     }
   }
 

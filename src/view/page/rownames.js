@@ -1,6 +1,9 @@
 // The column of names: a tree of elements for the rows on screen only.
 
+import { onDrag } from './dom.js';
 import { formatCount } from './time.js';
+
+const KEY = 'stave.names', LEAST = 140, WHOLE = 22, TAIL = 10;
 
 const formats = ['standard', 'compact'].map((notation) => new Intl.NumberFormat('en', { maximumSignificantDigits: 4, notation }));
 const number = (value) => formats[Math.abs(value) < 1e5 ? 0 : 1].format(value + 0);
@@ -23,6 +26,40 @@ function subtitle(node) {
   return node.own ? formatCount(node.own) : '';
 }
 
+/** The end of a long name often says more than its middle: it is never cut off. */
+function cutInTheMiddle(text) {
+  const letters = [...text], at = letters.length > WHOLE ? letters.length - TAIL : letters.length;
+  return [['head', letters.slice(0, at)], ['tail', letters.slice(at)]].map(([part, list]) => {
+    const span = document.createElement('span');
+    span.className = part;
+    span.textContent = list.join('');
+    return span;
+  });
+}
+
+/** The column of names can be widened, and keeps its width. */
+function listenGrip(grip) {
+  const { style } = document.documentElement;
+  const set = (width) => {
+    const most = Math.round(innerWidth * 0.6), now = Math.max(LEAST, Math.min(most, Math.round(width)));
+    if (width) style.setProperty('--names', `${now}px`); else style.removeProperty('--names');
+    localStorage.setItem(KEY, width ? String(now) : '');
+  };
+  const width = () => document.getElementById('names').getBoundingClientRect().width;
+  if (Number(localStorage.getItem(KEY)) > 0) set(Number(localStorage.getItem(KEY)));
+  onDrag(grip, (event) => ({ x: event.clientX, width: width() }), (event, start) => {
+    if (Math.abs(event.clientX - start.x) > 2) set(start.width + event.clientX - start.x);
+  });
+  grip.addEventListener('dblclick', () => set(0));
+  grip.addEventListener('keydown', (event) => {
+    const by = { ArrowRight: 24, ArrowLeft: -24 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    set(width() + by);
+  });
+}
+
 export class RowNames {
   constructor(app, box) {
     this.app = app;
@@ -30,6 +67,7 @@ export class RowNames {
     this.pinnedBox = box.querySelector('.names-pinned');
     this.scrollBox = box.querySelector('.names-scroll');
     this.elements = new Map();
+    listenGrip(document.getElementById('names-grip'));
     box.addEventListener('click', (event) => this.click(event));
     box.addEventListener('keydown', (event) => this.key(event));
     box.addEventListener('wheel', (event) => {
@@ -54,7 +92,7 @@ export class RowNames {
     if (node.type === 'row') tools.append(button('Pin to the top (P)', '⊤', 'pin'));
     tools.append(button(node.local ? 'Remove this row' : 'Hide (H)', '×', 'hide'));
     element.append(fold, label, sub, tools);
-    label.textContent = node.name;
+    label.append(...cutInTheMiddle(node.name));
     label.title = node.type === 'row' && node.group ? `${node.name}\n${node.group.name}` : node.name;
     sub.textContent = subtitle(node);
     return { element, fold, node };

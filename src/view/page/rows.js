@@ -7,9 +7,8 @@ const GROUP_HEIGHT = 30;
 const COUNTER_HEIGHT = 44;
 const BARE_HEIGHT = 24;
 
-const natural = new Intl.Collator('en', { numeric: true });
-const UNNAMED = /^(\s*|(thread|process|custom|track|tid|pid|unnamed|unknown)?\s*[#(]?\d*\)?|custom)$/i;
-const byName = (a, b) => natural.compare(a.name, b.name);
+const GATHERED = { machine: (n) => `The machine (${n} groups)`, other: (n) => `${n} others` };
+const GATHER_LEAST = 3; // groups of one kind
 
 function makeGroup(group) {
   return { type: 'group', key: 'g' + group.id, id: group.id, name: group.name || group.kind || 'trace', source: group, children: [], level: 0, folded: false };
@@ -20,6 +19,7 @@ function makeRow(row, source) {
   return {
     type: 'row', key: 'r' + row.id, id: row.id, name: row.name || 'unnamed', source: row, children: [], level: 0, folded: false,
     counter, flat: counter && row.min === row.max && row.finite !== false, lines: counter ? 0 : row.lines, local: source || null,
+    dense: Boolean(row.dense),
     own: counter ? Number(row.points || 0) : Number(row.slices || 0), busy: BigInt(row.busy || 0),
   };
 }
@@ -58,13 +58,29 @@ function summed(groups) {
   return groups;
 }
 
+/** Counters of the machine, and processes that do next to nothing, are one group each. */
+function gathered(groups) {
+  const made = [];
+  for (const [kind, title] of Object.entries(GATHERED)) {
+    const of = groups.filter((g) => g.source.gather === kind);
+    if (of.length < GATHER_LEAST) continue;
+    const heading = makeGroup({ id: kind, name: title(of.length) });
+    heading.children = of;
+    heading.gathers = true;
+    for (const group of of) group.parent = heading;
+    sum(heading);
+    made.push(heading);
+  }
+  return [...groups.filter((g) => !g.parent), ...made];
+}
+
 /** Two traces: the rows of each one below a heading with its name. */
 function sides(trace) {
   return [0, 1].map((side) => {
     const rows = trace.rows.filter((row) => row.side === side), used = new Set(rows.map((row) => row.group));
     const heading = makeGroup({ id: `side${side}`, name: `${side ? 'B' : 'A'} · ${(trace.files || [])[side] || 'trace'}` });
     heading.side = side;
-    heading.children = order(summed(nest(trace.groups.filter((g) => used.has(g.id)), rows)));
+    heading.children = summed(nest(trace.groups.filter((g) => used.has(g.id)), rows));
     for (const group of heading.children) {
       group.key = `${heading.key}.${group.key}`;
       group.parent = heading;
@@ -72,35 +88,6 @@ function sides(trace) {
     sum(heading);
     return heading;
   });
-}
-
-/** Sort key of a node: smaller comes first. */
-function rank(node) {
-  return [node.total === 0 ? 1 : 0, node.counter && !node.children.length ? (node.flat ? 2 : 1) : 0, UNNAMED.test(node.name) ? 1 : 0, -node.time, -node.total];
-}
-
-function compareRank(a, b) {
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
-
-/** The busiest and the named first; rows of one name pattern are neighbours, in the order of their numbers. */
-function order(nodes) {
-  const families = new Map();
-  for (const node of nodes) {
-    const pattern = (node.counter ? (node.flat ? 'f' : 'c') : 's') + (node.total ? '+' : '-') + node.name.replace(/\d+/g, '#').toLowerCase();
-    const family = families.get(pattern);
-    if (family) family.push(node); else families.set(pattern, [node]);
-  }
-  const sorted = [...families.values()].map((family) => {
-    family.sort(byName);
-    const best = family.map(rank).sort(compareRank)[0];
-    return { family, best };
-  });
-  sorted.sort((a, b) => compareRank(a.best, b.best) || byName(a.family[0], b.family[0]));
-  const ordered = sorted.flatMap((entry) => entry.family);
-  for (const node of ordered) node.children = order(node.children);
-  return ordered;
 }
 
 export class Rows {
@@ -121,15 +108,21 @@ export class Rows {
   load(trace) {
     const locals = this.groups.filter((g) => g.local);
     const folded = new Map([...this.nodes()].map((node) => [node.key, node.folded]));
-    const groups = trace.compared ? sides(trace) : order(summed(nest(trace.groups || [], trace.rows || [])));
+    const groups = trace.compared ? sides(trace) : gathered(summed(nest(trace.groups || [], trace.rows || [])));
     this.groups = [...locals, ...groups];
     this.byId.clear();
     for (const node of this.nodes()) {
       if (node.type === 'row') this.byId.set(node.id, node);
-      node.folded = folded.has(node.key) ? folded.get(node.key) : node.type === 'group' && node.total === 0;
+      node.folded = folded.has(node.key) ? folded.get(node.key)
+        : this.startsFolded(node);
     }
     this.pins = this.pins.filter((id) => this.byId.has(id));
     this.layout();
+  }
+
+  startsFolded(node) {
+    const empty = node.type === 'group' && node.total === 0;
+    return Boolean(node.dense || empty || (node.gathers && node.id === 'other'));
   }
 
   * nodes(list = this.groups) {
@@ -190,7 +183,13 @@ export class Rows {
   heightOf(node) {
     if (node.type === 'group') return GROUP_HEIGHT;
     if (node.counter) return node.flat ? BARE_HEIGHT : COUNTER_HEIGHT;
+    if (this.isDense(node)) return COUNTER_HEIGHT;
     return node.lines ? PAD * 2 + LINE * this.linesShown(node) : BARE_HEIGHT;
+  }
+
+  /** Very many at once are shown as their number. */
+  isDense(node) {
+    return Boolean(node.dense && node.folded);
   }
 
   linesShown(node) {

@@ -214,6 +214,7 @@ export class Selecting {
       return;
     }
     this.view.fit(target.from, target.to);
+    if (this.selected) this.timeline.reveal(this.selected.row, this.selected.line);
     this.fitted = key;
   }
 

@@ -31,7 +31,9 @@ export class UrlState {
     app.filterInput.value = app.rows.filter;
     app.rows.layout();
     const from = parseWhole(fields.get('from')), to = parseWhole(fields.get('to'));
-    if (from !== null && to !== null && to > from) app.view.place(from, to); else app.view.place(app.view.whole.from, app.view.whole.to);
+    if (from !== null && to !== null && to > from) app.view.place(from, to);
+    else if (app.trace.active) app.view.fit(BigInt(app.trace.active[0]), BigInt(app.trace.active[1]));
+    else app.view.place(app.view.whole.from, app.view.whole.to);
     const scroll = whole(fields.get('y'));
     if (scroll !== null) app.timeline.scrollTop = Math.max(0, scroll);
     this.selection(fields);
@@ -58,7 +60,7 @@ export class UrlState {
     fields.set('pin', rows.pins.filter((id) => id >= 0).join(','));
     fields.set('hide', [...rows.hidden].join(','));
     const nodes = [...rows.nodes()].filter((n) => !n.local);
-    const first = (n) => n.type === 'group' && n.total === 0;
+    const first = (n) => rows.startsFolded(n);
     fields.set('fold', nodes.filter((n) => n.folded && !first(n)).slice(0, 200).map((n) => n.key).join(','));
     fields.set('open', nodes.filter((n) => !n.folded && first(n) && !n.local).slice(0, 200).map((n) => n.key).join(','));
     fields.set('filter', rows.filter);

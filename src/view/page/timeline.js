@@ -76,6 +76,7 @@ export class Timeline {
   requestOf(place, extra) {
     const node = place.node, shown = this.app.rows.linesShown(node);
     if (node.counter) return [node.id, 0, 0];
+    if (this.app.rows.isDense(node)) return [node.id, 0, node.lines];
     const top = place.y + PAD;
     const first = Math.max(0, Math.floor((place.clipTop - top) / LINE) - extra);
     const last = Math.min(shown, Math.ceil((Math.max(place.clipBottom, 0) - top) / LINE) + extra);
@@ -200,6 +201,7 @@ export class Timeline {
     if (!place || place.node.type !== 'row') return null;
     const node = place.node;
     if (node.local) return this.pickLocal(node, x, this.lineAt(place, y));
+    if (this.app.rows.isDense(node)) return null;
     const line = node.counter ? 0 : this.lineAt(place, y);
     const reply = this.app.data.find(node.id, line);
     if (!reply) return node.own ? null : this.result(node, line, this.app.view, Math.floor(x * this.dpr), null);
@@ -243,6 +245,7 @@ export class Timeline {
   boxAt(x, y) {
     const place = this.placeAt(y);
     if (!place || place.node.type !== 'row' || place.node.counter || place.node.local) return null;
+    if (this.app.rows.isDense(place.node)) return null;
     const line = this.lineAt(place, y), reply = line < 0 ? null : this.app.data.find(place.node.id, line);
     if (!reply) return null;
     const row = reply.rows.get(place.node.id), pixel = this.pixelAt(reply, x), at = itemAt(reply, row, line, pixel);
@@ -255,6 +258,7 @@ export class Timeline {
   /** Scrolls so that a line of a row can be seen. */
   reveal(row, line) {
     const { rows } = this.app, node = rows.reveal(row);
+    if (node && rows.isDense(node)) rows.fold(node, false);
     if (!node) return;
     if (line > 0 && node.folded) rows.fold(node, false);
     const found = rows.find(row);

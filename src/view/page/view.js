@@ -37,7 +37,7 @@ export class View {
 
   get whole() {
     const pad = (this.last - this.first) / 200n;
-    return { from: this.first - pad, to: this.last + pad + 1n };
+    return { from: this.first, to: this.last + pad + 1n };
   }
 
   setBounds(first, last) {

@@ -1,6 +1,6 @@
 /* By libstdc++, which is loaded when the first mangled name comes: a program that draws a picture
  * needs none. */
-#include "record/stacks/demangle.h"
+#include "store/demangle.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

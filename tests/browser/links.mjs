@@ -1,0 +1,156 @@
+// Operators, and the way from every sum to its instances: driven by real input, compared with SQL and the reports.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { check, clean, open, run, same } from './harness.mjs';
+
+const { STAVE } = process.env;
+const GEMM = '_ZN7cutlass6KernelI4gemmILi128EEEEvT_'; // cutlass::Kernel<gemm<128>>(…)
+const RELU = 'void at::native::(anonymous namespace)::elementwise<4, relu<float> >(int, float*)';
+
+const stave = (...args) => execFileSync(STAVE, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 });
+const report = (subject, file) => JSON.parse(stave('report', subject, file, '--json'));
+
+/** Ten steps of a model of two modules as PyTorch's profiler writes them: forward, backward on a thread of its own, optimizer; JAX's names on a second device. */
+export function makeTorch(file) {
+  const events = [];
+  let correlation = 0;
+  const slice = (cat, name, tid, ts, dur, args = {}) => events.push({ ph: 'X', cat, name, pid: 10, tid, ts, dur, args });
+  const kernel = (name, tid, at, begin, dur) => {
+    correlation++;
+    slice('cuda_runtime', 'cudaLaunchKernel', tid, at, 2, { correlation });
+    events.push({ ph: 'X', cat: 'kernel', name, pid: 0, tid: 7, ts: begin, dur, args: { device: 0, stream: 7, correlation } });
+  };
+  for (let i = 0; i < 10; i++) {
+    const t = 1000 + i * 1000;
+    slice('user_annotation', `ProfilerStep#${i + 20}`, 10, t, 990);
+    ['Linear_0', 'Linear_1'].forEach((module, m) => {
+      const at = t + 10 + m * 100, flow = i * 10 + m + 1;
+      slice('python_function', `nn.Module: ${module}`, 10, at, 90);
+      slice('cpu_op', 'aten::linear', 10, at + 5, 80, { 'Input Dims': [[64, 128], [128, 256 << m], []], 'Sequence number': flow });
+      events.push({ ph: 's', id: flow, cat: 'fwdbwd', name: 'fwdbwd', pid: 10, tid: 10, ts: at + 5 }, { ph: 'f', bp: 'e', id: flow, cat: 'fwdbwd', name: 'fwdbwd', pid: 10, tid: 11, ts: t + 400 + m * 100 });
+      slice('cpu_op', 'aten::mm', 10, at + 10, 30, { 'Input Dims': [[64, 128], [128, 256 << m]] });
+      kernel(GEMM, 10, at + 15, t + 50 + m * 100, 30 + i + m);
+      slice('cpu_op', 'aten::relu', 10, at + 50, 20);
+      kernel(RELU, 10, at + 55, t + 100 + m * 100, 7 + i % 3);
+      slice('cpu_op', 'autograd::engine::evaluate_function: AddmmBackward0', 11, t + 400 + m * 100, 90, { 'Sequence number': flow, 'Fwd thread id': 1 });
+      slice('cpu_op', 'aten::mm', 11, t + 405 + m * 100, 40);
+      kernel(GEMM, 11, t + 410 + m * 100, t + 430 + m * 100, 40 + i);
+    });
+    slice('user_annotation', 'Optimizer.step#Adam.step', 10, t + 700, 80);
+    slice('cpu_op', 'aten::add_', 10, t + 710, 40);
+    kernel('adam_kernel', 10, t + 720, t + 740 + (i === 4 ? 150 : 0), 11);
+  }
+  events.push({ ph: 'X', cat: 'kernel', name: 'fusion_3', pid: 1, tid: 9, ts: 1500, dur: 50, args: { device: 1, stream: 9, tf_op: 'jit(step)/jit(main)/transpose(jvp(MLP))/Dense_0/dot_general[dims=1]' } });
+  fs.writeFileSync(file, JSON.stringify({ schemaVersion: 1, traceEvents: events.sort((a, b) => a.ts - b.ts) }));
+}
+
+/** The rows of a table as objects, from what "Copy as CSV" copies. */
+async function table(page, testid) {
+  const text = await page.eval((id) => {
+    let copied = '';
+    Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (all) => { copied = all; } }, configurable: true });
+    [...document.querySelector(`[data-testid=${id}]`).closest('section').querySelectorAll('button')].find((b) => b.textContent === 'Copy as CSV').click();
+    return copied;
+  }, testid);
+  const cells = (line) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map((m) => (m[1] === undefined ? m[2] : m[1].replace(/""/g, '"')));
+  const [names, ...rows] = text.trim().split('\r\n').map(cells);
+  return rows.map((row) => Object.fromEntries(row.map((cell, i) => [names[i], cell])));
+}
+
+async function show(page, id) {
+  await page.until((i) => document.getElementById(`page-${i}`), id);
+  await page.clickOn(`[data-testid=page-${id}]`);
+  await page.until((i) => window.stave.state().page === i && document.querySelector('#page .figures'), id);
+  await page.idle();
+}
+
+const press = (page, selector, text) => page.eval((s, t) => [...document.querySelectorAll(s)].find((b) => t === null || b.textContent.trim() === t).click(), selector, text);
+const bar = (page) => page.eval(() => (document.getElementById('instances').hidden ? '' : document.querySelector('[data-testid=instances-text]').textContent));
+
+/** The bar leads through what the statement gives (id, from, to): the longest, the next, the previous, in time. */
+async function walks(name, page, wanted) {
+  await page.until(() => window.stave.state().page === 'timeline' && !document.getElementById('instances').hidden);
+  await page.idle();
+  const at = async () => { await page.idle(); const s = await page.state(); return [s.selection && s.selection.id, s.from, s.to]; };
+  const shown = ([id, from, to]) => { const pad = (BigInt(to) - BigInt(from)) / 8n; return [id, String(BigInt(from) - pad), String(BigInt(to) + pad)]; };
+  same(`${name}_leads_to_the_longest`, await at(), shown(wanted[0]));
+  check(`${name}_says_how_many`, (await bar(page)).startsWith(`the longest of ${wanted.length} `) || wanted.length >= 1000, await bar(page));
+  if (wanted.length < 2) return;
+  await page.press('>');
+  await page.until((id) => window.stave.state().selection?.id === id, wanted[1][0]);
+  same(`${name}_next`, await at(), shown(wanted[1]));
+  await page.clickOn('[data-testid=instances-Previous]');
+  await page.until((id) => window.stave.state().selection?.id === id, wanted[0][0]);
+  same(`${name}_previous`, await at(), shown(wanted[0]));
+  const inTime = [...wanted].sort((a, b) => (BigInt(a[1]) < BigInt(b[1]) ? -1 : 1)), place = inTime.indexOf(wanted[0]), next = inTime[place + 1];
+  if (!next) return;
+  await press(page, '#instances [role=radio]', 'by time');
+  await page.clickOn('[data-testid=instances-Next]');
+  await page.until((id) => window.stave.state().selection?.id === id, next[0]);
+  same(`${name}_next_in_time`, await at(), shown(next));
+}
+
+async function operators(page, file, viewer) {
+  await show(page, 'ops');
+  const wanted = report('ops', file), gpu = report('gpu', file), sum = (rows, key) => rows.reduce((all, r) => all + Number(r[key]), 0);
+  const kernels = sum(gpu.kernel, 'total_ns');
+  same('sums_are_those_of_report_gpu', [wanted.summary.kernels_ns, sum(wanted.operator, 'self_ns'), sum(wanted.module, 'self_ns'), sum(wanted.phase, 'total_ns'), sum(wanted.kernel, 'total_ns')], Array(5).fill(kernels));
+  const rows = await table(page, 'ops-operators'), key = (list) => list.map((r) => r.join(' ')).sort();
+  same('operators_are_those_of_the_report', key(rows.map((r) => [r.operator, r.calls, r['on the host'], r.itself, r.work, r['of devices'], r['launched itself']])),
+    key(wanted.operator.map((o) => [o.operator ?? '(none)', o.calls, o.host_ns, o.host_self_ns, o.count, o.total_ns, o.self_ns])));
+  const own = await viewer.sql('select operator, sum(dur) from gpu_work group by 1');
+  same('as_sql_sums_what_each_launched', key(rows.filter((r) => r['launched itself'] !== '0').map((r) => [r.operator, r['launched itself']])), key(own));
+  const host = await viewer.sql("select name, count(*), sum(self_dur) from slice where category = 'cpu_op' group by 1");
+  same('as_sql_counts_calls', key(rows.filter((r) => r.calls !== '0').map((r) => [r.operator, r.calls, r.itself])), key(host));
+  same('phases', key(wanted.phase.map((p) => [p.phase, p.count])), key([['forward', 40], ['backward', 21], ['optimizer', 10]]));
+  same('backward_has_the_module_of_forward', await viewer.sql("select module, count(*) from gpu_work where phase = 'backward' group by 1 order by 1"), [['Linear_0', '10'], ['Linear_1', '10'], ['MLP/Dense_0', '1']]);
+  same('jax_names_the_operator', await viewer.sql("select operator, module, phase from gpu_work where name = 'fusion_3'"), [['dot_general', 'MLP/Dense_0', 'backward']]);
+  same('nested_operators_count_once', wanted.operator.filter((o) => o.operator === 'aten::linear').map((o) => [o.calls, o.count, o.self_ns]), [[20, 40, 0]]);
+  same('kernels_are_short', [...new Set(wanted.kernel.map((k) => k.kernel))].sort(), ['adam_kernel', 'at::native::elementwise<…>', 'cutlass::Kernel<…>', 'fusion_3']);
+  await press(page, '#page [role=radio]', 'Kernels');
+  await page.until(() => document.querySelector('[data-testid=ops-kernels]'));
+  const kinds = await table(page, 'ops-kernels');
+  same('kernels_have_shapes', [...new Set(kinds.filter((k) => k.operator === 'aten::mm' && k.phase === 'forward').map((k) => k.shapes))].sort(), ['64×128, 128×256', '64×128, 128×512']);
+  await page.clickOn('[data-testid=ops-exact]');
+  same('the_exact_name_on_demand', (await table(page, 'ops-kernels')).filter((k) => k.kernel === RELU).length, 2);
+}
+
+await run(async ({ browser, start, tmp }) => {
+  const file = `${tmp}/torch.json`;
+  makeTorch(file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await operators(page, file, viewer);
+  const span = 'id, ts, ts + dur', longest = 'order by dur desc, ts';
+  // from the tree: the first kernel of backward
+  await press(page, '[data-testid=ops-tree] [aria-level="1"]', null);
+  await page.eval(() => {
+    const unfold = (level) => { const row = [...document.querySelectorAll(`[data-testid=ops-tree] [aria-level="${level}"]`)].find((r) => r.getAttribute('aria-expanded') === 'false'); if (row) row.click(); };
+    if (document.querySelector('[data-testid=ops-tree] [aria-level="1"]').getAttribute('aria-expanded') === 'false') unfold(1);
+    if (document.querySelector('[data-testid=ops-tree] [aria-level="2"]').getAttribute('aria-expanded') === 'false') unfold(2);
+    unfold(3);
+  });
+  const leaf = await page.eval(() => document.querySelector('[data-testid=ops-tree] [aria-level="4"] .label').textContent);
+  same('the_tree_ends_in_kernels', leaf, 'cutlass::Kernel<…>');
+  await page.eval(() => document.querySelector('[data-testid=ops-tree] [aria-level="4"]').click());
+  const [[module]] = await viewer.sql("select module from gpu_work where phase = 'backward' group by 1 order by sum(dur) desc, module limit 1");
+  await walks('a_kernel_under_its_operator', page, await viewer.sql(`select ${span} from gpu_work where phase = 'backward' and module = '${module}' and operator = 'aten::mm' ${longest}`));
+  await show(page, 'ops');
+  await press(page, '[data-testid=ops-operators] button.link', 'aten::relu');
+  await walks('an_operator', page, await viewer.sql(`select ${span} from slice where name = 'aten::relu' ${longest}`));
+  await show(page, 'gpu');
+  await press(page, '[data-testid=gpu-kernels] button.link', 'adam_kernel');
+  await walks('a_kernel', page, await viewer.sql(`select ${span} from slice where name = 'adam_kernel' ${longest}`));
+  await show(page, 'gpu');
+  const gap = report('gpu', file).gap.filter((g) => g.device.startsWith('GPU 0')).sort((a, b) => b.max_ns - a.max_ns)[0];
+  await press(page, '[data-testid=gpu-gaps] button.link', gap.cause);
+  const gaps = await viewer.sql(`select next_id, ts, ts + dur, part_ns from gpu_gap where cause = '${gap.cause}' and device = 0 order by part_ns desc, ts`);
+  same('a_gap_is_as_long_as_the_report_says', [gaps.length, gaps[0][3]], [gap.gaps, String(gap.max_ns)]);
+  await walks('an_idle_cause', page, gaps.map((g) => g.slice(0, 3)));
+  await show(page, 'steps');
+  await page.eval(() => document.querySelector('[data-testid=steps-table] tbody tr:not(.spacer) button.link').click());
+  await page.until(() => window.stave.state().page === 'timeline');
+  check('a_step_leads_to_the_others', (await bar(page)).includes(' of 10 '), await bar(page));
+  await press(page, '#instances button', 'Close');
+  same('the_bar_closes', await bar(page), '');
+  await clean('links', page, viewer.origin);
+});

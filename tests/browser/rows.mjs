@@ -1,0 +1,80 @@
+// The order of rows, what is gathered and folded, the width of the names, empty time at the ends: driven by real input, compared with SQL.
+import fs from 'node:fs';
+import { check, clean, open, random, run, same, stamp } from './harness.mjs';
+
+const LONG = 'a name of a server that is much too long for its column number 17';
+
+/** A server with a device, its main thread, loaders and 40 requests at once; 30 processes that do nothing; counters of the machine; all in the last tenth of the time. */
+function makeBusy(file) {
+  const next = random(5), lines = [], at = (ns, text) => lines.push([BigInt(Math.round(ns)), text]);
+  const head = ['# stave text 1', 'clock boottime', `track #1 process uuid=0x1 pid=700 name="${LONG}"`,
+    'track #2 thread uuid=0x2 parent=#1 pid=700 tid=702 name="loader 10"', 'track #3 thread uuid=0x3 parent=#1 pid=700 tid=703 name="loader 9"',
+    'track #4 thread uuid=0x4 parent=#1 pid=700 tid=700', 'track #5 thread uuid=0x5 parent=#1 pid=700 tid=704',
+    'track #6 gpu uuid=0x6 parent=#1 pid=700 name="GPU 0"', 'track #7 stream uuid=0x7 parent=#6 pid=700 name="Stream 7"', 'track #8 custom uuid=0x8 parent=#5 name="state"'];
+  for (let i = 0; i < 40; i++) head.push(`track #${10 + i} async uuid=${0x1000 + i} parent=#1 name="request"`);
+  for (let i = 0; i < 30; i++) head.push(`track #${60 + 2 * i} process uuid=${0x2000 + i} pid=${800 + i} name="sh"`, `track #${61 + 2 * i} thread uuid=${0x3000 + i} parent=#${60 + 2 * i} pid=${800 + i} tid=${800 + i}`);
+  ['CPU', 'Disks', 'Network'].forEach((name, i) => head.push(`track #${130 + 2 * i} custom uuid=${0x4000 + i} name="${name}"`, `track #${131 + 2 * i} counter uuid=${0x5000 + i} parent=#${130 + 2 * i} name="use" unit="%"`));
+  at(0, 'instant #4 "begin"');
+  const first = 9e9;
+  for (let i = 0; i < 2000; i++) {
+    at(first + i * 5e5, `slice #4 "step" cat="app" dur=${stamp(450000n)}`);
+    if (i % 2) at(first + i * 5e5, `slice #7 "gemm" cat="kernel" dur=${stamp(90000n)}`);
+    if (i % 4 === 0) at(first + i * 5e5, `slice #2 "read" cat="app" dur=${stamp(300000n)}`);
+    if (i % 8 === 0) at(first + i * 5e5, `slice #3 "read" cat="app" dur=${stamp(30000n)}`);
+  }
+  at(first, `slice #8 "Sleeping" cat="thread_state" dur=${stamp(900000000n)}`);
+  for (let lane = 0; lane < 40; lane++) {
+    for (let t = first + lane * 1e7; t < first + 9e8; t += 9e7) at(t, `slice #${10 + lane} "request" cat="request" dur=${stamp(BigInt(Math.round(2e7 + next() * 6e7)))}`);
+  }
+  for (let i = 0; i < 30; i++) at(first + i * 1e6, `slice #${61 + 2 * i} "exec" cat="app" dur=0.000000100`);
+  for (let i = 0; i < 3; i++) for (let k = 0; k < 9; k++) at(first + k * 1e8, `counter #${131 + 2 * i} {${k * i}}`);
+  lines.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
+  fs.writeFileSync(file, head.concat(lines.map(([t, text]) => `${stamp(t)} ${text}`)).join('\n') + '\n');
+}
+
+await run(async ({ browser, start, tmp }) => {
+  const file = `${tmp}/busy.txt`;
+  makeBusy(file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  const state = await page.state(), labels = () => page.eval(() => [...document.querySelectorAll('.name')].filter((n) => !n.style.transform.includes('-200')).sort((a, b) => parseFloat(a.style.transform.slice(11)) - parseFloat(b.style.transform.slice(11))).map((n) => n.querySelector('.label').textContent));
+  const wanted = [`${LONG} (pid 700)`, 'Stream 7', 'main thread 700', 'request (40)', 'loader 9', 'loader 10', 'thread 704 · state', 'The machine (3 groups)'];
+  const shown = await labels();
+  same('rows_come_in_order', wanted.filter((name) => shown.includes(name)), wanted);
+  same('in_this_order', shown.filter((name) => wanted.includes(name)), wanted);
+  check('what_does_nothing_is_one_group', shown.includes('30 others') && !shown.some((name) => name.startsWith('sh')), shown);
+  // empty time
+  const [[first, last]] = await viewer.sql("select min(ts), max(ts + dur) from slice where name = 'step'");
+  check('the_empty_beginning_is_left_out', BigInt(state.from) > BigInt(first) - 400000000n && BigInt(state.to) >= BigInt(last), [state.from, first]);
+  await page.press('0');
+  await page.idle();
+  const all = await page.state();
+  same('0_shows_everything_from_0_on', all.from, state.first);
+  // how many at once, as SQL says it
+  const row = all.rows.find((r) => r.name === 'request (40)'), box = await page.box('[data-testid=timeline]');
+  await page.eval(() => [...document.querySelectorAll('.badge')].find((b) => b.textContent.includes('outside')).click());
+  await page.idle();
+  for (const part of [0.3, 0.5, 0.7]) {
+    const x = Math.round(box.width * part), now = await page.state(), span = BigInt(now.to) - BigInt(now.from), wide = BigInt(Math.round(box.width));
+    const from = BigInt(now.from) + span * BigInt(x) / wide, to = BigInt(now.from) + span * BigInt(x + 1) / wide;
+    await page.mouse('mouseMoved', box.x + x + 0.5, box.y + row.y + 20);
+    await page.until(() => / at once/.test(document.getElementById('tooltip').textContent));
+    const said = parseFloat(await page.eval(() => document.querySelector('#tooltip .head').textContent));
+    const [[real]] = await viewer.sql(`select sum(min(ts + dur, ${to}) - max(ts, ${from})) * 1.0 / ${to - from} from slice where name = 'request' and ts < ${to} and ts + dur > ${from}`);
+    check(`at_once_at_${part}_is_sqls`, Math.abs(said - Number(real)) < 0.35, `${said} instead of ${real}`);
+  }
+  // unfolded by a click: forty lines
+  const height = async () => (await page.state()).rows.find((r) => r.name === 'request (40)').height;
+  const folded = await height();
+  await page.eval(() => [...document.querySelectorAll('.name')].find((n) => n.querySelector('.label').textContent === 'request (40)').querySelector('.fold').click());
+  await page.idle();
+  check('it_unfolds', await height() > 5 * folded, [folded, await height()]);
+  // the width of the names
+  const grip = await page.box('#names-grip'), wide = async () => (await page.box('#names')).width, before = await wide();
+  same('a_name_keeps_its_end', await page.eval(() => document.querySelector('.name.group .tail').textContent), '(pid 700)'.padStart(10, ' '));
+  await page.drag(grip.x + 3, grip.y + 200, grip.x + 153, grip.y + 200);
+  same('the_names_are_widened', await wide(), before + 150);
+  await page.reload();
+  await page.until(() => window.stave && document.querySelector('.name'));
+  same('and_stay_so', await wide(), before + 150);
+  await clean('rows', page, viewer.origin);
+});
