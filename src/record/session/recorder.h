@@ -26,6 +26,14 @@ struct sv_sync_plan;
 struct sv_watch;
 struct sv_sync_worker;
 
+/* Instead of a file (stave top): a sink for what is recorded, and a call in each round, which ends
+ * the recording by false. */
+struct sv_record_live {
+    void *ctx;
+    struct sv_sink *(*open)(void *ctx, const struct sv_dict *dict);
+    bool (*round)(void *ctx, int64_t now_ns);
+};
+
 struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
@@ -38,6 +46,7 @@ struct sv_record_options {
     bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self, no_look, explain,
         no_explain;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
+    const struct sv_record_live *live; /* NULL: a file is written */
 };
 
 /* What the kernel records (recorder.c, record/spool/). */

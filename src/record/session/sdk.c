@@ -45,6 +45,8 @@ static void help_injected(const struct sv_recorder *r)
 void sv_record_sdk_open(struct sv_recorder *r)
 {
     struct sv_err why = {0};
+    if (r->options->live)
+        return;
     if (sv_collect_open(NULL, r->options->out.path, r->output.part, r->dict, &r->report,
                         &r->collect, &why) < 0) {
         sv_console_note("without libstave's events: %s", why.msg);
