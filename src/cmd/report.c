@@ -176,7 +176,7 @@ static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, json),
      "the report as JSON, as many rows of each table as fit into 32 KiB (docs/json.md)", NULL, NULL},
     {0, "all", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, all),
-     "with --json: all rows of all tables", NULL, NULL},
+     "with --json: all rows of all tables", NULL, "For programs"},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV", NULL,
      NULL},
     {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_report_options, sla),
@@ -236,6 +236,14 @@ static const struct sv_example examples[] = {
     {"stave report comm nccl_trace_rank_*", "where a job hangs, from PyTorch's flight recorder"},
     {0},
 };
+
+static void add_subjects(struct sv_buf *out)
+{
+    for (size_t i = 0; i < N_SUBJECTS; i++) {
+        sv_buf_str(out, i ? " " : "");
+        sv_buf_str(out, subjects[i]->name);
+    }
+}
 
 const struct sv_command sv_command_report = {
     .name = "report",
@@ -298,6 +306,7 @@ const struct sv_command sv_command_report = {
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,
+    .first = add_subjects,
     .options_size = sizeof(struct sv_report_options),
     .run = run,
 };
