@@ -87,10 +87,13 @@ format: ## formats the C and C++ files in place
 	@tools/lint --fix
 
 PYTHONS ?=
-.PHONY: install deb wheel
-wheel: ## Python wheels and a source distribution in build-wheel/dist/ (PYTHONS="python3.11 python3.12": a wheel for each)
+.PHONY: install deb wheel dist
+wheel: ## Python wheels and a source distribution in build-wheel/dist/ (PYTHONS="python3.11 python3.12", or all: a wheel for each)
 	@tools/install-deps wheel
 	@tools/make-wheel $(PYTHONS)
+dist: ## a tarball for machines without root, compiler and Python: program, libraries, manual, completion, in build-wheel/dist/
+	@tools/install-deps wheel
+	@tools/make-wheel --dist
 install: all ## program, library, headers, manual, completion under PREFIX (honours DESTDIR)
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi

@@ -63,6 +63,11 @@ class PerfettoExporter
     {
         has_flows_ = enable;
     }
+    /* Counters that exportToFile() is given. On by default. */
+    void setEnableCounterTracks(bool enable)
+    {
+        has_counters_ = enable;
+    }
     void setMetadata(const PerfettoMetadata &metadata)
     {
         metadata_ = metadata;
@@ -77,7 +82,10 @@ class PerfettoExporter
     bool exportToFile(const std::vector<TraceEvent> &events,
                       const std::vector<CounterEvent> &counters, const std::string &path);
     /* The JSON as a text; empty on failure. */
-    std::string exportToString(const std::vector<TraceEvent> &events);
+    std::string exportToString(const std::vector<TraceEvent> &events)
+    {
+        return exportAs(events, "trace.json");
+    }
 
     bool open(const std::string &path);
     /* False: the event is not in the file, since it ends past 2^63 ns, or begins before the time of
@@ -95,13 +103,17 @@ class PerfettoExporter
         return error_;
     }
 
+  protected:
+    /* The bytes of the file that would have this name; empty on failure. */
+    std::string exportAs(const std::vector<TraceEvent> &events, const char *name);
+
   private:
     bool emit(const stave_event &event, Timestamp at, Timestamp duration);
     std::uint32_t device_row(std::uint32_t device);
     std::uint32_t stream_row(std::uint32_t device, std::uint32_t stream);
     void add_args(stave_args *to, const TraceEvent &event) const;
 
-    bool has_tracks_ = true, has_flows_ = true, is_json_ = false;
+    bool has_tracks_ = true, has_flows_ = true, has_counters_ = true, is_json_ = false;
     PerfettoMetadata metadata_;
     std::string error_;
     stave_file *file_ = nullptr;
@@ -119,14 +131,15 @@ inline bool PerfettoExporter::exportToFile(const std::vector<TraceEvent> &events
     bool is_whole = true;
     for (std::size_t i = 0; is_whole && i < events.size(); i++)
         is_whole = write(events[i]);
-    for (std::size_t i = 0; is_whole && i < counters.size(); i++)
+    for (std::size_t i = 0; has_counters_ && is_whole && i < counters.size(); i++)
         is_whole = write(counters[i]);
     if (!is_whole)
         stave_file_discard(std::exchange(file_, nullptr));
     return is_whole && close();
 }
 
-inline std::string PerfettoExporter::exportToString(const std::vector<TraceEvent> &events)
+inline std::string PerfettoExporter::exportAs(const std::vector<TraceEvent> &events,
+                                              const char *name)
 {
     const char *parent = getenv("TMPDIR");
     std::string folder = std::string(parent && *parent ? parent : "/tmp") + "/stave-XXXXXX", text;
@@ -134,7 +147,7 @@ inline std::string PerfettoExporter::exportToString(const std::vector<TraceEvent
         error_ = folder + ": cannot make a temporary folder";
         return text;
     }
-    const std::string path = folder + "/trace.json";
+    const std::string path = folder + "/" + name;
     if (exportToFile(events, path)) {
         std::ifstream in(path, std::ios::binary);
         text.assign(std::istreambuf_iterator<char>(in), {});

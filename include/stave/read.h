@@ -63,6 +63,19 @@ STAVE_API uint64_t stave_read_damage(struct stave_read *r);
  * closed. */
 STAVE_API struct stave_read_table *stave_read_query(struct stave_read *r, const char *sql,
                                                     struct stave_error *error);
+/* A value for a parameter of SQL. */
+struct stave_read_value {
+    const char *name; /* without ':', '@' or '$'; NULL in all: ?, ?1 and so on, in order */
+    int type;         /* enum stave_read_type */
+    int64_t i;
+    double real;
+    const char *bytes; /* of a text or blob */
+    size_t len;
+};
+/* The same with values for parameters, which are never read as SQL. */
+STAVE_API struct stave_read_table *stave_read_query_with(struct stave_read *r, const char *sql,
+                                                         const struct stave_read_value *values,
+                                                         size_t n, struct stave_error *error);
 /* Ends the statement that another thread runs, soon. */
 STAVE_API void stave_read_interrupt(struct stave_read *r);
 STAVE_API void stave_read_table_free(struct stave_read_table *t); /* NULL is allowed */
@@ -108,10 +121,15 @@ STAVE_API size_t stave_read_texts(const struct stave_read_table *t, const char *
 STAVE_API char *stave_read_report(struct stave_read *r, const char *subject, size_t rows,
                                   size_t *len, struct stave_error *error);
 
+/* What slows the run down, as `stave explain --json` prints it (docs/why.md). `unit`: the name or
+ * glob of the slices that are the units, NULL: found. To be freed with stave_read_free(). */
+STAVE_API char *stave_read_explain(struct stave_read *r, const char *unit, size_t *len,
+                                   struct stave_error *error);
+
 /* Every member left 0 means the default. */
 struct stave_read_plot {
     size_t size;      /* sizeof(struct stave_read_plot) */
-    const char *kind; /* timeline (the default), flame, hist, counter, steps, layers, gpu, comm */
+    const char *kind; /* timeline (the default), flame, hist, counter, steps, layers, gpu, comm, llm */
     const char *const *names; /* of slices (hist) or counters */
     size_t n_names;
     const char *title;
@@ -122,6 +140,12 @@ struct stave_read_plot {
 /* The picture as SVG. To be freed with stave_read_free(). */
 STAVE_API char *stave_read_svg(struct stave_read *r, const struct stave_read_plot *plot,
                                size_t *len, struct stave_error *error);
+/* The picture as "svg", "png" or "pdf". PNG and PDF need cairo (libcairo.so.2), which is loaded by
+ * the first call; without it STAVE_EUSAGE. `scale`: pixels of a PNG per pixel of the picture, 0: 1.
+ * To be freed with stave_read_free(). */
+STAVE_API char *stave_read_picture(struct stave_read *r, const struct stave_read_plot *plot,
+                                   const char *form, double scale, size_t *len,
+                                   struct stave_error *error);
 STAVE_API void stave_read_free(char *text);
 
 #ifdef __cplusplus

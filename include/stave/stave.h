@@ -75,9 +75,12 @@ struct stave_options {
     /* STAVE_TRIGGER=NAME:MS: a slice with this name that takes longer than this is a trigger. */
     const char *trigger_name;
     uint64_t trigger_ms;
+
+    /* Why recording cannot begin is in `error` only, not on stderr: for callers that show it. */
+    bool quiet;
 };
 
-/* These may be repeated. Failures are one line on stderr, too. A session started by STAVE_OUT needs
+/* These may be repeated. Failures are one line on stderr, too (`quiet`). A session started by STAVE_OUT needs
  * none of them. */
 
 /* Starts recording. NULL: the options are those of the environment. */

@@ -84,6 +84,7 @@ struct sv_command {
     const struct sv_option *options;   /* ends with a zeroed one */
     const struct sv_example *examples; /* ends with a zeroed one */
     const struct sv_word_list *lists;  /* ends with a zeroed one; NULL: none */
+    void (*first)(struct sv_buf *out); /* words for its first operand; NULL: it is a file */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
     /* its operands are a command with options of its own: they follow -- */

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -77,6 +78,16 @@ const char *sv_style(enum sv_style_code code)
     return style(code, console.color_out);
 }
 
+unsigned sv_screen_columns(void)
+{
+    const char *given = getenv("COLUMNS");
+    struct winsize size = {0};
+    unsigned long n = given ? strtoul(given, NULL, 10) : 0;
+    if (n > 0)
+        return n < 10000 ? (unsigned)n : 10000;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 /* Not checked by those who print: sv_console_finish() reports it. */
 static int write_to(FILE *to, const void *bytes, size_t n)
 {
@@ -87,6 +98,20 @@ static int write_to(FILE *to, const void *bytes, size_t n)
     return -1;
 }
 
+/* Text for people. Frees the buffer. */
+static void write_text(FILE *to, struct sv_buf *b)
+{
+    struct sv_buf ascii;
+    sv_buf_init(&ascii, TEXT_MAX);
+    if (sv_locale_is_c())
+        sv_buf_ascii(&ascii, (const char *)b->data, b->len);
+    else
+        sv_buf_add(&ascii, b->data, b->len);
+    write_to(to, ascii.data, ascii.len);
+    sv_buf_fini(&ascii);
+    sv_buf_fini(b);
+}
+
 void sv_vprint_styled(FILE *to, enum sv_style_code code, const char *fmt, va_list ap)
 {
     bool is_styled = code != SV_RESET && (to == stderr ? console.color_err : console.color_out);
@@ -95,8 +120,7 @@ void sv_vprint_styled(FILE *to, enum sv_style_code code, const char *fmt, va_lis
     sv_buf_str(&b, style(code, is_styled));
     sv_buf_printable_vformat(&b, fmt, ap);
     sv_buf_str(&b, style(SV_RESET, is_styled));
-    write_to(to, b.data, b.len);
-    sv_buf_fini(&b);
+    write_text(to, &b);
 }
 
 void sv_print(FILE *to, const char *fmt, ...)
@@ -122,8 +146,7 @@ void sv_print_text(FILE *to, const char *before, const char *bytes, size_t len, 
     sv_buf_str(&b, before);
     sv_buf_printable(&b, bytes, len);
     sv_buf_str(&b, after);
-    write_to(to, b.data, b.len);
-    sv_buf_fini(&b);
+    write_text(to, &b);
 }
 
 int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err)
@@ -155,8 +178,13 @@ static void add_prefix(struct sv_buf *b, const char *file, int64_t pos)
 static void write_line(struct sv_buf *line, enum sv_style_code code)
 {
     bool is_styled = console.color_err && code != SV_RESET;
-    fprintf(stderr, "%s%s%s\n", style(code, is_styled), sv_buf_cstr(line),
-            style(SV_RESET, is_styled));
+    struct sv_buf ascii;
+    sv_buf_init(&ascii, TEXT_MAX);
+    if (sv_locale_is_c())
+        sv_buf_ascii(&ascii, (const char *)line->data, line->len);
+    fprintf(stderr, "%s%s%s\n", style(code, is_styled),
+            sv_locale_is_c() ? sv_buf_cstr(&ascii) : sv_buf_cstr(line), style(SV_RESET, is_styled));
+    sv_buf_fini(&ascii);
     sv_buf_fini(line);
 }
 

@@ -34,6 +34,12 @@ void sv_print_text(FILE *to, const char *before, const char *bytes, size_t len, 
  * who left is no failure. */
 int sv_console_finish(int code, struct sv_err *err);
 
+/* ascii.c. Is the chosen locale C? Text for people then is ASCII. Appends such text as ASCII. */
+bool sv_locale_is_c(void);
+void sv_buf_ascii(struct sv_buf *b, const char *s, size_t len);
+/* How wide a line may be: COLUMNS, or the terminal's width; 0: standard output is none. */
+unsigned sv_screen_columns(void);
+
 /* Output for programs, which has its own quoting: as it is. SV_EPIPE: nobody reads it any more. */
 int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err);
 /* A JSON document and a line feed on standard output. Frees the buffer. */

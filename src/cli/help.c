@@ -317,8 +317,24 @@ static void bash_choices(const struct sv_command *c, const struct sv_option *o)
     sv_buf_fini(&words);
 }
 
+/* The words of its first operand; NULL: they are not known. The text is valid until the next
+ * call. */
+static const char *first_words(const struct sv_command *c)
+{
+    static char text[512];
+    struct sv_buf b;
+    if (!c->first)
+        return NULL;
+    sv_buf_init(&b, sizeof text);
+    c->first(&b);
+    snprintf(text, sizeof text, "%s", sv_buf_cstr(&b));
+    sv_buf_fini(&b);
+    return text;
+}
+
 static void complete_bash(void)
 {
+    const char *first;
     printf("# bash completion for stave, made by 'stave completion bash'\n_stave() {\n"
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
            "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
@@ -335,7 +351,12 @@ static void complete_bash(void)
         printf("'\n        case $prev in\n");
         bash_choices(*c, (*c)->options);
         bash_choices(*c, sv_common_options);
-        printf("        esac ;;\n");
+        printf("        esac\n");
+        if ((first = first_words(*c)))
+            printf("        if ((COMP_CWORD == 2)) && [[ $cur != -* ]]; then\n            "
+                   "COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return\n        fi\n",
+                   first);
+        printf("        ;;\n");
     }
     printf("    esac\n    [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
            "complete -o default -F _stave stave\n");
@@ -373,6 +394,7 @@ static void zsh_options(const struct sv_command *c, const struct sv_option *o)
 
 static void complete_zsh(void)
 {
+    const char *first;
     printf(
         "#compdef stave\n# zsh completion for stave, made by 'stave completion zsh'\n_stave() {\n"
         "    local -a verbs\n    verbs=(\n");
@@ -393,6 +415,8 @@ static void complete_zsh(void)
                (*c)->name);
         zsh_options(*c, (*c)->options);
         zsh_options(*c, sv_common_options);
+        if ((first = first_words(*c)))
+            printf(" \\\n            '1:word:(%s)'", first);
         printf(" \\\n            '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_stave \"$@\"\n");
@@ -428,6 +452,11 @@ static void complete_fish(void)
         printf("'\n");
         fish_options(*c, (*c)->options);
         fish_options(*c, sv_common_options);
+        const char *first = first_words(*c);
+        if (first)
+            printf("complete -c stave -n '__fish_seen_subcommand_from %s; and test (count "
+                   "(commandline -opc)) -eq 2' -f -a '%s'\n",
+                   (*c)->name, first);
     }
 }
 

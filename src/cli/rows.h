@@ -16,13 +16,38 @@
 
 enum sv_rows_form { SV_ROWS_TABLE, SV_ROWS_CSV, SV_ROWS_JSON, SV_ROWS_JSONL, SV_ROWS_MARKDOWN };
 #define SV_ROWS_FORMS "table csv json jsonl markdown"
-/* The option (under this name) that chooses one of them. */
-#define SV_ROWS_OPTION(type, name, field)                                             \
-    {                                                                                 \
-        0, name, "FORM", SV_OPT_TEXT, offsetof(type, field),                          \
-            "table (default on a terminal), csv (default elsewhere), json, jsonl or " \
-            "markdown",                                                               \
-            SV_ROWS_FORMS, NULL                                                       \
+/* What the command line chose. --json is for programs that read an answer: an object with `version`,
+ * `rows` and `n`, of at most SV_JSON_MOST bytes unless --all; what was left out is in `truncated`.
+ * The forms json and jsonl are all rows, however many. */
+struct sv_rows_choice {
+    const char *form;
+    bool json, all;
+};
+enum { SV_JSON_MOST = 32 << 10, SV_JSON_FORM = 1 };
+#define SV_ROWS_ALL "--all has every row"
+
+/* The options (the first one under this name) that fill a sv_rows_choice. */
+#define SV_ROWS_OPTION(type, name, field)                                                      \
+    {0,                                                                                        \
+     name,                                                                                     \
+     "FORM",                                                                                   \
+     SV_OPT_TEXT,                                                                              \
+     offsetof(type, field.form),                                                               \
+     "table (default on a terminal), csv (default elsewhere), json, jsonl or "                 \
+     "markdown",                                                                               \
+     SV_ROWS_FORMS,                                                                            \
+     NULL},                                                                                    \
+        {0,                                                                                    \
+         "json",                                                                               \
+         NULL,                                                                                 \
+         SV_OPT_FLAG,                                                                          \
+         offsetof(type, field.json),                                                           \
+         "an object of JSON with the rows, at most 32 KiB of it (docs/json.md)",               \
+         NULL,                                                                                 \
+         NULL},                                                                                \
+    {                                                                                          \
+        0, "all", NULL, SV_OPT_FLAG, offsetof(type, field.all), "with --json: all rows", NULL, \
+            NULL                                                                               \
     }
 
 struct sv_printer {
@@ -40,8 +65,17 @@ struct sv_printer {
     size_t *widths;
     bool *is_number; /* all values so far were numbers or quantities: aligned to the right */
     bool is_flowing; /* widths are settled */
+    bool is_object;  /* --json */
+    size_t most;     /* bytes of it; 0: no limit */
+    size_t written;  /* of it, with what waits in `text` */
+    uint64_t n_left_out;
+    unsigned columns; /* a line of a table is not wider; 0: no limit */
+    bool is_cut;      /* a cell was */
+    bool is_upright;  /* a line for each cell: there are more columns than fit */
 };
 
+int sv_printer_choose(const struct sv_rows_choice *choice, struct sv_printer **out,
+                      struct sv_err *err);
 int sv_printer_open(const char *form, struct sv_printer **out, struct sv_err *err);
 int sv_printer_close(struct sv_printer *p, struct sv_err *err);
 

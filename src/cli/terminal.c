@@ -1,4 +1,4 @@
-/* The terminal: raw mode, alternate screen, keys, signals. Used by `stave show` only.
+/* The terminal: raw mode, alternate screen, keys, signals. Used by `stave show` and `stave top`.
  *
  * Signals are blocked except while waiting for a key, so nothing is interrupted elsewhere. Signals
  * of a crash restore the terminal before they end the process, and so does exit(). The state is
@@ -232,4 +232,15 @@ uint32_t sv_terminal_key(void)
             return SV_TERMINAL_ENDED;
         return decode(byte);
     }
+}
+
+uint32_t sv_terminal_key_now(void)
+{
+    struct pollfd wait = {.fd = terminal.fd, .events = POLLIN};
+    unsigned char byte;
+    if (terminal.ended_by)
+        return SV_TERMINAL_ENDED;
+    if (poll(&wait, 1, 0) <= 0)
+        return SV_KEY_NONE;
+    return read(terminal.fd, &byte, 1) == 1 ? decode(byte) : SV_TERMINAL_ENDED;
 }

@@ -36,6 +36,8 @@ void sv_terminal_write(const void *bytes, size_t n);
 #define SV_TERMINAL_RESIZED 0x200000u /* the size changed, or the screen must be drawn anew */
 #define SV_TERMINAL_ENDED   0x200001u /* a signal asks to end, or the terminal is gone */
 uint32_t sv_terminal_key(void);
+/* The same at once; SV_KEY_NONE: there is no key. */
+uint32_t sv_terminal_key_now(void);
 /* The signal that asked to end; 0: none. To be raised again after close. */
 int sv_terminal_signal(void);
 /* Gives the terminal back and stops the process; returns when it is continued. */

@@ -68,6 +68,20 @@ static int run_verbs(void *options, const struct sv_words *operands, struct sv_e
     return 0;
 }
 
+static void add_verbs(struct sv_buf *out)
+{
+    for (const struct sv_command *const *c = sv_commands; *c; c++)
+        if (!(*c)->is_hidden) {
+            sv_buf_str(out, (*c)->name);
+            sv_buf_byte(out, ' ');
+        }
+}
+
+static void add_shells(struct sv_buf *out)
+{
+    sv_buf_str(out, "bash zsh fish");
+}
+
 static const struct sv_example help_examples[] = {
     {"stave help merge", "how traces are merged onto one time axis"},
     {0},
@@ -85,6 +99,7 @@ const struct sv_command sv_command_help = {
     .description = "Opens the manual page of VERB, or of the program. Prints the same text where "
                    "the page is not installed.",
     .examples = help_examples,
+    .first = add_verbs,
     .run = run_help,
 };
 
@@ -95,6 +110,7 @@ const struct sv_command sv_command_completion = {
     .description =
         "The package installs these scripts. This verb prints them for use without the package.",
     .examples = completion_examples,
+    .first = add_shells,
     .run = run_completion,
 };
 

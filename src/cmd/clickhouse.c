@@ -46,12 +46,12 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int sv_query_clickhouse(const char *url, const char *sql, const char *to, bool is_timed,
+int sv_query_clickhouse(const char *url, const char *sql, const struct sv_rows_choice *to, bool is_timed,
                         struct sv_err *err)
 {
     struct sv_printer *p = NULL;
     struct sv_ch *c = NULL;
-    int code = sv_printer_open(to, &p, err);
+    int code = sv_printer_choose(to, &p, err);
     if (code >= 0)
         code = sv_database_open(url, &c, err);
     double start = seconds();

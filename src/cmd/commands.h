@@ -5,6 +5,7 @@
 
 #define SV_COMMANDS(X) \
     X(record)          \
+    X(top)             \
     X(status)          \
     X(stop)            \
     X(trigger)         \

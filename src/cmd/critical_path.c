@@ -17,7 +17,8 @@
 #include <string.h>
 
 struct critical_path {
-    const char *from_format, *from, *to, *form;
+    const char *from_format, *from, *to;
+    struct sv_rows_choice form;
     bool strict, assume, summary, no_index;
     uint64_t memory_limit;
 };
@@ -228,7 +229,7 @@ static int run_loaded(const struct critical_path *o, const struct sv_trace *t, s
     if (code >= 0 && from != SV_NO_ROW && t->slices.ts_ns[from] >= sv_trace_end_ns(t, to))
         code = sv_error(err, SV_EUSAGE, "the slice of --from begins after the slice of --to ends");
     if (code >= 0)
-        code = sv_printer_open(o->form, &p, err);
+        code = sv_printer_choose(&o->form, &p, err);
     if (code >= 0) {
         sv_critical_path(&path, t, from, t->first_ns, to);
         if (!path.is_complete)

@@ -15,7 +15,8 @@
 #include <string.h>
 
 struct diff {
-    const char *from, *to, *threshold, *alpha, *fail_over, *min_total;
+    struct sv_rows_choice to;
+    const char *from, *threshold, *alpha, *fail_over, *min_total;
     bool strict, all, ignore_steps, no_index;
     uint64_t top, memory_limit;
 };
@@ -144,7 +145,7 @@ static int print_rows(const struct diff *o, const struct sv_loaded *l, const str
 {
     struct sv_printer *p;
     struct texts x;
-    int code = sv_printer_open(o->to, &p, err);
+    int code = sv_printer_choose(&o->to, &p, err);
     if (code < 0)
         return code;
     bool is_short = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;

@@ -3,6 +3,8 @@
 #include "cmd/doctor.h"
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "core/base/json.h"
+#include "core/base/printable.h"
 #include "core/files/launcher.h"
 #include "files/open.h"
 #include "net/grpc.h"
@@ -30,12 +32,56 @@
 enum verdict { GOOD, LACKING, ABSENT }; /* ABSENT: fine on machines that have no such thing */
 
 struct doctor_options {
-    bool strict;
+    bool strict, json;
 };
+
+/* With --json: what is said goes here; NULL: to the terminal. */
+static struct report {
+    struct sv_buf text;
+    struct sv_json json;
+    bool has_line; /* one is open, to which remedies belong */
+} *report;
 
 struct doctor {
     unsigned n_lacking;
 };
+
+static void put_text(const char *fmt, va_list args)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1u << 16);
+    sv_buf_printable_vformat(&b, fmt, args);
+    sv_json_text(&report->json, sv_buf_cstr(&b), b.len);
+    sv_buf_fini(&b);
+}
+
+static void end_line(void)
+{
+    if (report->has_line) {
+        sv_json_end(&report->json);
+        sv_json_end(&report->json);
+    }
+    report->has_line = false;
+}
+
+static void say_json(enum verdict v, const char *what, const char *fmt, va_list args)
+{
+    struct sv_json *j = &report->json;
+    end_line();
+    sv_json_line(j);
+    sv_json_begin(j, '{');
+    sv_json_put(j, "what", cstr, what);
+    sv_json_lit(j, "ok");
+    if (v == ABSENT)
+        sv_json_null(j);
+    else
+        sv_json_bool(j, v == GOOD);
+    sv_json_lit(j, "says");
+    put_text(fmt, args);
+    sv_json_lit(j, "fix");
+    sv_json_begin(j, '[');
+    report->has_line = true;
+}
 
 __attribute__((format(printf, 4, 5))) static void say(struct doctor *d, enum verdict v,
                                                       const char *what, const char *fmt, ...)
@@ -43,24 +89,32 @@ __attribute__((format(printf, 4, 5))) static void say(struct doctor *d, enum ver
     static const char *const words[] = {"ok", "no", "-"};
     static const enum sv_style_code colours[] = {SV_BOLD, SV_RED, SV_DIM};
     va_list args;
-    sv_print_styled(stdout, colours[v], "%-3s", words[v]);
-    sv_print(stdout, " %-26s ", what);
-    va_start(args, fmt);
-    sv_vprint_styled(stdout, SV_RESET, fmt, args);
-    va_end(args);
-    sv_print(stdout, "\n");
     d->n_lacking += v == LACKING;
+    va_start(args, fmt);
+    if (report) {
+        say_json(v, what, fmt, args);
+    } else {
+        sv_print_styled(stdout, colours[v], "%-3s", words[v]);
+        sv_print(stdout, " %-26s ", what);
+        sv_vprint_styled(stdout, SV_RESET, fmt, args);
+        sv_print(stdout, "\n");
+    }
+    va_end(args);
 }
 
 /* What to type, on a line of its own. */
 __attribute__((format(printf, 1, 2))) static void fix(const char *fmt, ...)
 {
     va_list args;
-    sv_print(stdout, "      ");
     va_start(args, fmt);
-    sv_vprint_styled(stdout, SV_DIM, fmt, args);
+    if (report) {
+        put_text(fmt, args);
+    } else {
+        sv_print(stdout, "      ");
+        sv_vprint_styled(stdout, SV_DIM, fmt, args);
+        sv_print(stdout, "\n");
+    }
     va_end(args);
-    sv_print(stdout, "\n");
 }
 
 static bool first_line(const char *path, char *text, size_t size)
@@ -480,37 +534,72 @@ static void look_at_grpc(struct doctor *d)
         version ? version : "");
 }
 
+static void begin_report(struct report *r)
+{
+    sv_buf_init(&r->text, 1u << 20);
+    sv_json_init(&r->json, &r->text);
+    sv_json_begin(&r->json, '{');
+    sv_json_put(&r->json, "version", u64, 1);
+    sv_json_put(&r->json, "uid", u64, geteuid());
+    sv_json_lit(&r->json, "parts");
+    sv_json_begin(&r->json, '[');
+    report = r;
+}
+
+static int end_report(const struct doctor *d, struct sv_err *err)
+{
+    end_line();
+    sv_json_end(&report->json);
+    sv_json_put(&report->json, "lacking", u64, d->n_lacking);
+    sv_json_end(&report->json);
+    struct sv_buf *text = &report->text;
+    report = NULL;
+    return sv_print_json(text, err);
+}
+
+static void look_at_all(struct doctor *d)
+{
+    look_at_btf(d);
+    look_at_capabilities(d);
+    look_at_namespace(d);
+    bool has_kernel = look_at_programs(d);
+    look_below(d);
+    look_at_proc(d);
+    look_at_rings(d);
+    look_at_clock(d);
+    look_at_gpus(d);
+    look_at_caches(d);
+    look_at_launcher(d);
+    look_at_starpu(d);
+    look_at_grpc(d);
+    sv_inject_look(look_at_injection, d);
+    look_at_user(d, has_kernel);
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     const struct doctor_options *o = options;
     struct doctor d = {0};
+    struct report as_json = {0};
     int code = sv_expect_operands(operands, 0, 0, "word", err);
     if (code < 0)
         return code;
-    look_at_btf(&d);
-    look_at_capabilities(&d);
-    look_at_namespace(&d);
-    bool has_kernel = look_at_programs(&d);
-    look_below(&d);
-    look_at_proc(&d);
-    look_at_rings(&d);
-    look_at_clock(&d);
-    look_at_gpus(&d);
-    look_at_caches(&d);
-    look_at_launcher(&d);
-    look_at_starpu(&d);
-    look_at_grpc(&d);
-    sv_inject_look(look_at_injection, &d);
-    look_at_user(&d, has_kernel);
-    if (d.n_lacking == 0)
+    if (o->json)
+        begin_report(&as_json);
+    look_at_all(&d);
+    if (o->json)
+        code = end_report(&d, err);
+    else if (d.n_lacking == 0)
         sv_print(stdout, "\neverything that stave record needs is available\n");
     else
         sv_print(stdout, "\nstave record also works without the lines marked 'no' and reports what "
                          "is missing; with --strict it stops instead\n");
-    return o->strict && d.n_lacking > 0 ? SV_EXIT_FOUND : SV_EXIT_OK;
+    return code < 0 ? code : o->strict && d.n_lacking > 0 ? SV_EXIT_FOUND : SV_EXIT_OK;
 }
 
 static const struct sv_option options[] = {
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct doctor_options, json),
+     "the same as JSON, for programs (docs/json.md)", NULL, NULL},
     {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct doctor_options, strict),
      "exit with 1 if something is missing", NULL, NULL},
     {0},

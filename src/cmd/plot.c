@@ -296,6 +296,14 @@ static const struct sv_example examples[] = {
     {0},
 };
 
+static void add_kinds(struct sv_buf *out)
+{
+    for (size_t i = 0; i < N_KINDS; i++) {
+        sv_buf_str(out, i ? " " : "");
+        sv_buf_str(out, kinds[i].name);
+    }
+}
+
 const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
@@ -332,6 +340,7 @@ const struct sv_command sv_command_plot = {
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,
+    .first = add_kinds,
     .options_size = sizeof(struct sv_plot_options),
     .run = run,
 };

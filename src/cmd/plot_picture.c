@@ -4,9 +4,7 @@
 #include "cmd/plot.h"
 
 #include "cli/console.h"
-#include "plot/svg.h"
 
-#include <assert.h>
 #include <string.h>
 
 static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_err *err)
@@ -79,7 +77,7 @@ static const struct {
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
-static int take_kind(const char *kind, size_t n_names, sv_plot_fn **draw, struct sv_err *err)
+int sv_plot_kind(const char *kind, size_t n_names, sv_plot_fn **draw, struct sv_err *err)
 {
     char known[256] = "";
     for (size_t i = 0; i < N_KINDS; i++) {
@@ -96,23 +94,4 @@ static int take_kind(const char *kind, size_t n_names, sv_plot_fn **draw, struct
         return 0;
     }
     return sv_error(err, SV_EUSAGE, "unknown plot '%.40s'; available: %s", kind, known);
-}
-
-int sv_plot_svg(const char *kind, struct sv_plot *p, struct sv_buf *to, struct sv_err *err)
-{
-    struct sv_picture picture;
-    double scale;
-    sv_plot_fn *draw = NULL;
-    int code = take_kind(kind, p->n_names, &draw, err);
-    if (code < 0)
-        return code;
-    assert(draw); /* take_kind() found it */
-    code = sv_plot_picture(p, draw, &p->o->window, &picture, &scale, err);
-    if (code >= 0) {
-        sv_svg_paint(to, &picture);
-        if (to->failed)
-            code = sv_error(err, SV_ELIMIT, "the picture is too large");
-    }
-    sv_picture_fini(&picture);
-    return code;
 }

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 struct query {
-    const char *from, *file, *to;
+    const char *from, *file;
+    struct sv_rows_choice to;
     bool strict, assume, time, interactive, no_index;
     uint64_t memory_limit;
 };
@@ -113,7 +114,10 @@ static int run_loaded(const struct query *o, const struct sv_loaded *l, const ch
     struct sv_sql_options options = sv_query_options(l, o->memory_limit);
     struct sv_sql *q = NULL;
     struct sv_printer *p = NULL;
-    int code = sv_printer_open(o->interactive && !o->to ? "table" : o->to, &p, err);
+    struct sv_rows_choice choice = o->to;
+    if (o->interactive && !choice.form && !choice.json)
+        choice.form = "table";
+    int code = sv_printer_choose(&choice, &p, err);
     if (code >= 0)
         code = sv_sql_open(l->trace, &options, &q, err);
     if (code >= 0)
@@ -130,7 +134,7 @@ static int run_database(const struct query *o, const char *url, const char *sql,
         return sv_error(err, SV_EUSAGE,
                         "-i: the shell works on files; give the statements as an operand, with -f "
                         "or on standard input");
-    return sv_query_clickhouse(url, sql, o->to, o->time, err);
+    return sv_query_clickhouse(url, sql, &o->to, o->time, err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)

@@ -212,6 +212,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     for (unsigned i = 0; o->light && i < SV_N_PROBES; i++)
         o->probes[i].is_off = true;
     o->no_sockets |= o->light;
+    o->no_summary |= o->json;
     return record_to_place(o, operands, err);
 }
 
@@ -334,6 +335,9 @@ static const struct sv_option record_options[] = {
      NULL, "The run"},
     {0, "no-explain", NULL, SV_OPT_FLAG, AT(no_explain),
      "do not say at the end what slows the command down", NULL, "The run"},
+    {0, "json", NULL, SV_OPT_FLAG, AT(json),
+     "the summary as one line of JSON on standard error, at the end (docs/json.md)", NULL,
+     "The run"},
     {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "print no summary at the end", NULL,
      "The run"},
     {0},

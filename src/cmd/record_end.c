@@ -7,6 +7,8 @@
 
 #include "cli/console.h"
 #include "cmd/briefly.h"
+#include "core/base/json.h"
+#include "record/session/recorder.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -65,13 +67,40 @@ static FILE *place_for(const struct sv_recorder *r)
     return r->options->explain && r->options->triggers.when.n && failed ? stdout : stderr;
 }
 
+/* One line, on standard error: standard output is the command's. */
+static void print_json(const struct sv_recorder *r, const char *path)
+{
+    struct stat st = {0};
+    struct sv_buf b;
+    struct sv_json j;
+    sv_buf_init(&b, 1u << 16);
+    sv_json_init(&j, &b);
+    sv_json_begin(&j, '{');
+    sv_json_put(&j, "version", u64, 1);
+    sv_json_put(&j, "trace", cstr, path);
+    sv_json_put(&j, "bytes", u64, stat(path, &st) == 0 ? (uint64_t)st.st_size : 0);
+    sv_json_put(&j, "duration_ns", i64, r->times.stopped_ns - r->times.started_ns);
+    sv_json_put(&j, "events", u64, r->meter.events);
+    sv_json_put(&j, "lost", u64, r->losses.sum + r->meter.lost);
+    sv_json_put(&j, "by", cstr, r->system.kernel ? "kernel programs" : "the unprivileged means");
+    sv_json_lit(&j, "partial");
+    sv_json_bool(&j, r->is_partial);
+    if (r->command->n > 0)
+        sv_json_put(&j, "exit_code", i64, sv_child_exit_code(r));
+    sv_json_end(&j);
+    fprintf(stderr, "%s\n", sv_buf_cstr(&b));
+    sv_buf_fini(&b);
+}
+
 void sv_record_end(const struct sv_recorder *r, const char *path)
 {
     FILE *to = place_for(r);
     struct stat st;
     sigset_t none;
     int status = 0;
-    if (r->meter.events == 0 && !sv_common.quiet)
+    if (r->options->json)
+        print_json(r, path);
+    if (r->meter.events == 0 && !sv_common.quiet && !r->options->json)
         say_empty(r);
     if (!is_wanted(r) || r->meter.events == 0 || stat(path, &st) != 0)
         return;

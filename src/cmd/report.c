@@ -4,6 +4,8 @@
  * subjects/. */
 #include "subjects/subject.h"
 
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
 #include "files/load.h"
 
@@ -22,7 +24,7 @@ static int check_options(const struct sv_report_subject *s, struct sv_err *err)
 {
     char what[64], allowed[400];
     snprintf(what, sizeof what, "report %s", s->name);
-    snprintf(allowed, sizeof allowed, "by top json csv memory-limit no-index from strict %s",
+    snprintf(allowed, sizeof allowed, "by top json all csv memory-limit no-index from strict %s",
              s->options);
     int code = sv_options_only(what, allowed, err);
     if (code >= 0)
@@ -36,6 +38,8 @@ static int parse(struct sv_report_options *o, const struct sv_report_subject *s,
     if (code < 0)
         return code;
     o->limit = o->json || o->csv ? SIZE_MAX : TOP_OF_TEXT;
+    if (o->all && (!o->json || o->top))
+        return sv_error(err, SV_EUSAGE, "--all belongs to --json without --top");
     if (o->top) {
         uint64_t n;
         if (sv_parse_count(o->top, &n) < 0)
@@ -79,6 +83,45 @@ int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, 
     return s ? s->run(&o, t, err) : SV_EUSAGE;
 }
 
+/* A report of more than SV_JSON_MOST bytes: as many rows of each table as fit, and a member that
+ * says so. */
+static int print_limited(struct sv_report_options *o, const struct sv_report_subject *s,
+                         const struct sv_trace *t, struct sv_err *err)
+{
+    static const size_t limits[] = {SIZE_MAX, 100, 30, 10, 3, 1};
+    enum { TAIL = 160 };
+    struct sv_buf b;
+    size_t whole = 0;
+    int code = 0;
+    sv_buf_init(&b, (size_t)2 << 30);
+    o->into = &b;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits && code >= 0; i++) {
+        sv_buf_clear(&b);
+        o->limit = limits[i];
+        code = s->run(o, t, err);
+        whole = i == 0 ? b.len : whole;
+        if (b.len + TAIL <= SV_JSON_MOST || o->all)
+            break;
+    }
+    o->into = NULL;
+    while (b.len && strchr("\n}", b.data[b.len - 1]) && o->limit != SIZE_MAX)
+        if (b.data[--b.len] == '}')
+            break;
+    if (code >= 0 && o->limit != SIZE_MAX) {
+        char text[TAIL];
+        snprintf(text, sizeof text,
+                 ",\"truncated\":{\"rows\":%zu,\"bytes\":%zu,\"more\":\"--top N or --by SECTION has "
+                 "more rows of each table, --all everything\"}}\n",
+                 o->limit, whole);
+        sv_buf_str(&b, text);
+    }
+    if (code >= 0)
+        code = b.failed ? sv_error(err, SV_ELIMIT, "the report is larger than 2 GB")
+                        : sv_print_data(stdout, b.data, b.len, err);
+    sv_buf_fini(&b);
+    return code;
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct sv_report_options *o = options;
@@ -100,7 +143,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     code = sv_load_traces(operands->items + 1, operands->n - 1, &how, &l, err);
     if (code >= 0) {
         sv_report_losses(l.trace);
-        code = s->run(o, l.trace, err);
+        bool is_limited = o->json && !o->top && !o->baseline;
+        code = is_limited ? print_limited(o, s, l.trace, err) : s->run(o, l.trace, err);
     }
     sv_loaded_free(&l);
     return code;
@@ -122,7 +166,7 @@ static const struct sv_option options[] = {
      "latency slo load why member loader wait chain lock pass advice operator module",
      NULL},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
-     "the first N rows of each section, 0 for all (default: 10 in text, all with --json and --csv)",
+     "the first N rows of each section, 0 for all (default: 10 in text, all with --csv)",
      NULL, NULL},
     {0, "steps", "GLOB", SV_OPT_TEXT, offsetof(struct sv_report_options, steps),
      "gpu, wait: slices of this name are the steps (default: ProfilerStep#N and other common "
@@ -131,7 +175,9 @@ static const struct sv_option options[] = {
     {0, "step", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, step),
      "wait: only the step of this number and the time before it", NULL, NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, json),
-     "the whole report as JSON", NULL, NULL},
+     "the report as JSON, as many rows of each table as fit into 32 KiB (docs/json.md)", NULL, NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, all),
+     "with --json: all rows of all tables", NULL, "For programs"},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV", NULL,
      NULL},
     {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_report_options, sla),
@@ -192,6 +238,14 @@ static const struct sv_example examples[] = {
     {"stave report comm nccl_trace_rank_*", "where a job hangs, from PyTorch's flight recorder"},
     {0},
 };
+
+static void add_subjects(struct sv_buf *out)
+{
+    for (size_t i = 0; i < N_SUBJECTS; i++) {
+        sv_buf_str(out, i ? " " : "");
+        sv_buf_str(out, subjects[i]->name);
+    }
+}
 
 const struct sv_command sv_command_report = {
     .name = "report",
@@ -254,6 +308,7 @@ const struct sv_command sv_command_report = {
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,
+    .first = add_subjects,
     .options_size = sizeof(struct sv_report_options),
     .run = run,
 };

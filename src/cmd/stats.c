@@ -17,10 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct stats {
-    const char *from, *to, *group_by, *sort;
+    struct sv_rows_choice to;
+    const char *from, *group_by, *sort;
     struct sv_words filter;
     bool strict, assume, counters, ns, no_index;
     uint64_t top, memory_limit;
@@ -198,7 +198,7 @@ static int run_loaded(const struct stats *o, const struct sv_trace *t, unsigned 
     note_losses(t);
     int code = sv_select_init(&select, t, o->filter.items, o->filter.n, err);
     if (code >= 0)
-        code = sv_printer_open(o->to ? o->to : isatty(STDOUT_FILENO) ? "table" : "csv", &p, err);
+        code = sv_printer_choose(&o->to, &p, err);
     if (code >= 0 && !o->counters) {
         int64_t *self = sv_self_times(t);
         sv_stats_make(&s, t, self, o->filter.n ? &select : NULL, by);

@@ -1,6 +1,7 @@
 /* stave status: lists the running recordings. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "core/base/json.h"
 #include "files/open.h"
 #include "record/session/running.h"
 
@@ -9,7 +10,7 @@
 #include <time.h>
 
 struct status_options {
-    bool none; /* no option of its own */
+    bool json;
 };
 
 /* Whole seconds are known. */
@@ -23,29 +24,63 @@ static const char *age_of(char to[static 32], int64_t s)
     return to;
 }
 
+static int print_all(const struct sv_running *all, size_t n, struct sv_err *err)
+{
+    struct sv_buf b;
+    struct sv_json j;
+    sv_buf_init(&b, 1u << 20);
+    sv_json_init(&j, &b);
+    sv_json_begin(&j, '{');
+    sv_json_put(&j, "version", u64, 1);
+    sv_json_lit(&j, "recordings");
+    sv_json_begin(&j, '[');
+    for (size_t i = 0; i < n; i++) {
+        sv_json_begin(&j, '{');
+        sv_json_put(&j, "pid", i64, all[i].id.pid);
+        sv_json_put(&j, "age_s", i64, (int64_t)time(NULL) - all[i].since_s);
+        sv_json_put(&j, "bytes", u64, all[i].bytes);
+        sv_json_put(&j, "name", cstr, all[i].name);
+        sv_json_put(&j, "out", cstr, all[i].out);
+        sv_json_end(&j);
+    }
+    sv_json_end(&j);
+    sv_json_end(&j);
+    return sv_print_json(&b, err);
+}
+
+static void print_line(const struct sv_running *r)
+{
+    char age[32], size[32];
+    sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)r->id.pid,
+             age_of(age, (int64_t)time(NULL) - r->since_s), sv_human_bytes(size, r->bytes),
+             r->name, r->out);
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct sv_running *all;
     char text[700];
-    (void)options;
+    const struct status_options *o = options;
     int code = sv_expect_operands(operands, 0, 0, "word", err);
     if (code < 0)
         return code;
     size_t n = sv_running_all(&all);
-    for (size_t i = 0; i < n; i++) {
-        char age[32], size[32];
-        sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)all[i].id.pid,
-                 age_of(age, (int64_t)time(NULL) - all[i].since_s),
-                 sv_human_bytes(size, all[i].bytes), all[i].name, all[i].out);
-    }
     const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
-    if (n == 0 && !problem)
+    if (o->json && !problem)
+        code = print_all(all, n, err);
+    for (size_t i = 0; i < n && !o->json; i++)
+        print_line(&all[i]);
+    if (n == 0 && !problem && !o->json)
         sv_console_note("no recording is running");
     free(all);
-    return problem ? sv_error(err, SV_EINPUT, "%s", problem) : 0;
+    return problem ? sv_error(err, SV_EINPUT, "%s", problem) : code;
 }
 
-static const struct sv_option options[] = {{0}};
+static const struct sv_option options[] = {
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct status_options, json),
+     "the recordings as JSON (docs/json.md)", NULL, NULL},
+    {0},
+};
 
 static const struct sv_example examples[] = {
     {"stave status", "one line per recording: pid, age, size so far, what is recorded, output"},

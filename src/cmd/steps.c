@@ -13,7 +13,8 @@
 #include "store/ranks.h"
 
 struct steps {
-    const char *from, *to, *marker, *run;
+    const char *from, *marker, *run;
+    struct sv_rows_choice to;
     bool strict, assume, ns, no_index;
     uint64_t memory_limit;
 };
@@ -184,7 +185,7 @@ static int print_steps(const struct steps *o, const struct origin *from, struct 
                        struct sv_err *err)
 {
     struct sv_printer *p;
-    int code = sv_printer_open(o->to, &p, err);
+    int code = sv_printer_choose(&o->to, &p, err);
     if (code < 0)
         return code;
     bool is_human = !o->ns && (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN);

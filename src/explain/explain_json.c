@@ -265,6 +265,8 @@ static void write_json(const struct sv_explanation *e, struct sv_buf *b)
     sv_json_begin(&j, '{');
     sv_json_lit(&j, "version");
     sv_json_u64(&j, SV_EXPLAIN_FORM);
+    sv_json_lit(&j, "can_say");
+    sv_json_bool(&j, e->can_say);
     put_coverage(&j, e);
     put_units(&j, e);
     if (e->also) {

@@ -9,6 +9,9 @@
 #include "cmd/plot.h"
 #include "cmd/query_shell.h"
 #include "core/base/mem.h"
+#include "explain/explain.h"
+#include "plot/cairo_paint.h"
+#include "plot/svg.h"
 #include "read/table.h"
 #include "subjects/subject.h"
 
@@ -112,6 +115,7 @@ static int load(struct stave_read *r, const char *const *paths, size_t n,
     return sv_sql_open(r->loaded.trace, &options, &r->sql, err);
 }
 
+static pthread_mutex_t loads_cairo = PTHREAD_MUTEX_INITIALIZER; /* one for all handles */
 static pthread_once_t is_muted = PTHREAD_ONCE_INIT;
 
 struct stave_read *stave_read_open(const char *const *paths, size_t n,
@@ -155,17 +159,49 @@ uint64_t stave_read_damage(struct stave_read *r)
 struct stave_read_table *stave_read_query(struct stave_read *r, const char *sql,
                                           struct stave_error *error)
 {
+    return stave_read_query_with(r, sql, NULL, 0, error);
+}
+
+/* The values as SQL takes them; false: one has a type that is none. */
+static bool take_values(const struct stave_read_value *given, size_t n, struct sv_cell *cells,
+                        const char **names)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct stave_read_value *v = &given[i];
+        names[i] = v->name ? v->name : "";
+        if (v->type < STAVE_READ_NULL || v->type >= STAVE_READ_MIXED)
+            return false;
+        cells[i] = (struct sv_cell){.type = (enum sv_cell_type)v->type,
+                                    .i = v->i,
+                                    .d = v->real,
+                                    .text = v->bytes ? v->bytes : "",
+                                    .len = v->bytes ? v->len : 0};
+    }
+    return true;
+}
+
+struct stave_read_table *stave_read_query_with(struct stave_read *r, const char *sql,
+                                               const struct stave_read_value *values, size_t n,
+                                               struct stave_error *error)
+{
     struct sv_err err;
     begin(&err, error);
+    struct sv_cell *cells = sv_alloc((n + 1) * sizeof *cells);
+    const char **names = sv_alloc((n + 1) * sizeof *names);
+    struct sv_sql_values with = {cells, n && values[0].name ? names : NULL, n};
     struct stave_read_table *t = sv_read_table_new();
     pthread_mutex_lock(&r->lock);
     int code =
-        r->sql
-            ? sv_sql_run(r->sql, sql, sv_read_table_sink(t), &err)
+        !take_values(values, n, cells, names)
+            ? sv_error(&err, SV_EUSAGE, "a value for a parameter has no type that SQL knows")
+        : r->sql
+            ? sv_sql_run_with(r->sql, sql, &with, sv_read_table_sink(t), &err)
             : sv_error(
                   &err, SV_ELIMIT,
                   "libstave-read was built without SQLite: install libsqlite3-dev and build again");
     pthread_mutex_unlock(&r->lock);
+    free(cells);
+    free(names);
     if (code >= 0)
         return t;
     give_error(error, code, &err);
@@ -214,6 +250,27 @@ char *stave_read_report(struct stave_read *r, const char *subject, size_t rows, 
     return give_text(code, &json, len, &err, error);
 }
 
+char *stave_read_explain(struct stave_read *r, const char *unit, size_t *len,
+                         struct stave_error *error)
+{
+    struct sv_err err;
+    struct sv_buf json;
+    int code = 0;
+    begin(&err, error);
+    sv_buf_init(&json, OUTPUT_MAX);
+    pthread_mutex_lock(&r->lock);
+    if (r->loaded.trace->slices.n || r->loaded.trace->counters.n) {
+        struct sv_explanation e;
+        sv_explain(&e, r->loaded.trace, r->path, &(struct sv_explain_options){.unit = unit});
+        sv_explain_json(&e, &json);
+        sv_explanation_fini(&e);
+    } else {
+        code = sv_error(&err, SV_EFOUND, "%s has no events: there is nothing to explain", r->path);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return give_text(code, &json, len, &err, error);
+}
+
 static struct sv_plot_options plot_options(const struct stave_read_plot *given)
 {
     struct sv_plot_options o = {
@@ -225,26 +282,64 @@ static struct sv_plot_options plot_options(const struct stave_read_plot *given)
     return o;
 }
 
-char *stave_read_svg(struct stave_read *r, const struct stave_read_plot *plot, size_t *len,
-                     struct stave_error *error)
+static int paint(const struct sv_picture *p, enum sv_picture_form form, double scale,
+                 struct sv_buf *to, struct sv_err *err)
 {
-    struct stave_read_plot given;
-    struct sv_err err;
-    struct sv_buf svg;
-    begin(&err, error);
-    take_struct(&given, sizeof given, plot);
-    sv_buf_init(&svg, OUTPUT_MAX);
-    struct sv_plot_options o = plot_options(&given);
+    if (form != SV_FORM_SVG)
+        return sv_cairo_paint(to, p, form, scale, err);
+    sv_svg_paint(to, p);
+    return 0;
+}
+
+static int draw(struct stave_read *r, const struct stave_read_plot *given,
+                enum sv_picture_form form, double scale, struct sv_buf *to, struct sv_err *err)
+{
+    struct sv_plot_options o = plot_options(given);
+    struct sv_picture picture;
+    double its_scale; /* what the options say, which have none */
     struct sv_plot p = {.o = &o,
                         .trace = r->loaded.trace,
                         .path = r->path,
                         .name = basename(r->path),
-                        .names = given.names,
-                        .n_names = given.n_names};
+                        .names = given->names,
+                        .n_names = given->n_names};
+    sv_plot_fn *fn = NULL;
+    int code = sv_plot_kind(given->kind ? given->kind : "timeline", p.n_names, &fn, err);
+    if (code < 0)
+        return code;
+    code = sv_plot_picture(&p, fn, &o.window, &picture, &its_scale, err);
+    if (code >= 0)
+        code = paint(&picture, form, scale > 0 ? scale : 1, to, err);
+    sv_picture_fini(&picture);
+    return code;
+}
+
+char *stave_read_picture(struct stave_read *r, const struct stave_read_plot *plot,
+                         const char *form, double scale, size_t *len, struct stave_error *error)
+{
+    struct stave_read_plot given;
+    struct sv_err err;
+    struct sv_buf bytes;
+    enum sv_picture_form as;
+    char name[16];
+    begin(&err, error);
+    take_struct(&given, sizeof given, plot);
+    sv_buf_init(&bytes, OUTPUT_MAX);
+    snprintf(name, sizeof name, "a.%.8s", form ? form : "svg"); /* a suffix says the form */
     pthread_mutex_lock(&r->lock);
-    int code = sv_plot_svg(given.kind ? given.kind : "timeline", &p, &svg, &err);
+    pthread_mutex_lock(&loads_cairo);
+    int code = sv_plot_form(name, &as, &err);
+    pthread_mutex_unlock(&loads_cairo);
+    if (code >= 0)
+        code = draw(r, &given, as, scale, &bytes, &err);
     pthread_mutex_unlock(&r->lock);
-    return give_text(code, &svg, len, &err, error);
+    return give_text(code, &bytes, len, &err, error);
+}
+
+char *stave_read_svg(struct stave_read *r, const struct stave_read_plot *plot, size_t *len,
+                     struct stave_error *error)
+{
+    return stave_read_picture(r, plot, "svg", 1, len, error);
 }
 
 void stave_read_free(char *text)

@@ -31,6 +31,13 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, str
     return sv_error(err, SV_ELIMIT, "this build has no SQLite");
 }
 
+int sv_sql_run_with(struct sv_sql *q, const char *sql, const struct sv_sql_values *values,
+                    struct sv_rows_sink *rows, struct sv_err *err)
+{
+    (void)values;
+    return sv_sql_run(q, sql, rows, err);
+}
+
 int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
 {
     return sv_sql_run(q, path, NULL, err);
@@ -379,13 +386,15 @@ static sqlite3_stmt *folded(struct sv_sql *q, sqlite3_stmt *s, const char *at, c
     return f;
 }
 
+/* may_fold: over groups, where its values are in the text and not parameters */
 static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, const char *at,
-                         const char *tail, struct sv_rows_sink *rows, struct sv_err *err)
+                         const char *tail, bool may_fold, struct sv_rows_sink *rows,
+                         struct sv_err *err)
 {
     int n = sqlite3_column_count(s), code = 0;
     uint64_t given = 0;
     struct sv_cell *cells = sv_alloc(((size_t)n + 1) * sizeof *cells);
-    sqlite3_stmt *fast = n ? folded(q, s, at, tail) : NULL;
+    sqlite3_stmt *fast = n && may_fold ? folded(q, s, at, tail) : NULL;
     if (n)
         code = give_head(s, n, rows, err);
     if (code >= 0 && fast)
@@ -404,10 +413,60 @@ static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, con
     return code;
 }
 
+static int bind_cell(sqlite3_stmt *s, int at, const struct sv_cell *c)
+{
+    switch (c->type) {
+    case SV_CELL_INT: return sqlite3_bind_int64(s, at, c->i);
+    case SV_CELL_REAL: return sqlite3_bind_double(s, at, c->d);
+    case SV_CELL_TEXT: return sqlite3_bind_text64(s, at, c->text, c->len, SQLITE_STATIC, SQLITE_UTF8);
+    case SV_CELL_BLOB: return sqlite3_bind_blob64(s, at, c->text, c->len, SQLITE_STATIC);
+    default: return sqlite3_bind_null(s, at);
+    }
+}
+
+/* The value for parameter `at` of the statement; NULL: none was given. */
+static const struct sv_cell *value_for(const struct sv_sql_values *v, sqlite3_stmt *s, int at)
+{
+    const char *name = sqlite3_bind_parameter_name(s, at);
+    if (!v->names || (name && *name == '?'))
+        return !v->names && (size_t)at <= v->n ? &v->cells[at - 1] : NULL;
+    for (size_t i = 0; name && i < v->n; i++)
+        if (strcmp(v->names[i], name + 1) == 0)
+            return &v->cells[i];
+    return NULL;
+}
+
+static int bind_values(sqlite3_stmt *s, const struct sv_sql_values *v, struct sv_err *err)
+{
+    static const struct sv_sql_values none = {0};
+    int wanted = sqlite3_bind_parameter_count(s);
+    v = v ? v : &none;
+    if (wanted && !v->names && (size_t)wanted != v->n)
+        return sv_error(err, SV_EUSAGE, "the statement has %d parameters, and %zu values were given",
+                        wanted, v->n);
+    for (int at = 1; at <= wanted; at++) {
+        const struct sv_cell *c = value_for(v, s, at);
+        const char *name = sqlite3_bind_parameter_name(s, at);
+        if (!c)
+            return sv_error(err, SV_EUSAGE, "no value was given for the parameter %.100s",
+                            name ? name : "?");
+        if (bind_cell(s, at, c) != SQLITE_OK)
+            return sv_error(err, SV_EUSAGE, "the value of parameter %d is too large", at);
+    }
+    return 0;
+}
+
 int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err)
+{
+    return sv_sql_run_with(q, sql, NULL, rows, err);
+}
+
+int sv_sql_run_with(struct sv_sql *q, const char *sql, const struct sv_sql_values *values,
+                    struct sv_rows_sink *rows, struct sv_err *err)
 {
     char *text = sv_strndup(sql, strlen(sql));
     const char *at = text, *tail;
+    bool has_parameters = false;
     int code = 0;
     q->deadline_ms = q->limit_ms ? sv_now_ms() + q->limit_ms : INT64_MAX;
     while (code >= 0 && *(at = sv_sql_skip_space(at))) {
@@ -419,11 +478,16 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, str
         if (sqlite3_prepare_v2(q->db, at, -1, &s, &tail) != SQLITE_OK)
             code = statement_error(q, text, at, err);
         else if (s)
-            code = run_statement(q, s, text, at, tail, rows, err);
+            code = bind_values(s, values, err);
+        has_parameters |= s && sqlite3_bind_parameter_count(s) > 0;
+        if (s && code >= 0)
+            code = run_statement(q, s, text, at, tail, !values, rows, err);
         sqlite3_finalize(s);
         at = tail ? tail : at + strlen(at);
     }
     free(text);
+    if (code >= 0 && values && values->n && !has_parameters)
+        return sv_error(err, SV_EUSAGE, "values were given, but no statement has a parameter");
     return code < 0 ? code : 0;
 }
 #endif

@@ -35,6 +35,16 @@ void sv_sql_close(struct sv_sql *q);
  * for bad SQL. */
 int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err);
 
+/* Values for the parameters of a statement: `names` (without their ':', '@' or '$') for named ones,
+ * NULL for ?, ?1 and so on in order. A statement with parameters needs a value for each. */
+struct sv_sql_values {
+    const struct sv_cell *cells;
+    const char *const *names;
+    size_t n;
+};
+int sv_sql_run_with(struct sv_sql *q, const char *sql, const struct sv_sql_values *values,
+                    struct sv_rows_sink *rows, struct sv_err *err);
+
 /* Statements that run longer than this fail with SV_EAGAIN; 0: no limit. */
 void sv_sql_limit(struct sv_sql *q, int64_t milliseconds);
 

@@ -13,7 +13,7 @@
 
 struct sv_report_options {
     const char *from, *by, *top;
-    bool strict, json, csv, no_index;
+    bool strict, json, all, csv, no_index;
     uint64_t memory_limit;
     /* batch: */
     const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,

@@ -242,7 +242,8 @@ def test_coroutines_are_one_slice_on_the_row_of_their_task(py):
         asyncio.run(main())
     ''')
     assert py.out.split() == ["0", "1"]
-    calls = [s for s in t.slices if s["category"] == "function"]  # the tasks have the same names
+    calls = [s for s in t.slices if s["category"] == "function"]
+    assert {s["name"] for s in t.slices if s["category"] == "asyncio"} == {"task main", "task child"}  # a call is counted once
     assert [s["track"] for s in calls if s["name"] == "main"] == ["task 1"]
     assert len({s["track_id"] for s in calls if s["name"] == "child"}) == 3
     for step in t.named("step"):
@@ -262,7 +263,7 @@ def test_tasks_have_rows_from_birth_when_asked(py):
                 await asyncio.gather(*(asyncio.create_task(quiet(), name=f"q{i}") for i in range(5)))
         asyncio.run(main())
     ''')
-    quiet = t.named("quiet")
+    quiet = t.named("task quiet")
     assert len(quiet) == 10 and len({s["track_id"] for s in quiet}) == 5 and {s["args"]["task"] for s in quiet} == {f"q{i}" for i in range(5)}
     assert {s["category"] for s in quiet} == {"asyncio"}
 
@@ -535,3 +536,40 @@ def test_flight_recorder(py):
     ''')
     names = py.read("f.1.pftrace").named("tick")
     assert 0 < len(names) < 5000 and names[-1]["args"]["i"] == 4999
+
+
+def test_values_that_are_none(py):
+    """Events never raise, whatever their values do; the first one is reported in Python's way."""
+    t = py.trace('''
+        class Bad:
+            def __str__(self): raise KeyError("str")
+            __repr__ = __float__ = __index__ = __str__
+        c = stave.count("c")
+        c.count(1)
+        for bad in (None, "x", [], Bad(), object()):
+            c.count(bad); c.increment(bad)
+            assert stave.complete("never", bad, 5) is None
+            assert stave.complete("never", 5, bad) is None
+            assert stave.instant("i", num_outgoing_flow_ids=bad) in (None, [])
+        stave.complete("floats", 1000.7, 5e3)
+        c.count(2)
+        stave.count(Bad()).count(3)
+        stave.track(Bad()).instant("on a row")
+    ''')
+    assert py.stderr.count("Exception ignored in") == 1 and "must be real number" in py.stderr
+    assert not t.named("never") and len(t.named("i")) == 5 and t.one("floats")["dur"] == 5000 and t.one("on a row")["track"] == "<Bad>"
+
+
+def test_a_start_that_fails_says_it_once(py):
+    py.run('''
+        import os, stave
+        try:
+            with stave.open("/nowhere/x.pftrace"): pass
+        except FileNotFoundError as error:
+            assert error.filename == "/nowhere/x.pftrace"
+        else:
+            raise AssertionError
+        with stave.open(os.fsencode("second.json")): stave.instant("i")
+        assert os.path.exists("second.json")
+    ''')
+    assert py.stderr == ""

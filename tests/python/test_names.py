@@ -111,10 +111,10 @@ def test_a_thousand_tasks_have_one_name(py):
         asyncio.run(main())
     ''')
     tasks = [s for s in t.slices if s["category"] == "asyncio"]
-    assert {s["name"] for s in tasks} == {"request"} and len(tasks) == 501
+    assert {s["name"] for s in tasks} == {"task request"} and len(tasks) == 501
     numbers = [s["args"]["task"] for s in tasks]
     assert len(set(numbers)) == 501 and "by hand" in numbers and all(isinstance(n, int) for n in numbers if n != "by hand")
-    assert {s["name"] for s in t.slices} == {"request", "handle"}
+    assert {s["name"] for s in t.slices} == {"task request", "handle"}
 
 
 def test_nothing_is_cut_in_silence(py):

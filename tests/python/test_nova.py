@@ -314,3 +314,24 @@ def test_many_events_of_many_threads_are_all_there(py):
                           capture_output=True, text=True, check=True).stdout
     assert {r["name"]: r["n"] for r in map(json.loads, rows.splitlines())} == {
         "slice": 80_000, "on row": 80_000, **{f"count {n}": 20_000 for n in range(4)}}
+
+
+def test_names_of_parameters(py):
+    """The original's words and ours."""
+    py.run('''
+        from stave.compat.nova import TraceGenerator
+        with TraceGenerator("g.pftrace", gcu_id=0) as t:
+            group = t.get_cluster_tgen(0, 1)
+            group.create_track(track_name="engine", tid=3).duration(1, 2, "op")
+            group.create_track(name="other").duration(1, 2, "op")
+            group.create_counter_track(track_name="bw").count(1, 2)
+            group.create_group(track_name="inner").create_track(tid=5).duration(1, 2, "op")
+            for wrong in (dict(track_name="a", name="b"), ):
+                try: group.create_track(**wrong)
+                except TypeError: pass
+                else: raise AssertionError
+            try: group.create_counter_track()
+            except TypeError: pass
+            else: raise AssertionError
+    ''')
+    assert {s["track"] for s in py.read("g.pftrace").slices} == {"engine", "other", "inner"}

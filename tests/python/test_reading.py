@@ -1,6 +1,7 @@
 """stave.load(): in this process, against what the program prints for the same file."""
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -123,6 +124,69 @@ def test_reports_and_pictures(t, path):
     assert "ProfilerStep#1" not in t.plot(time=(0, 0.0005)).svg
     with pytest.raises(reading.Error, match="the trace has no .*GPU|no GPU work|the trace has"):
         t.report("gpu")
+
+
+def test_values_for_parameters(t):
+    assert t.query("select ? as a, ?2 as b", (5, "x'--")).rows() == [(5, "x'--")]
+    assert t.query("select :n as a, $b as b, @c as c", {"n": None, "b": b"\0\xff", "c": 2.5}).rows() == [(None, b"\0\xff", 2.5)]
+    expected = t.query("select id from slice where name = 'forward'").rows()
+    assert len(expected) == 3 and t.query("select id from slice where name = ?", ["forward"]).rows() == expected
+    assert t.query("select count(*) from slice where name = :name group by category", {"name": "forward"}).rows() == [(3,)]  # groups would not see the value
+    assert t.query("create table if not exists own_p(a); insert into own_p values (?); select a from own_p", ("text",)).rows() == [("text",)]
+    for sql, params, kind, text in [("select ?", (), ValueError, "1 parameters, and 0 values"), ("select ?, ?", (1,), ValueError, "2 parameters, and 1 value"),
+                                    ("select :a", {"b": 1}, ValueError, "no value was given for the parameter :a"), ("select 1", (1,), ValueError, "no statement has a parameter"),
+                                    ("select ?", "x", TypeError, "a sequence or a dictionary"), ("select ?", (2**70,), OverflowError, "64 bits"),
+                                    ("select ?", ([],), TypeError, "not list"), (b"select 1", (), TypeError, "a str, not bytes")]:
+        with pytest.raises(kind, match=text):
+            t.query(sql, params)
+
+
+def test_explains(t, path, tmp_path):
+    planted = os.path.join(os.environ["SRC"], "tests", "cli", "explain", "planted.py")
+    subprocess.run([sys.executable, planted, tmp_path / "planted"], check=True)
+    for file in (path, sorted((tmp_path / "planted").glob("slow_file-*"))[0]):
+        done = subprocess.run([STAVE, "explain", "-q", "--json", file], capture_output=True, text=True, env=NO_OUT)
+        expected = json.loads(done.stdout)
+        with stave.load(file) as loaded:
+            e = loaded.explain()
+        assert e.json["findings"] == [{**f, "command": e.json["findings"][i]["command"]} for i, f in enumerate(expected["findings"])]
+        assert e.can_say == (done.returncode == 0) == expected["can_say"]
+        assert [str(f) for f in e] == [f["sentence"] for f in expected["findings"]] and len(e) == len(expected["findings"])
+        if len(e):
+            assert e[0].sentence == e[0]["sentence"] in str(e) and 0 < e[0].share <= 1 and e[0].sentence in repr(e)
+            with pytest.raises(AttributeError, match="no 'colour'; there are: cause"):
+                e[0].colour
+        else:
+            assert str(e)
+        assert e._repr_html_()
+    assert len(e)  # the planted file
+    with pytest.raises(TypeError):
+        t.explain(unit=3)
+
+
+def test_pictures_as_files(t, tmp_path):
+    picture = t.plot(width=400)
+    picture.save(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text() == picture.svg
+    with pytest.raises(ValueError, match="unknown suffix; use .svg, .png or .pdf"):
+        picture.save(str(tmp_path / "a.jpg"))
+    try:
+        picture.save(str(tmp_path / "a.PNG"), scale=2)
+    except ValueError as error:
+        assert "cairo" in str(error) and not (tmp_path / "a.PNG").exists()
+        pytest.skip("no cairo here")
+    png = (tmp_path / "a.PNG").read_bytes()
+    assert png.startswith(b"\x89PNG") and int.from_bytes(png[16:20], "big") == 800 and picture.png()[16:20] == (400).to_bytes(4, "big")
+    picture.save(os.fsencode(tmp_path / "a.pdf"))
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_messages_are_in_words_of_python(t, path):
+    for call in (lambda: stave.load(os.environ["STAVE"]), lambda: t.plot(time=(1, 0.5)), lambda: t.plot(height=1), lambda: stave.load(path, format="x"),
+                 lambda: t.plot(time=(5, 6)), lambda: stave.load(path, memory_limit=1000)):
+        with pytest.raises((ValueError, reading.Error, MemoryError)) as caught:
+            call()
+        assert not re.search("(?<!stave cut )--", str(caught.value)), caught.value
 
 
 def test_notebooks(t):

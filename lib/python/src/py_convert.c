@@ -506,11 +506,11 @@ static bool is_word(PyObject *key, PyObject *word)
 static PyObject *read_outgoing(PyObject *value)
 {
     long n = PyLong_AsLong(value);
-    if (n == -1 && PyErr_Occurred())
-        return NULL;
-    if (n < 0 || n > 4096) {
-        PyErr_SetString(PyExc_ValueError, "num_outgoing_flow_ids: expected 0 to 4096");
-        return NULL;
+    if ((n == -1 && PyErr_Occurred()) || n < 0 || n > 4096) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "num_outgoing_flow_ids: expected 0 to 4096");
+        py_value_is_wrong(value);
+        n = 0;
     }
     return py_new_flows(n);
 }

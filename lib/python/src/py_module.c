@@ -73,7 +73,8 @@ static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
                               .after_ms = after_ms,
                               .trigger_signal = trigger_signal,
                               .trigger_name = trigger_name,
-                              .trigger_ms = trigger_ms};
+                              .trigger_ms = trigger_ms,
+                              .quiet = true}; /* it becomes an exception */
     struct stave_error error;
     Py_BEGIN_ALLOW_THREADS status = stave_start(&o, &error);
     Py_END_ALLOW_THREADS py_name_again();

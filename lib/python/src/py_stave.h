@@ -180,6 +180,8 @@ void py_add(struct stave_args *a, const char *key, PyObject *value);
 void py_add_pairs(struct stave_args *a, PyObject *dict); /* its items as arguments */
 void py_add_exception(struct stave_args *a, PyObject *type, PyObject *value);
 void py_add_flows(struct stave_args *a, PyObject *flows); /* numbers, flows, or lists of them */
+/* An event never raises: what is wrong with its value goes to sys.unraisablehook, once. */
+void py_value_is_wrong(PyObject *value);
 void py_forget_error(void); /* after a value failed: only what must get through is kept */
 /* UTF-8 of a str, borrowed from it or, where it has none, of *keep (a new reference). */
 const char *py_utf8(PyObject *text, Py_ssize_t *len, PyObject **keep);

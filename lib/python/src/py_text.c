@@ -45,6 +45,17 @@ static PyObject *escaped(const char *utf8, Py_ssize_t len, Py_ssize_t max)
     return bytes;
 }
 
+void py_value_is_wrong(PyObject *value)
+{
+    static int is_said;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return; /* the program is being ended */
+    if (__atomic_exchange_n(&is_said, 1, __ATOMIC_RELAXED))
+        PyErr_Clear();
+    else
+        PyErr_WriteUnraisable(value);
+}
+
 const char *py_c_text(PyObject *text, Py_ssize_t max, PyObject **keep)
 {
     Py_ssize_t len;

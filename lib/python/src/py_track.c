@@ -71,6 +71,17 @@ static void emit_complete(struct py_call *c, struct py_name *n, uint64_t track, 
     Py_XDECREF(name);
 }
 
+/* Nanoseconds: a whole number, or a float, whose fraction is cut. */
+static long long whole(PyObject *value)
+{
+    PyObject *number = PyErr_Occurred()     ? NULL
+                       : PyFloat_Check(value) ? PyNumber_Long(value)
+                                              : PyNumber_Index(value);
+    long long ns = number ? PyLong_AsLongLong(number) : -1;
+    Py_XDECREF(number);
+    return ns;
+}
+
 /* complete(name, start_ns, dur_ns, *args, **kwargs) */
 static PyObject *track_complete(PyObject *self, PyTypeObject *type, PyObject *const *args,
                                 size_t nargsf, PyObject *kwnames)
@@ -82,9 +93,13 @@ static PyObject *track_complete(PyObject *self, PyTypeObject *type, PyObject *co
                         "complete(name, start_ns, dur_ns, …): times are of stave.now_ns()");
         return NULL;
     }
-    long long start = PyLong_AsLongLong(args[1]), dur = PyLong_AsLongLong(args[2]);
-    if (PyErr_Occurred())
-        return NULL;
+    long long start = whole(args[1]), dur = whole(args[2]);
+    if (PyErr_Occurred()) {
+        py_value_is_wrong(self);
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NONE;
+    }
     PyObject *flows = NULL;
     if (!stave_enabled(NULL)) {
         flows = py_call_outgoing(st, args, n, kwnames);
@@ -177,6 +192,8 @@ static PyObject *count_by(PyObject *self, PyTypeObject *type, PyObject *value, b
         emit_counter(state_of(type), (struct counter *)self);
     Py_END_CRITICAL_SECTION();
     if (!ok)
+        py_value_is_wrong(self);
+    if (PyErr_Occurred())
         return NULL;
     Py_RETURN_NONE;
 }

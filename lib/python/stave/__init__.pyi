@@ -15,7 +15,7 @@ from .writer import (TraceEvent as TraceEvent, TraceWriter as TraceWriter, flush
 __version__: str
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_Path = str | PathLike[str]
+_Path = str | bytes | PathLike[str]
 
 def start(path: _Path | None = None, *, categories: str | None = None, buffer_bytes: int = 0, full: str = "block",
           compress: str | None = None, keep_ms: int = 0, after_ms: int = 0, trigger_signal: int = 0, trigger_name: str | None = None,

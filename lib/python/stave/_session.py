@@ -50,7 +50,7 @@ def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=
         raise ValueError(f"stave: full={full!r}: expected 'block', 'drop' or 'overwrite'")
     if _State.by_environment and _stave.enabled():
         return False
-    out = None if path is None else os.fspath(path)
+    out = None if path is None else os.fsdecode(path)
     if out is None and not os.environ.get("STAVE_OUT"):
         raise ValueError("stave: where to? give a path, or set STAVE_OUT")
     why = _stave.start(out=out, categories=categories, buffer_bytes=buffer_bytes, full=_FULL[full], compress=compress,

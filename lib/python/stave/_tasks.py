@@ -27,10 +27,10 @@ def give_row(number):
 
 
 def _name(task):
-    """The coroutine; which task it is does not belong into the name, since then all names would differ."""
+    """The coroutine, but not by its name alone: it may be decorated, and its calls are counted by that name. Which task it is would make all names differ."""
     try:
         coro = task.get_coro()
-        return getattr(coro, "__qualname__", None) or type(coro).__name__
+        return f"task {getattr(coro, '__qualname__', None) or type(coro).__name__}"
     except Exception:
         return "task"
 

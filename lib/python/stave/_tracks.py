@@ -8,12 +8,20 @@ def _parent(parent):
     return PROCESS if parent is None else parent if isinstance(parent, int) else parent.id
 
 
+def _text(name):
+    """A name, whatever it is: making a row raises no more than an event does."""
+    try:
+        return str(name)
+    except Exception:
+        return f"<{type(name).__name__}>"
+
+
 class track(_stave.Track):
     """A row of its own: ``track("Compute").trace("matmul")``. The same name below the same parent is the same row."""
 
     def __init__(self, name, parent=None, *, order=None):
-        super().__init__(_stave.track_new(_parent(parent), str(name)))
-        self.name = str(name)
+        self.name = _text(name)
+        super().__init__(_stave.track_new(_parent(parent), self.name))
         if order is not None:
             _stave.track_order(self.id, order)
 
@@ -46,11 +54,11 @@ class count(_stave.Counter):
     _all = {}
 
     def __new__(cls, name, unit="", *, parent=None):
-        key = (_parent(parent), str(name))
+        key = (_parent(parent), _text(name))
         self = cls._all.get(key)
         if self is None:
             self = super().__new__(cls)
-            _stave.Counter.__init__(self, _stave.counter_new(key[0], key[1], str(unit)))
+            _stave.Counter.__init__(self, _stave.counter_new(key[0], key[1], _text(unit)))
             self.name = key[1]
             self = cls._all.setdefault(key, self)
         return self

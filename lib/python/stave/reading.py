@@ -3,13 +3,14 @@ import ctypes
 import html
 import json
 import os
+import re
 import threading
 import warnings
 from ctypes import POINTER, byref, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 
 from . import _stave
 
-__all__ = ["Error", "Picture", "Result", "Trace", "load"]
+__all__ = ["Error", "Explanation", "Finding", "Picture", "Result", "Trace", "load"]
 
 _MAJOR = _stave.version.split(".")[0]
 _ROWS_SHOWN = 20  # in a notebook and by print()
@@ -21,11 +22,23 @@ class Error(RuntimeError):
     """A trace cannot be loaded, drawn or reported on. Bad SQL and unknown names are a ValueError, files that cannot be opened an OSError."""
 
 
+_WORDS = {  # what the program's messages call --NAME, and what it is here
+    "from": "format", "input-format": "format", "strict": "strict=True", "assume": "assume=True", "no-index": "index=False", "memory-limit": "memory_limit",
+    "threads": "threads", "time": "time", "width": "width", "height": "height", "top": "top", "title": "title", "unit": "unit"}
+
+
+def _in_python(text):
+    """A message of the library, whose words are options of the program, in words of this module."""
+    text = re.sub(r"; --from FORMAT forces one$", "; format='perfetto' (or another one, see stave formats) says what it is", text)
+    text = text.replace("only files can be loaded; 'stave query' asks databases", "only files can be loaded; the program asks databases (stave query)")
+    return re.sub(r"(?<!stave cut )--([a-z]+(?:-[a-z]+)*)", lambda m: _WORDS.get(m[1], m[0]), text)
+
+
 class _Error(ctypes.Structure):  # <stave/error.h>
     _fields_ = [("code", c_int), ("os_error", c_int), ("text", ctypes.c_char * 600)]
 
     def exception(self):
-        text = self.text.decode(errors="replace")
+        text = _in_python(self.text.decode(errors="replace"))
         kind = {_EUSAGE: ValueError, _EMEMORY: MemoryError, _EINTERRUPTED: KeyboardInterrupt}.get(self.code, Error)
         return kind(text)
 
@@ -44,12 +57,16 @@ class _Plot(ctypes.Structure):
                 ("from_ns", c_int64), ("to_ns", c_int64), ("width", c_uint), ("height", c_uint), ("top", c_size_t)]
 
 
+class _Value(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("type", c_int), ("i", c_int64), ("real", c_double), ("bytes", c_char_p), ("len", c_size_t)]
+
+
 _FUNCTIONS = {  # name: result, arguments
     "version": (c_char_p, []),
     "open": (c_void_p, [POINTER(c_char_p), c_size_t, POINTER(_Options), POINTER(_Error)]),
     "close": (None, [c_void_p]),
     "damage": (c_uint64, [c_void_p]),
-    "query": (c_void_p, [c_void_p, c_char_p, POINTER(_Error)]),
+    "query_with": (c_void_p, [c_void_p, c_char_p, POINTER(_Value), c_size_t, POINTER(_Error)]),
     "interrupt": (None, [c_void_p]),
     "table_free": (None, [c_void_p]),
     "n_rows": (c_size_t, [c_void_p]),
@@ -57,7 +74,8 @@ _FUNCTIONS = {  # name: result, arguments
     "column": (POINTER(_Column), [c_void_p, c_size_t]),
     "texts": (c_size_t, [c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),
     "report": (c_void_p, [c_void_p, c_char_p, c_size_t, POINTER(c_size_t), POINTER(_Error)]),
-    "svg": (c_void_p, [c_void_p, POINTER(_Plot), POINTER(c_size_t), POINTER(_Error)]),
+    "explain": (c_void_p, [c_void_p, c_char_p, POINTER(c_size_t), POINTER(_Error)]),
+    "picture": (c_void_p, [c_void_p, POINTER(_Plot), c_char_p, c_double, POINTER(c_size_t), POINTER(_Error)]),
     "free": (None, [c_void_p]),
 }
 
@@ -104,11 +122,51 @@ def _words(words):
     return (c_char_p * len(words))(*words)
 
 
-def _text(sql):
-    raw = sql.encode()
+def _text(text):
+    if not isinstance(text, str):
+        raise TypeError(f"expected a str, not {type(text).__name__}")
+    raw = text.encode(errors="surrogateescape")
     if b"\0" in raw:
-        raise ValueError("SQL has no NUL")
+        raise ValueError("SQL and names have no NUL")
     return raw
+
+
+def _value(name, value):
+    """A parameter of SQL, as sqlite3 takes them; numbers of NumPy are numbers, too."""
+    if hasattr(value, "item") and not isinstance(value, (int, float, str, bytes)):
+        value = value.item()
+    v = _Value(name=None if name is None else _text(name))
+    if isinstance(value, int):
+        if not -2**63 <= value < 2**63:
+            raise OverflowError("a parameter does not fit into 64 bits")
+        v.type, v.i = _INT, value
+    elif isinstance(value, float):
+        v.type, v.real = _REAL, value
+    elif isinstance(value, (str, bytes, bytearray, os.PathLike)):
+        value = os.fspath(value) if isinstance(value, os.PathLike) else value
+        raw = value.encode(errors="surrogateescape") if isinstance(value, str) else bytes(value)
+        v.type, v.bytes, v.len = _TEXT if isinstance(value, str) else _BLOB, raw, len(raw)
+    elif value is not None:
+        raise TypeError(f"a parameter is None, a number, str or bytes, not {type(value).__name__}")
+    return v
+
+
+def _values(params):
+    if hasattr(params, "keys"):
+        found = [_value(name, params[name]) for name in params]
+    elif isinstance(params, (str, bytes)) or not hasattr(params, "__iter__"):
+        raise TypeError("params: a sequence or a dictionary of values, as (5,) or {'name': 'read'}")
+    else:
+        found = [_value(None, value) for value in params]
+    return (_Value * len(found))(*found)
+
+
+def _size(name, value, most=2**32 - 1):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: expected an int, not {type(value).__name__}")
+    if not 0 <= value.__index__() <= most:
+        raise ValueError(f"{name}={value}: expected 0 to {most}")
+    return value.__index__()
 
 
 class _Memory:
@@ -289,22 +347,97 @@ class Result:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{tail}"
 
 
+class Finding(dict):
+    """One thing that slows a run down: the members of `stave explain --json`, as items and as attributes. ``str(f)`` is its sentence."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the finding has no {name!r}; there are: {', '.join(self)}") from None
+
+    def __str__(self):
+        return self["sentence"]
+
+    def __repr__(self):
+        return f"<stave finding {self['cause']}, {self['share']:.0%}: {self['sentence']}>"
+
+
+class Explanation:
+    """What slows a run down, the most important first: iterate over it, ``len()``, ``e[0]``; ``print(e)`` prints sentences.
+
+    ``e.slow`` has the findings about units that take unusually long, ``e.json`` is everything that `stave explain --json` prints.
+    """
+
+    def __init__(self, json):
+        self.json = json
+        self.findings = [Finding(f) for f in json.get("findings", ())]
+        self.slow = [Finding(f) for f in json.get("slow_units", {}).get("findings", ())]
+
+    def __len__(self):
+        return len(self.findings)
+
+    def __iter__(self):
+        return iter(self.findings)
+
+    def __getitem__(self, i):
+        return self.findings[i]
+
+    def __bool__(self):
+        return True  # an explanation without findings is one
+
+    @property
+    def can_say(self):
+        """False: the trace does not have what an answer needs; ``e.json["not_observed"]`` says what to record."""
+        return self.json["can_say"]
+
+    def __str__(self):
+        lines = [f"{i}. {finding}" for i, finding in enumerate(self.findings, 1)]
+        if not self.can_say:
+            lines.append("Cannot say what slows it down: the trace does not have what is needed.")
+            lines += [f"Not observed: {m['what']}; {m['how']}" + (f": {m['record']}" if m.get("record") else "") for m in self.json.get("not_observed", ())]
+        return "\n".join(lines or ["Nothing slows it down: no wait takes a twentieth of the time."])
+
+    def __repr__(self):
+        return f"<stave explanation, {len(self)} finding{'' if len(self) == 1 else 's'}>" + "".join(f"\n{i}. {f}" for i, f in enumerate(self, 1))
+
+    def _repr_html_(self):
+        rows = "".join(f"<li>{html.escape(str(f))}<br><small>try: {html.escape(f.get('advice', ''))}</small></li>" for f in self)
+        return f"<ol>{rows}</ol>" if rows else f"<p>{html.escape(str(self))}</p>"
+
+
 class Picture:
-    """A picture as SVG, which notebooks show. ``str(p)`` is its text; ``p.save(path)``."""
+    """A picture. Notebooks show it; ``p.save("a.png")`` writes it as the suffix says: .svg, .png or .pdf; ``str(p)`` and ``p.svg`` are its SVG."""
 
-    def __init__(self, svg):
+    def __init__(self, svg, make=None):
         self.svg = svg
+        self._make = make  # bytes in another form: (form, scale)
 
-    def save(self, path):
-        """Writes the picture to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.svg)
+    def save(self, path, *, scale=1.0):
+        """Writes the picture to a file (.svg, .png, .pdf). scale: pixels of a PNG per pixel of the picture. PNG and PDF need the system's libcairo.so.2."""
+        name = os.fspath(path)
+        form = os.path.splitext(os.fsdecode(name))[1].lower().removeprefix(".")
+        if form not in ("svg", "png", "pdf"):
+            raise ValueError(f"{os.fsdecode(name)}: unknown suffix; use .svg, .png or .pdf")
+        if not 0.1 <= scale <= 10:
+            raise ValueError(f"scale={scale}: expected 0.1 to 10")
+        if form != "svg" and self._make is None:
+            raise ValueError("this picture is SVG only")
+        data = self.svg.encode() if form == "svg" else self._make(form, scale)
+        with open(name, "wb") as file:  # not before there is something to write
+            file.write(data)
+
+    def png(self, scale=1.0):
+        """The picture as PNG, as bytes."""
+        if self._make is None:
+            raise ValueError("this picture is SVG only")
+        return self._make("png", scale)
 
     def __str__(self):
         return self.svg
 
     def __repr__(self):
-        return f"<stave picture, SVG of {len(self.svg):,} characters: notebooks show it, save(path) writes it>"
+        return f"<stave picture, SVG of {len(self.svg):,} characters: notebooks show it, save('x.svg') writes it (.png, .pdf)>"
 
     def _repr_html_(self):
         # In a frame of its own: a notebook has other styles and scripts, and runs none of ours in its page.
@@ -319,11 +452,8 @@ class Trace:
 
     def __init__(self, paths, *, format=None, strict=False, assume=False, index=True, memory_limit=0, threads=0):
         raw = [_path(p) for p in paths]
-        if memory_limit < 0:
-            raise ValueError("memory_limit: 0 or a number of bytes")
-        if not 0 <= threads <= 64:
-            raise ValueError("threads: 0 to 64")
-        options = _Options(ctypes.sizeof(_Options), format.encode() if format else None, strict, assume, not index, memory_limit, threads)
+        memory_limit, threads = _size("memory_limit", memory_limit, 2**63), _size("threads", threads, 64)
+        options = _Options(ctypes.sizeof(_Options), _text(format) if format is not None else None, strict, assume, not index, memory_limit, threads)
         error = _Error()
         self._closing = threading.Lock()
         self._used = 0
@@ -368,14 +498,17 @@ class Trace:
         if getattr(self, "_handle", None):
             self.close()
 
-    def query(self, sql):
-        """Runs SQL (docs/sql.md) and returns the Result of its last statement. Ctrl-C ends it."""
-        raw, error, handle = _text(sql), _Error(), self._begin()
+    def query(self, sql, params=()):
+        """Runs SQL (docs/sql.md) and returns the Result of its last statement. Ctrl-C ends it.
+
+        params: values for ? in order, or a dictionary for :name. ``t.query("select * from slice where name = ? and dur > ?", ("read", 1000))``
+        """
+        raw, values, error, handle = _text(sql), _values(params), _Error(), self._begin()
         try:
             if threading.current_thread() is threading.main_thread():
-                found = _interruptible(handle, raw, error)
+                found = _interruptible(handle, raw, values, error)
             else:
-                found = _lib.query(handle, raw, byref(error))
+                found = _lib.query_with(handle, raw, values, len(values), byref(error))
         finally:
             self._end()
         if not found:
@@ -408,18 +541,28 @@ class Trace:
         finally:
             _lib.free(found)
 
+    def explain(self, *, unit=None):
+        """What slows the run down, as an Explanation: its findings have a sentence, a cause, a share, a culprit. unit: the name or glob of the slices that
+        are the units; None: steps, requests, turns of a loop or the main thread, whatever is there."""
+        return Explanation(json.loads(self._bytes(_lib.explain, _text(unit) if unit is not None else None)))
+
     def report(self, subject, *, rows=0):
-        """What `stave report SUBJECT --json` prints, as a dictionary: io, gpu, batch or comm. At most `rows` rows of each table, 0: all."""
-        return json.loads(self._bytes(_lib.report, _text(subject), rows))
+        """What `stave report SUBJECT --json` prints, as a dictionary: io, gpu, batch, llm, comm or wait. At most `rows` rows of each table, 0: all."""
+        return json.loads(self._bytes(_lib.report, _text(subject), _size("rows", rows)))
 
     def plot(self, kind="timeline", *names, title=None, time=None, width=1000, height=0, top=0):
-        """A Picture: timeline, flame, hist NAME, counter [NAME…], steps, layers, gpu or comm. `time`: (from, to) in seconds since the start."""
+        """A Picture: timeline, flame, hist NAME, counter [NAME…], steps, layers, gpu, comm or llm. `time`: (from, to) in seconds since the start."""
         begin, end = (int((t or 0) * 1e9) for t in (time or (0, 0)))
-        if min(width, height, top, begin, end) < 0:
-            raise ValueError("sizes and times are not negative")
+        if min(begin, end) < 0:
+            raise ValueError("time: not before the start of the trace")
         words = _words([_text(name) for name in names])
-        plot = _Plot(ctypes.sizeof(_Plot), _text(kind), words, len(names), title.encode() if title else None, begin, end, width, height, top)
-        return Picture(self._bytes(_lib.svg, byref(plot)).decode(errors="replace"))
+        plot = _Plot(ctypes.sizeof(_Plot), _text(kind), words, len(names), _text(title) if title is not None else None, begin, end,
+                     _size("width", width), _size("height", height), _size("top", top))
+
+        def make(form, scale):
+            return self._bytes(_lib.picture, byref(plot), form.encode(), scale)
+
+        return Picture(make("svg", 1.0).decode(errors="replace"), make)
 
     def _summary(self):
         return self.query("SELECT (SELECT count(*) FROM slice) AS slices, (SELECT count(*) FROM counter) AS counters, (SELECT count(*) FROM thread "
@@ -433,12 +576,12 @@ class Trace:
         return f"<p>{html.escape(repr(self))}</p>" + (self._summary()._repr_html_() if self._handle else "")
 
 
-def _interruptible(handle, sql, error):
+def _interruptible(handle, sql, values, error):
     """The statement in a thread: the main one waits where Python takes signals, and Ctrl-C ends the statement."""
     found, done = [], threading.Event()
 
     def run():
-        found.append(_lib.query(handle, sql, byref(error)))
+        found.append(_lib.query_with(handle, sql, values, len(values), byref(error)))
         done.set()
 
     threading.Thread(target=run, name="stave query", daemon=True).start()

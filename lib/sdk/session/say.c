@@ -47,6 +47,20 @@ __attribute__((weak)) bool sv_say_elsewhere(const char *line, size_t len)
     return false;
 }
 
+static __thread bool errors_are_returned;
+
+void sv_say_return_errors(bool on)
+{
+    errors_are_returned = on;
+}
+
+/* A failed start, whose caller shows it. */
+static bool is_returned(const char *text)
+{
+    size_t len = strlen(text), end = sizeof SV_SAY_OFF - 1;
+    return errors_are_returned && len >= end && strcmp(text + len - end, SV_SAY_OFF) == 0;
+}
+
 void sv_say(const char *format, ...)
 {
     static const char start[] = "stave: ";
@@ -59,6 +73,8 @@ void sv_say(const char *format, ...)
     size_t len = sizeof start - 1;
     len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
     sv_said(line + sizeof start - 1, len - (sizeof start - 1));
+    if (is_returned(text))
+        return;
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);

@@ -8,6 +8,10 @@
 
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Lines of this thread that end with SV_SAY_OFF are not printed: they are returned to a caller. */
+#define SV_SAY_OFF "; tracing is off"
+void sv_say_return_errors(bool on);
+
 /* Fills `error` (which may be NULL) and returns the code. STAVE_OK: the text is empty. */
 int sv_fail(struct stave_error *error, int code, int os_error, const char *text);
 

@@ -465,6 +465,12 @@ static int start_locked(struct sv_process *p, bool is_child)
     return start_own(p, is_child);
 }
 
+/* Programs that were built before know no such member. */
+static bool wants_quiet(const struct stave_options *given)
+{
+    return given->size > offsetof(struct stave_options, quiet) && given->quiet;
+}
+
 int stave_start(const struct stave_options *options, struct stave_error *error)
 {
     if (!sv_process_init() || !sv_registry_init()) {
@@ -477,6 +483,7 @@ int stave_start(const struct stave_options *options, struct stave_error *error)
     sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
     p->said[0] = '\0';
+    sv_say_return_errors(error && options && wants_quiet(options));
     int status = 0;
     bool is_on = p->has_writer || (p->collector && atomic_load(&sv_epoch) != 0);
     if (!is_on) {
@@ -493,6 +500,7 @@ int stave_start(const struct stave_options *options, struct stave_error *error)
             status = wanted == 0 ? 0 : STAVE_EUSAGE;
         }
     }
+    sv_say_return_errors(false);
     sv_fail(error, status, 0, status == 0 ? "" : p->said); /* else it may be a note */
     sv_control_unlock(p);
     sv_signals_release(&mask);

@@ -103,6 +103,12 @@ static struct sv_output_choice growing(const struct sv_recorder *r)
 
 int sv_record_output_open(struct sv_recorder *r, struct sv_err *err)
 {
+    const struct sv_record_live *live = r->options->live;
+    if (live) {
+        r->output.part = "";
+        r->output.sink = live->open(live->ctx, r->dict);
+        return 0;
+    }
     struct sv_output_choice choice = growing(r);
     int code = sv_open_growing(&choice, r->output.part, r->dict, &r->report, &r->output.sink, err);
     if (code < 0)
@@ -164,7 +170,7 @@ static bool is_due(const struct sv_recorder *r, int64_t now)
 void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err)
 {
     struct sv_record_output *o = &r->output;
-    if (!must && !is_due(r, now))
+    if (r->options->live || (!must && !is_due(r, now)))
         return;
     r->output.commit_ns = now;
     r->meter.uncommitted = 0;

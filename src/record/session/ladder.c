@@ -137,7 +137,7 @@ static const char *say_impossible(const struct sv_recorder *r)
     const struct impossible all[] = {
         {o->all, "--all", "record a command, or your own processes with -p"},
         {o->cgroup != NULL, "--cgroup", "processes that are in it now, of this user, are watched"},
-        {o->probes[SV_PROBE_sample].number > 0 && !can_sample, "--sample",
+        {o->probes[SV_PROBE_sample].number > 0 && !can_sample && !o->live, "--sample",
          "stacks of Python are taken at each look; --look HZ says how often"},
         {o->calls != NULL, "--calls", "the library io records calls on files of libc"},
         {o->prefix != NULL, "--path", "filter afterwards: stave cat --where"},

@@ -565,7 +565,9 @@ static bool is_over(struct sv_recorder *r)
     } else if (all_gone(r)) {
         return true;
     }
-    if (r->times.deadline_ns && now >= r->times.deadline_ns)
+    const struct sv_record_live *live = r->options->live;
+    if ((r->times.deadline_ns && now >= r->times.deadline_ns) ||
+        (live && !live->round(live->ctx, now)))
         return true;
     if (is_too_large(r)) {
         sv_console_note("stopped: the trace has reached --max-size");
@@ -587,6 +589,8 @@ static void show_status(struct sv_recorder *r)
     uint64_t events = r->meter.events + sv_defer_waiting(r),
              more = events > r->status.shown_events ? events - r->status.shown_events : 0;
     double rate = r->status.shown_ns ? (double)more * 1e9 / (double)(now - r->status.shown_ns) : 0;
+    if (r->options->live)
+        return;
     uint64_t size = bytes_so_far(r);
     r->status.shown_ns = now;
     r->status.shown_events = events;
@@ -790,7 +794,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     r->times.started_ns = r->times.round_ns = r->output.whole_ns = sv_recorder_now_ns();
     code = attach(r, err);
     if (code >= 0) {
-        list_recording(r);
+        if (!r->options->live)
+            list_recording(r);
         code = start_command(r, err);
     }
     if (code >= 0)

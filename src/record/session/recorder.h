@@ -27,6 +27,14 @@ struct sv_sync_plan;
 struct sv_watch;
 struct sv_sync_worker;
 
+/* Instead of a file (stave top): a sink for what is recorded, and a call in each round, which ends
+ * the recording by false. */
+struct sv_record_live {
+    void *ctx;
+    struct sv_sink *(*open)(void *ctx, const struct sv_dict *dict);
+    bool (*round)(void *ctx, int64_t now_ns);
+};
+
 struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
@@ -36,11 +44,12 @@ struct sv_record_options {
     uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self, no_look, explain,
+    bool all, strict, drop_caches, json, no_summary, detach, light, no_sockets, self, no_look, explain,
         no_explain;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
     struct sv_trigger_options triggers;
     char saved_pattern[SV_CLAIM_PATH_MAX]; /* -o with %t (record/output/saved_name.h); "" */
+    const struct sv_record_live *live; /* NULL: a file is written */
 };
 
 /* What the kernel records (recorder.c, record/spool/). */

@@ -69,6 +69,8 @@ static int open_session_beside(struct sv_recorder *r, const char *why)
 void sv_record_sdk_open(struct sv_recorder *r)
 {
     struct sv_err why = {0};
+    if (r->options->live)
+        return;
     if (open_session(r, NULL, &why) < 0 && open_session_beside(r, why.msg) < 0) {
         sv_console_note("without libstave's events: %s", why.msg);
         r->is_partial = true;

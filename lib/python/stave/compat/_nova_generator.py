@@ -45,20 +45,30 @@ class CounterTrack(BaseTrack, _generator.CounterTrack):
     """A value over time: count(ts, value), in seconds."""
 
 
+def _one(track_name, name, default=None):
+    """Of the two words for a name the one that was given."""
+    if track_name is not None and name is not None:
+        raise TypeError("track_name and name are two words for one thing: give one of them")
+    found = name if track_name is None else track_name
+    if found is None and default is None:
+        raise TypeError("track_name: a name is needed")
+    return default if found is None else found
+
+
 class GroupTrack(NormalTrack):
     """A track that others hang below; it takes events, too."""
 
-    def create_track(self, name=None, tid=None):
-        """A row below this one; without a name it has this one's. `tid` is ignored, as in the original."""
-        return self._parent._create_track(self._uuid, self._name if name is None else name, NORMAL)
+    def create_track(self, track_name=None, tid=None, *, name=None):
+        """A row below this one; without a name it has this one's. `tid` is ignored, as in the original. `name` is another word for `track_name`."""
+        return self._parent._create_track(self._uuid, _one(track_name, name, self._name), NORMAL)
 
-    def create_counter_track(self, name):
+    def create_counter_track(self, track_name=None, *, name=None):
         """A counter below this one."""
-        return self._parent._create_counter_track(self._uuid, name)
+        return self._parent._create_counter_track(self._uuid, _one(track_name, name))
 
-    def create_group(self, name):
+    def create_group(self, track_name=None, *, name=None):
         """A group below this one."""
-        return self._parent._create_track(self._uuid, name, GROUP)
+        return self._parent._create_track(self._uuid, _one(track_name, name), GROUP)
 
 
 class Group(BaseTrack):
