@@ -2,7 +2,8 @@
  * The runner of the unit tests: finds the tests in their linker section and runs each in a child
  * process of its own, with a time limit and a private scratch directory.
  *
- *     unit [-l] [-n] [-q] [FILTER…]     list, no fork (for a debugger), failures only, by substring
+ *     unit [-l] [-n] [-q] [-t] [FILTER…]   list, no fork (for a debugger), failures only, with
+ *                                          the CPU time of each; by substring
  *
  * Results are lines that tests/run counts: `ok NAME`, `not ok NAME`, `skip NAME: why`. What a test
  * prints comes before its line. Exit status is 1 if a test failed.
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +43,7 @@ static struct {
 } now;
 
 static struct {
-    bool list, no_fork, quiet;
+    bool list, no_fork, quiet, times;
 } options;
 
 /* ---- what the checks call ---- */
@@ -335,9 +337,19 @@ static bool wanted(const char *name, char **filters, int n)
     return n == 0;
 }
 
+/* Of the tests so far that had a process. */
+static long cpu_ms(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_CHILDREN, &u);
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+           (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
 static enum outcome run_one(const struct test_case *t, const char *name)
 {
     enum outcome outcome;
+    long before = cpu_ms();
     if (options.no_fork) {
         outcome = run_here(t);
         if (outcome == SKIPPED)
@@ -349,18 +361,21 @@ static enum outcome run_one(const struct test_case *t, const char *name)
         printf("not ok %s\n", name);
     else if (outcome == PASSED && !options.quiet)
         printf("ok %s\n", name);
+    if (options.times)
+        printf("# %ld ms of CPU: %s\n", cpu_ms() - before, name);
     return outcome;
 }
 
 int main(int argc, char **argv)
 {
     unsigned counts[3] = {0};
-    for (int opt; (opt = getopt(argc, argv, "lnq")) != -1;) {
+    for (int opt; (opt = getopt(argc, argv, "lnqt")) != -1;) {
         options.list |= opt == 'l';
         options.no_fork |= opt == 'n';
         options.quiet |= opt == 'q';
+        options.times |= opt == 't';
         if (opt == '?') {
-            fprintf(stderr, "usage: unit [-l list] [-n no fork] [-q failures only] [FILTER...]\n");
+            fprintf(stderr, "usage: unit [-l list] [-n no fork] [-q failures only] [-t times] [FILTER...]\n");
             return 2;
         }
     }

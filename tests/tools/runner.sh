@@ -137,6 +137,17 @@ TEST_SCALE=1 TEST_TIMEOUT=1 counts time_limit 1 '0 passed, 1 failed, 0 skipped' 
 script broken <<<'[ -d "$TMP" ] && [ "$STAVE" = "$BUILD/stave" ] && [ "$BUILD" = "$SRC/build" ]'
 counts environment 0 '1 passed, 0 failed, 0 skipped' -f broken
 
+# What ASan need not see every time: named in tests/asan-long, and there.
+rm -f tree/tests/a/*.sh; script pass <<<'exit 0'; script later <<<'exit 0'; mkdir -p tree/build-asan
+echo 'a/later.sh it reads nothing' >tree/tests/asan-long
+asan() { tree/tests/run build-asan:a >said 2>&1; grep -qx "$1" said; }
+check asan_later asan '1 passed, 0 failed, 1 skipped'
+check asan_later_is_said grep -q 'a/later.sh: .*STAVE_LONG' said
+STAVE_LONG=1 check asan_long asan '2 passed, 0 failed, 0 skipped'
+counts only_asan 0 '2 passed, 0 failed, 0 skipped'
+listed_scripts() { local name bad=0; while read -r name _; do [[ $name = '#'* ]] || [ -x "$SRC/tests/$name" ] || { echo "tests/asan-long: no $name"; bad=1; }; done <"$SRC/tests/asan-long"; [ $bad = 0 ]; }
+check asan_long_names_scripts listed_scripts
+
 cat >test_sample.c <<'C'
 #include "tests/harness/test.h"
 #include <stdlib.h>

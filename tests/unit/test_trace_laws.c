@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TURNS = TEST_HAS_SANITIZER ? 80 : 240 };
+
 #define EVERYTHING (SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS)
 
 /* Each turn another combination of shapes, the last one of everything. */
@@ -62,7 +64,7 @@ static void check_equal(const struct sv_trace *a, const struct sv_trace *b)
 
 TEST(storing_what_the_source_gives_makes_the_same_trace)
 {
-    for (uint64_t turn = 0; turn < 240; turn++) {
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
         struct gen g;
         struct gen_options o = options_of(turn);
         struct sv_err err = {0};
@@ -91,7 +93,7 @@ static const char *as_slices(struct sv_source *source, struct sv_dict *dict, str
 
 TEST(it_holds_what_the_stages_make_of_the_same_events)
 {
-    for (uint64_t turn = 0; turn < 240; turn++) {
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
         struct gen g;
         struct gen_options o = options_of(turn);
         struct sv_buf ours, theirs;
