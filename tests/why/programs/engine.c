@@ -45,6 +45,17 @@ static void use_blocks(void)
     pthread_mutex_unlock(&block_table);
 }
 
+static void say(struct why *w, const char *how, int64_t queued, int64_t locked)
+{
+    if (strcmp(how, "crowded") == 0) {
+        why_cause(w, "\"queue\"", queued, "\"name\": \"engine\"");
+        return;
+    }
+    why_allow(w, "\"queue\"", queued);
+    if (strcmp(how, "swapped") == 0)
+        why_cause(w, "\"lock\"", locked, "\"name\": \"swapper\", \"function\": \"swap_blocks\"");
+}
+
 int main(int argc, char **argv)
 {
     int swapped = argc > 1 && strcmp(argv[1], "swapped") == 0;
@@ -113,13 +124,7 @@ int main(int argc, char **argv)
     }
     why_end(&w);
     w.wall = all;
-    if (swapped) {
-        why_allow(&w, "\"queue\"", queued);
-        why_cause(&w, "\"lock\"", locked, "\"name\": \"swapper\", \"function\": \"swap_blocks\"");
-    } else if (crowded)
-        why_cause(&w, "\"queue\"", queued, "\"name\": \"engine\"");
-    else
-        why_allow(&w, "\"queue\"", queued);
+    say(&w, argc > 1 ? argv[1] : "crowded", queued, locked);
     why_write(&w, "request", REQUESTS, 1);
     stave_serving_close(s, NULL);
 }
