@@ -405,6 +405,30 @@ static void few_loaders(struct files *f, const struct loader *all, size_t n, uin
 
 /* ---- the whole ---- */
 
+/* How many calls there were for each that the recording kept; 1: none was lost. */
+static double calls_each(const struct sv_explaining *x)
+{
+    const struct sv_thread_states *s = &x->ledger->states;
+    uint64_t kept = 0;
+    for (uint32_t i = 0; i < s->n && x->e->observed.is_lossy; i++) {
+        sv_track calls = s->threads[i].calls;
+        kept += calls ? x->trace->tracks[calls].end - x->trace->tracks[calls].first : 0;
+    }
+    return kept ? 1 + (double)x->e->observed.lost / (double)kept : 1;
+}
+
+/* What the lost calls took is what others take as long for: their threads seemed to compute. */
+static void estimate_lost(struct files *f)
+{
+    double each = calls_each(f->w->x), known = (double)(f->names_ns + f->reads_ns);
+    double room = known + (double)f->w->doing_ns[SV_DOING_RUNS];
+    each = known > 0 && known * each > room ? room / known : each;
+    f->names_ns = (int64_t)((double)f->names_ns * each);
+    f->reads_ns = (int64_t)((double)f->reads_ns * each);
+    if (each > 1)
+        f->w->answer.sure = "low";
+}
+
 static void begin(struct files *f, struct sv_wait_group *w, bool is_own)
 {
     const struct sv_ledger *l = w->x->ledger;
@@ -414,6 +438,7 @@ static void begin(struct files *f, struct sv_wait_group *w, bool is_own)
                         .reads_ns = w->doing_ns[SV_DOING_READS] + w->doing_ns[SV_DOING_FAULTS],
                         .names_ns = w->doing_ns[SV_DOING_NAMES],
                         .writes_ns = w->doing_ns[SV_DOING_WRITES]};
+    estimate_lost(f);
     if (part(f->reads_ns + f->names_ns, w) >= 0.1)
         sv_wait_find_passes(&f->passes);
     sv_waits_name(w);

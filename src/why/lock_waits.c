@@ -452,9 +452,11 @@ static size_t only_locks(const struct sv_lock_waits *w, struct sv_lock_wait *loc
     return n;
 }
 
+/* Of a thread, also of another process that has the memory at the same place; or, 0, of any of the
+ * process. */
 static uint64_t use_key(const struct sv_lock_wait *x, int64_t tid)
 {
-    uint64_t parts[3] = {x->process, x->lock, (uint64_t)tid};
+    uint64_t parts[3] = {tid ? 0 : x->process, x->lock, (uint64_t)tid};
     return sv_hash_bytes(parts, sizeof parts, 1);
 }
 

@@ -246,3 +246,83 @@ TEST(an_event_loop_may_be_idle)
                            "peer_pid=10}"),
                  0); /* the other one is the client */
 }
+
+/* One step of 100 ms, of which the trainer sleeps 80 as `wait` says, and is woken by the feeder. */
+static void explain_wait(const char *state, const char *reason, const char *wait,
+                         struct sv_explanation *e)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    REQUIRE(s);
+    put(s, "%s%s", tracks,
+        "track #9 custom uuid=0x9 parent=#2 name=\"off CPU\"\n"
+        "track #10 custom uuid=0xa parent=#6 name=\"off CPU\"\n");
+    put(s,
+        "0.000000000 begin #2 \"step 0\" cat=\"step\"\n"
+        "0.000000000 slice #3 \"Running\" cat=\"thread_state\" dur=0.020000000\n"
+        "0.000000000 slice #7 \"Sleeping\" cat=\"thread_state\" dur=0.010000000 "
+        "{reason=\"lock\"}\n"
+        "0.010000000 slice #7 \"Running\" cat=\"thread_state\" dur=0.090000000\n"
+        "0.020000000 slice #3 \"%s\" cat=\"thread_state\" dur=0.079990000 {%s}\n%s"
+        "0.099990000 slice #3 \"Runnable\" cat=\"thread_state\" dur=0.000010000 "
+        "{waker_tid=20 waker=\"feeder\"}\n"
+        "0.100000000 end #2\n",
+        state, reason, wait);
+    struct made m = make(s);
+    sv_explain(e, m.trace, "x", NULL);
+    unmake(&m);
+}
+
+TEST(what_is_waited_for_is_in_the_stack)
+{
+    static const struct {
+        const char *frame;
+        enum sv_explain_cause cause;
+    } cases[] = {{"__flock", SV_CAUSE_LOCK},        {"__GI___fcntl64_nocancel", SV_CAUSE_LOCK},
+                 {"__libc_fcntl64", SV_CAUSE_LOCK}, {"semop", SV_CAUSE_LOCK},
+                 {"flock_of_birds", SV_CAUSE_PIPE}, {"mq_receive", SV_CAUSE_PIPE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sv_explanation e;
+        char wait[400];
+        snprintf(wait, sizeof wait,
+                 "0.020000000 instant #9 \"other\" cat=\"offcpu_sample\" {dur=79990000 "
+                 "reason=\"other\" waker_tid=20 waker=\"feeder\" @stack[\"main\" \"update\" "
+                 "\"%s\"]}\n",
+                 cases[i].frame);
+        explain_wait("Sleeping", "reason=\"other\"", wait, &e);
+        REQUIRE(e.n == 1);
+        CHECK_INT_EQ(e.findings[0].cause, cases[i].cause);
+        CHECK_STR_EQ(e.findings[0].culprit.name, "feeder");
+        sv_explanation_fini(&e);
+    }
+}
+
+TEST(a_stopped_thread_has_somebody_who_lets_it_go_on)
+{
+    struct sv_explanation e;
+    explain_wait("Stopped", "reason=\"stopped\"", "", &e);
+    REQUIRE(e.n == 1);
+    CHECK_INT_EQ(e.findings[0].cause, SV_CAUSE_STOPPED);
+    CHECK_INT_EQ((int64_t)(e.findings[0].share * 100 + 0.5), 80);
+    CHECK_INT_EQ(e.findings[0].culprit.pid, 20);
+    sv_explanation_fini(&e);
+}
+
+/* A semaphore that the poster waits for itself is held; else what it posts is made. */
+TEST(who_waits_for_a_semaphore_that_it_posts_holds_it)
+{
+    for (int is_pool = 0; is_pool < 2; is_pool++) {
+        struct sv_explanation e;
+        char wait[700];
+        snprintf(wait, sizeof wait,
+                 "0.000000000 instant #10 \"lock\" cat=\"offcpu_sample\" {dur=10000000 "
+                 "reason=\"lock\" lock=%d @stack[\"rent\" \"sem_wait\"]}\n"
+                 "0.020000000 instant #9 \"lock\" cat=\"offcpu_sample\" {dur=79990000 "
+                 "reason=\"lock\" lock=64 waker_tid=20 waker=\"feeder\" @stack[\"main\" "
+                 "\"borrow\" \"sem_wait\"]}\n",
+                 is_pool ? 64 : 128);
+        explain_wait("Sleeping", "reason=\"lock\"", wait, &e);
+        REQUIRE(e.n == 1);
+        CHECK_INT_EQ(e.findings[0].cause, is_pool ? SV_CAUSE_LOCK : SV_CAUSE_DATA);
+        sv_explanation_fini(&e);
+    }
+}

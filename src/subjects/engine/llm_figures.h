@@ -76,6 +76,11 @@ struct sv_llm_slow {
     uint32_t step;  /* the longest one with it; where the queue is the cause, while it waited */
     uint32_t blame; /* of that step: the member with the most tokens that is not it; SV_LLM_NONE */
     uint32_t load;  /* index of the load, SV_LLM_NONE */
+    /* What the engine's thread waited for meanwhile, by the ledger: the class that took most time.
+     * Texts are of the trace; empty: not known. */
+    const char *wait; /* "lock" …; NULL: it did not, or nothing is known */
+    int64_t wait_ns;
+    struct sv_text wait_by, wait_in; /* who had it, and the function of that one */
 };
 
 /* The slowest deliveries, at most `most` first tokens and as many later ones, the slowest first;

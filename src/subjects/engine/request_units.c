@@ -9,7 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/serving/life.h"
-#include "subjects/engine/llm.h"
+#include "subjects/engine/llm_figures.h"
 #include "why/spans.h"
 
 #include <assert.h>
@@ -117,6 +117,14 @@ static void find_workers(struct workers *w, const struct sv_llm *l)
     sv_thread_states_fini(&states);
 }
 
+static void free_workers(struct workers *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        sv_spans_fini(&w->items[i].windows);
+    free(w->items);
+    sv_map_fini(&w->by_key);
+}
+
 /* ---- the requests ---- */
 
 static int64_t within(int64_t ns, int64_t from_ns, int64_t to_ns)
@@ -182,10 +190,86 @@ void sv_why_make(struct sv_ledger *l, const struct sv_trace *t, const struct sv_
         own.given_kind = SV_UNIT_IS_REQUEST;
     }
     sv_ledger_make(l, t, &own);
-    for (size_t i = 0; i < w.n; i++)
-        sv_spans_fini(&w.items[i].windows);
-    free(w.items);
-    sv_map_fini(&w.by_key);
+    free_workers(&w);
     free(units);
     sv_llm_fini(&llm);
+}
+
+/* ---- tokens ---- */
+
+/* The longest part of the longest class of waiting. */
+static void take_wait(const struct sv_ledger *l, const struct sv_why_unit *u,
+                      struct sv_llm_slow *slow)
+{
+    unsigned most = SV_N_WHY_CLASSES;
+    const struct sv_why_piece *longest = NULL;
+    for (unsigned k = 0; k < SV_N_WHY_CLASSES; k++)
+        if (k != SV_WHY_COMPUTE && k != SV_WHY_UNKNOWN && u->class_ns[k] > 0 &&
+            (most == SV_N_WHY_CLASSES || u->class_ns[k] > u->class_ns[most]))
+            most = k;
+    if (most == SV_N_WHY_CLASSES)
+        return;
+    slow->wait = sv_why_class_names[most];
+    slow->wait_ns = u->class_ns[most];
+    for (size_t i = u->first; i < u->end; i++)
+        if (l->pieces[i].class == most && (!longest || l->pieces[i].dur_ns > longest->dur_ns))
+            longest = &l->pieces[i];
+    uint32_t edge = longest ? sv_why_first_edge(l, longest->edge) : SV_NO_EDGE,
+             by = edge != SV_NO_EDGE ? l->edges[edge].to : SV_NO_THREAD;
+    if (longest)
+        slow->wait_in = sv_why_frame(l, longest);
+    if (by == SV_NO_THREAD)
+        return;
+    const struct sv_dict *d = l->trace->dict;
+    const struct sv_thread_rows *x = &l->states.threads[by];
+    struct sv_text own = sv_dict_text(d, d->tracks[x->track].name);
+    struct sv_text held = sv_why_released_in(l, edge);
+    slow->wait_by = own.len ? own : sv_dict_text(d, d->tracks[x->process].name);
+    slow->wait_in = held.len ? held : slow->wait_in;
+}
+
+static uint32_t engine_of(const struct workers *w, const struct sv_llm *llm,
+                          const struct sv_llm_slow *slow)
+{
+    const uint64_t *at =
+        sv_map_find(&w->by_key, key_of(llm, &llm->steps[llm->tokens[slow->token].step]));
+    return at ? w->items[*at].thread : SV_NO_THREAD;
+}
+
+void sv_why_of_tokens(const struct sv_llm *llm, struct sv_llm_slow *slow, size_t n)
+{
+    struct workers w = {0};
+    struct sv_ledger l;
+    struct sv_given_unit *units = sv_alloc((n + 1) * sizeof *units);
+    size_t given = 0;
+    find_workers(&w, llm);
+    for (size_t i = 0; i < n; i++) {
+        int64_t to = llm->tokens[slow[i].token].ts_ns, from = sv_sat_sub(to, slow[i].gap_ns);
+        uint32_t thread = engine_of(&w, llm, &slow[i]);
+        if (thread != SV_NO_THREAD && to > from)
+            units[given++] = (struct sv_given_unit){.number = (int64_t)i,
+                                                    .from_ns = from,
+                                                    .left_ns = from,
+                                                    .run_ns = from,
+                                                    .done_ns = to,
+                                                    .to_ns = to,
+                                                    .thread = thread};
+    }
+    if (given) {
+        sv_ledger_make(
+            &l, llm->trace,
+            &(struct sv_ledger_options){
+                .step = -1, .given = units, .n_given = given, .given_kind = SV_UNIT_IS_WINDOW});
+        for (size_t i = 0; i < l.n_units; i++)
+            take_wait(&l, &l.units[i], &slow[l.units[i].number]);
+        for (size_t i = 0; i < n; i++) { /* texts of waits live as long as the ledger */
+            slow[i].wait_in = sv_dict_text(
+                llm->strings,
+                sv_dict_str(llm->strings, slow[i].wait_in.bytes ? slow[i].wait_in.bytes : "",
+                            slow[i].wait_in.len));
+        }
+        sv_ledger_fini(&l);
+    }
+    free_workers(&w);
+    free(units);
 }

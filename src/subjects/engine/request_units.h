@@ -10,4 +10,9 @@
 void sv_why_make(struct sv_ledger *l, const struct sv_trace *t, const struct sv_ledger_options *o);
 #define SV_REQUESTS_LEAST 20
 
+/* Of slow tokens: what the thread of their engine waited for. One ledger for all of them. */
+struct sv_llm;
+struct sv_llm_slow;
+void sv_why_of_tokens(const struct sv_llm *llm, struct sv_llm_slow *slow, size_t n);
+
 #endif

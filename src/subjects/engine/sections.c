@@ -5,6 +5,7 @@
  * slowest tokens (--why) or a comparison with another run (--baseline), whose exit code is for
  * CI. */
 #include "subjects/engine/llm_figures.h"
+#include "subjects/engine/request_units.h"
 
 #include "cli/command.h"
 #include "cli/console.h"
@@ -238,15 +239,33 @@ static void fill_slo(const struct sv_section *s, size_t row, struct sv_cell *c)
 /* ---- why ---- */
 
 static const struct sv_report_column why_columns[] = {
-    {"request", "request", SV_UNIT_TEXT}, {"token", "token", SV_UNIT_COUNT},
-    {"at_ns", "at", SV_UNIT_NS},          {"gap_ns", "waited", SV_UNIT_NS},
-    {"cause", "cause", SV_UNIT_TEXT},     {"cause_ns", "of it", SV_UNIT_NS},
-    {"step", "step", SV_UNIT_COUNT},      {"queue_ns", NULL, SV_UNIT_NS},
-    {"preemption_ns", NULL, SV_UNIT_NS},  {"transfer_ns", NULL, SV_UNIT_NS},
-    {"load_ns", NULL, SV_UNIT_NS},        {"step_ns", NULL, SV_UNIT_NS},
-    {"other_steps_ns", NULL, SV_UNIT_NS}, {"no_step_ns", NULL, SV_UNIT_NS},
-    {"delivery_ns", NULL, SV_UNIT_NS},    {"detail", "detail", SV_UNIT_TEXT},
+    {"request", "request", SV_UNIT_TEXT},
+    {"token", "token", SV_UNIT_COUNT},
+    {"at_ns", "at", SV_UNIT_NS},
+    {"gap_ns", "waited", SV_UNIT_NS},
+    {"cause", "cause", SV_UNIT_TEXT},
+    {"cause_ns", "of it", SV_UNIT_NS},
+    {"step", "step", SV_UNIT_COUNT},
+    {"queue_ns", NULL, SV_UNIT_NS},
+    {"preemption_ns", NULL, SV_UNIT_NS},
+    {"transfer_ns", NULL, SV_UNIT_NS},
+    {"load_ns", NULL, SV_UNIT_NS},
+    {"step_ns", NULL, SV_UNIT_NS},
+    {"other_steps_ns", NULL, SV_UNIT_NS},
+    {"no_step_ns", NULL, SV_UNIT_NS},
+    {"delivery_ns", NULL, SV_UNIT_NS},
+    {"engine_wait", "engine waits for", SV_UNIT_TEXT},
+    {"engine_wait_ns", "so long", SV_UNIT_NS},
+    {"engine_wait_by", "of", SV_UNIT_TEXT},
+    {"engine_wait_in", "in", SV_UNIT_TEXT},
+    {"detail", "detail", SV_UNIT_TEXT},
 };
+
+static struct sv_cell text_cell(struct sv_text t)
+{
+    return t.len ? (struct sv_cell){.type = SV_CELL_TEXT, .text = t.bytes, .len = t.len}
+                 : sv_cell_null();
+}
 
 static void describe_step(const struct sv_llm *l, const struct sv_llm_slow *s, char *to,
                           size_t size)
@@ -298,6 +317,10 @@ static void fill_why(const struct sv_section *s, size_t row, struct sv_cell *c)
     *c++ = count(l->steps[slow->step].id);
     for (int i = 0; i < SV_N_LLM_CAUSES; i++)
         *c++ = sv_cell_int(slow->cause_ns[i]);
+    *c++ = sv_cell_text(slow->wait);
+    *c++ = slow->wait ? sv_cell_int(slow->wait_ns) : sv_cell_null();
+    *c++ = text_cell(slow->wait_by);
+    *c++ = text_cell(slow->wait_in);
     *c++ = sv_cell_text(detail_of(v, slow));
 }
 
@@ -635,8 +658,10 @@ static int print_sections(const struct sv_report_options *o, struct view *v, str
         asked.by = "why";
     else if (o->csv && !o->by)
         asked.by = "request";
-    if (asks_for(&asked, "why") || (o->json && !o->by))
+    if (asks_for(&asked, "why") || (o->json && !o->by)) {
         v->slow = sv_llm_slowest(l, o->limit < WHY_MOST ? o->limit : WHY_MOST, &v->n_slow);
+        sv_why_of_tokens(l, v->slow, v->n_slow);
+    }
     asked.limit = o->why && o->limit != SIZE_MAX ? 2 * o->limit : o->limit;
     const struct sv_section sections[] = {
         {"summary", "Summary (without warm-up)", COLUMNS(summary), 1, true, fill_summary, v},
