@@ -185,6 +185,9 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (operands->n > 0 && joins)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "a command cannot be combined with -p, --comm or --cgroup");
+    if (o->only && (strcmp(o->only, "sdk") != 0 || operands->n == 0))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--only: it can be sdk, and needs a command that stave starts");
     if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
     if (!o->out.path && !o->use.out_dir) {
@@ -265,6 +268,11 @@ static const struct sv_option record_options[] = {
      "record less: no thread states, no waits with stacks, no calls on sockets; for the smallest "
      "files and the lowest cost",
      NULL, NULL},
+    {0, "only", "WHAT", SV_OPT_TEXT, AT(only),
+     "sdk: nothing but the events of programs that trace with libstave, and of what --inject "
+     "names; "
+     "needs no privileges",
+     "sdk", NULL},
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"
 #undef SV_PROBE

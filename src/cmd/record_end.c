@@ -43,20 +43,24 @@ static bool is_wanted(const struct sv_recorder *r)
     const struct sv_record_options *o = r->options;
     if (o->explain)
         return true;
-    return !o->no_explain && !sv_common.quiet && !o->no_summary && !o->detach && !o->use.rotate &&
-           !o->use.last && !o->redact;
+    return !o->no_explain && !o->only && !sv_common.quiet && !o->no_summary && !o->detach &&
+           !o->use.rotate && !o->use.last && !o->redact;
 }
 
 /* Nothing at all: why, and what to do. */
 static void say_empty(const struct sv_recorder *r)
 {
-    sv_print(stderr,
-             r->system.kernel
-                 ? "  The trace has no events: nothing was recorded while the command ran. Does it "
-                   "start what you want to see, and do filters such as --path leave anything?\n"
-                 : "  The trace has no events: kernel programs are not allowed here, and the rest "
-                   "was switched off or the command ended at once. Run 'stave doctor' to see what "
-                   "works here; record a longer run, and leave --no-look and --interval 0 out.\n");
+    sv_print(
+        stderr,
+        r->options->only
+            ? "  The trace has no events: --only sdk records programs that trace with libstave, "
+              "and this one does not. Leave it out, or load a library with --inject.\n"
+        : r->system.kernel
+            ? "  The trace has no events: nothing was recorded while the command ran. Does it "
+              "start what you want to see, and do filters such as --path leave anything?\n"
+            : "  The trace has no events: kernel programs are not allowed here, and the rest "
+              "was switched off or the command ended at once. Run 'stave doctor' to see what "
+              "works here; record a longer run, and leave --no-look and --interval 0 out.\n");
 }
 
 /* The files of a container go when it does: with triggers, what a failed command died of is said

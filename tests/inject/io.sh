@@ -103,6 +103,10 @@ check "the peer has an address" test "$(csv waits.pftrace "SELECT count(*) FROM 
 run_any sums 0 "${as[@]}" "$STAVE" record --inject io --inject locks --no-block -o sums.pftrace -- sh -c 'cat waits.out; cat waits.out'
 check "the summary has files" grep -q 'waits.out$' sums.err
 check "the summary has processes" grep -qE 'recorded: [1-9][0-9]* system calls, 3 processes' sums.err
+run_any redacted 0 "${as[@]}" "$STAVE" record -q --redact paths --inject io --no-block -o redacted.pftrace -- cat waits.out
+"$STAVE" cat -q redacted.pftrace >redacted.text
+check "paths of the library are tokens" grep -qE '"openat".*path="(/[a-z2-7]{10})+"' redacted.text
+check "--redact leaves no path and no command line" bash -c '! grep -q "waits.out" redacted.text'
 check "both libraries are loaded" grep -q 'preload' <("$STAVE" query -q --to csv sums.pftrace "SELECT str_value FROM metadata WHERE name = 'recorded.waits'")
 check "a sleep has its function" grep -qE '"sleep" cat="offcpu_sample".*"throttle \(waits.py:[0-9]+\)"' <("$STAVE" cat -q waits.pftrace)
 check "a fork has its child" grep -q "\"fork\" cat=\"process\" {child=$(cat waits.out)}" <("$STAVE" cat -q waits.pftrace)

@@ -47,7 +47,7 @@ in_group() { bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"; }
 { # bash names what a signal has ended
 # ---- the recorder ----
 quick=(); [ "$(id -u)" != 0 ] || quick=(setpriv --bounding-set=-all --inh-caps=-all) # without the kernel's side: it takes a moment
-record=("${with_signals[@]}" "${quick[@]}" "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 --gpu-interval 0 --no-look --no-inject) # only libstave's events are counted
+record=("${with_signals[@]}" "${quick[@]}" "$STAVE" record -q --no-summary --only sdk)
 recorded() { # NAME MODE HOW EXIT LESS MORE [EVENTS]: the command ends
   fresh; STAVE_FULL=$2 "${record[@]}" -o t.pftrace -- "$ends" "$3" progress ${7:+"$7"} >out 2>err; local code=$?
   [ $code = "$4" ] && law "$5" "$6" t.pftrace && only t.pftrace; say $? "recorder: $1, $2" "exit $code, $(cat law)"

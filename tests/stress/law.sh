@@ -26,7 +26,7 @@ json() { STAVE_OUT=t.json "$law" "$1" 900 truth && judge t.json; }
 small_rings() { STAVE_BUFFER=64k STAVE_OUT=t.pftrace "$law" "$1" 900 truth && judge t.pftrace; }
 killed() { { STAVE_OUT=t.pftrace "$law" "$1" 900 truth kill; } 2>/dev/null; "$STAVE" recover -q t.pftrace && judge t.pftrace; }
 killed_json() { { STAVE_OUT=t.json "$law" "$1" 900 truth kill; } 2>/dev/null; "$STAVE" recover -q t.json 2>torn && judge t.json; }
-record() { "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 -o t.pftrace "${@:2}" -- "$law" "$1" "$events" truth; }
+record() { "$STAVE" record -q --no-summary --only sdk -o t.pftrace "${@:2}" -- "$law" "$1" "$events" truth; }
 recorded() { local events=900; record "$1" && judge t.pftrace; }
 # Small rings: the recorder comes often, however late it is, and looks each time whether a part is full.
 rotated() { local events=6000; STAVE_BUFFER=64k record "$1" --rotate 256K && [ "$(find . -name 't-*.pftrace' | wc -l)" -gt 1 ] && judge t-*.pftrace t.pftrace &&

@@ -7,7 +7,7 @@ mkdir -m 700 "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
 numbers=$BUILD/tests/stress/numbers
 quick=() # without the kernel's side also for root: it takes a moment to load
 [ "$(id -u)" != 0 ] || quick=(setpriv --bounding-set=-all --inh-caps=-all)
-record=("${quick[@]}" "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 --no-look --no-inject) # only libstave's events are counted
+record=("${quick[@]}" "$STAVE" record -q --no-summary --only sdk)
 count() { "$STAVE" cat -q "$1" | grep -c 'seq='; }
 whole() { sed -n 's/^whole 0*//p' "$1"; }
 mkfifo go

@@ -23,7 +23,7 @@ done
 [ "$(rows t.pftrace)" = 1 ]; say $? "threads that take turns stay on the track itself" "$(rows t.pftrace) rows"
 run t.json mixed 100 && [ "$(swapped t.json)" = 0 ] && [ "$(ended t.json) slices" = "$(cat out)" ]; say $? "the same in JSON"
 STAVE_BUFFER=16k run t.pftrace mixed 100 && whole t.pftrace; say $? "with rings that are full all the time"
-rm -f t.*; "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 -o t.pftrace -- "$tracks" mixed 200 >out 2>err && whole t.pftrace
+rm -f t.*; "$STAVE" record -q --no-summary --only sdk -o t.pftrace -- "$tracks" mixed 200 >out 2>err && whole t.pftrace
 say $? "under stave record" "$(cat valid)"
 rm -f t.*; STAVE_FULL=drop STAVE_BUFFER=16k STAVE_OUT=t.pftrace "$tracks" flood >out 2>err
 [ "$(swapped t.pftrace)" = 0 ] && [ "$("$STAVE" cat -q t.pftrace | grep -c ' loss ')" -gt 0 ] && [ "$(ended t.pftrace)" -gt 100 ]; say $? "where events are lost" "$(swapped t.pftrace) are wrong"

@@ -49,7 +49,7 @@ enum {
     RING_BYTES_SMALLEST = 64 << 10,
     CALL_RING_MOST = 256 << 20,
     CPUS_MAX = 1024,
-    PROGRAMS_MAX = 32
+    PROGRAMS_MAX = 64
 };
 
 struct ring_map {

@@ -288,12 +288,18 @@ static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
         code = parse_offcpu(o, &k->offcpu_min_ns, err);
     k->min_latency_ns = (uint64_t)shortest;
     sv_probes_choose(o->probes, k->groups, k->probes);
+    if (o->only) {
+        memset(k->probes, 0, sizeof k->probes);
+        k->groups = 0;
+    }
     return code;
 }
 
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     struct sv_err why = {0};
+    if (r->options->only)
+        return 0;
     if (sv_kernel_open(&r->system.plan, &r->system.kernel, &why) < 0) {
         r->is_partial = true;
         return sv_record_ladder_open(r, why.msg, err);
@@ -754,8 +760,10 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     int64_t duration;
     int code = parse_ns(r->options->duration, "duration", &duration, err);
     if (code >= 0)
-        code = parse_ns(r->options->interval ? r->options->interval : "100ms", "interval",
-                        &r->samplers.usage_interval_ns, err);
+        code = parse_ns(r->options->interval ? r->options->interval
+                        : r->options->only   ? "0"
+                                             : "100ms",
+                        "interval", &r->samplers.usage_interval_ns, err);
     if (code >= 0 && r->samplers.usage_interval_ns > 0 &&
         r->samplers.usage_interval_ns < INTERVAL_SHORTEST_NS)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
