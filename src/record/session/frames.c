@@ -1,7 +1,6 @@
 /* Names for the waits that the library of --inject locks records: its frames are addresses, and
- * locks have none. Sums of its calls for the summary, and tokens for paths with --redact. Called
- * for each round of libstave's events, while the process mostly still lives. Addresses are another
- * process's words: they are looked up in its maps, nothing else. */
+ * locks have none. Called for each round of libstave's events, while the process mostly still
+ * lives. Addresses are another process's words: they are looked up in its maps, nothing else. */
 #include "record/session/frames.h"
 
 #include "record/decode/decode.h"
@@ -54,45 +53,6 @@ static void name_wait(const struct sv_named_source *s, const struct sv_event *e)
         set_text(lock, name);
 }
 
-/* ---- --redact paths ---- */
-
-/* A path, or a frame, which keeps its function only. */
-static void redact_text(const struct sv_named_source *s, struct sv_batch *b, struct sv_arg *a,
-                        bool is_frame)
-{
-    char text[1 << 14];
-    const char *place = is_frame ? memmem(a->text, a->size, " (", 2) : NULL;
-    bool is_path = a->key == s->inside.path || a->key == s->inside.path2 ||
-                   (a->size > 0 && a->text[0] == '/');
-    if (place) {
-        a->size = (uint32_t)(place - a->text) & 0xffffff;
-    } else if (is_path) {
-        size_t n = sv_redact_path(s->redact, a->text, a->size, text, sizeof text);
-        a->text = sv_batch_text(b, text, n);
-        a->size = (uint32_t)n & 0xffffff;
-    }
-}
-
-static void redact_event(const struct sv_named_source *s, struct sv_batch *b,
-                         const struct sv_event *e)
-{
-    struct sv_arg *a = (struct sv_arg *)(uintptr_t)e->args, *end = a + e->n_args, *in = a;
-    for (; a < end; a++) {
-        if (a->type == SV_ARG_STACK || (a->type == SV_ARG_ARRAY && a->key == s->waker_stack))
-            in = a + a->size + 1; /* frames up to here */
-        if (a->type == SV_ARG_TEXT)
-            redact_text(s, b, a, a < in);
-    }
-}
-
-/* Programs that trace describe themselves by their command lines. */
-static void hide_commands(struct sv_dict *d)
-{
-    for (size_t i = 1; i < d->n_tracks; i++)
-        if (d->tracks[i].kind == SV_TRACK_PROCESS)
-            d->tracks[i].desc = 0;
-}
-
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct sv_named_source *s = (struct sv_named_source *)source;
@@ -105,14 +65,12 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             sv_symbols_exec(s->symbols, pid_of(s, e), e->ts_ns);
         else
             sv_inside_count(&s->inside, e);
-        if (s->redact)
-            redact_event(s, b, e);
     }
     return n;
 }
 
 struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *inner,
-                                  struct sv_decode *decode, const struct sv_redact *redact)
+                                  struct sv_decode *decode)
 {
     if (s->inner != inner) {
         *s = (struct sv_named_source){
@@ -128,9 +86,6 @@ struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *i
         };
         sv_inside_init(&s->inside, inner->dict, sv_decode_tree(decode));
     }
-    s->redact = redact;
-    if (redact)
-        hide_commands(inner->dict);
     s->source.next = next;
     return &s->source;
 }

@@ -3,7 +3,6 @@
 #define SV_RECORD_SESSION_FRAMES_H
 
 #include "core/stream/stream.h"
-#include "record/decode/redact.h"
 #include "record/session/inside.h"
 #include "record/stacks/stacks.h"
 
@@ -14,13 +13,12 @@ struct sv_named_source {
     struct sv_source *inner;
     struct sv_stacks *stacks;
     struct sv_symbols *symbols;
-    const struct sv_redact *redact;
     struct sv_inside inside;
     sv_str cat, waker_stack, lock_name, process, exec;
 };
 
-/* `inner` stays the caller's. `redact`: NULL: paths stay. */
+/* `inner` stays the caller's. */
 struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *inner,
-                                  struct sv_decode *decode, const struct sv_redact *redact);
+                                  struct sv_decode *decode);
 
 #endif

@@ -91,10 +91,8 @@ int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     r->meter.uncommitted += sv_collect_round(r->collect, is_last);
     if (!r->system.kernel) /* nobody says what is mapped later */
         sv_symbols_follow(sv_decode_symbols(r->system.decode), false);
-    struct sv_source *s = sv_named_source(&r->collected, sv_collect_source(r->collect),
-                                          r->system.decode,
-                                          r->options->redact ? &r->system.redact : NULL);
-    int code = sv_recorder_pull(r, s, err);
+    int code = sv_recorder_pull(
+        r, sv_named_source(&r->collected, sv_collect_source(r->collect), r->system.decode), err);
     sv_symbols_forget_ended(sv_decode_symbols(r->system.decode));
     return code;
 }
