@@ -44,6 +44,7 @@ struct sv_decode {
     const struct sv_notes *notes;  /* what was looked up for older records; NULL: nothing */
     struct sv_tree tree;
     struct sv_inodes inodes;
+    struct sv_short_calls *short_calls; /* NULL: none are summed */
     struct sv_symbols *symbols;
     struct sv_stacks *stacks;
     struct sv_kernel_words words;

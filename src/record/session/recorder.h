@@ -32,12 +32,12 @@ struct sv_record_options {
     struct sv_words pids;
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
-        *stacks, *offcpu_min, *mode;
+        *stacks, *offcpu_min, *mode, *sum_calls;
     uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
     bool all, strict, drop_caches, no_summary, detach, light, no_sockets, self, no_look, explain,
-        no_explain;
+        no_explain, always;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
     struct sv_trigger_options triggers;
     char saved_pattern[SV_CLAIM_PATH_MAX]; /* -o with %t (record/output/saved_name.h); "" */
@@ -99,7 +99,7 @@ struct sv_record_signals {
 struct sv_record_times {
     int64_t started_ns, deadline_ns;
     int64_t stopped_ns; /* the end of what is recorded; the file may be written later */
-    int64_t round_ns, snapshot_ns, forgot_ns, forgot_decoded_ns; /* the last ones */
+    int64_t round_ns, summed_ns, snapshot_ns, forgot_ns, forgot_decoded_ns; /* the last ones */
     int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
 };
 
@@ -160,6 +160,9 @@ void sv_recorder_summary(const struct sv_recorder *r);
 int64_t sv_recorder_now_ns(void);
 int64_t sv_recorder_cpu_ns(void);                 /* of this process so far */
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
+/* --sum-calls: writes the sums of seconds that are over, or `all`, which must be before tracks of
+ * processes are forgotten. */
+int sv_recorder_sums(struct sv_recorder *r, int64_t now, bool all, struct sv_err *err);
 /* All of the source's round into the meter. */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
 
