@@ -369,6 +369,15 @@ def measure(name, command, sets, each_ns):
         put_peers(name, command, statistics.median(clock))
 
 
+def measure_always(name, command):
+    """What the set that stays on costs, ring and triggers included: its price only. One condition looks at durations, one at absence, one at a counter."""
+    options = ["--always", "--when", "step > 5x median", "--when", "no step for 1h", "--when", "counter 'Memory/used' > 100T"]
+    cpu = statistics.median(run(command)[1] for _ in range(PRICE_RUNS))
+    paid, memory = price(name, options, command, hook_ns(options), cpu)
+    print(f"record_price_always_{name} {paid:.4f} of the workload's CPU")
+    print(f"record_memory_always_{name} {memory:.0f} MB of the recorder", flush=True)
+
+
 def main():
     sets = {"default": [], "light": ["--light"]}
     each_ns = {which: hook_ns(options) for which, options in sets.items()}
@@ -379,6 +388,7 @@ def main():
             continue
         try:
             measure(name, command, sets, each_ns)
+            measure_always(name, command)
         except TooLong:
             print(f"bench: record: {name} took more than {LONGEST_S} s", file=sys.stderr)
 
