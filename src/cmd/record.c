@@ -197,8 +197,8 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if ((o->use.inject || o->use.copy_output) && operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--inject and --copy-output need a command that stave starts");
-    if ((o->use.inject && sv_inject(o->use.inject, err) < 0) ||
-        sv_triggers_check(o, err) < 0 || (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
+    if ((o->use.inject && sv_inject(o->use.inject, err) < 0) || sv_triggers_check(o, err) < 0 ||
+        (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
         return err->code;
     o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
@@ -264,7 +264,8 @@ static const struct sv_option record_options[] = {
      "files and the lowest cost",
      NULL, NULL},
     {0, "always", NULL, SV_OPT_FLAG, AT(always),
-     "record what can stay on all the time: states, waits and calls of 1 ms and more, shorter calls "
+     "record what can stay on all the time: states, waits and calls of 1 ms and more, shorter "
+     "calls "
      "as sums, processes, counters every second, libstave's events and 19 samples a second, in a "
      "ring of 60s (--last); with --when what goes wrong is saved",
      NULL, NULL},

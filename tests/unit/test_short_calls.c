@@ -1,7 +1,7 @@
 /* Sums of short calls: exact, per second, in bounded memory. */
-#include "record/decode/short_calls.h"
 #include "core/stream/batch.h"
 #include "record/decode/decode.h"
+#include "record/decode/short_calls.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

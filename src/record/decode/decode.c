@@ -4,8 +4,8 @@
  * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: its
  * kind and its size are checked here, the rest by the probe. Must not block on anything but /proc,
  * and on a folder that a program has just left by `..`. */
-#include "record/decode/state.h"
 #include "record/decode/short_calls.h"
+#include "record/decode/state.h"
 #include "record/sample/procfs.h"
 
 #include <limits.h>

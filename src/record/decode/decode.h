@@ -21,11 +21,11 @@ struct sv_short_calls;
 struct sv_notes;
 
 struct sv_decode_options {
-    const char *prefix; /* only files below it; NULL: all */
-    bool shows_own;     /* what threads and files of libstave's do, too */
-    bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
-    bool follows_maps;  /* every file that is mapped comes as a call */
-    bool has_kernel;    /* stacks have frames of the kernel */
+    const char *prefix;    /* only files below it; NULL: all */
+    bool shows_own;        /* what threads and files of libstave's do, too */
+    bool asks_procfs;      /* complete processes from /proc; off for recorded bytes */
+    bool follows_maps;     /* every file that is mapped comes as a call */
+    bool has_kernel;       /* stacks have frames of the kernel */
     uint64_t sum_below_ns; /* calls that are shorter are summed; 0: none */
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */

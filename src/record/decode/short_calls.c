@@ -91,8 +91,7 @@ static void put(struct sv_short_calls *s, struct sv_batch *b, const struct row *
     const struct sv_kernel_words *w = &s->decode->words;
     struct sv_dict *d = s->source.dict;
     sv_track track = sv_dict_child(d, r->sum.process, SV_TRACK_CUSTOM, s->row_name);
-    struct sv_event *e =
-        sv_batch_put(b, SV_INSTANT, r->sum.end_ns, track, r->sum.name, s->cat);
+    struct sv_event *e = sv_batch_put(b, SV_INSTANT, r->sum.end_ns, track, r->sum.name, s->cat);
     if (r->sum.path)
         sv_decode_path(s->decode, b, w->path, r->sum.path, r->sum.path_len);
     sv_batch_int(b, w->count, (int64_t)r->n);

@@ -71,18 +71,21 @@ void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32])
     snprintf(utc + n, 32 - n, ".%03dZ", (int)(ns % 1000000000 / 1000000));
 }
 
-void sv_saved_name(const struct sv_record_options *o, const char *utc, char *path, size_t size)
+void sv_saved_name(const struct sv_record_options *o, const char *utc, uint32_t *number, char *path,
+                   size_t size)
 {
-    char number[16];
+    char text[16];
     if (!o->saved_pattern[0]) {
-        sv_parts_next_name(o->out.path, path, size);
+        uint32_t next = sv_parts_free_number(o->out.path);
+        *number = next > *number ? next : *number + 1;
+        sv_parts_name(o->out.path, *number, path, size);
         return;
     }
     for (unsigned n = 1; n < 10000; n++) {
         put_time(o->saved_pattern, utc, path, size);
-        snprintf(number, sizeof number, "-%u", n);
+        snprintf(text, sizeof text, "-%u", n);
         if (n > 1)
-            sv_name_insert(path, size, number);
+            sv_name_insert(path, size, text);
         if (access(path, F_OK) != 0)
             return;
     }

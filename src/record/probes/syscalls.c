@@ -6,8 +6,8 @@
  * their NUL, descriptors out of range have no path. */
 #include "record/bpf/syscalls.h"
 #include "record/decode/calls.h"
-#include "record/decode/short_calls.h"
 #include "record/decode/peers.h"
+#include "record/decode/short_calls.h"
 #include "record/decode/state.h"
 #include "record/probes/sched.h"
 #include "record/spool/scout.h"
@@ -355,15 +355,15 @@ static void sum_call(struct sv_decode *d, struct sv_batch *b, const struct sv_pr
                      const struct paths *x)
 {
     struct sv_traced_thread *thread = thread_of(d, &c->head);
-    const struct sv_short_call one = {
-        .process = p->track,
-        .name = calls_of(d)->names[call->nr],
-        .path = x->file ? x->file->path : NULL,
-        .path_len = x->file ? x->file->len : 0,
-        .start_ns = (int64_t)c->start_ns,
-        .end_ns = (int64_t)c->head.ts_ns,
-        .bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret : 0,
-        .failed = c->ret < 0 && c->ret >= -4095};
+    const struct sv_short_call one = {.process = p->track,
+                                      .name = calls_of(d)->names[call->nr],
+                                      .path = x->file ? x->file->path : NULL,
+                                      .path_len = x->file ? x->file->len : 0,
+                                      .start_ns = (int64_t)c->start_ns,
+                                      .end_ns = (int64_t)c->head.ts_ns,
+                                      .bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret
+                                                                               : 0,
+                                      .failed = c->ret < 0 && c->ret >= -4095};
     sv_states_ran(d, b, thread, c->start_ns, c->head.ts_ns);
     sv_short_calls_add(d->short_calls, &one);
     thread->end_ns = one.end_ns;

@@ -2,8 +2,8 @@
  * round, when no batch of events is in use.
  *
  * Programs with libstave have their rows until their rings are empty. */
-#include "cli/console.h"
 #include "record/decode/forget.h"
+#include "cli/console.h"
 #include "record/session/recorder.h"
 #include "sdk/collect/collect.h"
 

@@ -487,8 +487,8 @@ int sv_recorder_sums(struct sv_recorder *r, int64_t now, bool all, struct sv_err
     if (!s || (!all && (now - r->times.summed_ns < SUMS_EVERY_NS || sv_defer_waiting(r) > 0)))
         return 0;
     r->times.summed_ns = now;
-    return sv_recorder_pull(
-        r, sv_short_calls_source(s, all ? INT64_MAX : now - SUMS_EVERY_NS / 2), err);
+    return sv_recorder_pull(r, sv_short_calls_source(s, all ? INT64_MAX : now - SUMS_EVERY_NS / 2),
+                            err);
 }
 
 static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
