@@ -327,10 +327,11 @@ static const struct sv_option record_options[] = {
      NULL, "Utilisation"},
     {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
      "empty the page cache first, so that files are read from disk", NULL, "The run"},
-    {0, "redact", "WHAT", SV_OPT_TEXT, AT(redact),
-     "paths: replace every component of a path by a token, the same token wherever it occurs, and "
-     "omit command lines",
-     "paths", "Output"},
+    {0, "redact", "LIST", SV_OPT_TEXT, AT(redact),
+     "leave out what others must not see: paths (each component becomes a token, the same wherever "
+     "it occurs), sql (values become ?), args=GLOB (values of arguments with such keys), all; "
+     "command lines always",
+     "paths sql all", "Output"},
     {0, "detach", NULL, SV_OPT_FLAG, AT(detach),
      "record in the background, without a terminal; use 'stave status' and 'stave stop'", NULL,
      NULL},

@@ -197,7 +197,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     sv_symbols_on_read(d->symbols, learn_maps, d);
     d->stacks = sv_stacks_new(d->symbols,
                               &(struct sv_stacks_options){.asks_procfs = d->options.asks_procfs,
-                                                          .hides_files = d->options.redact != NULL,
+                                                          .hides_files = d->options.hides_files,
                                                           .has_kernel = d->options.has_kernel,
                                                           .found_python = d->options.found_python,
                                                           .ctx = d->options.python_ctx});

@@ -5,6 +5,7 @@
 #include "record/session/recorder.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,6 +97,18 @@ static void set(struct sv_dict *d, const char *key, const char *value)
     sv_dict_set_meta(d, key, value, strlen(value), false);
 }
 
+/* A condition may name a file, a cause may have a line of a log. */
+static void set_redacted(const struct sv_recorder *r, struct sv_dict *d, const char *key,
+                         const char *value)
+{
+    size_t len = 0;
+    char *new = r->options->redact
+                    ? sv_redact_text(&r->system.redact, "", value, strlen(value), &len)
+                    : NULL;
+    sv_dict_set_meta(d, key, new ? new : value, new ? len : strlen(value), false);
+    free(new);
+}
+
 int sv_saved_head(struct sv_recorder *r, const char *path, const struct sv_saved_cause *cause,
                   struct sv_err *err)
 {
@@ -111,8 +124,8 @@ int sv_saved_head(struct sv_recorder *r, const char *path, const struct sv_saved
         sv_dict_set_meta(d, sv_dict_text(r->dict, m->key).bytes, value.bytes, value.len,
                          m->is_json);
     }
-    set(d, SV_META_TRIGGER, cause->condition);
-    set(d, SV_META_TRIGGER_CAUSE, cause->cause);
+    set_redacted(r, d, SV_META_TRIGGER, cause->condition);
+    set_redacted(r, d, SV_META_TRIGGER_CAUSE, cause->cause);
     set(d, SV_META_TRIGGER_TIME, cause->utc);
     snprintf(text, sizeof text, "%lld", (long long)cause->ts_ns);
     set(d, SV_META_TRIGGER_TS, text);

@@ -94,15 +94,6 @@ static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv
     return 0;
 }
 
-static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
-                   size_t *out_len)
-{
-    const struct sv_recorder *r = ctx;
-    char text[1 << 14];
-    *out_len = sv_redact_path(&r->system.redact, path, len, text, sizeof text);
-    *out = sv_batch_text(b, text, *out_len);
-}
-
 /* Size and bytes, as tests/unit/test_record_replay.c reads them. A test of the program, not a
  * format: no order of bytes, no version. */
 static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
@@ -134,12 +125,10 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
     if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
     if (o->redact) {
-        if (strcmp(o->redact, "paths") != 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
-        if (!sv_redact_init(&r->system.redact))
-            return sv_err_sys(err, "--redact: no random key");
-        d.redact = redact;
-        d.redact_ctx = r;
+        if (sv_redact_parse(o->redact, &r->system.redact, err) < 0)
+            return err->code;
+        r->system.redact.commands = true;
+        d.hides_files = r->system.redact.paths;
     }
     d.shows_own = o->self;
     int64_t shortest;

@@ -7,7 +7,7 @@
 
 #include "files/open.h"
 #include "record/decode/decode.h"
-#include "record/decode/redact.h"
+#include "files/redact.h"
 #include "record/kernel/kernel.h"
 #include "record/output/output.h"
 #include "record/output/parts.h"
@@ -49,7 +49,7 @@ struct sv_record_system {
     struct sv_decode *decode;
     struct sv_defer *defer;  /* record/spool/; NULL: records are decoded as they come */
     struct sv_totals totals; /* of its events, for the summary */
-    struct sv_redact redact;
+    struct sv_redact_plan redact;
     FILE *records_file; /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     struct sv_kernel_options plan; /* what is asked of the kernel */
 };
