@@ -1,7 +1,7 @@
 """wall.py STAVE FOLDER PAIRS SCALE [WORKLOAD…]: what `stave record` costs programs that people run.
 
 Each workload runs untraced, with the default set and with --light in turns, PAIRS times each; 0: only the price is measured. As root the training also runs as a user without
-privileges, with what `record` does then (set `user`); SETS="default light user" chooses for all workloads. Prints lines `NAME VALUE UNIT` for bench/run:
+privileges, with what `record` does then (set `user`); SETS="default light user always" chooses for all workloads. Prints lines `NAME VALUE UNIT` for bench/run:
   record_wall_SET_WORKLOAD    ratio of the medians of the clock, of the workload itself, with its 95 % interval: what starting and writing take is record_true, and part of the price
   record_upper_SET_WORKLOAD   upper end of its 95 % interval (bootstrap) minus 0.02: this has the budget
   record_price_SET_WORKLOAD   (CPU of the recorder + run time of the kernel programs + what their calls cost beyond that) / CPU of the untraced workload
@@ -213,7 +213,9 @@ def run(command, under=(), may_be=(0,)):
 
 # As the user of the set `user`: what it writes, and root before it, is removed first.
 AS_USER = ["setpriv", "--reuid=1234", "--regid=1234", "--clear-groups"] if os.geteuid() == 0 else []
-SETS = {"default": ([], []), "light": ([], ["--light"]), "user": (AS_USER, [])}
+# The set that stays on, with a condition on durations, one on absence and one on a counter.
+ALWAYS = ["--always", "--when", "step > 5x median", "--when", "no step for 1h", "--when", "counter 'Memory/used' > 100T"]
+SETS = {"default": ([], []), "light": ([], ["--light"]), "user": (AS_USER, []), "always": ([], ALWAYS)}
 
 
 def recorder(which):
@@ -388,7 +390,7 @@ def sets_of(name):
     given = os.environ.get("SETS", "").split()
     if os.geteuid() != 0:
         return ["user"]
-    return given or ["default", "light", *(["user"] if name == "torch" else [])]
+    return given or ["default", "light", "always", *(["user"] if name == "torch" else [])]
 
 
 def main():

@@ -31,6 +31,7 @@
     X(view)            \
     X(show)            \
     X(recover)         \
+    X(redact)          \
     X(listen)          \
     X(help)            \
     X(completion)      \

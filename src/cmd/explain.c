@@ -218,8 +218,7 @@ int sv_explain_briefly(FILE *to, const char *path, size_t most, size_t memory_li
                          ? "  Nothing slows it down: no wait takes a twentieth of the time.\n"
                          : "  No wait that is known takes a twentieth of the time.\n");
     if (!e.can_say)
-        sv_print(to,
-                 "  Cannot say what slows it down: the trace does not have what is needed.\n");
+        sv_print(to, "  Cannot say what slows it down: the trace does not have what is needed.\n");
     sv_explanation_fini(&e);
     return 0;
 }

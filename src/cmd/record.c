@@ -169,6 +169,20 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 
+/* --always: what is worth its cost every day. Each of it can be given otherwise. */
+static void always_on(struct sv_record_options *o)
+{
+    if (!o->always)
+        return;
+    o->sum_calls = o->sum_calls ? o->sum_calls : "1ms";
+    o->offcpu_min = o->offcpu_min || o->probes[SV_PROBE_offcpu].is_off ? o->offcpu_min : "1ms";
+    o->interval = o->interval ? o->interval : "1s";
+    if (!o->probes[SV_PROBE_sample].number)
+        o->probes[SV_PROBE_sample].number = 19;
+    o->probes[SV_PROBE_block].is_given = true;      /* --no-block */
+    o->probes[SV_PROBE_page_cache].is_given = true; /* --no-page-cache */
+}
+
 static int record(struct sv_record_options *o, const struct sv_words *operands, struct sv_err *err)
 {
     char path[512];
@@ -188,6 +202,8 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (o->only && (strcmp(o->only, "sdk") != 0 || operands->n == 0))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--only: it can be sdk, and needs a command that stave starts");
+    if (o->always && !o->use.rotate && !o->use.last)
+        o->use.last = "60s";
     if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
     if (!o->out.path && !o->use.out_dir) {
@@ -212,6 +228,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     o->probes[SV_PROBE_offcpu].is_off |= sv_inject_has("locks");
     if (operands->n > 0)
         sv_inject_check(operands->items[0]);
+    always_on(o);
     for (unsigned i = 0; o->light && i < SV_N_PROBES; i++)
         o->probes[i].is_off = true;
     o->no_sockets |= o->light;
@@ -273,6 +290,12 @@ static const struct sv_option record_options[] = {
      "names; "
      "needs no privileges",
      "sdk", NULL},
+    {0, "always", NULL, SV_OPT_FLAG, AT(always),
+     "record what can stay on all the time: states, waits and calls of 1 ms and more, shorter "
+     "calls "
+     "as sums, processes, counters every second, libstave's events and 19 samples a second, in a "
+     "ring of 60s (--last); with --when what goes wrong is saved",
+     NULL, NULL},
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"
 #undef SV_PROBE
@@ -301,6 +324,10 @@ static const struct sv_option record_options[] = {
      "skip calls shorter than this (20us); they are filtered in the kernel and counted (default: "
      "none)",
      NULL, "System calls"},
+    {0, "sum-calls", "TIME", SV_OPT_TEXT, AT(sum_calls),
+     "calls shorter than this (1ms) are no events of their own: each second has, for each process, "
+     "call and file, their number, bytes and time",
+     NULL, "System calls"},
     {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix),
      "record only calls on files whose path starts with this; filtered in the kernel where "
      "possible",
@@ -327,10 +354,11 @@ static const struct sv_option record_options[] = {
      NULL, "Utilisation"},
     {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
      "empty the page cache first, so that files are read from disk", NULL, "The run"},
-    {0, "redact", "WHAT", SV_OPT_TEXT, AT(redact),
-     "paths: replace every component of a path by a token, the same token wherever it occurs, and "
-     "omit command lines",
-     "paths", "Output"},
+    {0, "redact", "LIST", SV_OPT_TEXT, AT(redact),
+     "leave out what others must not see: paths (each component becomes a token, the same wherever "
+     "it occurs), sql (values become ?), args=GLOB (values of arguments with such keys), all; "
+     "command lines always",
+     "paths sql all", "Output"},
     {0, "detach", NULL, SV_OPT_FLAG, AT(detach),
      "record in the background, without a terminal; use 'stave status' and 'stave stop'", NULL,
      NULL},

@@ -139,8 +139,8 @@ static int check_close(struct sv_sink *s, bool failed, struct sv_err *err)
     (void)err;
     print_hits(c);
     while (!failed && sv_when_unseen(c->when, true, &condition, &what))
-        sv_console_note("--when '%s': nothing in this trace is %s", sv_when_text(c->when, condition),
-                        what);
+        sv_console_note("--when '%s': nothing in this trace is %s",
+                        sv_when_text(c->when, condition), what);
     if (!failed && c->n_hits == 0)
         sv_console_note("no condition holds anywhere in this trace");
     return 0;
@@ -159,8 +159,9 @@ static int check(const struct trigger_options *o, struct sv_err *err)
     for (size_t i = 0; code >= 0 && i < o->when.n; i++)
         code = sv_when_add(c.when, o->when.items[i], err);
     if (code >= 0 && sv_when_needs(c.when) & SV_WHEN_LOG)
-        code = sv_error(err, SV_EUSAGE, "--check: no trace has the lines of a log: leave out the "
-                                        "conditions with 'log'");
+        code = sv_error(err, SV_EUSAGE,
+                        "--check: no trace has the lines of a log: leave out the "
+                        "conditions with 'log'");
     if (code >= 0 && (code = sv_open_input(o->check, NULL, 0, dict, &in, err)) >= 0) {
         code = sv_run(&in, &c.sink, false, "checking", err);
         sv_opened_close(&in);
@@ -175,8 +176,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct trigger_options *o = options;
     int code = sv_expect_operands(operands, 0, o->check ? 0 : 1, "recording", err);
     if (code >= 0 && !o->check != !o->when.n)
-        code = sv_error(err, SV_EUSAGE, "--check and --when belong together: stave trigger --check "
-                                        "run.pftrace --when 'step > 2x median'");
+        code = sv_error(err, SV_EUSAGE,
+                        "--check and --when belong together: stave trigger --check "
+                        "run.pftrace --when 'step > 2x median'");
     if (code >= 0)
         code = o->check ? check(o, err) : trigger_running(operands, err);
     sv_words_free(&o->when);
@@ -207,7 +209,8 @@ const struct sv_command sv_command_trigger = {
     .summary = "save the ring of a recording with --last",
     .description =
         "Asks a recording with --last to write its ring to the next numbered file beside its "
-        "output, waits until that file is complete and prints its name. The recording continues.\n\n"
+        "output, waits until that file is complete and prints its name. The recording "
+        "continues.\n\n"
         "With --check it reads a trace instead and prints a line for each time at which one of the "
         "conditions holds: the time since the trace began, the condition and what happened. The "
         "conditions are those of 'stave record --when'.",

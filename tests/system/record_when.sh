@@ -23,6 +23,7 @@ wrong word "--when 'step > 2x medain': character 11, 'medain': expected median, 
 wrong rotate "--when saves a ring (--last): it cannot be combined with --rotate" --when loss --rotate 1M
 wrong tail "--tail: 'soon' is not a time" --when loss --tail soon
 wrong alone "--keep means something only with --when" --keep 3
+wrong disk "--disk means something only with --rotate or --when" --disk 1M
 wrong samples "they need an --interval" --when oom --interval 0
 run_any no_last 2 "$STAVE" record -q -o slow/%t.pftrace -- true
 check no_last_says grep -q "after % comes p (process)" no_last.err
@@ -102,13 +103,16 @@ few() { # NAME OPTION…: hits one after the other, each saved before the next
   wait $!; rm -f a b c d e
 }
 check keep_runs few keep --keep 2
-check keep_two test "$(echo keep-*.pftrace)" = 'keep-0004.pftrace keep-0005.pftrace' -o "$(find . -name 'keep-*.pftrace' | wc -l)" = 2
-check disk_runs few disk --disk 1K
-check disk_newest test "$(find . -name 'disk-*.pftrace' | wc -l)" = 1
+check keep_two test "$(echo keep-*.pftrace)" = 'keep-0004.pftrace keep-0005.pftrace'
+"${bare[@]}" -o disk.pftrace --last 2M --disk 3M --when 'step > 100s' -- "$BUILD/tests/stress/epochs" 1 full 2>disk.err &
+check disk_grows until_true '[ "$(cat disk.pftrace.* 2>/dev/null | wc -c)" -gt 1500000 ]'
+for i in 1 2 3; do run_any "disk_$i" 0 "$STAVE" trigger; done
+check disk_newest_only test "$(echo disk-*.pftrace)" = disk-0003.pftrace
+touch full; wait $!
 
 # ---- stave trigger beside it, stave status ----
-"${bare[@]}" -o 'slow/%t.pftrace' --when 'step > 100s' -- "$steps" step=5*3 until=stop 2>asked.err &
-check asked_listed until_true '"$STAVE" status | grep -q "slow/"'
+"${bare[@]}" -o 'slow/%t.pftrace' --when 'step > 100s' -- sh -c '"$0" step=5*3; touch did; "$0" until=stop' "$steps" 2>asked.err &
+check asked_listed until_true '[ -e did ] && "$STAVE" status | grep -q "slow/"'
 run_any asked 0 "$STAVE" trigger
 check asked_prints_it test -s "$(cat asked.out)"
 touch stop; wait $!

@@ -1,5 +1,5 @@
 /* Tokens for paths: the same for the same, different for different, nothing left of the words. */
-#include "record/decode/redact.h"
+#include "files/redact_path.h"
 #include "tests/harness/test.h"
 
 #include <string.h>

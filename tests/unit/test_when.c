@@ -1,6 +1,6 @@
 /* Conditions: their grammar, windows of durations, and when each kind holds. */
-#include "record/when/when.h"
 #include "core/stream/batch.h"
+#include "record/when/when.h"
 #include "record/when/window.h"
 #include "subjects/io/words.h"
 #include "tests/harness/test.h"

@@ -4,6 +4,7 @@
  * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: its
  * kind and its size are checked here, the rest by the probe. Must not block on anything but /proc,
  * and on a folder that a program has just left by `..`. */
+#include "record/decode/short_calls.h"
 #include "record/decode/state.h"
 #include "record/sample/procfs.h"
 
@@ -189,12 +190,14 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     sv_tree_init(&d->tree, dict);
     d->tree.link_of = d->options.asks_procfs ? link_of : NULL;
     sv_kernel_words_init(&d->words, dict);
+    if (d->options.sum_below_ns)
+        d->short_calls = sv_short_calls_new(d);
     d->symbols = sv_symbols_new(NULL);
     sv_symbols_follow(d->symbols, d->options.follows_maps);
     sv_symbols_on_read(d->symbols, learn_maps, d);
     d->stacks = sv_stacks_new(d->symbols,
                               &(struct sv_stacks_options){.asks_procfs = d->options.asks_procfs,
-                                                          .hides_files = d->options.redact != NULL,
+                                                          .hides_files = d->options.hides_files,
                                                           .has_kernel = d->options.has_kernel,
                                                           .found_python = d->options.found_python,
                                                           .ctx = d->options.python_ctx});
@@ -216,6 +219,7 @@ void sv_decode_free(struct sv_decode *d)
             sv_probes[i]->close(d, d->states[i]);
         free(d->states[i]);
     }
+    sv_short_calls_free(d->short_calls);
     sv_krings_fini(&d->rings);
     sv_inodes_fini(&d->inodes, &d->tree);
     sv_tree_fini(&d->tree);
@@ -247,6 +251,11 @@ struct sv_stacks *sv_decode_stacks(struct sv_decode *d)
 struct sv_tree *sv_decode_tree(struct sv_decode *d)
 {
     return &d->tree;
+}
+
+struct sv_short_calls *sv_decode_short_calls(struct sv_decode *d)
+{
+    return d->short_calls;
 }
 
 struct sv_inodes *sv_decode_inodes(struct sv_decode *d)

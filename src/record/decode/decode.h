@@ -17,17 +17,17 @@
 
 struct sv_decode;
 struct sv_inodes;
+struct sv_short_calls;
 struct sv_notes;
 
 struct sv_decode_options {
-    const char *prefix; /* only files below it; NULL: all */
-    bool shows_own;     /* what threads and files of libstave's do, too */
-    bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
-    bool follows_maps;  /* every file that is mapped comes as a call */
-    bool has_kernel;    /* stacks have frames of the kernel */
-    void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
-                   size_t *out_len); /* NULL: paths as they are */
-    void *redact_ctx;
+    const char *prefix;    /* only files below it; NULL: all */
+    bool shows_own;        /* what threads and files of libstave's do, too */
+    bool asks_procfs;      /* complete processes from /proc; off for recorded bytes */
+    bool follows_maps;     /* every file that is mapped comes as a call */
+    bool has_kernel;       /* stacks have frames of the kernel */
+    uint64_t sum_below_ns; /* calls that are shorter are summed; 0: none */
+    bool hides_files; /* of functions in stacks */
     /* A process runs Python: sv_stacks_options has it. */
     void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);
     void *python_ctx;
@@ -42,6 +42,7 @@ void sv_decode_free(struct sv_decode *d);
 struct sv_source *sv_decode_source(struct sv_decode *d);
 struct sv_krings *sv_decode_rings(struct sv_decode *d);
 struct sv_tree *sv_decode_tree(struct sv_decode *d);
+struct sv_short_calls *sv_decode_short_calls(struct sv_decode *d); /* NULL: none are summed */
 struct sv_inodes *sv_decode_inodes(struct sv_decode *d);
 
 /* Until it is called again with NULL: the records come from these rings, and are older than what

@@ -44,6 +44,7 @@ struct sv_decode {
     const struct sv_notes *notes;  /* what was looked up for older records; NULL: nothing */
     struct sv_tree tree;
     struct sv_inodes inodes;
+    struct sv_short_calls *short_calls; /* NULL: none are summed */
     struct sv_symbols *symbols;
     struct sv_stacks *stacks;
     struct sv_kernel_words words;
@@ -72,12 +73,11 @@ static inline void sv_decode_text(struct sv_batch *b, sv_str key, const char *te
     sv_batch_str(b, key, sv_batch_text(b, text, len), len);
 }
 
-/* A path, which --redact may change. It must stay where it is until the batch is done. */
+/* A path. It must stay where it is until the batch is done. */
 static inline void sv_decode_path(const struct sv_decode *d, struct sv_batch *b, sv_str key,
                                   const char *text, size_t len)
 {
-    if (d->options.redact)
-        d->options.redact(d->options.redact_ctx, b, text, len, &text, &len);
+    (void)d;
     sv_batch_str(b, key, text, len);
 }
 

@@ -27,6 +27,7 @@
 
 enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
 #define SMALLEST_BYTES ((uint64_t)256 << 10)
+#define SHORTEST_NS    ((int64_t)1000000000)
 #define LATE_NS        ((int64_t)1000000000) /* events reach us at most so late */
 
 struct segment {
@@ -46,6 +47,7 @@ struct sv_parts {
     struct segment kept[SEGMENTS_MAX]; /* closed ones, oldest first */
     size_t n_kept;
     uint64_t kept_bytes;
+    uint32_t oldest;    /* --rotate: the first part that is still there */
     uint32_t first;     /* --rotate: of this recording; what has lower numbers was there before */
     uint32_t number;    /* of the file that grows */
     char recording[48]; /* the same in all parts, and in no other recording */
@@ -111,9 +113,16 @@ static void label(struct sv_recorder *r)
 
 /* ---- options ---- */
 
-/* SIZE[,COUNT] */
-static int parse_rotate(const char *text, uint64_t *bytes, uint64_t *count)
+/* A time has a unit that no size has. */
+static bool is_a_time(const char *text, size_t len)
 {
+    return len > 0 && (text[len - 1] == 's' || text[len - 1] == 'n');
+}
+
+/* SIZE[,COUNT] or TIME[,COUNT] */
+static int parse_rotate(const char *text, uint64_t *bytes, int64_t *ns, uint64_t *count)
+{
+    struct sv_moment m = {0};
     char size[64], *end;
     const char *comma = strchr(text, ',');
     size_t len = comma ? (size_t)(comma - text) : strlen(text);
@@ -127,7 +136,12 @@ static int parse_rotate(const char *text, uint64_t *bytes, uint64_t *count)
         if (comma[1] < '0' || comma[1] > '9' || *end || *count == 0 || *count > 1000000)
             return SV_EUSAGE;
     }
-    return sv_parse_bytes(size, bytes);
+    if (!is_a_time(size, len))
+        return sv_parse_bytes(size, bytes) < 0 || *bytes < SMALLEST_BYTES ? SV_EUSAGE : 0;
+    if (sv_parse_moment(size, len, &m) < 0 || m.is_absolute || m.ns < SHORTEST_NS)
+        return SV_EUSAGE;
+    *ns = m.ns;
+    return 0;
 }
 
 /* 30s, 2min or 256M. */
@@ -137,7 +151,7 @@ static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
     struct sv_moment m = {0};
     *bytes = 0;
     *ns = 0;
-    if (len > 0 && (text[len - 1] == 's' || text[len - 1] == 'n')) {
+    if (is_a_time(text, len)) {
         if (sv_parse_moment(text, len, &m) < 0 || m.is_absolute)
             return SV_EUSAGE;
         *ns = m.ns;
@@ -151,11 +165,10 @@ static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
 static int parse(const struct sv_record_options *o, struct sv_parts *p, struct sv_err *err)
 {
     const struct sv_record_use *u = &o->use;
-    if (u->rotate && (parse_rotate(u->rotate, &p->limit_bytes, &p->count) < 0 ||
-                      p->limit_bytes < SMALLEST_BYTES))
+    if (u->rotate && parse_rotate(u->rotate, &p->limit_bytes, &p->limit_ns, &p->count) < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--rotate: '%s' is not a size of at least 256K, such as 512M, or 512M,4 "
-                          "to keep four parts",
+                          "--rotate: '%s' is neither a size of at least 256K, such as 512M, nor a "
+                          "time of at least a second, such as 10min; 512M,4 keeps four parts",
                           u->rotate);
     if (u->last && (parse_last(u->last, &p->limit_bytes, &p->limit_ns) < 0 ||
                     (p->limit_bytes && p->limit_bytes < SMALLEST_BYTES * SEGMENTS)))
@@ -237,7 +250,7 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     begin_file(p, r->output.sink);
     p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
                                       : r->output.claim.segment;
-    p->number = p->first;
+    p->number = p->oldest = p->first;
     p->start_ns = sv_recorder_now_ns();
     r->output.parts = p;
     r->output.sink = &p->sink;
@@ -258,15 +271,6 @@ void sv_parts_name(const char *out, uint32_t number, char *path, size_t size)
     snprintf(text, sizeof text, "-%04u", number);
     if (snprintf(path, size, "%s", out) < (int)size)
         sv_name_insert(path, size, text);
-}
-
-void sv_parts_next_name(const char *out, char *path, size_t size)
-{
-    for (uint32_t n = 1; n < 1000000; n++) {
-        sv_parts_name(out, n, path, size);
-        if (access(path, F_OK) != 0)
-            return;
-    }
 }
 
 static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_open,
@@ -312,24 +316,38 @@ static void forget(struct sv_recorder *r, int64_t now)
         drop_oldest(r);
 }
 
+static void drop_oldest_part(struct sv_recorder *r)
+{
+    struct sv_parts *p = r->output.parts;
+    char gone[PATH_SIZE];
+    sv_parts_name(r->options->out.path, p->oldest++, gone, sizeof gone);
+    uint64_t bytes = size_of(gone);
+    if (unlink(gone) == 0)
+        p->kept_bytes -= bytes < p->kept_bytes ? bytes : p->kept_bytes;
+}
+
+/* --disk: the parts and the one that grows are never more for longer than a round. */
+static void keep_to_disk(struct sv_recorder *r)
+{
+    struct sv_parts *p = r->output.parts;
+    uint64_t disk = r->options->triggers.disk_bytes;
+    while (disk && !p->is_ring && p->oldest < p->number &&
+           p->kept_bytes + sv_output_position(p->sink.file) > disk)
+        drop_oldest_part(r);
+}
+
 /* The file that has ended gets its name: a part that stays, or a segment. */
 static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct sv_parts *p = r->output.parts;
-    char path[PATH_SIZE], gone[PATH_SIZE];
-    if (p->is_ring) {
+    char path[PATH_SIZE];
+    if (p->is_ring)
         segment_name(r, p->number, false, path);
-    } else {
+    else
         sv_parts_name(r->options->out.path, p->number, path, sizeof path);
-        if (p->count > 0 && p->number - p->first + 1 >= p->count) { /* the newest one counts */
-            sv_parts_name(r->options->out.path, p->number - (uint32_t)p->count + 1, gone,
-                          sizeof gone);
-            if (p->count > 1) {
-                p->kept_bytes -= size_of(gone);
-                unlink(gone);
-            }
-        }
-    }
+    /* the newest one counts */
+    while (!p->is_ring && p->count > 1 && p->number - p->oldest + 1 >= p->count)
+        drop_oldest_part(r);
     if (p->count == 1 ? unlink(r->output.part) != 0 : rename(r->output.part, path) != 0)
         return sv_err_sys(err, "cannot rename %s", r->output.part);
     uint64_t bytes = size_of(path);
@@ -550,9 +568,10 @@ void sv_parts_wait(struct sv_recorder *r)
 static bool is_time(const struct sv_recorder *r, int64_t now)
 {
     const struct sv_parts *p = r->output.parts;
-    uint64_t limit = p->is_ring ? p->limit_bytes / SEGMENTS : p->limit_bytes;
+    unsigned parts = p->is_ring ? SEGMENTS : 1;
+    uint64_t limit = p->limit_bytes / parts;
     if (p->limit_ns)
-        return now - p->start_ns >= p->limit_ns / SEGMENTS;
+        return now - p->start_ns >= p->limit_ns / parts;
     return sv_output_position(p->sink.file) >= limit;
 }
 
@@ -562,6 +581,7 @@ int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (!p || r->output.why.code != 0)
         return 0;
     look_after_saver(r, false);
+    keep_to_disk(r);
     return is_time(r, now) ? turn(r, now, err) : 0;
 }
 
@@ -596,14 +616,17 @@ int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
     char newest[PATH_SIZE];
     if (p->is_ring)
         return finish_ring(r, err);
-    r->output.first_part = p->first;
+    r->output.first_part = p->oldest;
     r->output.last_part = p->number;
     if (access(r->output.part, F_OK) != 0 &&
         p->number > p->first) { /* a full disk: no other was begun */
         sv_parts_name(out, --r->output.last_part, newest, sizeof newest);
         return sv_claim_settle_as(&r->output.claim, newest, err);
     }
-    if (p->number > p->first)
+    if (p->oldest > p->first)
+        sv_console_note("%u parts, the oldest %u of them removed; the newest is %s",
+                        p->number - p->first + 1, p->oldest - p->first, out);
+    else if (p->number > p->first)
         sv_console_note("%u parts; the newest is %s", p->number - p->first + 1, out);
     return sv_claim_settle(&r->output.claim, err);
 }

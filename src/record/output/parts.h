@@ -42,7 +42,5 @@ void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all);
 /* After all parts of that name that are there: those of a recording before. */
 uint32_t sv_parts_free_number(const char *out);
 void sv_parts_name(const char *out, uint32_t number, char *path, size_t size);
-/* The name that the next save will have: STEM-0001.pftrace and so on. */
-void sv_parts_next_name(const char *out, char *path, size_t size);
 
 #endif

@@ -5,6 +5,7 @@
 #include "record/session/recorder.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,18 +72,21 @@ void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32])
     snprintf(utc + n, 32 - n, ".%03dZ", (int)(ns % 1000000000 / 1000000));
 }
 
-void sv_saved_name(const struct sv_record_options *o, const char *utc, char *path, size_t size)
+void sv_saved_name(const struct sv_record_options *o, const char *utc, uint32_t *number, char *path,
+                   size_t size)
 {
-    char number[16];
+    char text[16];
     if (!o->saved_pattern[0]) {
-        sv_parts_next_name(o->out.path, path, size);
+        uint32_t next = sv_parts_free_number(o->out.path);
+        *number = next > *number ? next : *number + 1;
+        sv_parts_name(o->out.path, *number, path, size);
         return;
     }
     for (unsigned n = 1; n < 10000; n++) {
         put_time(o->saved_pattern, utc, path, size);
-        snprintf(number, sizeof number, "-%u", n);
+        snprintf(text, sizeof text, "-%u", n);
         if (n > 1)
-            sv_name_insert(path, size, number);
+            sv_name_insert(path, size, text);
         if (access(path, F_OK) != 0)
             return;
     }
@@ -91,6 +95,18 @@ void sv_saved_name(const struct sv_record_options *o, const char *utc, char *pat
 static void set(struct sv_dict *d, const char *key, const char *value)
 {
     sv_dict_set_meta(d, key, value, strlen(value), false);
+}
+
+/* A condition may name a file, a cause may have a line of a log. */
+static void set_redacted(const struct sv_recorder *r, struct sv_dict *d, const char *key,
+                         const char *value)
+{
+    size_t len = 0;
+    char *new = r->options->redact
+                    ? sv_redact_text(&r->system.redact, "", value, strlen(value), &len)
+                    : NULL;
+    sv_dict_set_meta(d, key, new ? new : value, new ? len : strlen(value), false);
+    free(new);
 }
 
 int sv_saved_head(struct sv_recorder *r, const char *path, const struct sv_saved_cause *cause,
@@ -108,8 +124,8 @@ int sv_saved_head(struct sv_recorder *r, const char *path, const struct sv_saved
         sv_dict_set_meta(d, sv_dict_text(r->dict, m->key).bytes, value.bytes, value.len,
                          m->is_json);
     }
-    set(d, SV_META_TRIGGER, cause->condition);
-    set(d, SV_META_TRIGGER_CAUSE, cause->cause);
+    set_redacted(r, d, SV_META_TRIGGER, cause->condition);
+    set_redacted(r, d, SV_META_TRIGGER_CAUSE, cause->cause);
     set(d, SV_META_TRIGGER_TIME, cause->utc);
     snprintf(text, sizeof text, "%lld", (long long)cause->ts_ns);
     set(d, SV_META_TRIGGER_TS, text);

@@ -33,8 +33,10 @@ bool sv_saved_protect(const char *pattern, char *to, size_t size);
 bool sv_saved_split(char *path, size_t size, char *pattern, size_t pattern_size);
 
 void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32]); /* 20261118T203512.345Z */
-/* The next free name: the pattern with this time, or OUT-0001 and so on. */
-void sv_saved_name(const struct sv_record_options *o, const char *utc, char *path, size_t size);
+/* The next name: the pattern with this time, or OUT-0001 and so on; *number is that of the last one,
+ * so that none is used twice when files are removed. */
+void sv_saved_name(const struct sv_record_options *o, const char *utc, uint32_t *number, char *path,
+                   size_t size);
 /* Writes that small trace. */
 int sv_saved_head(struct sv_recorder *r, const char *path, const struct sv_saved_cause *cause,
                   struct sv_err *err);

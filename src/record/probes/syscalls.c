@@ -7,6 +7,7 @@
 #include "record/bpf/syscalls.h"
 #include "record/decode/calls.h"
 #include "record/decode/peers.h"
+#include "record/decode/short_calls.h"
 #include "record/decode/state.h"
 #include "record/probes/sched.h"
 #include "record/spool/scout.h"
@@ -342,6 +343,32 @@ static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_cal
     f->longest_ns = dur > f->longest_ns ? dur : f->longest_ns;
 }
 
+/* --sum-calls: one of many. Calls that wait for a peer are events whatever they took. */
+static bool is_summed(const struct sv_decode *d, const struct sv_wire_call *c)
+{
+    return d->short_calls && !(c->head.flags & (SV_WIRE_UNFINISHED | SV_WIRE_PEER)) &&
+           c->head.ts_ns - c->start_ns < d->options.sum_below_ns;
+}
+
+static void sum_call(struct sv_decode *d, struct sv_batch *b, const struct sv_proc *p,
+                     const struct sv_call *call, const struct sv_wire_call *c,
+                     const struct paths *x)
+{
+    struct sv_traced_thread *thread = thread_of(d, &c->head);
+    const struct sv_short_call one = {.process = p->track,
+                                      .name = calls_of(d)->names[call->nr],
+                                      .path = x->file ? x->file->path : NULL,
+                                      .path_len = x->file ? x->file->len : 0,
+                                      .start_ns = (int64_t)c->start_ns,
+                                      .end_ns = (int64_t)c->head.ts_ns,
+                                      .bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret
+                                                                               : 0,
+                                      .failed = c->ret < 0 && c->ret >= -4095};
+    sv_states_ran(d, b, thread, c->start_ns, c->head.ts_ns);
+    sv_short_calls_add(d->short_calls, &one);
+    thread->end_ns = one.end_ns;
+}
+
 /* Faults on its pages will ask for its path, and stacks for its functions. */
 static void learn_mapped(struct sv_decode *d, const struct sv_wire_call *c, struct sv_file *f)
 {
@@ -389,7 +416,10 @@ static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
         (!d->hidden || c->head.tgid != d->hidden) && !is_own(d, &c->head, &x) &&
         (!d->prefix_len || sv_decode_is_below(d, x.file) || sv_decode_is_below(d, x.second));
     if (is_shown) {
-        put_call(d, b, call, c, &x, text, left);
+        if (is_summed(d, c))
+            sum_call(d, b, p, call, c, &x);
+        else
+            put_call(d, b, call, c, &x, text, left);
         add_sums(d, p, call, c, &x);
     }
     if (call->effect == SV_EFFECT_MAP && x.file)

@@ -215,8 +215,7 @@ static void sample_pressure(struct sv_usage *u)
         if (!at)
             continue;
         if (!u->pressure[i])
-            u->pressure[i] =
-                counter(u, group(u, 0, SV_TRACK_CUSTOM, "Pressure"), names[i], "%");
+            u->pressure[i] = counter(u, group(u, 0, SV_TRACK_CUSTOM, "Pressure"), names[i], "%");
         put_value(u, u->pressure[i], strtod(at + strlen("some avg10="), NULL));
     }
 }

@@ -3,6 +3,7 @@
  *
  * Programs with libstave have their rows until their rings are empty. */
 #include "record/decode/forget.h"
+#include "cli/console.h"
 #include "record/session/recorder.h"
 #include "sdk/collect/collect.h"
 
@@ -23,12 +24,21 @@ static bool is_worth_it(const struct sv_tree *t)
     return t->n_ended >= WORTH_IT && t->n_ended >= (t->n + t->n_threads) / 4;
 }
 
+/* They have rows below the processes that go. */
+static void write_sums(struct sv_recorder *r, int64_t now)
+{
+    struct sv_err err = {0};
+    if (sv_recorder_sums(r, now, true, &err) < 0)
+        sv_console_note("%s", err.msg);
+}
+
 void sv_record_forget(struct sv_recorder *r, int64_t now)
 {
     struct sv_tree *t = sv_decode_tree(r->system.decode);
     if (!is_worth_it(t) || now - r->times.forgot_ns < EVERY_NS)
         return;
     r->times.forgot_ns = now;
+    write_sums(r, now);
     sv_forget_dead(t, now - LATE_NS, is_read, r, r->meter.input);
 }
 
@@ -39,5 +49,6 @@ void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns)
     if (!is_worth_it(t) || (passed >= 0 && passed < IN_TURN_NS))
         return;
     r->times.forgot_decoded_ns = decoded_ns;
+    write_sums(r, decoded_ns);
     sv_forget_dead(t, decoded_ns - IN_TURN_NS, is_read, r, r->meter.input);
 }

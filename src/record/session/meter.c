@@ -48,18 +48,23 @@ void sv_record_meter_open(struct sv_recorder *r, bool has_paths_once)
     r->meter.sink = (struct sv_sink){.write = meter_write,
                                      .forget = r->output.sink->forget ? meter_forget : NULL};
     sv_sink_takes_as(&r->meter.sink, r->output.sink, SV_IN_NO_ORDER);
-    r->meter.input = has_paths_once ? sv_once_paths_sink(r->dict, &r->meter.sink) : &r->meter.sink;
+    r->meter.input = r->meter.once =
+        has_paths_once ? sv_once_paths_sink(r->dict, &r->meter.sink) : &r->meter.sink;
+    if (r->options->redact) /* all that comes: from the kernel, from programs, from samplers */
+        r->meter.input = sv_redact_stage(&r->system.redact, r->dict, r->meter.once, false);
 }
 
 void sv_record_meter_close(struct sv_recorder *r)
 {
-    if (r->meter.input && r->meter.input != &r->meter.sink)
+    if (r->meter.input && r->meter.input != r->meter.once)
         r->meter.input->close(r->meter.input, false, NULL);
-    r->meter.input = NULL;
+    if (r->meter.once && r->meter.once != &r->meter.sink)
+        r->meter.once->close(r->meter.once, false, NULL);
+    r->meter.input = r->meter.once = NULL;
 }
 
 void sv_record_meter_new_file(struct sv_recorder *r)
 {
-    if (r->meter.input != &r->meter.sink)
-        sv_once_paths_sink_new_file(r->meter.input);
+    if (r->meter.once != &r->meter.sink)
+        sv_once_paths_sink_new_file(r->meter.once);
 }

@@ -10,6 +10,7 @@ struct sv_recorder;
 
 struct sv_record_meter {
     struct sv_sink sink;
+    struct sv_sink *once;  /* the stage of --paths once, or the sink */
     struct sv_sink *input; /* what sources write to: the sink, after the stages for all of them */
     uint64_t events;
     uint64_t lost;        /* what losses among the events count, themselves left out */

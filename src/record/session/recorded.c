@@ -62,7 +62,14 @@ static void put_calls(struct sv_recorder *r)
                      groups[0] ? "," : " groups=", sv_call_group_names[i]);
     if (of_files == SV_CALLS_DEFAULT)
         groups[0] = 0;
-    if (o->min_latency_ns)
+    int64_t summed = 0;
+    struct sv_moment m;
+    if (r->options->sum_calls &&
+        sv_parse_moment(r->options->sum_calls, strlen(r->options->sum_calls), &m) >= 0)
+        summed = m.ns;
+    if (summed > (int64_t)o->min_latency_ns)
+        snprintf(shortest, sizeof shortest, " min_ns=%lld", (long long)summed);
+    else if (o->min_latency_ns)
         snprintf(shortest, sizeof shortest, " min_ns=%llu", (unsigned long long)o->min_latency_ns);
     if (path && r->options->redact)
         path = "redacted";

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
+#include "record/decode/short_calls.h"
 #include "record/sample/procfs.h"
 #include "record/session/running.h"
 #include "record/spool/defer.h"
@@ -30,6 +31,7 @@ enum { ROUND_MS = 20, GRACE_MS = 5000, SAMPLE_HZ_MAX = 10000 };
 #define SNAPSHOT_EVERY_NS    ((int64_t)2000000000)
 #define INTERVAL_SHORTEST_NS ((int64_t)10000000)
 #define SHOW_EVERY_NS        ((int64_t)500000000)
+#define SUMS_EVERY_NS        ((int64_t)1000000000)
 
 int64_t sv_recorder_now_ns(void)
 {
@@ -92,15 +94,6 @@ static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv
     return 0;
 }
 
-static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
-                   size_t *out_len)
-{
-    const struct sv_recorder *r = ctx;
-    char text[1 << 14];
-    *out_len = sv_redact_path(&r->system.redact, path, len, text, sizeof text);
-    *out = sv_batch_text(b, text, *out_len);
-}
-
 /* Size and bytes, as tests/unit/test_record_replay.c reads them. A test of the program, not a
  * format: no order of bytes, no version. */
 static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
@@ -132,14 +125,16 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
     if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
     if (o->redact) {
-        if (strcmp(o->redact, "paths") != 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
-        if (!sv_redact_init(&r->system.redact))
-            return sv_err_sys(err, "--redact: no random key");
-        d.redact = redact;
-        d.redact_ctx = r;
+        if (sv_redact_parse(o->redact, &r->system.redact, err) < 0)
+            return err->code;
+        r->system.redact.commands = true;
+        d.hides_files = r->system.redact.paths;
     }
     d.shows_own = o->self;
+    int64_t shortest;
+    if (parse_ns(o->sum_calls, "sum-calls", &shortest, err) < 0)
+        return err->code;
+    d.sum_below_ns = (uint64_t)shortest;
     const char *records = getenv("STAVE_RECORDS");
     if (records && *records) {
         r->system.records_file = fopen(records, "wbe");
@@ -480,10 +475,23 @@ static int kernel_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
     return code;
 }
 
+/* --sum-calls: the sums of the seconds that are over; records come a little later. */
+int sv_recorder_sums(struct sv_recorder *r, int64_t now, bool all, struct sv_err *err)
+{
+    struct sv_short_calls *s = sv_decode_short_calls(r->system.decode);
+    if (!s || (!all && (now - r->times.summed_ns < SUMS_EVERY_NS || sv_defer_waiting(r) > 0)))
+        return 0;
+    r->times.summed_ns = now;
+    return sv_recorder_pull(r, sv_short_calls_source(s, all ? INT64_MAX : now - SUMS_EVERY_NS / 2),
+                            err);
+}
+
 static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     int64_t now = sv_recorder_now_ns();
     int code = r->system.kernel ? kernel_round(r, now, err) : sv_record_ladder_round(r, now, err);
+    if (code >= 0)
+        code = sv_recorder_sums(r, now, is_last, err);
     if (code >= 0)
         code = sv_record_sdk_round(r, is_last, err);
     if (code >= 0 && r->samplers.usage &&

@@ -7,7 +7,7 @@
 
 #include "files/open.h"
 #include "record/decode/decode.h"
-#include "record/decode/redact.h"
+#include "files/redact.h"
 #include "record/kernel/kernel.h"
 #include "record/output/output.h"
 #include "record/output/parts.h"
@@ -40,12 +40,12 @@ struct sv_record_options {
     struct sv_words pids;
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
-        *stacks, *offcpu_min, *mode, *only;
+        *stacks, *offcpu_min, *mode, *only, *sum_calls;
     uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool all, strict, drop_caches, json, no_summary, detach, light, no_sockets, self, no_look, explain,
-        no_explain;
+    bool all, strict, drop_caches, json, no_summary, detach, light, no_sockets, self, no_look,
+        explain, no_explain, always;
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
     struct sv_trigger_options triggers;
     char saved_pattern[SV_CLAIM_PATH_MAX]; /* -o with %t (record/output/saved_name.h); "" */
@@ -58,7 +58,7 @@ struct sv_record_system {
     struct sv_decode *decode;
     struct sv_defer *defer;  /* record/spool/; NULL: records are decoded as they come */
     struct sv_totals totals; /* of its events, for the summary */
-    struct sv_redact redact;
+    struct sv_redact_plan redact;
     FILE *records_file; /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     struct sv_kernel_options plan; /* what is asked of the kernel */
 };
@@ -108,7 +108,7 @@ struct sv_record_signals {
 struct sv_record_times {
     int64_t started_ns, deadline_ns;
     int64_t stopped_ns; /* the end of what is recorded; the file may be written later */
-    int64_t round_ns, snapshot_ns, forgot_ns, forgot_decoded_ns; /* the last ones */
+    int64_t round_ns, summed_ns, snapshot_ns, forgot_ns, forgot_decoded_ns; /* the last ones */
     int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
 };
 
@@ -169,6 +169,9 @@ void sv_recorder_summary(const struct sv_recorder *r);
 int64_t sv_recorder_now_ns(void);
 int64_t sv_recorder_cpu_ns(void);                 /* of this process so far */
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
+/* --sum-calls: writes the sums of seconds that are over, or `all`, which must be before tracks of
+ * processes are forgotten. */
+int sv_recorder_sums(struct sv_recorder *r, int64_t now, bool all, struct sv_err *err);
 /* All of the source's round into the meter. */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
 

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { DISK_LEAST = 1 << 20 };
 enum { KEEP_DEFAULT = 20, KEEP_MOST = 100000, EXPLAIN_MOST = 4, INSTANTS_PER_S = 10 };
 #define LATE_NS ((int64_t)500000000) /* events reach us at most so late: for what did not happen */
 
@@ -31,17 +32,18 @@ struct sv_triggers {
     uint64_t keep;
     sv_track row;
     sv_str cat, cause_key, number_key;
-    bool writes; /* our own instants are no events to judge */
-    bool is_due; /* `hit` waits for its tail until due_ns */
+    bool writes;        /* our own instants are no events to judge */
+    bool is_due;        /* `hit` waits for its tail until due_ns */
     bool has_saved_end; /* a hit at the end of the recording */
     int64_t due_ns, rests_until_ns;
     struct sv_when_hit hit;
-    char path[SV_CLAIM_PATH_MAX]; /* being saved */
-    char line[SV_WHEN_CAUSE_MAX + 256]; /* what is said when it is */
+    char path[SV_CLAIM_PATH_MAX];                   /* being saved */
+    char line[SV_WHEN_CAUSE_MAX + 256];             /* what is said when it is */
     uint64_t n_hits, n_saved, n_removed, n_skipped; /* skipped: counted, and not said yet */
     uint64_t skipped_all;
     int64_t second_ns; /* since when instants are counted, and how many there were */
     unsigned n_instants;
+    uint32_t number; /* of the last file without %t */
     struct saved *saved;
     size_t first_saved, end_saved, cap_saved;
     char explains[EXPLAIN_MOST][SV_CLAIM_PATH_MAX];
@@ -94,6 +96,10 @@ static int check_needs(const struct sv_record_options *o, const struct sv_when *
 int sv_triggers_check(struct sv_record_options *o, struct sv_err *err)
 {
     const struct sv_trigger_options *u = &o->triggers;
+    if (u->disk_bytes && !u->when.n && !o->use.rotate)
+        return sv_error(err, SV_EUSAGE, "--disk means something only with --rotate or --when");
+    if (u->disk_bytes && u->disk_bytes < DISK_LEAST)
+        return sv_error(err, SV_EUSAGE, "--disk: at least 1M");
     if (!u->when.n) {
         const char *alone = u->keep ? "keep" : u->tail ? "tail" : u->pause ? "pause" : NULL;
         return !alone ? 0
@@ -261,7 +267,7 @@ static int save_hit(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (code < 0)
         return code;
     sv_saved_time(t->hit.ts_ns, now, utc);
-    sv_saved_name(r->options, utc, t->path, sizeof t->path);
+    sv_saved_name(r->options, utc, &t->number, t->path, sizeof t->path);
     snprintf(t->line, sizeof t->line, "%s: %s", sv_when_text(t->when, t->hit.condition),
              t->hit.cause);
     const struct sv_saved_cause cause = {.condition = sv_when_text(t->when, t->hit.condition),
@@ -281,7 +287,7 @@ static int save_manually(struct sv_recorder *r, int64_t now, struct sv_err *err)
     struct sv_triggers *t = r->triggers;
     char utc[32];
     sv_saved_time(now, now, utc);
-    sv_saved_name(r->options, utc, t->path, sizeof t->path);
+    sv_saved_name(r->options, utc, &t->number, t->path, sizeof t->path);
     t->line[0] = '\0';
     r->signals.n_triggers = 0;
     return sv_parts_save(r, now, t->path, NULL, err);
@@ -342,8 +348,7 @@ static void feed_command(struct sv_recorder *r, int64_t now)
     if (r->system.kernel || !r->child.has_ended)
         return;
     const char *slash = strrchr(r->command->items[0], '/');
-    sv_when_exit(r->triggers->when, now, slash ? slash + 1 : r->command->items[0],
-                 r->child.status);
+    sv_when_exit(r->triggers->when, now, slash ? slash + 1 : r->command->items[0], r->child.status);
 }
 
 int sv_triggers_finish(struct sv_recorder *r, int64_t now, struct sv_err *err)

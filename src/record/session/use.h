@@ -109,10 +109,11 @@ struct sv_record_use {
          "Ranks"},                                                                                \
         {0,                                                                                       \
          "rotate",                                                                                \
-         "SIZE[,COUNT]",                                                                          \
+         "SIZE|TIME[,COUNT]",                                                                     \
          SV_OPT_TEXT,                                                                             \
          offsetof(type, use.rotate),                                                              \
-         "start a new file whenever the trace has reached SIZE; each file is a complete trace: "  \
+         "start a new file whenever the trace has reached SIZE (512M) or TIME has passed "        \
+         "(10min); each file is a complete trace: "                                               \
          "OUT is the newest, OUT-0001 the first; with COUNT only the newest COUNT are kept",      \
          NULL,                                                                                    \
          "Long recordings"},                                                                      \

@@ -17,7 +17,7 @@ enum sv_seen_kind {
 struct sv_seen {
     enum sv_seen_kind kind;
     bool is_slice;
-    sv_str name;     /* NAME, LOSS */
+    sv_str name;      /* NAME, LOSS */
     const char *text; /* NAME: the same; EXIT: the process; COUNTER: of its track */
     sv_track track;
     int64_t ts_ns;  /* the end of a slice */
@@ -30,7 +30,7 @@ struct sv_seen {
 enum sv_pick_kind { SV_PICK_STEP = 1, SV_PICK_REQUEST, SV_PICK_NAME };
 struct sv_pick {
     enum sv_pick_kind kind;
-    char *glob; /* NAME; of a counter, too */
+    char *glob;      /* NAME; of a counter, too */
     unsigned marker; /* STEP: of the markers seen the one that is tried first */
     bool has_marker;
 };
@@ -59,13 +59,13 @@ struct sv_condition {
     char *text;
     struct sv_pick pick;
     enum sv_when_op op;
-    double value;           /* to compare with */
-    struct sv_limit limit;  /* slices */
+    double value;            /* to compare with */
+    struct sv_limit limit;   /* slices */
     int64_t for_ns, span_ns; /* "for 30s"; "over 10s" */
-    int signal;             /* 0: any */
-    bool is_seen, is_said;  /* something had such a name; that nothing had was said */
-    bool has_fired;         /* it still holds: one hit until it stops */
-    int64_t last_ns;        /* NO: the last one; RATE: the first one */
+    int signal;              /* 0: any */
+    bool is_seen, is_said;   /* something had such a name; that nothing had was said */
+    bool has_fired;          /* it still holds: one hit until it stops */
+    int64_t last_ns;         /* NO: the last one; RATE: the first one */
     struct sv_when_counter rows[SV_ROWS_MAX];
     size_t n_rows;
     uint64_t slots[SV_RATE_SLOTS]; /* RATE: events in each part of the span */
@@ -78,8 +78,8 @@ struct sv_condition {
 
 struct sv_when_kind {
     const char *word, *syntax, *holds;
-    unsigned feeds;                /* enum sv_seen_kind: only such are fed to it */
-    unsigned needs;                /* enum sv_when_need */
+    unsigned feeds; /* enum sv_seen_kind: only such are fed to it */
+    unsigned needs; /* enum sv_when_need */
     void (*parse)(struct sv_when_reader *r, struct sv_condition *c);
     /* NULL: nothing is fed. NAME: only names that sv_pick_has() */
     void (*feed)(struct sv_when *w, struct sv_condition *c, const struct sv_seen *s);

@@ -154,7 +154,8 @@ static void hit_counter(struct sv_when *w, struct sv_condition *c, struct sv_whe
     row->has_fired = true;
     if (c->for_ns)
         snprintf(since, sizeof since, " for %s", sv_human_ns(a, c->for_ns));
-    sv_when_hit(w, c, row->since_ns + c->for_ns, row->track, "counter '%.60s%s%.60s' is %g%s%.10s%s",
+    sv_when_hit(w, c, row->since_ns + c->for_ns, row->track,
+                "counter '%.60s%s%.60s' is %g%s%.10s%s",
                 sv_dict_text(w->dict, w->dict->tracks[t->parent].name).bytes, t->parent ? "/" : "",
                 sv_dict_text(w->dict, t->name).bytes, row->value, t->unit ? " " : "",
                 sv_dict_text(w->dict, t->unit).bytes, since);
@@ -194,9 +195,11 @@ static void check_counter(struct sv_when *w, struct sv_condition *c, int64_t now
 static const struct sv_when_kind counter = {
     .word = "counter",
     .syntax = "counter 'GPU 0/sm' < 10% for 5s",
-    .holds = "the value of a counter is so, all that time (without `for`: once); it keeps its value "
-             "until the next one, or until its process ends. The name is that of its row, or its path with `/`, and may have `*`; a value may end "
-             "in `%`, `K`, `M`, `G` or `T`",
+    .holds =
+        "the value of a counter is so, all that time (without `for`: once); it keeps its value "
+        "until the next one, or until its process ends. The name is that of its row, or its path "
+        "with `/`, and may have `*`; a value may end "
+        "in `%`, `K`, `M`, `G` or `T`",
     .feeds = SV_SEEN_COUNTER,
     .parse = parse_counter,
     .feed = feed_counter,
@@ -462,7 +465,6 @@ static const struct sv_when_kind log_kind = {
 };
 
 const struct sv_when_kind *const sv_when_kinds[] = {
-    &step, &request, &slice,       &no,  &counter, &pressure,
-    &rate, &exit_kind, &signal_kind, &oom, &loss,    &log_kind,
-    NULL,
+    &step,      &request,     &slice, &no,   &counter,  &pressure, &rate,
+    &exit_kind, &signal_kind, &oom,   &loss, &log_kind, NULL,
 };

@@ -17,7 +17,7 @@ static const struct {
 static const struct {
     const char *text;
     double factor;
-} times[] = {{"ns", 1},   {"us", 1e3},  {"ms", 1e6},   {"s", 1e9},
+} times[] = {{"ns", 1},   {"us", 1e3},   {"ms", 1e6},  {"s", 1e9},
              {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}},
   sizes[] = {{"K", 1024.0}, {"M", 1048576.0}, {"G", 1073741824.0}, {"T", 1099511627776.0}};
 
@@ -176,8 +176,8 @@ int64_t sv_when_time(struct sv_when_reader *r)
 
 double sv_when_quantity(struct sv_when_reader *r, bool per_second)
 {
-    double value = sv_when_number(
-        r, per_second ? "a number per second such as 100/s" : "a number such as 10%, 2G or 0.5");
+    double value = sv_when_number(r, per_second ? "a number per second such as 100/s"
+                                                : "a number such as 10%, 2G or 0.5");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (*r->at == sizes[i].text[0]) {
             value *= sizes[i].factor;

@@ -25,8 +25,8 @@ enum sv_when_op sv_when_compare(struct sv_when_reader *r, bool has_equal);
 double sv_when_number(struct sv_when_reader *r, const char *expected);
 bool sv_when_is_number(struct sv_when_reader *r);
 bool sv_when_time_of(struct sv_when_reader *r, double number, int64_t *ns); /* its unit follows */
-int64_t sv_when_time(struct sv_when_reader *r);          /* 500ms, 30s, 2m, 1h */
-double sv_when_quantity(struct sv_when_reader *r, bool per_second); /* 10%, 2G, 100/s */
+int64_t sv_when_time(struct sv_when_reader *r);                             /* 500ms, 30s, 2m, 1h */
+double sv_when_quantity(struct sv_when_reader *r, bool per_second);         /* 10%, 2G, 100/s */
 void sv_when_end(struct sv_when_reader *r);
 void sv_when_expect(struct sv_when_reader *r, const char *expected); /* says that it is missing */
 bool sv_when_failed(const struct sv_when_reader *r);

@@ -174,9 +174,8 @@ void sv_slice_check(struct sv_when *w, struct sv_condition *c, int64_t now_ns)
         if (!o->track || !(o->conditions & bit) || (o->fired & bit) ||
             now_ns - o->begin_ns <= limit)
             continue;
-        const struct sv_seen s = {.kind = SV_SEEN_NAME,
-                                  .is_slice = true,
-                                  .text = sv_dict_text(w->dict, o->name).bytes};
+        const struct sv_seen s = {
+            .kind = SV_SEEN_NAME, .is_slice = true, .text = sv_dict_text(w->dict, o->name).bytes};
         if (c->pick.kind == SV_PICK_STEP && !sv_pick_takes(c, &s))
             continue;
         o->fired |= bit;

@@ -55,8 +55,7 @@ static const struct sv_when_kind *find_kind(struct sv_when_reader *r)
         if (sv_when_word(r, sv_when_kinds[i]->word))
             return sv_when_kinds[i];
         size_t n = strlen(expected);
-        snprintf(expected + n, sizeof expected - n, "%s %s", i ? "," : "",
-                 sv_when_kinds[i]->word);
+        snprintf(expected + n, sizeof expected - n, "%s %s", i ? "," : "", sv_when_kinds[i]->word);
     }
     sv_when_expect(r, expected);
     return NULL;
@@ -315,12 +314,12 @@ static void feed_counter(struct sv_when *w, const struct sv_event *e)
         return;
     const struct sv_track_info *t = &w->dict->tracks[e->track];
     double factor = t->multiplier ? (double)t->multiplier : 1;
-    struct sv_seen s = {.kind = SV_SEEN_COUNTER,
-                        .text = sv_dict_text(w->dict, t->name).bytes,
-                        .track = e->track,
-                        .ts_ns = e->ts_ns,
-                        .value = factor * (e->args[0].type == SV_ARG_DOUBLE ? e->args[0].d
-                                                                            : (double)e->args[0].i)};
+    struct sv_seen s = {
+        .kind = SV_SEEN_COUNTER,
+        .text = sv_dict_text(w->dict, t->name).bytes,
+        .track = e->track,
+        .ts_ns = e->ts_ns,
+        .value = factor * (e->args[0].type == SV_ARG_DOUBLE ? e->args[0].d : (double)e->args[0].i)};
     feed_to(w, conditions, &s);
 }
 

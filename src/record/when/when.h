@@ -22,8 +22,8 @@ struct sv_when;
 
 struct sv_when_hit {
     unsigned condition;
-    int64_t ts_ns;  /* on the trace's clock: when the condition became true */
-    sv_track track; /* of the event; 0: none */
+    int64_t ts_ns;                 /* on the trace's clock: when the condition became true */
+    sv_track track;                /* of the event; 0: none */
     char cause[SV_WHEN_CAUSE_MAX]; /* a sentence without a full stop */
 };
 

@@ -86,8 +86,7 @@ void sv_window_add(struct sv_window *w, int64_t ts_ns, int64_t value)
 int64_t sv_window_at(struct sv_window *w, double share)
 {
     uint64_t want = (uint64_t)(share * (double)w->n), seen = 0;
-    if (w->known_changes && share == w->known_share &&
-        w->changes - w->known_changes <= w->n / 64)
+    if (w->known_changes && share == w->known_share && w->changes - w->known_changes <= w->n / 64)
         return w->known;
     w->known = 0;
     for (unsigned i = 0; i < SV_WINDOW_BUCKETS && w->n; i++) {

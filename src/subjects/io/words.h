@@ -8,6 +8,7 @@
 #include "core/stream/dict.h"
 
 #define SV_CAT_SYSCALL      "syscall"
+#define SV_CAT_CALL_SUM     "syscall_sum" /* many short calls, as one event */
 #define SV_CAT_PROCESS      "process"
 #define SV_CAT_BLOCK        "block"
 #define SV_CAT_PAGE_CACHE   "page_cache"
@@ -22,6 +23,7 @@
 
 /* Rows: custom tracks below a thread, and groups at the top. */
 #define SV_ROW_SYSCALLS    "system calls"
+#define SV_ROW_SHORT_CALLS "short calls"
 #define SV_ROW_PAGE_CACHE  "page cache misses"
 #define SV_ROW_PAGE_FAULTS "page faults"
 #define SV_ROW_STATE       "state"

@@ -1,8 +1,8 @@
 /* Paths without their words: every component becomes a token that is the same wherever it occurs in
- * the trace, and means nothing without the key, which is made at random for each recording and kept
+ * the trace, and means nothing without the key, which is made at random for each run and kept
  * nowhere. */
-#ifndef SV_RECORD_DECODE_REDACT_H
-#define SV_RECORD_DECODE_REDACT_H
+#ifndef SV_FILES_REDACT_PATH_H
+#define SV_FILES_REDACT_PATH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Tokens for the components of paths: SipHash-2-4 (Aumasson and Bernstein, 2012) with a random key.
- * Called by the recorder for --redact paths. */
-#include "record/decode/redact.h"
+ * Called by record/session/recorder.c and files/redact.c. */
+#include "files/redact_path.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# stave redact: what must not leave the house is nowhere in the bytes of the copy; the rest is as it was.
+. "$SRC/tests/harness/cli.sh"
+cat >in.json <<'J'
+{"traceEvents":[
+{"ph":"M","pid":7,"tid":7,"name":"process_name","args":{"name":"worker"}},
+{"ph":"M","pid":7,"tid":7,"name":"process_labels","args":{"labels":"worker --key hunter2 /srv/private/x"}},
+{"ph":"X","pid":7,"tid":7,"ts":1,"dur":5,"name":"open /srv/private/model.bin","args":{"path":"/srv/private/model.bin","note":"reads '/srv/private/model.bin' twice","bytes":17}},
+{"ph":"X","pid":7,"tid":7,"ts":10,"dur":5,"name":"load","args":{"path":"/srv/private/model.bin","user_name":"grace.hopper","list":["a","/srv/private/list"]}},
+{"ph":"X","pid":7,"tid":7,"ts":20,"dur":5,"name":"SELECT name FROM t1 WHERE card = '4111-1111' AND n = 31337","args":{"db.statement":"SELECT name FROM t1 WHERE card = '4111''1111' AND n=31337"}}
+],"command":"worker --key hunter2"}
+J
+run_any all 0 "$STAVE" redact -q in.json -o all.json
+check all_nothing_left sh -c '! grep -E "private|model|hunter2|4111|31337|srv" all.json'
+"$STAVE" cat -q all.json >all.txt
+check all_events test "$(grep -cE ' (slice|begin) ' all.txt)" = "$("$STAVE" cat -q in.json | grep -cE ' (slice|begin) ')"
+check all_same_token test "$(grep -oE 'path="/[a-z2-7]{10}/[a-z2-7]{10}/[a-z2-7]{10}"' all.txt | sort | uniq -c | awk '{ print $1 }')" = 2
+check all_sql grep -q 'db.statement="SELECT name FROM t1 WHERE card = ? AND n=?"' all.txt
+check all_stays grep -q 'bytes=17' all.txt
+check all_other_args_stay grep -q 'user_name="grace.hopper"' all.txt
+check all_process_stays grep -q 'name="worker"' all.txt
+run_any again 0 "$STAVE" redact -q in.json -o again.json
+check again_other_tokens sh -c '! cmp -s all.json again.json'
+run_any perfetto 0 "$STAVE" redact -q in.json -o p.pftrace
+check perfetto_nothing_left sh -c '! grep -aE "private|model.bin|hunter2|4111" p.pftrace'
+check perfetto_valid "$STAVE" validate -q p.pftrace
+run_any args 0 "$STAVE" redact -q in.json --what 'args=user*,sql' -o args.json
+check args_gone sh -c '! grep -E "grace|31337" args.json'
+check args_paths_stay grep -q /srv/private/model.bin args.json
+run_any wrong 2 "$STAVE" redact -q in.json --what 'pahts' -o wrong.json
+check wrong_says grep -qxF "stave redact: redact: 'pahts' is none of paths, commands, sql, args=GLOB and all" wrong.err
+check wrong_nothing test ! -e wrong.json
+run_any same 2 "$STAVE" redact -q in.json -o in.json
+check same_stays grep -q hunter2 in.json
+
+# While recording: the program's own events, too.
+mkdir -p private.d; echo x >private.d/secret.txt
+export STAVE_SESSION_DIR=$TMP/s XDG_RUNTIME_DIR=$TMP/s; mkdir -p s
+run_any record 0 "$STAVE" record -q --no-summary --no-explain --no-inject --redact all -o r.pftrace -- sh -c 'cat private.d/secret.txt hunter2 2>/dev/null; "$0" step=5*3' "$BUILD/tests/stress/steps"
+check record_nothing_left sh -c '! grep -aE "private\.d|secret\.txt|hunter2" r.pftrace'
+check record_steps test "$("$STAVE" cat -q r.pftrace | grep -c 'begin .* "step"')" = 3
+check record_valid "$STAVE" validate -q r.pftrace

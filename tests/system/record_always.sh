@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# stave record --always: what the set has, and that sums of short calls are exact. Needs the kernel programs.
+. "$SRC/tests/harness/cli.sh"
+export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run
+mkdir -p "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
+"$STAVE" record -q --strict --no-summary --light -o can.pftrace -- true 2>/dev/null || skip_all "no kernel programs here"
+head -c 100000 /dev/zero >data.bin
+cat >reads.py <<'P'
+import os, sys, time
+f = os.open("data.bin", os.O_RDONLY)
+end = time.monotonic() + 1.2
+n = 0
+while n < 3000 or time.monotonic() < end:  # over the end of a second
+    os.pread(f, 1000, n)
+    n += 1
+    if n % 1000 == 0:
+        time.sleep(0.01)
+for i in range(3):
+    try:
+        os.pread(f, 1, -1)
+    except OSError:
+        pass
+for i in range(40):
+    if os.fork() == 0:
+        for k in range(25):
+            os.pread(f, 7, k)
+        os._exit(0)
+    os.wait()
+print(n)
+P
+run_any always 0 "$STAVE" record --no-summary --no-inject --no-explain --always -o always.pftrace -- python3 -S reads.py
+"$STAVE" cat -q always.pftrace >always.txt
+# sum NAME KEY: of the instants for this call on the file, and of the slices of calls that took a millisecond
+sum() { grep "data.bin" always.txt | sed -nE "s/.* instant .*\"$1\" cat=\"syscall_sum\" .* $2=([0-9]+).*/\1/p" | awk '{ s += $1 } END { print s + 0 }'; }
+slow() { grep -cE "(begin|slice) .*\"$1\" cat=\"syscall\" .*data.bin" always.txt; }
+n=$(cat always.out)
+check no_loss test "$(grep -cE '^[0-9.]+ loss ' always.txt)" = 0
+check counts test $(($(sum pread64 count) + $(slow pread64))) = $((n + 3 + 40 * 25))
+check failed test "$(sum pread64 failed)" = 3
+check more_than_one_second test "$(grep -c '"pread64" cat="syscall_sum" .*data.bin' always.txt)" -ge 42
+[ "$(slow pread64)" != 0 ] || check bytes test "$(sum pread64 bytes)" = $((1000 * n + 7 * 40 * 25))
+check few_events test "$(grep -c 'cat="syscall"' always.txt)" -lt 1000
+check coverage grep -q '^meta "recorded.calls" "kernel min_ns=1000000' always.txt
+check states grep -q 'cat="thread_state"' always.txt
+check samples grep -q '^meta "sample_hz" "19"' always.txt
+check no_block sh -c '! grep -q "^meta \"recorded.block\" \"kernel" always.txt'
+check valid "$STAVE" validate -q always.pftrace
+
+# With a trigger, and its ring.
+run_any saved 3 "$STAVE" record --no-summary --no-inject --no-explain --always --when "exit 'sh' == 3" -o slow-%t.pftrace -- sh -c 'cat data.bin >/dev/null; exit 3'
+check saved_one test "$(find . -name 'slow-*Z.pftrace' | wc -l)" = 1
+check saved_sums sh -c '"$0" cat -q slow-*.pftrace | grep -q "\"read\" cat=\"syscall_sum\" .*data.bin\" count="' "$STAVE"
+run_any wrong 2 "$STAVE" record -q --sum-calls soon -o x.pftrace -- true
+check wrong_says grep -qxF "stave record: --sum-calls: 'soon' is not a time such as 10s, 500ms or 20us" wrong.err
