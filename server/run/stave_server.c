@@ -312,15 +312,15 @@ static void wait_for_signal(const sigset_t *set)
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
+/* The fronts answer to the end: who comes while the queue is worked off gets a 503 or UNAVAILABLE,
+ * and finds no closed port. */
 static void shut_down(struct sv_engine *e, struct sv_front *f)
 {
     say("stopping\n");
     atomic_store(&e->is_ready, false);
     sv_watch_stop();
-    sv_front_stop(f);
     int64_t until_ns = stave_now_ns() + e->config->drain_timeout_ms * 1000000;
     uint32_t n_dropped = 0;
-    sv_grpc_front_stop(e->grpc);
     for (uint32_t i = 0; i < e->n_models; i++)
         n_dropped += sv_batcher_stop(&e->models[i], until_ns);
     if (n_dropped)
@@ -328,6 +328,8 @@ static void shut_down(struct sv_engine *e, struct sv_front *f)
                  "stave-server: %u queued request%s answered with 503: drain_timeout_ms was over\n",
                  n_dropped, n_dropped == 1 ? " was" : "s were");
     starpu_task_wait_for_all();
+    sv_front_stop(f);
+    sv_grpc_front_stop(e->grpc);
     sv_front_close(f);
     sv_grpc_front_close(e->grpc);
     e->grpc = NULL;
