@@ -440,6 +440,11 @@ static int check_models(struct sv_config *const *configs, uint32_t n, struct sv_
     return 0;
 }
 
+static void say_line(const char *line)
+{
+    sv_print(stderr, "stave-server: %s\n", line);
+}
+
 static int open_configs(const struct server_options *o, struct sv_config **configs, uint32_t *n,
                         struct sv_err *err)
 {
@@ -450,7 +455,7 @@ static int open_configs(const struct server_options *o, struct sv_config **confi
     if (o->configs.n > SV_MODELS_MAX)
         return sv_error(err, SV_EUSAGE, "at most %d models", SV_MODELS_MAX);
     for (; code == 0 && *n < o->configs.n; *n += code == 0)
-        code = sv_config_open(o->configs.items[*n], *n == 0, &configs[*n], err);
+        code = sv_config_open(o->configs.items[*n], *n == 0, &configs[*n], say_line, err);
     return code == 0 ? check_names(configs, *n, err) : code;
 }
 
