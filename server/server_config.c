@@ -102,6 +102,29 @@ static const struct sv_yaml_field congestion_fields[] = {
         BOOL(trace_by_parent,                                                                   \
              "requests of a traced caller as its traceparent says: sampled or not")
 
+/* Keys of the server that these files were first written for, which mean nothing here: each is
+ * answered by a warning, so that a file can be taken as it is. */
+#define FOREIGN(key, why)                                            \
+    {                                                                \
+#key, SV_YAML_ANY, 0, 0, NULL, AT(foreign), why, NULL, false \
+    }
+#define FOREIGN_FIELDS                                                                    \
+    FOREIGN(verbosity, "verbose: true prints a line per batch"),                          \
+        FOREIGN(model_name, "the model is called as 'name' says"),                        \
+        FOREIGN(scheduler, "set STARPU_SCHED under starpu_env"),                          \
+        FOREIGN(sync, "tasks are always submitted asynchronously"),                       \
+        FOREIGN(use_cuda, "there are no CUDA workers: use_cpu, use_opencl"),              \
+        FOREIGN(device_ids, "there are no CUDA workers: use_cpu, use_opencl"),            \
+        FOREIGN(gpu_model_replication, "there are no CUDA workers: use_cpu, use_opencl"), \
+        FOREIGN(group_cpu_by_numa, "each CPU worker computes by itself: see workers"),    \
+        FOREIGN(libtorch, "models are ONNX or safetensors files"),                        \
+        FOREIGN(request_nb, "it is of the load: stave-load --requests"),                  \
+        FOREIGN(delay_us, "it is of the load: stave-load --rate"),                        \
+        FOREIGN(pregen_inputs, "warmup_pregen_inputs is of the warm-up"),                 \
+        FOREIGN(rtol, "answers are not compared with a reference"),                       \
+        FOREIGN(atol, "answers are not compared with a reference"),                       \
+        FOREIGN(validate_results, "answers are not compared with a reference")
+
 static const struct sv_yaml_field batching_fields[] = {BATCHING_FIELDS, TRACE_FIELDS, {0}};
 
 static const struct sv_yaml_field fields[] = {
@@ -150,6 +173,7 @@ static const struct sv_yaml_field fields[] = {
      false},
     TEXT(onnxruntime,
          "path of libonnxruntime.so.1; the variable STAVE_ONNXRUNTIME takes precedence", NULL),
+    FOREIGN_FIELDS,
     {0}};
 
 static const char *const server_keys[] = {
@@ -348,36 +372,76 @@ static int check_model(struct sv_config *c, const char *path, struct sv_err *err
     return err->code = SV_EINPUT;
 }
 
-int sv_config_open(const char *path, bool is_first, struct sv_config **out, struct sv_err *err)
+static void warn_of_foreign(const struct sv_config *c, void (*say)(const char *line))
+{
+    const struct sv_yaml_node *root = sv_yaml_root(c->yaml), *node;
+    for (const struct sv_yaml_field *f = fields; f->key; f++) {
+        char line[400];
+        if (f->offset != AT(foreign) || !(node = sv_yaml_find(root, f->key)))
+            continue;
+        snprintf(line, sizeof line, "%s:%u: warning: '%s' has no effect: %s", sv_yaml_name(c->yaml),
+                 node->key_line, f->key, f->choices);
+        say(line);
+    }
+}
+
+/* In their order: the last one is the caller's. */
+static void say_others(const struct sv_config *c, void (*say)(const char *line), struct sv_err *err)
+{
+    size_t n;
+    const char *const *others = sv_yaml_others(c->yaml, &n);
+    if (n == 0)
+        return;
+    say(err->msg);
+    for (size_t i = 0; i + 1 < n; i++)
+        say(others[i]);
+    snprintf(err->msg, sizeof err->msg, "%s", others[n - 1]);
+}
+
+/* Everything that is wrong with the file, whatever the rest is. */
+static void check_all(struct sv_config *c, const char *path, bool is_first, struct sv_err *err)
+{
+    enum { MOST = 8 };
+    struct sv_err own[MOST] = {0};
+    check_places(c, is_first, &own[0]);
+    c->grpc_is_given = given(c, "grpc_address");
+    if (c->name)
+        check_name(c, &own[1]);
+    check_batching(c, &own[2]);
+    check_congestion(c, &own[3]);
+    check_limits(c, &own[4]);
+    check_env(c, &own[5]);
+    check_trace(c, &own[6]);
+    if (c->model)
+        check_model(c, path, &own[7]);
+    for (size_t i = 0; i < MOST; i++)
+        sv_yaml_also(c->yaml, &own[i], err);
+    struct sv_err workers = {0};
+    if (!c->use_cpu && !c->use_opencl)
+        fail(c, "use_cpu", &workers,
+             "neither use_cpu nor use_opencl is true: there would be no worker");
+    sv_yaml_also(c->yaml, &workers, err);
+}
+
+int sv_config_open(const char *path, bool is_first, struct sv_config **out,
+                   void (*say)(const char *line), struct sv_err *err)
 {
     struct sv_config *c = sv_alloc(sizeof *c);
     set_defaults(c);
     int code = sv_yaml_open(path, &c->yaml, err);
-    if (code == SV_EIO)
-        code = err->code = SV_EINPUT;
-    if (code == 0)
-        code = sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
-    if (code == 0)
-        code = check_places(c, is_first, err);
-    c->grpc_is_given = code == 0 && given(c, "grpc_address");
-    if (code == 0)
-        code = check_name(c, err);
-    if (code == 0)
-        code = check_batching(c, err);
-    if (code == 0)
-        code = check_congestion(c, err);
-    if (code == 0)
-        code = check_limits(c, err);
-    if (code == 0)
-        code = check_env(c, err);
-    if (code == 0)
-        code = check_trace(c, err);
-    if (code == 0)
-        code = check_model(c, path, err);
-    if (code == 0 && !c->use_cpu && !c->use_opencl)
-        code = fail(c, "use_cpu", err,
-                    "neither use_cpu nor use_opencl is true: there would be no worker");
     if (code < 0) {
+        err->code = code == SV_EIO ? SV_EINPUT : code;
+    } else if (sv_yaml_root(c->yaml)->kind != SV_YAML_MAP) {
+        code = sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
+    } else {
+        sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
+        check_all(c, path, is_first, err);
+        code = err->code;
+        warn_of_foreign(c, say);
+        say_others(c, say, err);
+    }
+    if (code < 0) {
+        code = err->code;
         sv_config_free(c);
         return code;
     }
@@ -408,6 +472,8 @@ static void print_keys(const struct sv_yaml_field *f, const char *indent,
 {
     for (; f->key; f++) {
         char text[256];
+        if (!f->help)
+            continue;
         if (f->choices)
             snprintf(text, sizeof text, "%s%-27s %s (%s)", indent, f->key, f->help, f->choices);
         else

@@ -54,7 +54,7 @@ struct sv_config {
     int64_t max_pending_bytes, max_pending_bytes_per_client, header_timeout_ms, request_timeout_ms,
         drain_timeout_ms;
     bool use_cpu, use_opencl, verbose;
-    const struct sv_yaml_node *starpu_env;
+    const struct sv_yaml_node *starpu_env, *foreign;
     const char *onnxruntime; /* path of its library; NULL: where the loader looks */
     /* Tracing. */
     bool trace_enabled, trace_truncate, trace_plots;
@@ -64,7 +64,10 @@ struct sv_config {
 };
 
 /* is_first: keys of the server are allowed. */
-int sv_config_open(const char *path, bool is_first, struct sv_config **out, struct sv_err *err);
+/* say: gets a line for each key that has no effect here, and for each thing that is wrong
+ * but the last, which is in err. */
+int sv_config_open(const char *path, bool is_first, struct sv_config **out,
+                   void (*say)(const char *line), struct sv_err *err);
 void sv_config_free(struct sv_config *c);
 
 /* The rows a batch may have. */

@@ -225,5 +225,7 @@ struct sv_listeners;
 /* Serves on sockets that listen already, which it takes. *out is set also after a failure. */
 int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front **out,
                   struct sv_err *err);
-void sv_front_stop(struct sv_front *f); /* no new connections; the open ones are answered */
+/* When no inference is possible any more: waits for the last answers, then for those who keep a
+ * connection, a second at most; then no new connections. */
+void sv_front_stop(struct sv_front *f);
 void sv_front_close(struct sv_front *f);

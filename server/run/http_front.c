@@ -12,6 +12,7 @@
 
 #include "core/base/mem.h"
 #include "net/http_late.h"
+#include "net/http_packed.h"
 #include "net/http_request.h"
 #include "net/listen_socket.h"
 
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +63,8 @@ static void add_headers(struct MHD_Response *r, unsigned status, const struct he
         sv_mhd.MHD_add_response_header(r, "traceparent", own);
     if (status == 429 || status == 503)
         sv_mhd.MHD_add_response_header(r, "Retry-After", "1");
-    if (status == 400 || status == 413) /* where this request ends may be in doubt */
+    /* Where this request ends may be in doubt; who is to come back finds another server. */
+    if (status == 400 || status == 413 || status == 503)
         sv_mhd.MHD_add_response_header(r, "Connection", "close");
 }
 
@@ -280,30 +283,45 @@ static enum MHD_Result enqueue(struct call *k)
     return MHD_YES;
 }
 
+static const char *header_of(const struct call *k, const char *name)
+{
+    return sv_mhd.MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, name);
+}
+
+/* The body into k->job.asked. The status of a refusal, its message in err; or 0. */
+static unsigned parse(struct call *k, const struct sv_model *m, struct sv_err *err)
+{
+    struct sv_http_unpacked u;
+    const char *header = header_of(k, "Inference-Header-Content-Length");
+    char *end = NULL;
+    unsigned long long json_len = header ? strtoull(header, &end, 10) : ULLONG_MAX;
+    if (header && (end == header || *end)) {
+        sv_error(err, SV_EUSAGE, "Inference-Header-Content-Length is not a number");
+        return 400;
+    }
+    sv_http_complete(&k->body);
+    unsigned status = sv_http_unpack(header_of(k, MHD_HTTP_HEADER_CONTENT_ENCODING), k->body.data,
+                                     k->body.len, k->front->body_max, &u);
+    if (status)
+        sv_error(err, SV_EUSAGE, "%s", u.message);
+    else if (sv_infer_parse(&m->describes, u.bytes, u.len, header ? (size_t)json_len : u.len,
+                            &k->job.asked, err) < 0 ||
+             sv_network_check(m->net, &k->job.asked, err) < 0)
+        status = 400;
+    sv_http_unpacked_free(&u);
+    drop_body(k); /* its numbers are elsewhere by now */
+    return status;
+}
+
 static enum MHD_Result infer(struct call *k, struct sv_model *m)
 {
     struct sv_err err;
-    size_t json_len = k->body.len;
-    const char *header = sv_mhd.MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND,
-                                                            "Inference-Header-Content-Length");
-    if (header) {
-        char *end;
-        json_len = strtoull(header, &end, 10);
-        if (end == header || *end)
-            return send_error(k->connection, 400,
-                              "Inference-Header-Content-Length is not a number");
-    }
+    sv_err_clear(&err);
     if (k->body.len == 0)
         return send_error(k->connection, 400, "the request has no body");
-    sv_http_complete(&k->body);
-    sv_err_clear(&err);
-    int code =
-        sv_infer_parse(&m->describes, k->body.data, k->body.len, json_len, &k->job.asked, &err);
-    drop_body(k); /* its numbers are elsewhere by now */
-    if (code == 0)
-        code = sv_network_check(m->net, &k->job.asked, &err);
-    if (code < 0)
-        return send_error(k->connection, 400, err.msg);
+    unsigned status = parse(k, m, &err);
+    if (status)
+        return send_error(k->connection, status, err.msg);
     if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
         return send_error(k->connection, 503, SV_SAYS_UNREADY);
     k->job.model = m;
@@ -350,8 +368,7 @@ static enum MHD_Result route_trace(struct call *k, struct sv_model *m, const cha
     if (is_get)
         return send_page(c, e, sv_page_trace, m);
     int fd = sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (!sv_trace_may(fd, sv_mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND,
-                                                             MHD_HTTP_HEADER_AUTHORIZATION)))
+    if (!sv_trace_may(fd, header_of(k, MHD_HTTP_HEADER_AUTHORIZATION)))
         return send_error(c, 403, "only the server's user, or who has STAVE_TOKEN, may do that");
     sv_err_clear(&err);
     sv_http_complete(&k->body);
@@ -581,11 +598,6 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
     return 0;
 }
 
-void sv_front_stop(struct sv_front *f)
-{
-    f->listener = f->daemon ? sv_mhd.MHD_quiesce_daemon(f->daemon) : -1;
-}
-
 /* The last answers are on their way when the last batch is done; a client that does not read cannot
  * hold us for ever. */
 static void wait_for_answers(struct sv_front *f)
@@ -594,13 +606,47 @@ static void wait_for_answers(struct sv_front *f)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-void sv_front_close(struct sv_front *f)
+/* Who keeps a connection may be about to use it: a little while for him to get his 503, and to
+ * close it by himself. */
+static void linger(struct sv_front *f)
+{
+    for (int i = 0; i < 1000 && f->gate && sv_gate_count(f->gate).connections; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+void sv_front_stop(struct sv_front *f)
 {
     wait_for_answers(f);
+    linger(f);
+    f->listener = f->daemon ? sv_mhd.MHD_quiesce_daemon(f->daemon) : -1;
+}
+
+/* Those who have connected since nobody accepts: closing the socket would reset them. */
+static void refuse_rest(int listener)
+{
+    enum { LATE_MAX = 4096, PAUSE_MS = 20 };
+    struct pollfd p = {.fd = listener, .events = POLLIN};
+    for (int i = 0; i < LATE_MAX && listener >= 0 && poll(&p, 1, 0) > 0; i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct pollfd q = {.fd = fd, .events = POLLIN};
+        char space[4096];
+        if (fd < 0)
+            continue;
+        sv_gate_refuse(fd, 503, SV_SAYS_UNREADY);
+        shutdown(fd, SHUT_WR);
+        while (poll(&q, 1, PAUSE_MS) > 0 && recv(fd, space, sizeof space, 0) > 0)
+            ; /* what is not read would reset it, too */
+        close(fd);
+    }
+}
+
+void sv_front_close(struct sv_front *f)
+{
     if (f->daemon)
         sv_mhd.MHD_stop_daemon(f->daemon);
     if (f->metrics)
         sv_mhd.MHD_stop_daemon(f->metrics);
+    refuse_rest(f->listener);
     if (f->listener >= 0)
         close(f->listener);
     sv_gate_close(f->gate);

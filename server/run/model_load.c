@@ -12,14 +12,22 @@ static bool ends_in(const char *path, const char *end)
     return n > m && strcmp(path + n - m, end) == 0;
 }
 
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
                    struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err)
 {
     if (ends_in(c->model_path, ".pt") || ends_in(c->model_path, ".pth"))
         return sv_error(err, SV_EFORMAT,
-                        "%s: PyTorch's files cannot be served: export it as ONNX "
-                        "(torch.onnx.export) and give the .onnx file",
-                        c->model_path);
+                        "%s: PyTorch's files cannot be served: export it as ONNX and give the "
+                        "file: model = torch.jit.load('%.100s').eval(); torch.onnx.export(model, "
+                        "torch.zeros(1, 32), 'model.onnx', input_names=['input'], "
+                        "dynamic_axes={'input': {0: 'rows'}})",
+                        c->model_path, base_of(c->model_path));
     bool is_onnx = sv_onnx_is_model(c->model_path);
     int code = is_onnx ? 0 : sv_network_open(c->model_path, net, err);
     if (code < 0 || (!is_onnx && (*net)->kind == SV_NETWORK_FLOATS))

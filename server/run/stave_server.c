@@ -312,15 +312,15 @@ static void wait_for_signal(const sigset_t *set)
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
+/* The fronts answer to the end: who comes while the queue is worked off gets a 503 or UNAVAILABLE,
+ * and finds no closed port. */
 static void shut_down(struct sv_engine *e, struct sv_front *f)
 {
     say("stopping\n");
     atomic_store(&e->is_ready, false);
     sv_watch_stop();
-    sv_front_stop(f);
     int64_t until_ns = stave_now_ns() + e->config->drain_timeout_ms * 1000000;
     uint32_t n_dropped = 0;
-    sv_grpc_front_stop(e->grpc);
     for (uint32_t i = 0; i < e->n_models; i++)
         n_dropped += sv_batcher_stop(&e->models[i], until_ns);
     if (n_dropped)
@@ -328,6 +328,8 @@ static void shut_down(struct sv_engine *e, struct sv_front *f)
                  "stave-server: %u queued request%s answered with 503: drain_timeout_ms was over\n",
                  n_dropped, n_dropped == 1 ? " was" : "s were");
     starpu_task_wait_for_all();
+    sv_front_stop(f);
+    sv_grpc_front_stop(e->grpc);
     sv_front_close(f);
     sv_grpc_front_close(e->grpc);
     e->grpc = NULL;
@@ -438,6 +440,11 @@ static int check_models(struct sv_config *const *configs, uint32_t n, struct sv_
     return 0;
 }
 
+static void say_line(const char *line)
+{
+    sv_print(stderr, "stave-server: %s\n", line);
+}
+
 static int open_configs(const struct server_options *o, struct sv_config **configs, uint32_t *n,
                         struct sv_err *err)
 {
@@ -448,7 +455,7 @@ static int open_configs(const struct server_options *o, struct sv_config **confi
     if (o->configs.n > SV_MODELS_MAX)
         return sv_error(err, SV_EUSAGE, "at most %d models", SV_MODELS_MAX);
     for (; code == 0 && *n < o->configs.n; *n += code == 0)
-        code = sv_config_open(o->configs.items[*n], *n == 0, &configs[*n], err);
+        code = sv_config_open(o->configs.items[*n], *n == 0, &configs[*n], say_line, err);
     return code == 0 ? check_names(configs, *n, err) : code;
 }
 

@@ -45,6 +45,28 @@ int sv_yaml_unknown(const struct sv_yaml *y, const struct sv_yaml_node *member,
                         i < n ? ", …" : "");
 }
 
+/* ---- several complaints ---- */
+
+void sv_yaml_also(struct sv_yaml *y, const struct sv_err *own, struct sv_err *err)
+{
+    if (own->code >= 0)
+        return;
+    if (err->code >= 0) {
+        *err = *own;
+    } else if (y->n_others < SV_YAML_OTHERS_MAX) {
+        size_t n = strlen(own->msg) + 1;
+        char *copy = sv_arena_get(&y->arena, n, 1);
+        memcpy(copy, own->msg, n);
+        y->others[y->n_others++] = copy;
+    }
+}
+
+const char *const *sv_yaml_others(const struct sv_yaml *y, size_t *n)
+{
+    *n = y->n_others;
+    return y->others;
+}
+
 /* ---- scalars ---- */
 
 bool sv_yaml_bool(const struct sv_yaml_node *node, bool *out)
@@ -166,6 +188,10 @@ static int read_texts(struct sv_yaml *y, const struct sv_yaml_field *f,
     return 0;
 }
 
+static int read_map(struct sv_yaml *y, const struct sv_yaml_node *map,
+                    const struct sv_yaml_field *fields, void *into, struct sv_err *err);
+
+/* A part says all that is wrong with it, too. */
 static int read_field(struct sv_yaml *y, const struct sv_yaml_field *f,
                       const struct sv_yaml_node *node, void *value, struct sv_err *err)
 {
@@ -189,7 +215,7 @@ static int read_field(struct sv_yaml *y, const struct sv_yaml_field *f,
     case SV_YAML_TEXT: return read_text(y, f, node, value, err);
     case SV_YAML_TEXTS: return read_texts(y, f, node, value, err);
     case SV_YAML_PART:
-        return node->kind == SV_YAML_MAP ? sv_yaml_read(y, node, f->fields, value, err)
+        return node->kind == SV_YAML_MAP ? read_map(y, node, f->fields, value, err)
                                          : wrong(y, f, node, "a map of keys", err);
     case SV_YAML_ANY: *(const struct sv_yaml_node **)value = node; return 0;
     }
@@ -228,18 +254,33 @@ static int check_required(const struct sv_yaml *y, const struct sv_yaml_node *ma
     return sv_yaml_fail(y, map, err, "missing: %s", list);
 }
 
+/* All of it is read, whatever is wrong with a part of it: err has the first complaint. */
+static int read_map(struct sv_yaml *y, const struct sv_yaml_node *map,
+                    const struct sv_yaml_field *fields, void *into, struct sv_err *err)
+{
+    for (const struct sv_yaml_node *m = map->first; m; m = m->next) {
+        const struct sv_yaml_field *f = field_of(fields, m->key);
+        struct sv_err own = {0};
+        if (f && f->type == SV_YAML_PART && m->kind == SV_YAML_MAP)
+            read_field(y, f, m, (char *)into + f->offset, err);
+        else if (f)
+            read_field(y, f, m, (char *)into + f->offset, &own);
+        else
+            unknown_field(y, m, fields, &own);
+        sv_yaml_also(y, &own, err);
+    }
+    struct sv_err missing = {0};
+    check_required(y, map, fields, &missing);
+    sv_yaml_also(y, &missing, err);
+    return err->code;
+}
+
 int sv_yaml_read(struct sv_yaml *y, const struct sv_yaml_node *map,
                  const struct sv_yaml_field *fields, void *into, struct sv_err *err)
 {
     if (map->kind != SV_YAML_MAP && map->kind != SV_YAML_NOTHING)
         return sv_yaml_fail(y, map, err, "expected a map of keys ('key: value'), found %.60s",
                             found(map));
-    for (const struct sv_yaml_node *m = map->first; m; m = m->next) {
-        const struct sv_yaml_field *f = field_of(fields, m->key);
-        int code = f ? read_field(y, f, m, (char *)into + f->offset, err)
-                     : unknown_field(y, m, fields, err);
-        if (code < 0)
-            return code;
-    }
-    return check_required(y, map, fields, err);
+    sv_err_clear(err);
+    return read_map(y, map, fields, into, err);
 }

@@ -11,6 +11,7 @@
 #include "formats/otlp/json.h"
 #include "listen/sender.h"
 #include "net/grpc.h"
+#include "net/http_packed.h"
 #include "net/listen_socket.h"
 #include "net/web.h"
 
@@ -224,37 +225,8 @@ static unsigned judge(void *ctx, const struct sv_web_request *q, const char **me
     if (!is_type(type, PROTOBUF) && !is_type(type, JSON))
         return 415;
     *message = "Content-Encoding must be gzip, zstd or identity";
-    if (packed && strcasecmp(packed, "gzip") != 0 && strcasecmp(packed, "zstd") != 0 &&
-        strcasecmp(packed, "identity") != 0)
+    if (!sv_http_is_known_packing(packed))
         return 415;
-    return 0;
-}
-
-/* The body as it was before it was packed. *in owns it. The status of a refusal, or 0. */
-static unsigned unpack(const struct sv_web_request *q, struct sv_input **in, const uint8_t **bytes,
-                       size_t *len, const char **message)
-{
-    const char *packed = sv_web_header(q, "Content-Encoding");
-    struct sv_err err = {0};
-    *in = NULL;
-    *bytes = q->body;
-    *len = q->len;
-    if (!packed || strcasecmp(packed, "identity") == 0)
-        return 0;
-    *message = "the body cannot be decompressed";
-    if (q->len == 0 || sv_input_open_memory(q->body, q->len, "body", in, &err) < 0)
-        return 400;
-    (*in)->window_limit = BODY_MAX;
-    int code = sv_input_need_all(*in, "too large", &err);
-    *message = code == SV_ELIMIT || code == SV_ENOMEM
-                   ? "the decompressed body is too large: at most 64 MiB are taken"
-                   : *message;
-    if (code < 0)
-        return code == SV_ELIMIT || code == SV_ENOMEM ? 413 : 400;
-    if (!(*in)->compression || (*in)->truncated || (*in)->has_trailing)
-        return 400;
-    *bytes = (*in)->data;
-    *len = (*in)->len;
     return 0;
 }
 
@@ -280,14 +252,16 @@ static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answ
 {
     struct sv_otlp_door *d = ctx;
     struct sv_otlp_checked c = {0};
-    struct sv_input *in;
+    struct sv_http_unpacked u;
     struct sv_buf json;
-    const uint8_t *bytes;
-    size_t len;
     char why[200] = "";
     const char *message = why;
     sv_buf_init(&json, BODY_MAX);
-    unsigned status = unpack(q, &in, &bytes, &len, &message);
+    unsigned status =
+        sv_http_unpack(sv_web_header(q, "Content-Encoding"), q->body, q->len, BODY_MAX, &u);
+    const uint8_t *bytes = u.bytes;
+    size_t len = u.len;
+    message = status ? u.message : why;
     if (status == 0 && is_type(sv_web_header(q, "Content-Type"), JSON)) {
         status = from_json(bytes, len, &json, why, sizeof why) ? 0 : 400;
         bytes = json.data;
@@ -319,7 +293,7 @@ static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answ
     else
         accept_spans(q, a, &c);
     sv_buf_fini(&json);
-    sv_input_close(in);
+    sv_http_unpacked_free(&u);
 }
 
 static bool is_loopback(const char *address)

@@ -2,7 +2,6 @@
 import gzip
 import http.client
 import json
-import socket
 import sys
 import zlib
 
@@ -91,6 +90,70 @@ def another_user():
     setting({"trace_level": ["OFF"]}, status=403, headers={"Authorization": "Bearer wrong"})
     if REST:
         setting({"trace_rate": "1"}, headers={"Authorization": "Bearer " + REST[0]})
+
+
+def packed():
+    """Bodies that were packed: the same answer, bounded whatever they unpack to, and what is no gzip is refused."""
+    path, status = "/v2/models/mlp/infer", lambda body, how: call("POST", path, body, {"Content-Encoding": how})[:2]
+    plain = json.loads(call("POST", path, INPUT)[1])["outputs"]
+    for how in ("gzip", "GZIP"):
+        got, data = status(gzip.compress(INPUT), how)
+        assert got == 200 and json.loads(data)["outputs"] == plain, (how, got, data)
+    assert status(INPUT, "identity")[0] == 200
+    limit = int(REST[0])
+    padded = INPUT[:-1] + b" " * (limit - len(INPUT)) + b"}"
+    assert status(gzip.compress(padded), "gzip")[0] == 200  # as much as may be
+    got, data = status(gzip.compress(padded + b" "), "gzip")
+    assert got == 413 and b"at most" in data, (got, data)
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join([bomb.compress(b" " * (1 << 20)) for _ in range(64)] + [bomb.flush()])
+    assert len(bomb) < limit
+    assert status(bomb, "gzip")[0] == 413
+    for body, how, wanted in ((INPUT, "gzip", 400), (gzip.compress(INPUT)[:-9], "gzip", 400), (gzip.compress(INPUT) + b"more", "gzip", 400), (INPUT, "br", 415)):
+        got, data = status(body, how)
+        assert got == wanted and b"error" in data, (how, wanted, got, data)
+    values = b"".join(__import__("struct").pack("<f", 0.5) for _ in range(32))  # the binary extension: its length is that of what is unpacked
+    head = json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [1, 32], "parameters": {"binary_data_size": len(values)}}]}).encode()
+    got, data, _ = call("POST", path, gzip.compress(head + values), {"Content-Encoding": "gzip", "Inference-Header-Content-Length": str(len(head))})
+    assert got == 200 and json.loads(data)["outputs"] == plain, (got, data)
+
+
+def until_stopped():
+    """Clients that keep their connections, and others that connect for each request, until each of them is told that the server stops: no connection is
+    reset. Prints how many were answered."""
+    import os, signal, threading
+    answered, wrong, enough = [], [], threading.Event()
+
+    def one(keeps):
+        c = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+        try:
+            while True:
+                c.request("POST", "/v2/models/mlp/infer", INPUT)
+                r = c.getresponse()
+                data = r.read()
+                if r.status == 503:
+                    assert r.getheader("Retry-After") and r.getheader("Connection") == "close", r.getheaders()
+                    return c.close()
+                assert r.status == 200, (r.status, data)
+                answered.append(1)
+                if len(answered) > 200:
+                    enough.set()
+                if not keeps:
+                    c.close()
+        except ConnectionRefusedError:  # the port is closed: only for who comes after the end
+            if keeps:
+                wrong.append("refused")
+        except Exception as error:
+            wrong.append(repr(error))
+    clients = [threading.Thread(target=one, args=(i % 2,)) for i in range(8)]
+    for t in clients:
+        t.start()
+    assert enough.wait(120)
+    os.kill(int(REST[0]), signal.SIGTERM)
+    for t in clients:
+        t.join()
+    assert not wrong, wrong
+    print(len(answered))
 
 
 globals()[WHAT]()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# stave-server while it runs: tracing is switched on and off, for one of so many requests, as the caller decides, by its user only; and what is in the trace is what was asked for.
+# stave-server while it runs, and when it ends: packed bodies, no connection is reset; tracing is switched on and off, for one of so many requests, as the caller decides, by its user only; and what is in the trace is what was asked for.
 # shellcheck disable=SC2016 # SQL
 . "$SRC/tests/harness/cli.sh"
 server=$BUILD/stave-server
@@ -48,3 +48,11 @@ if [ "$(id -u)" = 0 ]; then
 fi
 stop sampled
 equals one_of_three "$(ask sampled/batching_trace.pftrace 'SELECT count(*) FROM request')" 3
+
+# Packed bodies; a server that stops under load ends what runs, refuses the rest in words, and its trace has the same.
+{ model mlp; printf '%s\n' 'trace_enabled: true' "trace_output: $TMP/stopped" 'max_message_bytes: 65536' 'max_queue_size: 1000'; } >stopped.yml
+start stopped.yml
+run_any packed 0 client packed 65536
+run_any until_stopped 0 client until_stopped $pid
+wait $pid; equals stopped_exit $? 0
+equals stopped_outcomes "$(ask stopped/batching_trace.pftrace "SELECT sum(outcome = 'responded') || ' ' || sum(outcome NOT IN ('responded', 'rejected')) FROM request")" "$(($(cat until_stopped.out) + 6)) 0"

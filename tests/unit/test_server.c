@@ -281,18 +281,63 @@ TEST(server_answer_is_written)
 
 /* ---- configurations ---- */
 
-/* "" for one that is taken, else what is said about it. */
+static char said[4096];
+
+/* From its line number on. */
+static void keep_line(const char *line)
+{
+    size_t n = strlen(said);
+    const char *from = strchr(line, ':');
+    snprintf(said + n, sizeof said - n, "%s\n", from ? from : line);
+}
+
+/* "" for one that is taken, else all that is said about it. */
 static const char *config_error(const char *text, bool is_first)
 {
-    static struct sv_err err;
+    struct sv_err err = {0};
     struct sv_config *c = NULL;
-    err = (struct sv_err){0};
-    if (sv_config_open(write_file(text, strlen(text)), is_first, &c, &err) == 0)
+    said[0] = '\0';
+    if (sv_config_open(write_file(text, strlen(text)), is_first, &c, keep_line, &err) == 0)
         sv_config_free(c);
-    return err.msg;
+    else
+        keep_line(err.msg);
+    return said;
 }
 
 #define BASIC "name: m\nmodel: /dev/../etc/passwd\n"
+
+TEST(server_config_says_all_that_is_wrong)
+{
+    CHECK_STR_EQ(config_error("name: a b\nmodel: /dev/../etc/passwd\npool_size: none\n"
+                              "pol_size: 4\nfixed_batching: {batch_size: 0, batch_sizes: 1}\n"
+                              "max_queue_size: 2\nuse_cpu: false\n",
+                              true),
+                 ":3: pool_size: expected a whole number, found none\n"
+                 ":4: unknown key 'pol_size'; did you mean 'pool_size'?\n"
+                 ":5: batch_size: 0 is not within 1 and 4096\n"
+                 ":5: unknown key 'batch_sizes'; did you mean 'batch_size'?\n"
+                 ":1: name: letters, digits, '_', '.' and '-' only, at most 100\n"
+                 ":6: max_queue_size is smaller than a batch: no batch could fill\n"
+                 ":7: neither use_cpu nor use_opencl is true: there would be no worker\n");
+}
+
+TEST(server_config_of_the_older_server_is_taken)
+{
+    struct sv_config *c = NULL;
+    struct sv_err err = {0};
+    const char *text = BASIC "verbosity: 3\nsync: true\nuse_cuda: false\n"
+                             "group_cpu_by_numa: true\ndevice_ids: [0, 1]\n"
+                             "gpu_model_replication: per_worker\nscheduler: lws\n";
+    size_t lines = 0;
+    said[0] = '\0';
+    REQUIRE(sv_config_open(write_file(text, strlen(text)), true, &c, keep_line, &err) == 0);
+    sv_config_free(c);
+    CHECK(strstr(said, ":3: warning: 'verbosity' has no effect: verbose: true") != NULL);
+    CHECK(strstr(said, ":9: warning: 'scheduler' has no effect: set STARPU_SCHED") != NULL);
+    for (const char *p = said; *p; p++)
+        lines += *p == '\n';
+    CHECK_UINT_EQ(lines, 7);
+}
 
 TEST(server_config_is_read)
 {
@@ -301,7 +346,7 @@ TEST(server_config_is_read)
     const char *text = BASIC
         "batching:\n  trace_enabled: true\n  trace_output: /tmp/  # as the guide has it\n"
         "  max_batch_size: 8\nmax_queue_size: 9\npool_size: 3\n";
-    REQUIRE(sv_config_open(write_file(text, strlen(text)), true, &c, &err) == 0);
+    REQUIRE(sv_config_open(write_file(text, strlen(text)), true, &c, keep_line, &err) == 0);
     CHECK(c->trace_enabled);
     CHECK_STR_EQ(c->trace_output, "/tmp/");
     CHECK_INT_EQ(sv_config_batch_limit(c), 8);
