@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define LOSSES_MAX  2000u
-#define DENSE_LEAST 16u /* so many at once are shown as their number, until they are unfolded */
+#define DENSE_LEAST 16u  /* so many at once are shown as their number, until they are unfolded */
 #define DENSE_MOST  512u /* lines whose pixels the page adds up */
 
 static void put_int_member(struct sv_json *j, const char *key, size_t len, int64_t v)
