@@ -13,6 +13,46 @@ function makeReads(file) {
   fs.writeFileSync(file, lines.join('\n') + '\n');
 }
 
+/** Typing replaces the example of the SQL pane; Alt and arrows lead through earlier statements. */
+async function desk(page) {
+  await page.press('q');
+  await page.until(() => document.activeElement && document.activeElement.dataset.testid === 'sql-input');
+  const value = () => page.eval(() => document.querySelector('[data-testid=sql-input]').value);
+  const ask = async (sql) => {
+    await page.type(sql);
+    await page.press('Enter', 'ctrl');
+    await page.until(() => document.querySelector('[data-testid=sql-result] .table'));
+    await page.eval(() => document.querySelector('[data-testid=sql-input]').select());
+  };
+  await ask('select 1 as one');
+  same('typing_replaces_the_example', await value(), 'select 1 as one');
+  await ask('select 2 as two');
+  await page.press('ArrowUp', 'alt');
+  await page.press('ArrowUp', 'alt');
+  same('earlier_statements_come_back', await value(), 'select 1 as one');
+  await page.press('ArrowDown', 'alt');
+  same('and_later_ones', await value(), 'select 2 as two');
+}
+
+/** The flame graph of everything: inverted, the self times of a name are together at the top. */
+async function area(page, viewer) {
+  await page.eval(() => document.querySelector('[data-testid=timeline]').focus());
+  await page.press('a', 'ctrl');
+  await page.until(() => document.querySelector('[data-testid=flame-invert]'));
+  await page.idle();
+  const wide = async () => (await page.box('.flame canvas')).width, before = await wide();
+  await page.clickOn('[data-testid=flame-tall]');
+  await page.until((w) => document.querySelector('.flame canvas').getBoundingClientRect().width > w, before);
+  check('the_flame_graph_has_full_width', true);
+  await page.clickOn('[data-testid=flame-invert]');
+  const canvas = await page.box('.flame canvas');
+  await page.mouse('mouseMoved', canvas.x + 20, canvas.y + 30);
+  await page.until(() => / self /.test(document.getElementById('tooltip').textContent));
+  const text = await page.eval(() => document.getElementById('tooltip').textContent);
+  const [[name]] = await viewer.sql('select name from slice group by name order by sum(self_dur) desc limit 1');
+  check('inverted_the_largest_self_time_is_first', text.startsWith(name), text);
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/reads.txt`;
   makeReads(file);
@@ -56,5 +96,7 @@ await run(async ({ browser, start, tmp }) => {
   await page.press('Enter');
   await page.idle();
   check('and_goes_there', await page.eval(() => !document.getElementById('palette').open));
+  await desk(page, viewer);
+  await area(page, viewer);
   await clean('find', page, viewer.origin);
 });
