@@ -4,6 +4,7 @@
 #include "core/base/glob.h"
 #include "plot/timeline.h"
 #include "subjects/io/bands.h"
+#include "why/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,27 @@ static int find_nth(const struct wanted *w, const char *what, uint32_t *row, str
     return code;
 }
 
+/* Of steps the number is that which `steps` and the viewer show. False: these are no steps. */
+static bool find_step(const struct wanted *w, const char *what, uint32_t *row, int *code,
+                      struct sv_err *err)
+{
+    struct sv_steps steps;
+    bool are_steps = false;
+    sv_steps_find(&steps, w->trace, NULL);
+    *code = SV_EUSAGE;
+    for (size_t i = 0; i < steps.n && !steps.has_no_markers && *code < 0; i++) {
+        if (!w->is_meant[w->trace->slices.name[steps.steps[i].row]])
+            continue;
+        are_steps = true;
+        *row = steps.steps[i].row;
+        *code = (uint64_t)steps.steps[i].number == w->number ? 0 : SV_EUSAGE;
+    }
+    if (are_steps && *code < 0)
+        sv_error(err, SV_EUSAGE, "--around: '%s': no step has this number (stave steps)", what);
+    sv_steps_fini(&steps);
+    return are_steps;
+}
+
 /* "step 7", "load batch#3", "ProfilerStep#*#2": the whole text is a name first, only then a number
  * is taken off its end. */
 static int find_around(const struct sv_plot *p, uint32_t *row, struct sv_err *err)
@@ -139,12 +161,19 @@ static int find_around(const struct sv_plot *p, uint32_t *row, struct sv_err *er
     struct wanted w = {.trace = p->trace, .number = 1};
     w.is_meant = meant_strings(p->trace, text, strlen(text), &is_any);
     uint64_t number;
-    if (!is_any && hash && sv_parse_count(hash + 1, &number) >= 0 && number) {
+    int code = 0;
+    bool has_step = false;
+    if (!is_any && hash && sv_parse_count(hash + 1, &number) >= 0) {
         free(w.is_meant);
         w.number = number;
         w.is_meant = meant_strings(p->trace, text, (size_t)(hash - text), &is_any);
+        has_step = is_any && find_step(&w, text, row, &code, err);
+        is_any = is_any && (has_step || number);
     }
-    int code = is_any ? find_nth(&w, text, row, err) : sv_plot_no_such_slice(p, text, err);
+    if (!is_any)
+        code = sv_plot_no_such_slice(p, text, err);
+    else if (!has_step)
+        code = find_nth(&w, text, row, err);
     free(w.is_meant);
     return code;
 }

@@ -169,6 +169,12 @@ static const struct {
     {"gil", PURPLE},    {"pipe", BLUE},          {"socket", BLUE},      {"child", BLUE},
     {"data", BLUE},     {"gpu", BLUE},           {"rank", BLUE}};
 
+const struct sv_color_legend sv_color_of_states[] = {
+    {"running", GREEN},    {"waits for a CPU", VERMILION},
+    {"preempted", ORANGE}, {"disk, page", YELLOW},
+    {"lock", PURPLE},      {"another thread, process or device", BLUE},
+    {"sleeps", GREY},      {NULL, 0}};
+
 static sv_str category(const struct sv_trace *t, const char *word)
 {
     sv_str s = sv_dict_find_str(t->dict, word, strlen(word));

@@ -66,3 +66,10 @@ unsigned sv_color_shade(uint8_t cover);
 uint32_t sv_color_toned(uint32_t color, unsigned calm, unsigned shade);
 /* -1: blue, 0: almost white, 1: vermilion. */
 uint32_t sv_color_diverging(double x);
+
+/* What the fixed colours of states and waits mean, for a legend; ends with NULL. */
+struct sv_color_legend {
+    const char *name;
+    uint8_t color;
+};
+extern const struct sv_color_legend sv_color_of_states[];

@@ -294,8 +294,8 @@ static int compare_families(const struct order *o, sv_track a, sv_track b)
     const struct sv_track_info *x = &o->dict->tracks[a], *y = &o->dict->tracks[b];
     if (o->family_ns[a] != o->family_ns[b])
         return o->family_ns[a] > o->family_ns[b] ? -1 : 1;
-    int by_name = compare_names(sv_dict_text(o->dict, x->name).bytes,
-                                sv_dict_text(o->dict, y->name).bytes);
+    int by_name =
+        compare_names(sv_dict_text(o->dict, x->name).bytes, sv_dict_text(o->dict, y->name).bytes);
     if (by_name)
         return by_name;
     if (x->pid != y->pid)

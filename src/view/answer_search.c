@@ -1,9 +1,10 @@
-/* /api/search: slices by name. A name is compared once; then one pass over the column of names
- * finds the slices. */
+/* /api/search: slices by name, and by their arguments where these are asked for. A name is compared
+ * once, a list of arguments, too; then one pass over the columns finds the slices. */
 #include "view/answers.h"
 
 #include "core/base/glob.h"
 #include "core/base/mem.h"
+#include "view/search_args.h"
 
 #include <stdlib.h>
 
@@ -24,7 +25,8 @@ static int compare_hits(const void *a, const void *b)
 
 struct finding {
     const struct sv_trace *t;
-    uint8_t *is_match; /* by string */
+    uint8_t *is_match;          /* by string */
+    struct sv_arg_search *args; /* NULL: by names only */
     uint64_t total;
     /* The first ones in the order of time: a heap, the latest of them on top. */
     struct hit *hits;
@@ -96,11 +98,17 @@ static void see_hit(struct finding *f, struct hit h)
     }
 }
 
+static bool is_hit(const struct finding *f, uint64_t row)
+{
+    const struct sv_slices *c = &f->t->slices;
+    return f->is_match[c->name[row]] || (f->args && sv_arg_search_has(f->args, c->args[row]));
+}
+
 static void scan(struct finding *f)
 {
     const struct sv_slices *c = &f->t->slices;
     for (uint64_t i = 0; i < c->n; i++)
-        if (f->is_match[c->name[i]])
+        if (is_hit(f, i))
             see_hit(f, (struct hit){c->ts_ns[i], (uint32_t)i});
 }
 
@@ -110,9 +118,48 @@ static uint64_t count_before(const struct finding *f)
     const struct sv_slices *c = &f->t->slices;
     uint64_t n = 0;
     for (uint64_t i = 0; i < c->n; i++)
-        n += f->is_match[c->name[i]] &&
-             compare_hits(&(struct hit){c->ts_ns[i], (uint32_t)i}, &f->best) < 0;
+        n += is_hit(f, i) && compare_hits(&(struct hit){c->ts_ns[i], (uint32_t)i}, &f->best) < 0;
     return n;
+}
+
+/* "path = /data/a": the argument of a slice that holds the text; "" where the name does. */
+static void put_match(struct sv_json *j, const struct finding *f, uint32_t slice)
+{
+    enum { LONGEST = 300 };
+    const struct sv_slices *c = &f->t->slices;
+    struct sv_buf text;
+    sv_str key;
+    bool by_name = f->is_match[c->name[slice]];
+    const struct sv_arg *arg = by_name ? NULL : sv_arg_search_find(f->args, c->args[slice], &key);
+    sv_buf_init(&text, 1u << 16);
+    if (arg) {
+        struct sv_text name = sv_dict_text(f->t->dict, key);
+        sv_buf_add(&text, name.bytes, name.len < LONGEST ? name.len : LONGEST);
+        sv_buf_str(&text, " = ");
+        if (arg->type == SV_ARG_TEXT)
+            sv_buf_add(&text, arg->text, arg->size < LONGEST ? arg->size : LONGEST);
+        else if (arg->type == SV_ARG_INT)
+            sv_buf_i64(&text, arg->i);
+        else if (arg->type == SV_ARG_UINT)
+            sv_buf_u64(&text, arg->u);
+        else
+            sv_buf_str(&text, "…");
+    }
+    sv_json_text(j, sv_buf_cstr(&text), text.len);
+    sv_buf_fini(&text);
+}
+
+/* Beside the hits, where arguments were looked at. */
+static void put_matches(struct sv_json *j, const struct finding *f)
+{
+    if (!f->args)
+        return;
+    sv_json_put(j, "matches", begin, '[');
+    if (f->has_best)
+        put_match(j, f, f->best.slice);
+    for (size_t i = 0; i < f->n; i++)
+        put_match(j, f, f->hits[i].slice);
+    sv_json_end(j);
 }
 
 static void reply(struct sv_shown *s, struct finding *f, struct sv_web_answer *a)
@@ -130,6 +177,7 @@ static void reply(struct sv_shown *s, struct finding *f, struct sv_web_answer *a
     for (size_t i = 0; i < f->n; i++)
         sv_put_short(&j, s, f->hits[i].slice);
     sv_json_end(&j);
+    put_matches(&j, f);
     sv_json_end(&j);
 }
 
@@ -149,8 +197,15 @@ void sv_answer_search(struct sv_shown *s, const struct sv_web_request *q, struct
             ask.has_at) /* at or after: nothing comes before slice 0 of an earlier nanosecond */
             f.place = (struct hit){ask.at_ns > INT64_MIN ? ask.at_ns - 1 : ask.at_ns, UINT32_MAX};
         match_names(&f, ask.text);
+        struct sv_arg_search args;
+        if (ask.args) {
+            sv_arg_search_init(&args, s->trace, ask.text, f.is_match);
+            f.args = &args;
+        }
         scan(&f);
         reply(s, &f, a);
+        if (f.args)
+            sv_arg_search_fini(&args);
         free(f.is_match);
         free(f.hits);
     }

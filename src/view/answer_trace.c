@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define LOSSES_MAX  2000u
-#define DENSE_LEAST 16u /* so many at once are shown as their number, until they are unfolded */
+#define DENSE_LEAST 16u  /* so many at once are shown as their number, until they are unfolded */
 #define DENSE_MOST  512u /* lines whose pixels the page adds up */
 
 static void put_int_member(struct sv_json *j, const char *key, size_t len, int64_t v)
@@ -216,6 +216,21 @@ static void put_active(struct sv_json *j, const struct sv_shown *s)
     sv_json_end(j);
 }
 
+/* What the colours of states mean, where the trace has states. */
+static void put_legend(struct sv_json *j, const struct sv_shown *s)
+{
+    if (!s->colors.of_state)
+        return;
+    sv_json_put(j, "states", begin, '[');
+    for (const struct sv_color_legend *l = sv_color_of_states; l->name; l++) {
+        sv_json_begin(j, '{');
+        sv_json_put(j, "name", cstr, l->name);
+        sv_json_put(j, "colour", u64, l->color);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
 void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
 {
     const struct sv_trace *t = s->trace;
@@ -232,6 +247,7 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     PUT_INT(&j, "first", s->about.is_tail ? s->about.began_ns : t->first_ns);
     PUT_INT(&j, "last", t->last_ns);
     put_active(&j, s);
+    put_legend(&j, s);
     sv_json_put(&j, "slices", u64, t->slices.n);
     sv_json_put(&j, "counters", u64, t->counters.n);
     sv_json_put(&j, "flows", u64, t->flows.n);

@@ -61,7 +61,7 @@ struct sv_ask_row {
 /* What a request may hold; which members are needed is said by `needs`. */
 struct sv_ask {
     int64_t from_ns, to_ns, at_ns;
-    int64_t width, left, right, limit, slice, seq;
+    int64_t width, left, right, limit, slice, seq, args;
     uint64_t tab; /* a hash of it */
     bool has_from, has_to, has_at, has_slice, has_width, has_left, has_right;
     char text[SV_ASK_TEXT_MAX], to_word[16];

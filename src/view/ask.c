@@ -142,6 +142,7 @@ static bool read_member(struct sv_ask *ask, const struct sv_shown *s, const stru
         {"slice", &ask->slice, &ask->has_slice},
         {"limit", &ask->limit, NULL},
         {"seq", &ask->seq, NULL},
+        {"args", &ask->args, NULL},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (sv_member_is(m, numbers[i].key)) {

@@ -1,48 +1,12 @@
 // Operators, and the way from every sum to its instances: driven by real input, compared with SQL and the reports.
 import { execFileSync } from 'node:child_process';
-import fs from 'node:fs';
 import { check, clean, open, run, same } from './harness.mjs';
+import { makeTorch, RELU } from './made.mjs';
 
 const { STAVE } = process.env;
-const GEMM = '_ZN7cutlass6KernelI4gemmILi128EEEEvT_'; // cutlass::Kernel<gemm<128>>(…)
-const RELU = 'void at::native::(anonymous namespace)::elementwise<4, relu<float> >(int, float*)';
 
 const stave = (...args) => execFileSync(STAVE, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 });
 const report = (subject, file) => JSON.parse(stave('report', subject, file, '--json'));
-
-/** Ten steps of a model of two modules as PyTorch's profiler writes them: forward, backward on a thread of its own, optimizer; JAX's names on a second device. */
-export function makeTorch(file) {
-  const events = [];
-  let correlation = 0;
-  const slice = (cat, name, tid, ts, dur, args = {}) => events.push({ ph: 'X', cat, name, pid: 10, tid, ts, dur, args });
-  const kernel = (name, tid, at, begin, dur) => {
-    correlation++;
-    slice('cuda_runtime', 'cudaLaunchKernel', tid, at, 2, { correlation });
-    events.push({ ph: 'X', cat: 'kernel', name, pid: 0, tid: 7, ts: begin, dur, args: { device: 0, stream: 7, correlation } });
-  };
-  for (let i = 0; i < 10; i++) {
-    const t = 1000 + i * 1000;
-    slice('user_annotation', `ProfilerStep#${i + 20}`, 10, t, 990);
-    ['Linear_0', 'Linear_1'].forEach((module, m) => {
-      const at = t + 10 + m * 100, flow = i * 10 + m + 1;
-      slice('python_function', `nn.Module: ${module}`, 10, at, 90);
-      slice('cpu_op', 'aten::linear', 10, at + 5, 80, { 'Input Dims': [[64, 128], [128, 256 << m], []], 'Sequence number': flow });
-      events.push({ ph: 's', id: flow, cat: 'fwdbwd', name: 'fwdbwd', pid: 10, tid: 10, ts: at + 5 }, { ph: 'f', bp: 'e', id: flow, cat: 'fwdbwd', name: 'fwdbwd', pid: 10, tid: 11, ts: t + 400 + m * 100 });
-      slice('cpu_op', 'aten::mm', 10, at + 10, 30, { 'Input Dims': [[64, 128], [128, 256 << m]] });
-      kernel(GEMM, 10, at + 15, t + 50 + m * 100, 30 + i + m);
-      slice('cpu_op', 'aten::relu', 10, at + 50, 20);
-      kernel(RELU, 10, at + 55, t + 100 + m * 100, 7 + i % 3);
-      slice('cpu_op', 'autograd::engine::evaluate_function: AddmmBackward0', 11, t + 400 + m * 100, 90, { 'Sequence number': flow, 'Fwd thread id': 1 });
-      slice('cpu_op', 'aten::mm', 11, t + 405 + m * 100, 40);
-      kernel(GEMM, 11, t + 410 + m * 100, t + 430 + m * 100, 40 + i);
-    });
-    slice('user_annotation', 'Optimizer.step#Adam.step', 10, t + 700, 80);
-    slice('cpu_op', 'aten::add_', 10, t + 710, 40);
-    kernel('adam_kernel', 10, t + 720, t + 740 + (i === 4 ? 150 : 0), 11);
-  }
-  events.push({ ph: 'X', cat: 'kernel', name: 'fusion_3', pid: 1, tid: 9, ts: 1500, dur: 50, args: { device: 1, stream: 9, tf_op: 'jit(step)/jit(main)/transpose(jvp(MLP))/Dense_0/dot_general[dims=1]' } });
-  fs.writeFileSync(file, JSON.stringify({ schemaVersion: 1, traceEvents: events.sort((a, b) => a.ts - b.ts) }));
-}
 
 /** The rows of a table as objects, from what "Copy as CSV" copies. */
 async function table(page, testid) {

@@ -2,53 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { check, clean, open, run, same, stamp } from './harness.mjs';
+import { BASE, HOSTILE, makeRank, makeServing, makeWaits, US } from './made.mjs';
 
 const { STAVE } = process.env;
-const US = 1000n, BASE = 1711964651000000123n; // no double holds these times
-const HOSTILE = '<img src=x onerror=alert(1)>';
 
 const stave = (...args) => execFileSync(STAVE, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 });
 const report = (subject, file, ...more) => JSON.parse(stave('report', subject, file, '--json', ...more));
-
-/** One rank: steps with parts, kernels that were launched, a copy, reads from files. Rank 1 is late in step 7. */
-function makeRank(file, rank) {
-  const pid = 100 + rank, events = [], id = (n) => `0x${(rank * 1000 + n).toString(16)}`;
-  const head = ['# stave text 1', 'clock realtime', `meta "rank" "${rank}"`, 'meta "world_size" "2"', `track #1 process uuid=${id(1)} pid=${pid} name="train"`, `track #2 thread uuid=${id(2)} parent=#1 pid=${pid} tid=${pid} name="main"`,
-    `track #3 gpu uuid=${id(3)} parent=#1 pid=${pid} name="GPU ${rank}"`, `track #4 stream uuid=${id(4)} parent=#3 pid=${pid} name="Stream 7"`];
-  let t = BASE + BigInt(rank) * 40n * US;
-  for (let i = 0; i < 24; i++) {
-    const slow = rank === 1 && i === 7 ? 900n : 0n, dur = (500n + BigInt(i % 5) * 7n + slow) * US + BigInt(i);
-    events.push([t, `slice #2 "ProfilerStep#${i}" cat="user_annotation" dur=${stamp(dur)}`], [t + 10n * US, `slice #2 "read" cat="syscall" dur=${stamp(30n * US + BigInt(i))} {fd=3 path="/data/${i % 3 ? `part ${i % 3}` : HOSTILE}" bytes=${4096 * (1 + i % 2)}}`]);
-    events.push([t + 50n * US, `slice #2 "forward" cat="cpu_op" dur=${stamp((200n + slow) * US)}`], [t + 60n * US, `slice #2 "cudaLaunchKernel" cat="cuda_runtime" dur=${stamp(5n * US)} {correlation=${i + 1}}`]);
-    events.push([t + 90n * US, `slice #4 "${i % 4 ? `gemm ${i % 4}` : HOSTILE}" cat="kernel" dur=${stamp(100n * US + BigInt(i) * 3n)} {device=${rank} stream=7 correlation=${i + 1}}`]);
-    events.push([t + 300n * US, `slice #4 "Memcpy HtoD" cat="gpu_memcpy" dur=${stamp(20n * US)} {device=${rank} stream=7 bytes=65536 copyKind="HtoD"}`], [t + (260n + slow) * US, `slice #2 "backward" cat="cpu_op" dur=${stamp(150n * US)}`]);
-    t += dur + 5n * US;
-  }
-  events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
-  fs.writeFileSync(file, head.concat(events.map(([at, text]) => `${stamp(at)} ${text}`)).join('\n') + '\n');
-}
-
-/** 40 requests in batches of one to four on two workers. */
-function makeServing(file) {
-  const events = [];
-  let request = 1, ts = 1000;
-  for (let batch = 1; request <= 40; batch++) {
-    const size = Math.min(1 + batch % 4, 41 - request), ids = Array.from({ length: size }, (_, k) => request + k), worker = batch % 2, run = 100 + 40 * size;
-    for (const id of ids) {
-      const wait = 10 * (id - request), phases = [50 - wait, 30, 5, 5, run, 7, 3].map((us) => us * 1000), args = { request_id: id, batch_id: batch, outcome: 'responded', phases_ns: phases };
-      events.push({ name: 'request_enqueued', cat: 'batching', ph: 'i', s: 't', ts: ts + wait, pid: 1, tid: 1, args: { request_id: id, model_name: 'm' } });
-      events.push({ name: 'request', cat: 'request', ph: 'b', id, ts: ts + wait, pid: 1, tid: 1, args }, { name: 'request', cat: 'request', ph: 'e', id, ts: ts + wait + phases.reduce((a, b) => a + b) / 1000, pid: 1, tid: 1 });
-    }
-    const args = { batch_id: batch, batch_size: size, model_name: 'm', request_ids: ids }, slice = (name, tid, at, dur, more) => events.push({ name, cat: 'batching', ph: 'X', ts: at, dur, pid: 1, tid, args: { ...args, ...more } });
-    slice('batch', 2, ts, Math.max(1, 10 * (size - 1)), {});
-    slice('batch_build', 3, ts + 50, 30, {});
-    slice('batch_submitted', 4, ts + 85, 1, {});
-    slice('m', 10 + 1000 * worker, ts + 90, run, { worker_id: worker, worker_type: 'cpu' });
-    request += size;
-    ts += 400;
-  }
-  fs.writeFileSync(file, JSON.stringify({ traceEvents: events.sort((a, b) => a.ts - b.ts) }));
-}
 
 /** The same as the library records it: calls and spans in nanoseconds. The callback of batch 2 comes after an answer. */
 function makeLife(file) {
@@ -294,34 +253,6 @@ async function llm(browser, start, tmp) {
   await page.until(() => !document.querySelector('#page:not([hidden])'));
   same('llm_a_slow_token_leads_to_its_step', (await page.state()).page, 'timeline');
   await clean('llm', page, viewer.origin);
-}
-
-/** A trainer that reads batches from a pipe, and its data worker, which uses a file before it writes; step 5 waits longest. One lock with a hostile name. */
-function makeWaits(file) {
-  const lines = ['# stave text 1', 'clock boottime'], events = [], at = (t, text) => events.push([BASE + BigInt(t) * US, text]);
-  lines.push('track #1 process uuid=0x1 pid=10 name="python3"', 'track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="main"', 'track #3 custom uuid=0x3 parent=#2 name="state"', 'track #4 custom uuid=0x4 parent=#2 name="off CPU"');
-  lines.push('track #5 process uuid=0x5 pid=11 name="python3"', 'track #6 thread uuid=0x6 parent=#5 pid=11 tid=11 name="main"', 'track #7 custom uuid=0x7 parent=#6 name="state"');
-  const state = (t, track, name, dur, more = '') => at(t, `slice #${track} "${name}" cat="thread_state" dur=${stamp(BigInt(dur) * US)}${more}`);
-  at(0, 'instant #2 "fork" cat="process" {child=11}');
-  let t = 1000;
-  for (let i = 0; i < 12; i++) {
-    const wait = i === 5 ? 40000 : 2000 + 100 * i;
-    at(t, `slice #2 "ProfilerStep#${i}" cat="user_annotation" dur=${stamp(BigInt(wait + 5000) * US)}`);
-    at(t + 10, `slice #2 "read" cat="syscall" dur=${stamp(BigInt(wait - 20) * US)} {fd=4 path="pipe:[7]" bytes=100}`);
-    state(t, 3, 'Running', 20);
-    state(t + 20, 3, 'Sleeping', wait - 70, ' {reason="pipe"}');
-    state(t + wait - 50, 3, 'Runnable', 40, ' {waker="python3" waker_tid=11}');
-    state(t + wait - 10, 3, 'Running', 5010 + 100);
-    at(t + 30, `slice #6 "openat" cat="syscall" dur=${stamp(BigInt(10) * US)} {path="/data/${i === 5 ? HOSTILE : i}"}`);
-    at(t + 45, `slice #6 "read" cat="syscall" dur=${stamp(BigInt(wait - 150) * US)} {fd=3 path="/data/${i === 5 ? HOSTILE : i}" bytes=4096}`);
-    state(t, 7, 'Running', 50);
-    state(t + 50, 7, 'Blocked on I/O', wait - 160);
-    state(t + wait - 110, 7, 'Running', 100);
-    state(t + wait - 10, 7, 'Sleeping', 5110, ' {reason="pipe"}');
-    t += wait + 5100;
-  }
-  at(t, `instant #4 "lock" cat="offcpu_sample" {dur=7000000 queued=1000000 reason="lock" lock=4096 lock_name="${HOSTILE}" waker_tid=12 waker="other" @stack["main" "take"]}`);
-  fs.writeFileSync(file, `${lines.concat(events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map(([when, text]) => `${stamp(when)} ${text}`)).join('\n')}\n`);
 }
 
 /** The findings are those of the command; a button leads to the worst unit and pins the culprit's row. */

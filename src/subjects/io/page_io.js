@@ -14,10 +14,17 @@ const columns = () => [...numbers(COLUMNS), number('sequential', (r) => (r.seque
 
 export class IoPage extends Page {
   load() {
-    return this.pages.report('io');
+    return Promise.all([this.pages.report('io'), this.numbers()]).then(([report, steps]) => ({ ...report, steps }));
   }
 
-  build({ calls, total, process, file, folder, device, span }) {
+  /** Numbers of steps by their times, as all pages have them. */
+  async numbers() {
+    const rows = await this.pages.sql('select ts, dur, number from step limit 10000').catch(() => []);
+    return new Map(rows.map(([ts, dur, number]) => [`${ts} ${dur}`, number]));
+  }
+
+  build({ calls, total, process, file, folder, device, span, steps }) {
+    this.steps = steps;
     const { app } = this, places = [['Files', 'io-files', file], ['Folders', 'io-folders', folder], ['Devices', 'io-devices', device]].filter(([, , rows]) => rows.length);
     const [bar, place] = choice('Files, folders or devices', places.length ? places.map(([name, testid, rows]) => ({ name, content: () => this.places(name, testid, rows) })) : [{ name: '', content: () => '' }]);
     return [figures('io-figures', [
@@ -38,12 +45,16 @@ export class IoPage extends Page {
   waitingChart(spans) {
     const { app } = this, durations = spans.map((s) => s.dur_ns).sort((a, b) => a - b), middle = durations[durations.length >> 1];
     return new Bars(app, {
-      title: `I/O of ${spans[0].name}`, height: 210, testid: 'io-spans', n: spans.length, parts: WAIT, cap: durations.at(-1) > middle * 6 ? middle * 3 : 0, label: (i) => String(i + 1),
+      title: `I/O of ${spans[0].name}`, height: 210, testid: 'io-spans', n: spans.length, parts: WAIT, cap: durations.at(-1) > middle * 6 ? middle * 3 : 0, label: (i) => this.numberOf(spans[i]) ?? String(i + 1),
       value: (i, p) => (p ? Math.max(0, spans[i].dur_ns - spans[i].any_io_ns) : Math.min(spans[i].any_io_ns, spans[i].dur_ns)),
       act: (i) => this.pages.jump({ from: BigInt(spans[i].start_ns), to: BigInt(spans[i].start_ns) + BigInt(spans[i].dur_ns) }),
-      tip: (i) => [`${spans[i].name} · ${i + 1} of ${spans.length}`, `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(BigInt(spans[i].start_ns) - app.first)}`, `any thread in I/O: ${ns(spans[i].any_io_ns)}`,
+      tip: (i) => [`${spans[i].name} · ${this.numberOf(spans[i]) === undefined ? `${i + 1} of ${spans.length}` : `step ${this.numberOf(spans[i])}`}`, `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(BigInt(spans[i].start_ns) - app.first)}`, `any thread in I/O: ${ns(spans[i].any_io_ns)}`,
         `own threads, added up: ${ns(spans[i].own_io_ns)}`, `${spans[i].opens} opens, ${spans[i].reads} reads, ${bytes(spans[i].bytes_read)} read, ${bytes(spans[i].bytes_written)} written`],
     }).canvas;
+  }
+
+  numberOf(span) {
+    return this.steps.get(`${span.start_ns} ${span.dur_ns}`);
   }
 
   /** Cold and warm: bytes that disks delivered, and the others that calls read. */

@@ -191,6 +191,18 @@ export class App extends Selecting {
       }));
     }
     byId('badges').replaceChildren(...list);
+    this.legend(trace.states || []);
+  }
+
+  /** What the colours of states mean, in the colours of the theme. */
+  legend(states) {
+    const box = byId('states');
+    box.hidden = states.length === 0;
+    box.replaceChildren(...states.map(({ name, colour }) => {
+      const chip = el('i', { class: 'chip' }), sleeps = name === 'sleeps' ? 'Sleeping' : 'Running';
+      chip.style.background = this.colourOf({ name: sleeps, colour });
+      return el('span', {}, chip, name);
+    }));
   }
 
   rowName(id) {
@@ -226,6 +238,7 @@ export class App extends Selecting {
   }
 
   themed() {
+    this.legend(this.trace ? this.trace.states || [] : []);
     if (!this.overview) return;
     this.overview.stale = true;
     this.panes.area.redraw();

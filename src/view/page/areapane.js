@@ -1,7 +1,7 @@
 // The pane of the selected area: a table by name with percentiles, counters, and the flame graph of
 // the area.
 
-import { btn, el } from './dom.js';
+import { btn, el, link } from './dom.js';
 import { Flame } from './flame.js';
 import { nameColumn, Table } from './table.js';
 import { formatCount, formatExact, formatShort } from './time.js';
@@ -100,15 +100,48 @@ export class AreaPane {
       table.copyButton(app, { class: 'plain push' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
     this.flame = new Flame(app, answer.flame || [], rows);
     const split = el('div', { class: 'split' }, table.box, this.flame.box);
-    this.box.replaceChildren(bar, this.counters(answer), split);
+    this.box.replaceChildren(bar, ...this.tabs(answer, split, bar));
     this.flame.draw();
     app.announce(title);
   }
 
-  counters(answer) {
-    if (!answer.counters || !answer.counters.length) return '';
-    const text = answer.counters.map((c) => `${this.app.rowName(c.row)}: ${number.format(c.min)} … ${number.format(c.max)}, mean ${number.format(c.mean)}${Number(c.not_finite) ? `, ${c.not_finite} NaN or infinite` : ''}`).join('   ·   ');
-    return el('p', { class: 'hint', text });
+  /** Slices and counters beside each other, where there are both. */
+  tabs(answer, split, bar) {
+    const counters = answer.counters || [];
+    if (!counters.length) return [split];
+    const table = this.counters(counters);
+    if (!answer.names.length) return [table];
+    const parts = [['Slices', split], [`Counters (${counters.length})`, table]];
+    const buttons = parts.map(([text, part], i) => el('button', {
+      type: 'button', role: 'radio', text, 'aria-checked': String(i === 0), 'data-testid': `area-tab-${i}`,
+      onclick: () => {
+        parts.forEach(([, other], k) => { other.hidden = k !== i; buttons[k].setAttribute('aria-checked', String(k === i)); });
+        if (part === split) this.flame.draw();
+      },
+    }));
+    table.hidden = true;
+    bar.prepend(el('span', { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind' }, ...buttons));
+    return [split, table];
+  }
+
+  /** A row for each counter, with where its values of the area lie among all of them. */
+  counters(list) {
+    const { app } = this, rows = list.map((c) => ({ ...c, name: app.rowName(c.row), source: app.trace.rows.find((r) => r.id === c.row) || c }));
+    const value = (title, key) => ({ title, number: true, key: (c) => c[key], text: (c) => number.format(c[key]), csv: (c) => String(c[key]) });
+    const range = (c, cell) => {
+      const low = Number(c.source.min), wide = Number(c.source.max) - low || 1, bar = el('span', { class: 'range' }, el('span', {}), el('i', {}));
+      bar.firstChild.style.left = `${(c.min - low) / wide * 100}%`;
+      bar.firstChild.style.width = `${Math.max(2, (c.max - c.min) / wide * 100)}%`;
+      bar.lastChild.style.left = `${(c.mean - low) / wide * 100}%`;
+      cell.title = `${number.format(c.min)} … ${number.format(c.max)} of ${number.format(low)} … ${number.format(low + wide)}`;
+      cell.append(bar);
+    };
+    return new Table([
+      { title: 'Counter', key: (c) => c.name, text: (c) => c.name, cell: (c, cell) => cell.append(link(c.name, () => app.goToRow(app.rows.byId.get(c.row)), 'Show this row')) },
+      value('least', 'min'), value('mean', 'mean'), value('greatest', 'max'), value('last', 'last'),
+      { title: 'of all its values', text: () => '', skip: true, cell: range },
+      { title: 'not finite', number: true, key: (c) => Number(c.not_finite), text: (c) => (c.not_finite === '0' ? '' : c.not_finite) },
+    ], rows, { label: 'Counters of the area', testid: 'area-counters' }).box;
   }
 
   redraw() {

@@ -53,6 +53,14 @@ export function commandsOf(app) {
   ];
 }
 
+/** The palette goes to rows, too. */
+function rowsOf(app) {
+  return [...app.rows.nodes()].slice(0, 5000).map((node) => ({
+    text: node.type === 'row' && node.group ? `Row: ${node.name} · ${node.group.name}` : `Rows: ${node.name}`,
+    act: () => app.goToRow(node), isRow: true,
+  }));
+}
+
 const MOUSE = [
   ['wheel', 'Scroll the rows'], ['Shift+wheel', 'Pan'], ['Ctrl+wheel', 'Zoom at the pointer'], ['click', 'Select the slice'],
   ['drag', 'Select an area'], ['Shift+drag', 'Pan'], ['double click', 'Fit the slice'],
@@ -70,8 +78,8 @@ export function openHelp(app) {
 
 export function openPalette(app) {
   const dialog = document.getElementById('palette');
-  const commands = commandsOf(app).filter((c) => c.text && c.act);
-  const input = el('input', { type: 'text', placeholder: 'Command', 'aria-label': 'Command', spellcheck: 'false' });
+  const commands = [...commandsOf(app).filter((c) => c.text && c.act), ...rowsOf(app)];
+  const input = el('input', { type: 'text', placeholder: 'Command, page or row', 'aria-label': 'Command, page or row', spellcheck: 'false' });
   const list = el('ul', { role: 'listbox', 'aria-label': 'Commands' });
   let shown = [], at = 0;
   const run = (i) => {
@@ -80,7 +88,8 @@ export function openPalette(app) {
   };
   const draw = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    shown = commands.filter((c) => words.every((w) => c.text.toLowerCase().includes(w)));
+    shown = commands.filter((c) => (words.length || !c.isRow)
+      && words.every((w) => c.text.toLowerCase().includes(w))).slice(0, 200);
     at = Math.max(0, Math.min(at, shown.length - 1));
     list.replaceChildren(...shown.map((c, i) => el('li', { role: 'option', 'aria-selected': String(i === at), onclick: () => run(i) }, el('span', { text: c.text }), c.show ? el('kbd', { text: c.show }) : null)));
     if (list.children[at]) list.children[at].scrollIntoView({ block: 'nearest' });

@@ -1,20 +1,54 @@
 // A flame graph: the call tree of an area, widths by total time. Click a frame to make it the whole
-// width.
+// width; it can be inverted (who called what takes the time) and filtered by name.
 
-import { el } from './dom.js';
+import { btn, el } from './dom.js';
+import { press } from './page_parts.js';
 import { FONT, TextFit } from './text.js';
 import { formatCount, formatShort, ratio } from './time.js';
 
 const LINE = 19;
+
+/** The tree from the functions that take the time to those that called them: self times add up. */
+function invert(root) {
+  const made = { ...root, children: [], total: 0n };
+  const childOf = (parent, node) => {
+    let child = parent.children.find((c) => c.name === node.name && c.text === node.text);
+    if (!child) parent.children.push(child = { ...node, parent, children: [], total: 0n, self: 0n, count: 0n });
+    return child;
+  };
+  const walk = (node) => {
+    if (node.parent && node.self > 0n) {
+      let at = made;
+      made.total += node.self;
+      for (let up = node; up.parent; up = up.parent) {
+        at = childOf(at, up);
+        at.total += node.self;
+        if (up === node) at.self += node.self;
+        at.count += node.count;
+      }
+    }
+    node.children.forEach(walk);
+  };
+  walk(root);
+  return made;
+}
 
 export class Flame {
   constructor(app, nodes, rows) {
     this.app = app;
     this.names = new Map(rows.map((row) => [row.name, row]));
     this.canvas = el('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Flame graph; the table beside it has the same numbers' });
-    this.box = el('div', { class: 'flame' }, this.canvas);
+    this.input = el('input', { type: 'text', placeholder: 'Filter', 'aria-label': 'Filter the flame graph by name', 'data-testid': 'flame-filter', oninput: () => this.setFilter() });
+    this.inverter = btn('Invert', () => this.setInverted(), { 'aria-pressed': 'false', 'data-testid': 'flame-invert', title: 'Callees at the top, below them who called them' });
+    this.tall = btn('Full height', () => this.setTall(), { 'aria-pressed': 'false', 'data-testid': 'flame-tall' });
+    this.back = btn('All', () => this.zoom(this.root), { title: 'Back to the whole (Esc)', hidden: true });
+    this.tools = el('div', { class: 'bar flame-tools' }, this.input, this.inverter, this.back, el('span', { class: 'push' }), this.tall);
+    this.graph = el('div', { class: 'flame' }, this.canvas);
+    this.box = el('div', { class: 'flame-box' }, this.tools, this.graph);
+    this.words = '';
     this.fit = new TextFit(this.canvas.getContext('2d'));
-    this.root = this.build(nodes);
+    this.upright = this.build(nodes);
+    this.root = this.upright;
     this.top = this.root;
     this.boxes = [];
     this.canvas.addEventListener('click', (event) => this.click(event));
@@ -26,7 +60,23 @@ export class Flame {
       this.zoom(this.root);
     });
     this.watch = new ResizeObserver(() => this.draw());
-    this.watch.observe(this.box);
+    this.watch.observe(this.graph);
+  }
+
+  setFilter() {
+    this.words = this.input.value.trim().toLowerCase();
+    this.draw();
+  }
+
+  setTall() {
+    const on = press(this.tall);
+    this.box.closest('.split').classList.toggle('tall', on);
+    this.draw();
+  }
+
+  setInverted() {
+    this.root = press(this.inverter) ? invert(this.upright) : this.upright;
+    this.zoom(this.root);
   }
 
   build(nodes) {
@@ -53,11 +103,11 @@ export class Flame {
   }
 
   draw() {
-    const width = this.box.clientWidth;
+    const width = this.graph.clientWidth;
     if (!width || !this.root.children.length) return;
     const dpr = this.app.dpr, above = [];
     for (let up = this.top; up; up = up.parent) above.unshift(up);
-    const height = Math.max(this.box.clientHeight - 4, (above.length + this.depth(this.top)) * LINE + 4);
+    const height = Math.max(this.graph.clientHeight - 4, (above.length + this.depth(this.top)) * LINE + 4);
     this.canvas.width = Math.round(width * dpr);
     this.canvas.height = Math.round(height * dpr);
     this.canvas.style.width = width + 'px';
@@ -87,7 +137,8 @@ export class Flame {
 
   frame(node, x, width, level, faint) {
     const { palette } = this.app, context = this.context, y = 2 + level * LINE;
-    context.globalAlpha = faint ? 0.5 : 1;
+    const other = this.words && node.parent && !node.text.toLowerCase().includes(this.words);
+    context.globalAlpha = other ? 0.18 : faint ? 0.5 : 1;
     context.fillStyle = node.parent ? this.app.colourOf({ name: node.text, colour: node.colour }) : palette.line;
     context.fillRect(x + 0.5, y, Math.max(0.5, width - 1), LINE - 1);
     context.globalAlpha = 1;
@@ -108,6 +159,7 @@ export class Flame {
 
   zoom(node) {
     this.top = node;
+    this.back.hidden = node === this.root;
     this.draw();
   }
 

@@ -218,6 +218,18 @@ export class Selecting {
     this.fitted = key;
   }
 
+  /** Scrolls to a row or group, which opens what is above it. */
+  goToRow(node) {
+    this.pages.show('timeline');
+    const { rows, timeline } = this;
+    if (node.type === 'row') rows.reveal(node.id); else for (let up = node.parent; up; up = up.parent) up.folded = false;
+    rows.layout();
+    const entry = rows.entries.find((e) => e.node === node);
+    if (entry) timeline.scrollTo(entry.y);
+    this.invalidate();
+    this.announce(node.name);
+  }
+
   /** Shows a time that no slice may be at. */
   showTime(from, to) {
     this.pages.show('timeline');

@@ -9,6 +9,7 @@ import { formatCount, parseWhole } from './time.js';
 
 const FIRST = 'select name, count(*) as n, sum(dur) as total, max(dur) as longest\nfrom slice group by name order by total desc limit 50';
 const LIMIT = 10000;
+const KEY = 'stave.sql', MOST = 100; // statements that are kept
 
 export class SqlPane {
   constructor(app, box) {
@@ -19,11 +20,21 @@ export class SqlPane {
     this.runButton = el('button', { type: 'button', class: 'main', 'data-testid': 'sql-run', text: 'Run', title: 'Ctrl+Enter', onclick: () => this.run() });
     this.state = el('span', { class: 'aside', role: 'status' });
     this.result = el('div', { class: 'sql-right', 'data-testid': 'sql-result', 'aria-live': 'polite' });
-    const left = el('div', { class: 'sql-left' }, this.input, el('div', { class: 'bar' }, this.runButton, el('kbd', { text: 'Ctrl+Enter' }), this.state));
+    const left = el('div', { class: 'sql-left' }, this.input, el('div', { class: 'bar' }, this.runButton, el('kbd', { text: 'Ctrl+Enter' }), el('span', { class: 'aside', text: 'Alt+↑ earlier ones' }), this.state));
     box.append(el('div', { class: 'sql' }, left, this.result));
     this.hint();
     this.completion = new Completion(this.input, left, async () => (await app.transport.json('GET', '/api/tables')).rows.map((row) => ({ name: row[0], columns: String(row[1]).split(' ') })));
+    this.isExample = true;
+    this.input.addEventListener('input', () => { this.isExample = false; });
+    this.input.addEventListener('focus', () => { if (this.isExample) this.input.select(); });
+    this.history = JSON.parse(localStorage.getItem(KEY) || '[]');
+    this.at = this.history.length;
     this.input.addEventListener('keydown', (event) => {
+      if (event.altKey && ['ArrowUp', 'ArrowDown'].includes(event.key)) {
+        event.preventDefault();
+        event.stopPropagation();
+        this.recall(event.key === 'ArrowUp' ? -1 : 1);
+      }
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         this.run();
@@ -37,10 +48,27 @@ export class SqlPane {
     this.result.replaceChildren(el('p', { class: 'hint', text: 'The tables are those of “stave query”. Cells of ts, dur, id and slice lead to the time line; a result with ts and dur can become a row.' }));
   }
 
+  /** Statements that ran before, the newest last. */
+  recall(by) {
+    const next = this.at + by;
+    if (next < 0 || next > this.history.length) return;
+    if (this.at === this.history.length) this.draft = this.input.value;
+    this.at = next;
+    this.isExample = false;
+    this.input.value = next === this.history.length ? this.draft : this.history[next];
+  }
+
+  remember(sql) {
+    this.history = [...this.history.filter((one) => one !== sql), sql].slice(-MOST);
+    this.at = this.history.length;
+    localStorage.setItem(KEY, JSON.stringify(this.history));
+  }
+
   async run() {
     const sql = this.input.value, turn = ++this.turn, { app } = this;
     if (!sql.trim()) return;
     this.completion.close();
+    this.remember(sql);
     this.state.textContent = 'running …';
     this.runButton.disabled = true;
     try {
