@@ -43,7 +43,8 @@ struct names {
     struct sv_dict *dict;
     struct module *modules;
     size_t n, cap;
-    struct sv_map known; /* text of a frame → its name + 1, as a string of the dictionary; 1: none */
+    struct sv_map
+        known; /* text of a frame → its name + 1, as a string of the dictionary; 1: none */
     struct sv_batch batch;
     void *client; /* of debuginfod; NULL: not asked for, or not possible */
     bool is_asked;
@@ -264,9 +265,9 @@ static int find_modules(const struct symbolize *o, const char *path, struct name
             id.len > 2 * SV_BUILD_ID_MAX)
             continue;
         n->modules = sv_grow(n->modules, &n->cap, n->n + 1, sizeof *n->modules);
-        n->modules[n->n++] =
-            (struct module){.name = sv_strndup(name.bytes + sizeof key - 1, name.len + 1 - sizeof key),
-                            .id = sv_strndup(id.bytes, id.len)};
+        n->modules[n->n++] = (struct module){
+            .name = sv_strndup(name.bytes + sizeof key - 1, name.len + 1 - sizeof key),
+            .id = sv_strndup(id.bytes, id.len)};
     }
     sv_opened_close(&in);
     sv_dict_free(dict);
@@ -288,11 +289,11 @@ static void report_modules(const struct names *n)
         char a[32], b[32];
         sv_console_note("%s: %s frames have names now, %s do not%s", m->name,
                         sv_human_count(a, m->n_named), sv_human_count(b, m->n_left),
-                        m->has_symbols        ? ""
+                        m->has_symbols  ? ""
                         : urls && *urls ? "; its symbols are neither in /usr/lib/debug nor at the "
-                                                "servers of DEBUGINFOD_URLS"
-                                              : "; its symbols are not in /usr/lib/debug: install "
-                                                "them, or set DEBUGINFOD_URLS");
+                                          "servers of DEBUGINFOD_URLS"
+                                        : "; its symbols are not in /usr/lib/debug: install "
+                                          "them, or set DEBUGINFOD_URLS");
     }
 }
 

@@ -3,7 +3,6 @@
  * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the
  * output is in record/output/output.c. */
 #include "record/session/recorder.h"
-#include "record/stacks/names.h"
 #include "cli/console.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
@@ -11,6 +10,7 @@
 #include "record/session/running.h"
 #include "record/spool/defer.h"
 #include "record/stacks/cfi.h"
+#include "record/stacks/names.h"
 #include "record/watch/watch.h"
 #include "sdk/emit/ticks.h"
 #include "store/once_paths.h"

@@ -43,9 +43,9 @@ struct sv_record_options {
     uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool all, strict, drop_caches, json, no_summary, detach, light, no_sockets, self, no_look, explain,
-        no_explain;
-    struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
+    bool all, strict, drop_caches, json, no_summary, detach, light, no_sockets, self, no_look,
+        explain, no_explain;
+    struct sv_sync_plan *sync;         /* of --sync; NULL: not wanted */
     const struct sv_record_live *live; /* NULL: a file is written */
 };
 

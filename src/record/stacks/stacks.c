@@ -382,7 +382,8 @@ void sv_stacks_explain(const struct sv_stacks *s, void (*say)(void *ctx, const c
     if (lack.n_files) {
         snprintf(line, sizeof line,
                  "%" PRIu64 " frames in %zu %s without symbols have no names: %s%s; install the "
-                 "packages with their debug symbols, or programs that are not stripped ('stave symbolize' "
+                 "packages with their debug symbols, or programs that are not stripped ('stave "
+                 "symbolize' "
                  "adds names later)",
                  lack.frames, lack.n_files, lack.n_files == 1 ? "file" : "files", lack.first,
                  lack.n_files > 3 ? " …" : "");
