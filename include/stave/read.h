@@ -128,8 +128,9 @@ STAVE_API char *stave_read_explain(struct stave_read *r, const char *unit, size_
 
 /* Every member left 0 means the default. */
 struct stave_read_plot {
-    size_t size;      /* sizeof(struct stave_read_plot) */
-    const char *kind; /* timeline (the default), flame, hist, counter, steps, layers, gpu, comm, llm */
+    size_t size; /* sizeof(struct stave_read_plot) */
+    const char
+        *kind; /* timeline (the default), flame, hist, counter, steps, layers, gpu, comm, llm */
     const char *const *names; /* of slices (hist) or counters */
     size_t n_names;
     const char *title;

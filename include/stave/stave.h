@@ -80,8 +80,8 @@ struct stave_options {
     bool quiet;
 };
 
-/* These may be repeated. Failures are one line on stderr, too (`quiet`). A session started by STAVE_OUT needs
- * none of them. */
+/* These may be repeated. Failures are one line on stderr, too (but see `quiet`). A session started
+ * by STAVE_OUT needs none of them. */
 
 /* Starts recording. NULL: the options are those of the environment. */
 STAVE_API int stave_start(const struct stave_options *options, struct stave_error *error);

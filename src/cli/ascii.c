@@ -5,7 +5,6 @@
  * UTF-8. */
 #include "cli/console.h"
 
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -20,7 +20,7 @@
 #define HELD_MAX  500u
 #define WIDTH_MAX 100u
 #define PIECE     (64u << 10)
-#define LEAST     8u /* columns of a cell that is cut */
+#define LEAST     8u   /* columns of a cell that is cut */
 #define TAIL      256u /* bytes of the end of an object */
 
 struct sv_cell sv_cell_text(const char *s)

@@ -16,9 +16,9 @@
 
 enum sv_rows_form { SV_ROWS_TABLE, SV_ROWS_CSV, SV_ROWS_JSON, SV_ROWS_JSONL, SV_ROWS_MARKDOWN };
 #define SV_ROWS_FORMS "table csv json jsonl markdown"
-/* What the command line chose. --json is for programs that read an answer: an object with `version`,
- * `rows` and `n`, of at most SV_JSON_MOST bytes unless --all; what was left out is in `truncated`.
- * The forms json and jsonl are all rows, however many. */
+/* What the command line chose. --json is for programs that read an answer: an object with the
+ * members version, rows and n, of at most SV_JSON_MOST bytes unless --all; what was left out is in
+ * `truncated`. The forms json and jsonl are all rows, however many. */
 struct sv_rows_choice {
     const char *form;
     bool json, all;

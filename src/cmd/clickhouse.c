@@ -46,8 +46,8 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int sv_query_clickhouse(const char *url, const char *sql, const struct sv_rows_choice *to, bool is_timed,
-                        struct sv_err *err)
+int sv_query_clickhouse(const char *url, const char *sql, const struct sv_rows_choice *to,
+                        bool is_timed, struct sv_err *err)
 {
     struct sv_printer *p = NULL;
     struct sv_ch *c = NULL;

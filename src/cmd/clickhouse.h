@@ -11,8 +11,8 @@ int sv_database_open(const char *url, struct sv_ch **out, struct sv_err *err);
 /* A database is the only input: "query URL other.json" makes no sense. */
 int sv_database_alone(const char *const *paths, size_t n, struct sv_err *err);
 
-int sv_query_clickhouse(const char *url, const char *sql, const struct sv_rows_choice *to, bool is_timed,
-                        struct sv_err *err);
+int sv_query_clickhouse(const char *url, const char *sql, const struct sv_rows_choice *to,
+                        bool is_timed, struct sv_err *err);
 
 /* Steps of one run: `track` of each is an index of titles, ts_ns counts from the start of its
  * trace. */

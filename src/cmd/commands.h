@@ -11,6 +11,7 @@
     X(trigger)         \
     X(doctor)          \
     X(convert)         \
+    X(symbolize)       \
     X(merge)           \
     X(sync)            \
     X(import)          \

@@ -40,7 +40,7 @@ static struct report {
     struct sv_buf text;
     struct sv_json json;
     bool has_line; /* one is open, to which remedies belong */
-} *report;
+} * report;
 
 struct doctor {
     unsigned n_lacking;

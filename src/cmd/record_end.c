@@ -92,7 +92,9 @@ static void print_json(const struct sv_recorder *r, const char *path)
     if (r->command->n > 0)
         sv_json_put(&j, "exit_code", i64, sv_child_exit_code(r));
     sv_json_end(&j);
-    fprintf(stderr, "%s\n", sv_buf_cstr(&b));
+    sv_buf_byte(&b, '\n');
+    struct sv_err ignored = {0};
+    sv_print_data(stderr, b.data, b.len, &ignored);
     sv_buf_fini(&b);
 }
 

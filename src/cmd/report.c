@@ -109,10 +109,11 @@ static int print_limited(struct sv_report_options *o, const struct sv_report_sub
             break;
     if (code >= 0 && o->limit != SIZE_MAX) {
         char text[TAIL];
-        snprintf(text, sizeof text,
-                 ",\"truncated\":{\"rows\":%zu,\"bytes\":%zu,\"more\":\"--top N or --by SECTION has "
-                 "more rows of each table, --all everything\"}}\n",
-                 o->limit, whole);
+        snprintf(
+            text, sizeof text,
+            ",\"truncated\":{\"rows\":%zu,\"bytes\":%zu,\"more\":\"--top N or --by SECTION has "
+            "more rows of each table, --all everything\"}}\n",
+            o->limit, whole);
         sv_buf_str(&b, text);
     }
     if (code >= 0)
@@ -166,8 +167,8 @@ static const struct sv_option options[] = {
      "latency slo load why member loader wait chain lock pass advice operator module",
      NULL},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
-     "the first N rows of each section, 0 for all (default: 10 in text, all with --csv)",
-     NULL, NULL},
+     "the first N rows of each section, 0 for all (default: 10 in text, all with --csv)", NULL,
+     NULL},
     {0, "steps", "GLOB", SV_OPT_TEXT, offsetof(struct sv_report_options, steps),
      "gpu, wait: slices of this name are the steps (default: ProfilerStep#N and other common "
      "names)",
@@ -175,7 +176,8 @@ static const struct sv_option options[] = {
     {0, "step", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, step),
      "wait: only the step of this number and the time before it", NULL, NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, json),
-     "the report as JSON, as many rows of each table as fit into 32 KiB (docs/json.md)", NULL, NULL},
+     "the report as JSON, as many rows of each table as fit into 32 KiB (docs/json.md)", NULL,
+     NULL},
     {0, "all", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, all),
      "with --json: all rows of all tables", NULL, "For programs"},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV", NULL,

@@ -52,8 +52,8 @@ static void print_line(const struct sv_running *r)
 {
     char age[32], size[32];
     sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)r->id.pid,
-             age_of(age, (int64_t)time(NULL) - r->since_s), sv_human_bytes(size, r->bytes),
-             r->name, r->out);
+             age_of(age, (int64_t)time(NULL) - r->since_s), sv_human_bytes(size, r->bytes), r->name,
+             r->out);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)

@@ -131,9 +131,9 @@ static void begin(struct top *p, int64_t now_ns)
 {
     const struct sv_recorder *r = p->recorder;
     p->has_kernel = r->system.kernel != NULL;
-    p->view.by = p->has_kernel       ? "by kernel programs"
-                 : r->ladder.watch   ? "by looks at /proc"
-                                     : "nothing can be observed here";
+    p->view.by = p->has_kernel     ? "by kernel programs"
+                 : r->ladder.watch ? "by looks at /proc"
+                                   : "nothing can be observed here";
     p->pid = p->pid ? p->pid : (uint32_t)r->child.pid;
     p->shown_ns = p->sums.now_ns = now_ns;
     sv_top_next(&p->sums, true);
@@ -217,8 +217,8 @@ static int parse(struct top *p, const struct sv_words *operands, struct sv_err *
                         "what to watch: give -p PID, or a command after --, and not both");
     if (o->interval && (sv_parse_moment(o->interval, strlen(o->interval), &every) < 0 ||
                         every.is_absolute || every.ns < 50000000))
-        return sv_error(err, SV_EUSAGE,
-                        "--interval: '%s' is not a time of 50ms or more such as 2s", o->interval);
+        return sv_error(err, SV_EUSAGE, "--interval: '%s' is not a time of 50ms or more such as 2s",
+                        o->interval);
     if (o->hz > 1000)
         return sv_error(err, SV_EUSAGE, "--hz: at most 1000 times a second");
     p->every_ns = every.ns;

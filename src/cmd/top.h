@@ -27,7 +27,7 @@ struct sv_top_rows {
 struct sv_top_file; /* an open descriptor and its position: top_files.c */
 
 struct sv_top {
-    struct sv_sink sink; /* first: the callbacks find the rest */
+    struct sv_sink sink;        /* first: the callbacks find the rest */
     const struct sv_dict *dict; /* of the events */
     struct sv_dict *names;      /* of the rows: the other one forgets */
     struct sv_top_rows tables[SV_TOP_TABLES];
@@ -57,9 +57,9 @@ void sv_top_look_at_files(struct sv_top *t, uint32_t pid);
 
 enum sv_top_order { SV_TOP_BY_OWN, SV_TOP_BY_TOTAL };
 struct sv_top_view {
-    const char *what;      /* what is watched, for the first line */
-    const char *by;        /* by which means */
-    int only;              /* enum sv_top_table, -1: all of them */
+    const char *what; /* what is watched, for the first line */
+    const char *by;   /* by which means */
+    int only;         /* enum sv_top_table, -1: all of them */
     enum sv_top_order order;
     bool is_all, is_paused; /* is_all: since the beginning */
     unsigned width, height; /* height 0: as many lines as there are, up to `rows` a table */

@@ -109,8 +109,8 @@ static void put_line(struct lines *l, const char *text)
 }
 
 /* Printable, and of a long one its end, which says more of a path and of "f (file.py)". */
-static const char *shown(const struct sv_top *t, sv_str s, unsigned width, bool is_ascii,
-                         char *to, size_t size)
+static const char *shown(const struct sv_top *t, sv_str s, unsigned width, bool is_ascii, char *to,
+                         size_t size)
 {
     struct sv_text text = sv_dict_text(t->names, s);
     struct sv_buf b;
@@ -155,14 +155,18 @@ static void put_head(struct lines *l, const struct sv_top *t, const struct sv_to
     snprintf(text, sizeof text, "stave top  %.200s  %.0f s%s", v->what,
              (double)(t->now_ns - t->began_ns) / 1e9, v->is_paused ? "  (paused)" : "");
     put_line(l, text);
-    int n = snprintf(text, sizeof text, "CPU %.0f %%, %llu samples", 100 * share((double)state_ns(t, v, "Running"), (double)ns),
+    int n = snprintf(text, sizeof text, "CPU %.0f %%, %llu samples",
+                     100 * share((double)state_ns(t, v, "Running"), (double)ns),
                      (unsigned long long)(v->is_all ? t->samples_all : t->samples_now));
     if (t->has_totals && !v->is_all)
         n += snprintf(text + n, sizeof text - (size_t)n, ", read %s/s, written %s/s",
-                      sv_human_bytes(a, (uint64_t)((double)(t->read_bytes - t->read_before) * 1e9 / (double)ns)),
-                      sv_human_bytes(b, (uint64_t)((double)(t->written_bytes - t->written_before) * 1e9 / (double)ns)));
+                      sv_human_bytes(a, (uint64_t)((double)(t->read_bytes - t->read_before) * 1e9 /
+                                                   (double)ns)),
+                      sv_human_bytes(b, (uint64_t)((double)(t->written_bytes - t->written_before) *
+                                                   1e9 / (double)ns)));
     if (t->lost)
-        n += snprintf(text + n, sizeof text - (size_t)n, ", %llu lost", (unsigned long long)t->lost);
+        n +=
+            snprintf(text + n, sizeof text - (size_t)n, ", %llu lost", (unsigned long long)t->lost);
     snprintf(text + n, sizeof text - (size_t)n, "; %s", v->by);
     put_line(l, text);
     put_states(l, t, v);
@@ -269,7 +273,8 @@ void sv_top_json(const struct sv_top *t, const struct sv_top_view *v, struct sv_
     sv_json_put(&j, "by", cstr, v->by);
     sv_json_put(&j, "elapsed_ns", i64, t->now_ns - t->began_ns);
     sv_json_put(&j, "ns", i64, length_ns(t, v));
-    sv_json_put(&j, "cpu", double, share((double)state_ns(t, v, "Running"), (double)length_ns(t, v)));
+    sv_json_put(&j, "cpu", double,
+                share((double)state_ns(t, v, "Running"), (double)length_ns(t, v)));
     sv_json_put(&j, "samples", u64, v->is_all ? t->samples_all : t->samples_now);
     sv_json_put(&j, "lost", u64, t->lost);
     if (t->has_totals) {

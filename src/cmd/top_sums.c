@@ -140,8 +140,8 @@ static void take_sample(struct sv_top *t, const struct sv_event *e)
     size_t n = 0;
     const struct sv_arg *stack = stack_of(e);
     struct sv_text name = sv_dict_text(t->dict, e->name);
-    sv_str own =
-        stack ? function_of(t, &stack[stack->size]) : sv_dict_str(t->names, name.bytes, name.len);
+    sv_str own = stack ? function_of(t, &stack[stack->size])
+                       : sv_dict_str(t->names, name.bytes, name.len);
     t->samples_now++;
     t->samples_all++;
     sv_top_add(t, SV_TOP_FUNCTIONS, own, 0, &(struct sv_top_sum){.n = 1, .more = 1});

@@ -314,8 +314,8 @@ static int draw(struct stave_read *r, const struct stave_read_plot *given,
     return code;
 }
 
-char *stave_read_picture(struct stave_read *r, const struct stave_read_plot *plot,
-                         const char *form, double scale, size_t *len, struct stave_error *error)
+char *stave_read_picture(struct stave_read *r, const struct stave_read_plot *plot, const char *form,
+                         double scale, size_t *len, struct stave_error *error)
 {
     struct stave_read_plot given;
     struct sv_err err;

@@ -418,7 +418,8 @@ static int bind_cell(sqlite3_stmt *s, int at, const struct sv_cell *c)
     switch (c->type) {
     case SV_CELL_INT: return sqlite3_bind_int64(s, at, c->i);
     case SV_CELL_REAL: return sqlite3_bind_double(s, at, c->d);
-    case SV_CELL_TEXT: return sqlite3_bind_text64(s, at, c->text, c->len, SQLITE_STATIC, SQLITE_UTF8);
+    case SV_CELL_TEXT:
+        return sqlite3_bind_text64(s, at, c->text, c->len, SQLITE_STATIC, SQLITE_UTF8);
     case SV_CELL_BLOB: return sqlite3_bind_blob64(s, at, c->text, c->len, SQLITE_STATIC);
     default: return sqlite3_bind_null(s, at);
     }
@@ -442,8 +443,8 @@ static int bind_values(sqlite3_stmt *s, const struct sv_sql_values *v, struct sv
     int wanted = sqlite3_bind_parameter_count(s);
     v = v ? v : &none;
     if (wanted && !v->names && (size_t)wanted != v->n)
-        return sv_error(err, SV_EUSAGE, "the statement has %d parameters, and %zu values were given",
-                        wanted, v->n);
+        return sv_error(err, SV_EUSAGE,
+                        "the statement has %d parameters, and %zu values were given", wanted, v->n);
     for (int at = 1; at <= wanted; at++) {
         const struct sv_cell *c = value_for(v, s, at);
         const char *name = sqlite3_bind_parameter_name(s, at);

@@ -129,7 +129,7 @@ asyncio.run(main())
     for inner in t.named("inner"):
         outer = t.by_id[inner["parent_id"]]
         assert outer["name"] == "outer" and outer["args"]["n"] == inner["args"]["n"]
-        assert t.parent(outer) == "work"
+        assert t.parent(outer) == "task work"
     assert len({s["track_id"] for s in t.named("inner")}) == 5
 
 

@@ -57,12 +57,12 @@ check late_event_is_not_there grep -qE '^3[^0-9]+1000[^0-9]+2000$' live.out
 
 # Each row of the table is code that was compiled above, or a command that runs.
 python3 "$SRC/tests/cli/gpu/seed_file.py" sbt >trace.sbt
-cat "$SRC/tests/stress/perfetto_exporter.cpp" "$SRC/tests/stress/tracesmith_session.cpp" >both.cpp
+cat "$SRC/tests/stress/perfetto_exporter.cpp" "$SRC/tests/stress/perfetto_session.cpp" >both.cpp
 check porting_rows porting_rows "From TraceSmith" both.cpp 16
 
 # ---- sessions and the protobuf exporter ----
 mkdir session
-check session_works sh -c "cd session && '$BUILD/tests/stress/tracesmith_session'"
+check session_works sh -c "cd session && '$BUILD/tests/stress/perfetto_session'"
 rows() { "$STAVE" query -q "session/$1" "select (select count(*) from slice where name like 'kernel%') as n, (select count(*) from counter) as c" | tail -n 1; }
 check session_as_protobuf test "$(rows realtime.perfetto-trace)" = 150,150
 check session_as_json test "$(rows realtime.json)" = 150,150

@@ -1,8 +1,5 @@
 # Calls on files, by LD_PRELOAD. What it shares with lib/inject/locks is in lib/inject/preload.
 sv_inject(io)
-if(SV_ARCHIVES) # stacks are taken by libgcc's unwinder, which other machines need not have
-  target_link_options(stave_inject_io PRIVATE -static-libgcc)
-endif()
 target_sources(stave_inject_io PRIVATE lib/inject/preload/preload.c lib/inject/preload/stacks.c lib/inject/preload/waits.c)
 add_executable(io_play EXCLUDE_FROM_ALL tests/inject/io/io_play.c)
 target_link_libraries(io_play PRIVATE sv_flags Threads::Threads ${CMAKE_DL_LIBS})

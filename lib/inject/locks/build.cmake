@@ -1,8 +1,5 @@
 # Waits for locks, by LD_PRELOAD. What it shares with lib/inject/io is in lib/inject/preload.
 sv_inject(locks)
-if(SV_ARCHIVES) # stacks are taken by libgcc's unwinder, which other machines need not have
-  target_link_options(stave_inject_locks PRIVATE -static-libgcc)
-endif()
 target_sources(stave_inject_locks PRIVATE lib/inject/preload/preload.c lib/inject/preload/stacks.c lib/inject/preload/waits.c)
 add_executable(locks_play EXCLUDE_FROM_ALL tests/inject/locks/locks_play.c)
 target_link_libraries(locks_play PRIVATE sv_flags Threads::Threads)

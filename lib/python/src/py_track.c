@@ -74,7 +74,7 @@ static void emit_complete(struct py_call *c, struct py_name *n, uint64_t track, 
 /* Nanoseconds: a whole number, or a float, whose fraction is cut. */
 static long long whole(PyObject *value)
 {
-    PyObject *number = PyErr_Occurred()     ? NULL
+    PyObject *number = PyErr_Occurred()       ? NULL
                        : PyFloat_Check(value) ? PyNumber_Long(value)
                                               : PyNumber_Index(value);
     long long ns = number ? PyLong_AsLongLong(number) : -1;

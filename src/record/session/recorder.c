@@ -11,6 +11,7 @@
 #include "record/session/running.h"
 #include "record/spool/defer.h"
 #include "record/stacks/cfi.h"
+#include "record/stacks/names.h"
 #include "record/watch/watch.h"
 #include "sdk/emit/ticks.h"
 #include "store/once_paths.h"
@@ -679,6 +680,14 @@ static void describe_stacks(struct sv_recorder *r)
     snprintf(text, sizeof text, "%llu", (unsigned long long)n);
     if (n)
         set_text(r->dict, "stacks_left_out", text);
+    const struct sv_names_build *builds;
+    size_t n_builds = sv_stacks_builds(sv_decode_stacks(r->system.decode), &builds);
+    for (size_t i = 0; i < n_builds; i++) {
+        char key[sizeof builds->file + sizeof SV_BUILD_ID_KEY];
+        snprintf(key, sizeof key, SV_BUILD_ID_KEY "%s", builds[i].file);
+        if (builds[i].id[0])
+            set_text(r->dict, key, builds[i].id);
+    }
 }
 
 /* What waits to be decoded, with a line on a terminal when it takes long. */

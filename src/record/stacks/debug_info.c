@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUILD_ID_MAX = 64, RANGES_MAX = 1 << 21 };
+enum { BUILD_ID_MAX = SV_BUILD_ID_MAX, RANGES_MAX = 1 << 21 };
 
 struct unit_range {
     uint64_t start, end;
@@ -42,6 +42,23 @@ static size_t build_id(Elf *elf, uint8_t id[BUILD_ID_MAX])
         return 0;
     memcpy(id, bytes, (size_t)n);
     return (size_t)n;
+}
+
+static void to_hex(const uint8_t *id, size_t n, char *hex)
+{
+    for (size_t i = 0; i < n; i++)
+        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+}
+
+bool sv_debug_info_build_id(int fd, char hex[2 * SV_BUILD_ID_MAX + 1])
+{
+    uint8_t id[BUILD_ID_MAX];
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    size_t n = elf ? build_id(elf, id) : 0;
+    elf_end(elf);
+    to_hex(id, n, hex);
+    return n > 0;
 }
 
 static bool has_build_id(int fd, const uint8_t *id, size_t n)
@@ -71,8 +88,7 @@ static int open_separate(Elf *elf, const char *program)
     size_t n = build_id(elf, id);
     if (n == 0)
         return -1;
-    for (size_t i = 0; i < n; i++)
-        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    to_hex(id, n, hex);
     snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2);
     int fd = open_same(path, id, n);
     GElf_Word crc;
@@ -266,6 +282,13 @@ size_t sv_debug_info_frames(struct sv_debug_info *d, uint64_t address, struct sv
 }
 
 #else
+
+bool sv_debug_info_build_id(int fd, char hex[2 * SV_BUILD_ID_MAX + 1])
+{
+    (void)fd;
+    hex[0] = 0;
+    return false;
+}
 
 struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f, size_t *left)
 {

@@ -5,6 +5,10 @@
 
 #include "record/symbols/symbols.h"
 
+/* The build id of an ELF file as hexadecimal digits. False: it has none, or libdw is not here. */
+enum { SV_BUILD_ID_MAX = 64 };
+bool sv_debug_info_build_id(int fd, char hex[2 * SV_BUILD_ID_MAX + 1]);
+
 struct sv_debug_frame {
     const char *name; /* may be mangled; NULL: not known */
     const char *file; /* without its folder; NULL: not known */

@@ -6,10 +6,12 @@
 #include "record/stacks/debug_info.h"
 #include "store/demangle.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TEXT_MAX = 512, ADDRESSES_MAX = 1 << 18, FILES_LACKING = 64, FILES_SHOWN = 3 };
 #define TEXTS_BYTES   ((size_t)128 << 20)
@@ -27,6 +29,8 @@ struct sv_frame_names {
     uint64_t n_nameless;
     uint32_t lacking[FILES_LACKING]; /* numbers of files without names */
     size_t n_lacking;
+    struct sv_names_build *builds; /* of those that have an id */
+    size_t n_builds, cap_builds;
     char first[200];
 };
 
@@ -47,6 +51,7 @@ void sv_names_free(struct sv_frame_names *n)
     sv_map_fini(&n->by_text);
     sv_map_fini(&n->by_address);
     free(n->all);
+    free(n->builds);
     free(n);
 }
 
@@ -91,6 +96,34 @@ static const char *put(struct sv_frame_names *n, const char *name, const char *f
     return sv_names_text(n, text, (size_t)len);
 }
 
+/* Two files of one name cannot be told apart later: neither is noted. */
+static void note_build(struct sv_frame_names *n, const struct sv_code_file *f)
+{
+    struct sv_names_build b;
+    size_t len = strlen(f->nameless);
+    int fd = f->fd >= 0 ? f->fd : open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool has_id = fd >= 0 && len > 2 && len - 2 < sizeof b.file && sv_debug_info_build_id(fd, b.id);
+    if (fd >= 0 && fd != f->fd)
+        close(fd);
+    if (!has_id)
+        return;
+    snprintf(b.file, sizeof b.file, "%.*s", (int)len - 2, f->nameless + 1);
+    for (size_t i = 0; i < n->n_builds; i++)
+        if (strcmp(n->builds[i].file, b.file) == 0) {
+            if (strcmp(n->builds[i].id, b.id) != 0)
+                n->builds[i].id[0] = 0;
+            return;
+        }
+    n->builds = sv_grow(n->builds, &n->cap_builds, n->n_builds + 1, sizeof *n->builds);
+    n->builds[n->n_builds++] = b;
+}
+
+size_t sv_names_builds(const struct sv_frame_names *n, const struct sv_names_build **builds)
+{
+    *builds = n->builds;
+    return n->n_builds;
+}
+
 static void note_lack(struct sv_frame_names *n, const struct sv_code_file *f)
 {
     n->n_nameless++;
@@ -100,8 +133,10 @@ static void note_lack(struct sv_frame_names *n, const struct sv_code_file *f)
     size_t len = strlen(n->first);
     if (n->n_lacking < FILES_SHOWN)
         snprintf(n->first + len, sizeof n->first - len, "%s%.60s", len ? " " : "", f->nameless);
-    if (n->n_lacking < FILES_LACKING)
+    if (n->n_lacking < FILES_LACKING) {
         n->lacking[n->n_lacking++] = f->number;
+        note_build(n, f);
+    }
 }
 
 /* Never a name that may be another function's: the file, and where in it the function begins. */

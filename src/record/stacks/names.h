@@ -3,7 +3,10 @@
 #ifndef SV_RECORD_STACKS_NAMES_H
 #define SV_RECORD_STACKS_NAMES_H
 
+#include "record/stacks/debug_info.h"
 #include "record/symbols/symbols.h"
+
+#define SV_BUILD_ID_KEY "build_id." /* metadata: its file follows */
 
 enum { SV_NAMES_INLINED = 16 }; /* functions at one address, at most */
 
@@ -31,6 +34,13 @@ struct sv_names_lack {
     size_t n_files;
     char first[200];
 };
+/* Those files, by which names can be found later (stave symbolize). */
+struct sv_names_build {
+    char file[64]; /* "libc.so.6", as in the texts of its frames */
+    char id[2 * SV_BUILD_ID_MAX + 1];
+};
+size_t sv_names_builds(const struct sv_frame_names *n, const struct sv_names_build **builds);
+
 struct sv_names_lack sv_names_lack(const struct sv_frame_names *n);
 
 #endif

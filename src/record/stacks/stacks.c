@@ -369,6 +369,11 @@ const char *sv_stacks_name(struct sv_stacks *s, uint32_t pid, uint64_t address, 
 
 /* ---- at the end ---- */
 
+size_t sv_stacks_builds(const struct sv_stacks *s, const struct sv_names_build **builds)
+{
+    return sv_names_builds(s->names, builds);
+}
+
 void sv_stacks_explain(const struct sv_stacks *s, void (*say)(void *ctx, const char *line),
                        void *ctx)
 {
@@ -377,7 +382,9 @@ void sv_stacks_explain(const struct sv_stacks *s, void (*say)(void *ctx, const c
     if (lack.n_files) {
         snprintf(line, sizeof line,
                  "%" PRIu64 " frames in %zu %s without symbols have no names: %s%s; install the "
-                 "packages with their debug symbols, or programs that are not stripped",
+                 "packages with their debug symbols, or programs that are not stripped ('stave "
+                 "symbolize' "
+                 "adds names later)",
                  lack.frames, lack.n_files, lack.n_files == 1 ? "file" : "files", lack.first,
                  lack.n_files > 3 ? " …" : "");
         say(ctx, line);

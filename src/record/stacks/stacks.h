@@ -50,6 +50,10 @@ void sv_stacks_end(struct sv_stacks *s, uint32_t pid);
 /* A code object of Python. False: the record is malformed. */
 bool sv_stacks_code(struct sv_stacks *s, const struct sv_wire_code *code, size_t size);
 
+/* Build ids of the files whose functions have no names. */
+struct sv_names_build;
+size_t sv_stacks_builds(const struct sv_stacks *s, const struct sv_names_build **builds);
+
 /* What the stacks lack and how to get it, one line each; `say` is called for each. */
 void sv_stacks_explain(const struct sv_stacks *s, void (*say)(void *ctx, const char *line),
                        void *ctx);

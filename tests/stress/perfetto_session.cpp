@@ -25,8 +25,8 @@ static void work(TracingSession &session, int number)
         kernel.name = "kernel_" + std::to_string(number) + "_" + std::to_string(i);
         kernel.stream_id = static_cast<std::uint32_t>(i % 4);
         kernel.metadata["operator"] = "sample::kernel";
-        kernel.flow_info = FlowInfo(static_cast<std::uint64_t>(number * 1000 + i), FlowType::FwdBwd,
-                                    i % 2 == 0);
+        kernel.flow_info =
+            FlowInfo(static_cast<std::uint64_t>(number * 1000 + i), FlowType::FwdBwd, i % 2 == 0);
         check(session.emit(std::move(kernel)), "emit");
         check(session.emitCounter("Iteration", i), "emitCounter");
     }
