@@ -10,8 +10,8 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "files/open.h"
-#include "record/stacks/demangle.h"
 #include "record/stacks/names.h"
+#include "store/demangle.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #define SV_RECORD_SESSION_RECORDER_H
 
 #include "files/open.h"
-#include "record/decode/decode.h"
 #include "files/redact.h"
+#include "record/decode/decode.h"
 #include "record/kernel/kernel.h"
 #include "record/output/output.h"
 #include "record/output/parts.h"
@@ -49,7 +49,7 @@ struct sv_record_options {
     struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
     struct sv_trigger_options triggers;
     char saved_pattern[SV_CLAIM_PATH_MAX]; /* -o with %t (record/output/saved_name.h); "" */
-    const struct sv_record_live *live; /* NULL: a file is written */
+    const struct sv_record_live *live;     /* NULL: a file is written */
 };
 
 /* What the kernel records (recorder.c, record/spool/). */
