@@ -1,8 +1,8 @@
 /* stave redact: a copy of a trace without paths, command lines, SQL or chosen arguments, for
  * others. */
+#include "files/redact.h"
 #include "cmd/commands.h"
 #include "files/open.h"
-#include "files/redact.h"
 
 struct redact {
     struct sv_output_choice out;
@@ -62,8 +62,10 @@ const struct sv_command sv_command_redact = {
     .summary = "copy a trace without paths, command lines and SQL values",
     .description =
         "Copies a trace, so that it can be given to others. Every component of a path becomes a "
-        "token of ten letters, the same wherever it occurs in the copy, in arguments, names, stacks "
-        "and metadata: any word with a slash counts as a path. Command lines of processes go. Texts "
+        "token of ten letters, the same wherever it occurs in the copy, in arguments, names, "
+        "stacks "
+        "and metadata: any word with a slash counts as a path. Command lines of processes go. "
+        "Texts "
         "in quotes and numbers in SQL become '?'. args=GLOB replaces the values of arguments with "
         "such a key by 'redacted'.\n\nThe tokens are made with a random key that is kept nowhere: "
         "two copies have different ones. Names of processes, functions and slices stay, as do the "

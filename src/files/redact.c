@@ -16,12 +16,12 @@
 
 #define REDACTED "redacted"
 
-static const char *const path_keys[] = {"path", "path2", "root", "cgroup", "file", "filename",
-                                        "cwd",  "dir",   "directory"};
-static const char *const command_keys[] = {"command", "cmdline", "argv", "command_line",
-                                           "process.command_line", "process.command_args"};
-static const char *const sql_keys[] = {"sql",   "statement",     "query",
-                                       "db.statement", "db.query.text"};
+static const char *const path_keys[] = {"path",     "path2", "root", "cgroup",   "file",
+                                        "filename", "cwd",   "dir",  "directory"};
+static const char *const command_keys[] = {
+    "command", "cmdline", "argv", "command_line", "process.command_line", "process.command_args"};
+static const char *const sql_keys[] = {"sql", "statement", "query", "db.statement",
+                                       "db.query.text"};
 static const char *const sql_words[] = {"select ", "insert ", "update ", "delete ", "with "};
 /* Metadata of a trace that name where it was made, and with what words. */
 static const char *const command_meta[] = {"command", "trace_name", "cmdline"};
@@ -263,7 +263,7 @@ static void redact_meta(struct stage *s)
                        value = sv_dict_text(s->dict, s->dict->meta[i].value);
         const char *name = last_word(key.bytes);
         size_t len = strlen(REDACTED);
-        char *new = s->plan.commands && AMONG(name, command_meta)
+        char *new = s->plan.commands &&AMONG(name, command_meta)
                         ? sv_strndup(REDACTED, len)
                         : sv_redact_text(&s->plan, name, value.bytes, value.len, &len);
         if (new)
@@ -283,8 +283,8 @@ static void redact_args(struct stage *s, struct sv_event *e)
         if (a->type != SV_ARG_TEXT)
             continue;
         size_t len;
-        char *new = sv_redact_text(&s->plan, sv_dict_text(s->dict, key).bytes, a->text, a->size,
-                                   &len);
+        char *new =
+            sv_redact_text(&s->plan, sv_dict_text(s->dict, key).bytes, a->text, a->size, &len);
         if (!new)
             continue;
         a->text = sv_arena_copy(&s->arena, new, len);

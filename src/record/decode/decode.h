@@ -27,7 +27,7 @@ struct sv_decode_options {
     bool follows_maps;     /* every file that is mapped comes as a call */
     bool has_kernel;       /* stacks have frames of the kernel */
     uint64_t sum_below_ns; /* calls that are shorter are summed; 0: none */
-    bool hides_files; /* of functions in stacks */
+    bool hides_files;      /* of functions in stacks */
     /* A process runs Python: sv_stacks_options has it. */
     void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);
     void *python_ctx;

@@ -48,8 +48,8 @@ void sv_record_meter_open(struct sv_recorder *r, bool has_paths_once)
     r->meter.sink = (struct sv_sink){.write = meter_write,
                                      .forget = r->output.sink->forget ? meter_forget : NULL};
     sv_sink_takes_as(&r->meter.sink, r->output.sink, SV_IN_NO_ORDER);
-    r->meter.input = r->meter.once =
-        has_paths_once ? sv_once_paths_sink(r->dict, &r->meter.sink) : &r->meter.sink;
+    r->meter.input = r->meter.once = has_paths_once ? sv_once_paths_sink(r->dict, &r->meter.sink)
+                                                    : &r->meter.sink;
     if (r->options->redact) /* all that comes: from the kernel, from programs, from samplers */
         r->meter.input = sv_redact_stage(&r->system.redact, r->dict, r->meter.once, false);
 }

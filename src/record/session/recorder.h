@@ -6,8 +6,8 @@
 #define SV_RECORD_SESSION_RECORDER_H
 
 #include "files/open.h"
-#include "record/decode/decode.h"
 #include "files/redact.h"
+#include "record/decode/decode.h"
 #include "record/kernel/kernel.h"
 #include "record/output/output.h"
 #include "record/output/parts.h"
