@@ -16,6 +16,11 @@ static void rest(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
+static long number(const char *text)
+{
+    return strtol(text, NULL, 10);
+}
+
 static void slice(const char *name, long ms)
 {
     if (strcmp(name, "step") == 0)
@@ -52,20 +57,20 @@ int main(int argc, char **argv)
             return 2;
         snprintf(name, sizeof name, "%.*s", (int)(value - argv[i]), argv[i]);
         const char *times = strchr(++value, '*');
-        long n = times ? atol(times + 1) : 1;
+        long n = times ? number(times + 1) : 1;
         if (strcmp(name, "queue") == 0)
-            STAVE_COUNTER("train", "queue", atol(value));
+            STAVE_COUNTER("train", "queue", number(value));
         else if (strcmp(name, "rest") == 0)
-            rest(atol(value));
+            rest(number(value));
         else if (strcmp(name, "until") == 0)
             until(value);
         else if (strcmp(name, "exit") == 0)
-            return atoi(value);
+            return (int)number(value);
         else if (strcmp(name, "kill") == 0)
-            end_by(atoi(value));
+            end_by((int)number(value));
         else
             for (long k = 0; k < n; k++)
-                slice(name, atol(value));
+                slice(name, number(value));
     }
     return 0;
 }

@@ -169,7 +169,7 @@ TEST(when_has_at_most_so_many_conditions)
 
 TEST(when_windows_know_percentiles_and_forget)
 {
-    struct sv_window *w = sv_window_new(8 * S);
+    struct sv_when_window *w = sv_window_new(8 * S);
     for (int64_t i = 1; i <= 1000; i++)
         sv_window_add(w, i * MS, i * 1000);
     CHECK_UINT_EQ(w->n, 1000);

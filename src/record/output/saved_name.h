@@ -25,16 +25,16 @@ struct sv_saved_cause {
     uint64_t skipped; /* hits before it that were only counted */
 };
 
-/* %t in -o: kept apart before the other letters are replaced, so that the name of what grows is one
- * name. False: too long. */
+/* %t in -o: kept apart before the other letters are replaced, so that what grows has one name.
+ * False: too long. */
 enum { SV_SAVED_MARK = 1 }; /* a byte that no name has */
 bool sv_saved_protect(const char *pattern, char *to, size_t size);
 /* What is left of it in `path` becomes the time; "" in `pattern` if there was none. */
 bool sv_saved_split(char *path, size_t size, char *pattern, size_t pattern_size);
 
 void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32]); /* 20261118T203512.345Z */
-/* The next name: the pattern with this time, or OUT-0001 and so on; *number is that of the last one,
- * so that none is used twice when files are removed. */
+/* The next name: the pattern with this time, or OUT-0001 and so on; *number is that of the last
+ * one, so that none is used twice when files are removed. */
 void sv_saved_name(const struct sv_record_options *o, const char *utc, uint32_t *number, char *path,
                    size_t size);
 /* Writes that small trace. */

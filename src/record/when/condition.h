@@ -39,7 +39,7 @@ struct sv_pick {
 struct sv_limit {
     int64_t ns; /* 0: it is computed */
     double factor, share;
-    struct sv_window *window;
+    struct sv_when_window *window;
     char text[64];
 };
 
@@ -89,7 +89,7 @@ extern const struct sv_when_kind *const sv_when_kinds[]; /* ends with NULL */
 
 /* A slice that is open and matches. */
 enum { SV_OPEN_MAX = 1024 };
-struct sv_open_slice {
+struct sv_when_open {
     sv_track track; /* 0: free */
     sv_str name;
     int64_t begin_ns;
@@ -107,7 +107,7 @@ struct sv_when {
     size_t n_names;
     uint64_t *by_track; /* of counters, likewise */
     size_t n_tracks;
-    struct sv_open_slice open[SV_OPEN_MAX];
+    struct sv_when_open open[SV_OPEN_MAX];
     uint32_t free_open, n_open; /* the first place that may be free */
     struct sv_map top;          /* track → its innermost open slice + 1 */
     struct sv_when_hit hits[64];
@@ -129,7 +129,7 @@ void sv_when_hit(struct sv_when *w, struct sv_condition *c, int64_t ts_ns, sv_tr
 /* slices.c */
 void sv_when_open_begin(struct sv_when *w, const struct sv_event *e);
 /* True: it closed one that matters; it is in *out. */
-bool sv_when_open_end(struct sv_when *w, const struct sv_event *e, struct sv_open_slice *out);
+bool sv_when_open_end(struct sv_when *w, const struct sv_event *e, struct sv_when_open *out);
 void sv_when_open_forget(struct sv_when *w, sv_track track);
 void sv_slice_parse(struct sv_when_reader *r, struct sv_condition *c);
 void sv_slice_feed(struct sv_when *w, struct sv_condition *c, const struct sv_seen *s);

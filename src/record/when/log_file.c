@@ -56,7 +56,8 @@ bool sv_when_log_is_there(const struct sv_when_log *l)
     return l->fd >= 0;
 }
 
-/* Opens it, or what has its name now. A pipe or a device is no log: reading it takes from others. */
+/* Opens it, or what has its name now. A pipe or a device is no log: reading it takes from
+ * others. */
 static void open_it(struct sv_when_log *l)
 {
     struct stat st;

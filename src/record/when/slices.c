@@ -133,7 +133,7 @@ static int64_t limit_of(const struct sv_limit *l)
                : (int64_t)(l->factor * (double)sv_window_at(l->window, l->share));
 }
 
-static void hit(struct sv_when *w, struct sv_condition *c, const struct sv_open_slice *s,
+static void hit(struct sv_when *w, struct sv_condition *c, const struct sv_when_open *s,
                 int64_t ts_ns, bool is_open)
 {
     char a[32], b[32], of[160] = "";
@@ -152,7 +152,7 @@ void sv_slice_feed(struct sv_when *w, struct sv_condition *c, const struct sv_se
     if (l->window)
         sv_window_turn(l->window, s->ts_ns);
     int64_t limit = limit_of(l);
-    const struct sv_open_slice o = {
+    const struct sv_when_open o = {
         .track = s->track, .name = s->name, .begin_ns = s->ts_ns - s->dur_ns};
     c->is_seen = true;
     if (limit > 0 && !(s->fired >> c->number & 1) &&
@@ -170,7 +170,7 @@ void sv_slice_check(struct sv_when *w, struct sv_condition *c, int64_t now_ns)
     if (limit <= 0 || w->n_open == 0 || (c->op != SV_GT && c->op != SV_GE))
         return;
     for (uint32_t i = 0; i < SV_OPEN_MAX; i++) {
-        struct sv_open_slice *o = &w->open[i];
+        struct sv_when_open *o = &w->open[i];
         if (!o->track || !(o->conditions & bit) || (o->fired & bit) ||
             now_ns - o->begin_ns <= limit)
             continue;
@@ -206,11 +206,11 @@ void sv_when_open_begin(struct sv_when *w, const struct sv_event *e)
             w->open[*top - 1].inner++;
         return;
     }
-    w->open[place - 1] = (struct sv_open_slice){.track = e->track,
-                                                .name = e->name,
-                                                .begin_ns = e->ts_ns,
-                                                .conditions = conditions,
-                                                .below = top ? (uint32_t)*top : 0};
+    w->open[place - 1] = (struct sv_when_open){.track = e->track,
+                                               .name = e->name,
+                                               .begin_ns = e->ts_ns,
+                                               .conditions = conditions,
+                                               .below = top ? (uint32_t)*top : 0};
     bool is_new;
     *sv_map_add(&w->top, e->track, &is_new) = place;
     w->n_open++;
@@ -218,7 +218,7 @@ void sv_when_open_begin(struct sv_when *w, const struct sv_event *e)
 
 static void close_top(struct sv_when *w, uint64_t *top)
 {
-    struct sv_open_slice *o = &w->open[*top - 1];
+    struct sv_when_open *o = &w->open[*top - 1];
     w->free_open = *top - 1 < w->free_open ? (uint32_t)*top - 1 : w->free_open;
     if (o->below)
         *top = o->below;
@@ -228,12 +228,12 @@ static void close_top(struct sv_when *w, uint64_t *top)
     w->n_open--;
 }
 
-bool sv_when_open_end(struct sv_when *w, const struct sv_event *e, struct sv_open_slice *out)
+bool sv_when_open_end(struct sv_when *w, const struct sv_event *e, struct sv_when_open *out)
 {
     uint64_t *top = w->top.n ? sv_map_find(&w->top, e->track) : NULL;
     if (!top)
         return false;
-    struct sv_open_slice *o = &w->open[*top - 1];
+    struct sv_when_open *o = &w->open[*top - 1];
     if (o->inner > 0) {
         o->inner--;
         return false;

@@ -250,7 +250,7 @@ static void feed_slice(struct sv_when *w, const struct sv_event *e)
 
 static void feed_end(struct sv_when *w, const struct sv_event *e)
 {
-    struct sv_open_slice o;
+    struct sv_when_open o;
     if (!sv_when_open_end(w, e, &o) || is_device(w, e->track))
         return;
     struct sv_seen s = {.kind = SV_SEEN_NAME,

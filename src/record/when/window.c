@@ -25,15 +25,15 @@ static int64_t value_of(unsigned bucket)
     return (int64_t)(low + ((uint64_t)1 << shift) / 2);
 }
 
-struct sv_window *sv_window_new(int64_t span_ns)
+struct sv_when_window *sv_window_new(int64_t span_ns)
 {
-    struct sv_window *w = sv_alloc(sizeof *w);
+    struct sv_when_window *w = sv_alloc(sizeof *w);
     w->slot_ns = span_ns / SV_WINDOW_SLOTS > 0 ? span_ns / SV_WINDOW_SLOTS : 1;
     w->newest = INT64_MIN;
     return w;
 }
 
-void sv_window_clear(struct sv_window *w)
+void sv_window_clear(struct sv_when_window *w)
 {
     int64_t slot_ns = w->slot_ns;
     memset(w, 0, sizeof *w);
@@ -41,7 +41,7 @@ void sv_window_clear(struct sv_window *w)
     w->newest = INT64_MIN;
 }
 
-static void empty(struct sv_window *w, unsigned slot)
+static void empty(struct sv_when_window *w, unsigned slot)
 {
     for (unsigned i = 0; i < SV_WINDOW_BUCKETS; i++) {
         w->sums[i] -= w->slots[slot][i];
@@ -51,12 +51,12 @@ static void empty(struct sv_window *w, unsigned slot)
     w->changes++;
 }
 
-static int64_t number_of(const struct sv_window *w, int64_t ts_ns)
+static int64_t number_of(const struct sv_when_window *w, int64_t ts_ns)
 {
     return ts_ns / w->slot_ns - (ts_ns % w->slot_ns < 0);
 }
 
-void sv_window_turn(struct sv_window *w, int64_t ts_ns)
+void sv_window_turn(struct sv_when_window *w, int64_t ts_ns)
 {
     int64_t number = number_of(w, ts_ns);
     if (w->newest == INT64_MIN || number > w->newest + SV_WINDOW_SLOTS) {
@@ -68,7 +68,7 @@ void sv_window_turn(struct sv_window *w, int64_t ts_ns)
         empty(w, (unsigned)((uint64_t)++w->newest % SV_WINDOW_SLOTS));
 }
 
-void sv_window_add(struct sv_window *w, int64_t ts_ns, int64_t value)
+void sv_window_add(struct sv_when_window *w, int64_t ts_ns, int64_t value)
 {
     sv_window_turn(w, ts_ns);
     int64_t number = number_of(w, ts_ns);
@@ -83,7 +83,7 @@ void sv_window_add(struct sv_window *w, int64_t ts_ns, int64_t value)
 
 /* Among very many values one more changes little: it is computed again for every 64th part of
  * them. */
-int64_t sv_window_at(struct sv_window *w, double share)
+int64_t sv_window_at(struct sv_when_window *w, double share)
 {
     uint64_t want = (uint64_t)(share * (double)w->n), seen = 0;
     if (w->known_changes && share == w->known_share && w->changes - w->known_changes <= w->n / 64)
