@@ -8,7 +8,7 @@ const US = 1000n, BASE = 1711964651000000123n; // no double holds these times
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
 const stave = (...args) => execFileSync(STAVE, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 });
-const report = (subject, file, ...more) => JSON.parse(stave('report', subject, file, '--json', ...more));
+const report = (subject, file, ...more) => JSON.parse(stave('report', subject, file, '--json', ...(more.includes('--top') ? [] : ['--all']), ...more));
 
 /** One rank: steps with parts, kernels that were launched, a copy, reads from files. Rank 1 is late in step 7. */
 function makeRank(file, rank) {
