@@ -7,7 +7,7 @@ import { BASE, HOSTILE, makeRank, makeServing, makeWaits, US } from './made.mjs'
 const { STAVE } = process.env;
 
 const stave = (...args) => execFileSync(STAVE, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 });
-const report = (subject, file, ...more) => JSON.parse(stave('report', subject, file, '--json', ...more));
+const report = (subject, file, ...more) => JSON.parse(stave('report', subject, file, '--json', ...(more.includes('--top') ? [] : ['--all']), ...more));
 
 /** The same as the library records it: calls and spans in nanoseconds. The callback of batch 2 comes after an answer. */
 function makeLife(file) {

@@ -115,11 +115,11 @@ tag() { # the newest version that a binary wants is the tag's: by the undefined 
   [ "$newest" = "GLIBC_2.${said%%_*}" ]
 }
 check wheel_tag tag
-alone() { # of the machine it needs the C library only
+alone() { # of the machine it needs the C library only, and libgcc_s, which manylinux has
   local f needed bad=0
   for f in $binaries; do
     for needed in $(objdump -p "$f" | sed -n 's/ *NEEDED *//p'); do
-      case $needed in libc.so.* | libm.so.* | libgcc_s.so.1 | ld-linux*) ;; # libgcc_s: manylinux has it *) [ -f "unpacked/stave/$needed" ] || { echo "$f needs $needed"; bad=1; } ;; esac
+      case $needed in libc.so.* | libm.so.* | libgcc_s.so.1 | ld-linux*) ;; *) [ -f "unpacked/stave/$needed" ] || { echo "$f needs $needed"; bad=1; } ;; esac
     done
   done
   [ -n "$binaries" ] && [ $bad = 0 ]

@@ -102,7 +102,7 @@ def commands():
     ways = {verb: dict(ways) for verb, ways in VERBS.items()}
     for subject in reports():
         ways["report"][subject] = f"report {subject} {{in}}"
-        ways["report"][subject + "-json"] = f"report {subject} {{in}} --json"
+        ways["report"][subject + "-json"] = f"report {subject} {{in}} --json --all"
     for kind in listed("plot/kinds.h", "KIND"):
         name = ["*"] if kind in ("hist", "counter") else []
         ways["plot"][kind] = ["plot", kind, "{in}", *name, "-o", "{out}.svg"]

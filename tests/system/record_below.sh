@@ -48,7 +48,7 @@ equals maps_major "$(ask maps.pftrace "SELECT count(*) $waits AND extract_arg(ar
 equals maps_time "$(field maps.pftrace file "$data" fault_ns)" "$(ask maps.pftrace "SELECT sum(dur) $waits")"
 "$STAVE" report io maps.pftrace >maps.txt
 check maps_verdict grep -q '^mapped: 2 mappings of data files' maps.txt
-"$STAVE" report io maps.pftrace --json >maps.json
+"$STAVE" report io maps.pftrace --json --all >maps.json
 python3 - $others >figures <<'EOF'
 import json, sys
 r = json.load(open("maps.json"))

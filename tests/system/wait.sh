@@ -8,7 +8,7 @@ command -v python3 >/dev/null || skip_all "no python3 here"
 python=$(python3 -c 'import sys; print(sys.executable)') # not a wrapper that is a script
 "$STAVE" record -q --strict --sched -o run.pftrace -- "$python" "$SRC/tests/system/wait/train.py" data >record.log 2>&1 || skip_all "cannot record here: $(head -1 record.log)"
 
-run_any wait 0 "$STAVE" report wait -q --no-index --json run.pftrace
+run_any wait 0 "$STAVE" report wait -q --no-index --json --all run.pftrace
 check the_slow_file_is_behind_the_longest_wait "$python" - wait.out <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))
@@ -25,7 +25,7 @@ parts = "compute data gpu lock disk cpu rank peer sleep other".split()
 for s in r["span"] + r["loader"]:
     assert sum(s[p + "_ns"] for p in parts) == s["dur_ns"], s
 PY
-run_any io 0 "$STAVE" report io -q --no-index --json run.pftrace
+run_any io 0 "$STAVE" report io -q --no-index --json --all run.pftrace
 check loaders_and_pipes "$python" - io.out <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))
