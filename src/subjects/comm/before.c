@@ -290,9 +290,13 @@ static void sum_up(struct sv_comm_report *r)
             continue;
         bool is_whole = r->ranks[c->last].has_before && r->ranks[c->first_rank].has_before;
         struct sv_comm_rank *rank = &r->ranks[c->last];
-        if (is_whole && c->lead_ns > 0 &&
-            (double)c->own_wait_ns >= SV_COMM_REASONS_SHARE * (double)c->lead_ns) {
-            rank->n_reasons++;
+        double own = (double)c->own_wait_ns,
+               queued = (double)(c->excess_ns[SV_BEFORE_RUN_QUEUE] > 0
+                                     ? c->excess_ns[SV_BEFORE_RUN_QUEUE]
+                                     : 0),
+               least = SV_COMM_REASONS_SHARE * (double)c->lead_ns;
+        if (is_whole && c->lead_ns > 0 && own + queued >= least) {
+            rank->n_reasons += own >= least ? 2 : 1;
             rank->reasons_ns = sv_sat_add(rank->reasons_ns, c->lead_ns);
         }
         for (int k = 0; k < SV_N_BEFORE; k++) {

@@ -131,7 +131,8 @@ struct sv_comm_rank {
                         * name it */
     bool is_slow;
     bool is_likely;     /* it costs much all the time or for a reason, and the replay decides */
-    uint64_t n_reasons; /* how often its own waits explain that it was last … */
+    uint64_t n_reasons; /* how often its own waits explain that it was last, twice; the run queue
+                         * once … */
     int64_t reasons_ns; /* … and what that cost */
 };
 
@@ -221,9 +222,10 @@ void sv_comm_keep_stragglers(struct sv_steps *s, const struct sv_trace *t);
  * replay. */
 #define SV_COMM_LIKELY_CHANCE   5e-2
 #define SV_COMM_LIKELY_EXPLAINS 0.75
-/* What costs so much is no chance either if the ledger has the reason so often: the rank slept, or
- * was in calls on files … for most of the time by which it came later. */
-#define SV_COMM_REASONS       3
+/* What costs so much is no chance either if the ledger has the reason three times: the rank slept,
+ * or was in calls on files … for most of the time by which it came later. A wait for a CPU, which
+ * may be anybody's, counts half. */
+#define SV_COMM_REASONS       6
 #define SV_COMM_REASONS_SHARE 0.7
 
 /* P(X ≥ k) of n draws with probability p. */
