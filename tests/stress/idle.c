@@ -1,12 +1,15 @@
 /* idle BURST FILE: is idle until the writer's thread is, emits BURST events, is idle again, emits
  * them again, and writes how often the writer's thread gave up its CPU in each last idle second.
- * For idle.sh. */
+ * Then, idle again, it sends itself a signal that all its threads block: exit code 3 if that is not
+ * there afterwards. For idle.sh. */
 #include <dirent.h>
+#include <signal.h>
 #include <stave/stave.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static long number_in(const char *path, const char *key)
 {
@@ -60,6 +63,10 @@ int main(int argc, char **argv)
 {
     long burst = argc > 1 ? strtol(argv[1], NULL, 10) : 1000;
     FILE *out = argc > 2 ? fopen(argv[2], "w") : stdout;
+    sigset_t urgent;
+    sigemptyset(&urgent);
+    sigaddset(&urgent, SIGURG);
+    sigprocmask(SIG_BLOCK, &urgent, NULL);
     STAVE_INSTANT("idle", "start");
     for (int round = 0; round < 2; round++) {
         fprintf(out, "%ld\n", idle());
@@ -67,5 +74,10 @@ int main(int argc, char **argv)
             STAVE_INSTANT("idle", "event");
     }
     fclose(out);
-    return 0;
+    idle();
+    kill(getpid(), SIGURG);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGURG) ? 0 : 3;
 }

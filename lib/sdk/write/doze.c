@@ -52,18 +52,32 @@ static bool set_timer(struct sv_session_writer *w, long ms)
     return syscall(SYS_timer_settime, w->doze, 0, &at, NULL) == 0;
 }
 
-bool sv_doze(struct sv_session_writer *w, uint32_t seen)
+/* True: nothing came. Who waits for a signal may get one that is for the whole process: it is sent
+ * again, for whoever of the program takes it. */
+static bool wait_for_signal(const struct sv_session_writer *w)
 {
     struct timespec limit = {.tv_nsec = DOZE_MS * 1000000l};
     sigset_t set;
-    if (!may_doze(w))
-        return false;
+    siginfo_t info = {0};
     sigemptyset(&set);
     sigaddset(&set, WAKES);
+    int signal = sigtimedwait(&set, &info, &limit);
+    bool is_ours = signal == WAKES && info.si_code == SI_TIMER && info.si_timerid == w->doze;
+    if (info.si_code >= 0) /* which a thread may not send */
+        info.si_code = SI_QUEUE;
+    if (signal == WAKES && !is_ours)
+        syscall(SYS_rt_sigqueueinfo, w->process->pid, WAKES, &info);
+    return signal < 0 && errno == EAGAIN;
+}
+
+bool sv_doze(struct sv_session_writer *w, uint32_t seen)
+{
+    if (!may_doze(w))
+        return false;
     bool was_quiet = false;
     atomic_store(&w->process->dozes, 1); /* pairs with sv_wake_writer() */
     if (atomic_load(&w->process->wake) == seen && set_timer(w, CPU_MS))
-        was_quiet = sigtimedwait(&set, NULL, &limit) < 0 && errno == EAGAIN;
+        was_quiet = wait_for_signal(w);
     atomic_store(&w->process->dozes, 0);
     if (!was_quiet) /* a program that computes costs no more than before */
         w->moved_ns = sv_session_writer_now_ns();
