@@ -90,6 +90,16 @@ def test_a_batch_that_raises_has_failed(server, tmp_path):
     assert [e["args"]["outcome"] for e in over] == ["failed"]
 
 
+def test_what_is_said_after_the_end_is_not_recorded(server, tmp_path):
+    r = server.request("m")
+    r.cancelled()
+    r.dequeued()
+    r.streamed(3)
+    r.responded()
+    assert [row["outcome"] for row in closed(server, tmp_path)] == ["cancelled"]
+    assert json.loads(subprocess.run([STAVE, "report", "batch", "--json", str(tmp_path / FORMS[0])], capture_output=True).stdout)["summary"]["open"] == 0
+
+
 def test_numbers_serve_instead_of_requests(server, tmp_path):
     r = server.request(server.model("m"))
     with pytest.raises(TypeError, match="needs the model"):
@@ -473,6 +483,7 @@ def test_an_asyncio_server_with_dynamic_batching(tmp_path):
         assert said.returncode == 0, said.stderr
         reports[verb[1] if verb[0] == "report" else verb[0]] = said.stdout
     summary = json.loads(reports["batch"])["summary"]
+    assert summary["open"] == 0
     assert (summary["requests"], summary["rejected"], summary["failed"], summary["batches"]) == (
         counts["responded"], counts.get("rejected", 0), counts["failed"], len(sizes))
     assert "request" in reports["explain"]

@@ -154,15 +154,17 @@ int py_request_id(struct py_server *v, PyObject *object, uint64_t *id)
 
 /* ---- what happens to it ---- */
 
-/* Calls with nothing but a time. */
-#define REQUEST_CALL(name)                                                                \
-    static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t n)            \
-    {                                                                                     \
-        int64_t time_ns;                                                                  \
-        if (py_time(args, n, 0, &time_ns) < 0)                                            \
-            return NULL;                                                                  \
-        stave_serving_##name(as_request(self)->server->s, as_request(self)->id, time_ns); \
-        Py_RETURN_NONE;                                                                   \
+/* Calls with nothing but a time. A client may leave before the batcher comes to its request: what is
+ * said after the end is not recorded. */
+#define REQUEST_CALL(name)                                                                    \
+    static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t n)                \
+    {                                                                                         \
+        int64_t time_ns;                                                                      \
+        if (py_time(args, n, 0, &time_ns) < 0)                                                \
+            return NULL;                                                                      \
+        if (!as_request(self)->has_ended)                                                     \
+            stave_serving_##name(as_request(self)->server->s, as_request(self)->id, time_ns); \
+        Py_RETURN_NONE;                                                                       \
     }
 REQUEST_CALL(dequeued)
 REQUEST_CALL(scheduled)
@@ -223,6 +225,8 @@ static PyObject *streamed(PyObject *self, PyObject *const *args, Py_ssize_t n)
     unsigned long tokens = n ? PyLong_AsUnsignedLong(args[0]) : 1;
     if (PyErr_Occurred() || py_time(args, n, 1, &time_ns) < 0)
         return NULL;
+    if (as_request(self)->has_ended)
+        Py_RETURN_NONE;
     stave_serving_streamed(as_request(self)->server->s, as_request(self)->id,
                            tokens > UINT32_MAX ? UINT32_MAX : (uint32_t)tokens, time_ns);
     Py_RETURN_NONE;
