@@ -2,6 +2,7 @@
 // UPDATE=1 writes them. The trace is made here, so it is the same everywhere.
 import fs from 'node:fs';
 import { check, clean, open, random, run, same, stamp } from './harness.mjs';
+import { makeTorch } from './made.mjs';
 
 const IMAGES = `${process.env.SRC}/docs/images`;
 const US = 1000n, MS = 1000000n, BASE = 100000000000n, STEPS = 24;
@@ -113,6 +114,13 @@ await run(async ({ browser, start, tmp }) => {
   await picture(dark, 'view_slice');
   await light.press('a', 'ctrl');
   await picture(light, 'view_area');
+  const torch = `${tmp}/torch.json`;
+  makeTorch(torch);
+  const profile = await start(torch), operators = await open(browser, profile.url, size);
+  await operators.press('5');
+  await operators.until(() => document.querySelector('[data-testid=ops-tree] [aria-level="3"]'));
+  await picture(operators, 'view_operators');
+  await clean('operators', operators, profile.origin);
   await clean('light', light, viewer.origin);
   await clean('dark', dark, viewer.origin);
 });

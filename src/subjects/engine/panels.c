@@ -393,20 +393,20 @@ static void draw_phases(struct sheet *s)
 static const struct {
     const char *title;
     void (*draw)(struct sheet *s);
-    bool needs_steps, needs_requests;
+    bool needs_steps, needs_requests, needs_tokens;
 } panels[] = {
-    {"Time to first token", draw_ttft, false, true},
-    {"Time between tokens", draw_itl, true, true},
-    {"Time of a step", draw_steps, true, false},
-    {"Requests in a step and waiting", draw_load, true, false},
-    {"KV cache", draw_kv, true, false},
-    {"Tokens per second", draw_rates, true, false},
-    {"Latency distribution", draw_cdf, false, true},
-    {"Time of a step by its size", draw_sizes, true, false},
-    {"Latency by load", draw_loads, true, true},
-    {"Time per output token by load", draw_tpot, true, true},
-    {"Phases of a request by load", draw_phases, true, true},
-    {"Lengths of prompts and answers", draw_lengths, false, true},
+    {"Time to first token", draw_ttft, false, true, true},
+    {"Time between tokens", draw_itl, true, true, true},
+    {"Time of a step", draw_steps, true, false, false},
+    {"Requests in a step and waiting", draw_load, true, false, false},
+    {"KV cache", draw_kv, true, false, false},
+    {"Tokens per second", draw_rates, true, false, true},
+    {"Latency distribution", draw_cdf, false, true, false},
+    {"Time of a step by its size", draw_sizes, true, false, false},
+    {"Latency by load", draw_loads, true, true, false},
+    {"Time per output token by load", draw_tpot, true, true, true},
+    {"Phases of a request by load", draw_phases, true, true, false},
+    {"Lengths of prompts and answers", draw_lengths, false, true, true},
 };
 #define N_PANELS (sizeof panels / sizeof *panels)
 
@@ -435,6 +435,8 @@ void sv_llm_sheet_draw(struct sv_picture *p, const struct sv_llm *l, const struc
             sv_axes_nothing(&s.a, "no data: the trace has no engine steps");
         else if (panels[i].needs_requests && f->answered == 0)
             sv_axes_nothing(&s.a, "no data: no request was answered");
+        else if (panels[i].needs_tokens && l->n_tokens == 0 && f->output_tokens == 0)
+            sv_axes_nothing(&s.a, "no data: the trace does not say when tokens left");
         else
             panels[i].draw(&s);
     }
