@@ -36,7 +36,7 @@ check same_stays grep -q hunter2 in.json
 # While recording: the program's own events, too.
 mkdir -p private.d; echo x >private.d/secret.txt
 export STAVE_SESSION_DIR=$TMP/s XDG_RUNTIME_DIR=$TMP/s; mkdir -p s
-run_any record 0 "$STAVE" record -q --no-summary --no-explain --no-inject --redact all -o r.pftrace -- sh -c 'cat private.d/secret.txt hunter2 2>/dev/null; "$0" step=5*3' "$BUILD/tests/stress/steps"
+run_any record 0 "$STAVE" record -q --no-summary --no-explain --no-inject --redact all -o r.pftrace -- sh -c 'cat private.d/secret.txt hunter2 2>/dev/null; "$0" step=5*3' "$BUILD/tests/stress/paced"
 check record_nothing_left sh -c '! grep -aE "private\.d|secret\.txt|hunter2" r.pftrace'
 check record_steps test "$("$STAVE" cat -q r.pftrace | grep -c 'begin .* "step"')" = 3
 check record_valid "$STAVE" validate -q r.pftrace

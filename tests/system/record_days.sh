@@ -16,7 +16,7 @@ wrong count "--rotate: '1s,0' is neither a size" --rotate 1s,0
 wrong disk "--disk: at least 1M" --rotate 1M --disk 3
 
 # By time: every step is in exactly one part, in the order of the parts.
-run_any time 0 "${bare[@]}" --rotate 1s -o time.pftrace -- "$BUILD/tests/stress/steps" step=20*70
+run_any time 0 "${bare[@]}" --rotate 1s -o time.pftrace -- "$BUILD/tests/stress/paced" step=20*70
 check time_parts test "$(find . -name 'time-0*.pftrace' | wc -l)" -ge 1
 steps=0; for part in time-0*.pftrace time.pftrace; do
   check "valid_$part" "$STAVE" validate -q "$part"

@@ -5,7 +5,7 @@
 . "$SRC/tests/harness/cli.sh"
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run
 mkdir -p "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR" slow
-steps=$BUILD/tests/stress/steps
+steps=$BUILD/tests/stress/paced
 bare=(setpriv --bounding-set=-all --inh-caps=-all "$STAVE" record --no-summary --gpu-interval 0 --no-look --no-inject)
 [ "$(id -u)" = 0 ] || bare=("${bare[@]:3}")
 trap 'kill $(jobs -p) 2>/dev/null; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
