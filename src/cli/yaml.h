@@ -66,7 +66,7 @@ int sv_yaml_unknown(const struct sv_yaml *y, const struct sv_yaml_node *member,
                     const char *const *names, size_t n, struct sv_err *err);
 
 /* Complaints after the first one of a document, which is the caller's `err`: one line each, in
- * their order. sv_yaml_also() merges what a check of the caller's says: own.code 0 is no complaint. */
+ * their order. sv_yaml_also() merges what a check of the caller's says: own.code 0 is none. */
 const char *const *sv_yaml_others(const struct sv_yaml *y, size_t *n);
 void sv_yaml_also(struct sv_yaml *y, const struct sv_err *own, struct sv_err *err);
 
