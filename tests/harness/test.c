@@ -375,7 +375,9 @@ int main(int argc, char **argv)
         options.quiet |= opt == 'q';
         options.times |= opt == 't';
         if (opt == '?') {
-            fprintf(stderr, "usage: unit [-l list] [-n no fork] [-q failures only] [-t times] [FILTER...]\n");
+            fprintf(
+                stderr,
+                "usage: unit [-l list] [-n no fork] [-q failures only] [-t times] [FILTER...]\n");
             return 2;
         }
     }
