@@ -29,6 +29,10 @@ check record_journal test "$(whole record.moved/a.pftrace.session)" -gt 1000000
 cd record.moved || exit 2
 run_any record_dry 0 "$STAVE" recover --dry-run a.pftrace
 check record_dry_says grep -q 'would be written to .*/record.moved/a.pftrace: 5,000 slices, 40,000 instants' "$TMP/record_dry.out"
+check record_dry_removes grep -q '^  the above would be removed when the trace has been read back and counted' "$TMP/record_dry.out"
+run_any record_dry_kept 0 "$STAVE" recover --dry-run --keep a.pftrace
+run_any record_dry_out 0 "$STAVE" recover --dry-run -o - a.pftrace # nobody can read that again
+for name in kept out; do check "record_dry_${name}_keeps" grep -q '^  the above would be kept' "$TMP/record_dry_$name.out"; done
 check record_dry_changes_nothing test "$(ls | paste -sd' ')" = 'a.pftrace.part a.pftrace.session'
 run_any record_recovered 0 "$STAVE" recover a.pftrace
 cd .. || exit 2

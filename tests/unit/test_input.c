@@ -121,6 +121,36 @@ static struct sv_input *open_all(const struct sv_buf *stored, struct sv_buf *got
     return in;
 }
 
+/* What begins as a compressed file is one, however soon it ends; with a byte less it is plain. */
+TEST(files_of_the_magic_bytes_alone)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *form;
+    } rows[] = {
+        {"\x1f\x8b\x08", 3, "gzip"},     {"\x1f\x8b", 2, NULL},
+        {"\x28\xb5\x2f\xfd", 4, "zstd"}, {"\x28\xb5\x2f", 3, NULL},
+        {"\x5f\x2a\x4d\x18", 4, "zstd"}, {"\x1f\x8b\x07", 3, NULL},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        struct sv_buf stored, got;
+        struct sv_err err = {0};
+        struct sv_input *in;
+        sv_buf_init(&stored, SIZE_MAX);
+        sv_buf_init(&got, SIZE_MAX);
+        sv_buf_add(&stored, rows[i].bytes, rows[i].n);
+        REQUIRE(sv_input_open_memory(stored.data, stored.len, "memory", &in, &err) == SV_OK);
+        drain(in, 1000, &got, &err);
+        CHECK_STR_EQ(in->compression ? in->compression : "-", rows[i].form ? rows[i].form : "-");
+        CHECK_UINT_EQ(got.len, rows[i].form ? 0 : rows[i].n);
+        sv_input_close(in);
+        sv_buf_fini(&stored);
+        sv_buf_fini(&got);
+    }
+}
+
 TEST(trailing_bytes_are_noted_zeros_are_not)
 {
     static const struct {

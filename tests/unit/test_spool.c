@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- greetings ---- */
@@ -262,6 +263,29 @@ TEST(law_a_spool_of_every_size)
         }
     }
     CHECK_UINT_EQ(before, EVENTS);
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* What a later reader relates clocks by. */
+TEST(a_spool_says_when_it_began)
+{
+    struct rig r;
+    struct sv_spool_header h;
+    /* Not where a second begins: there it makes no difference what is done to nanoseconds. */
+    while (clock_ns(CLOCK_BOOTTIME) % 1000000000 < 1000000) {}
+    int64_t boot = clock_ns(CLOCK_BOOTTIME), wall = clock_ns(CLOCK_REALTIME);
+    rig_open(&r, UINT64_MAX);
+    int64_t boot_end = clock_ns(CLOCK_BOOTTIME), wall_end = clock_ns(CLOCK_REALTIME);
+    REQUIRE(pread(r.fd, &h, sizeof h, 0) == (ssize_t)sizeof h);
+    CHECK(boot <= h.boot_ns && h.boot_ns <= boot_end);
+    CHECK(wall_end < wall || (wall <= h.wall_ns && h.wall_ns <= wall_end)); /* it may be set */
+    close(r.fd);
 }
 
 /* A sealed file takes no more bytes, as on a full disk; what it has can be changed. */
