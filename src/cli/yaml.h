@@ -65,8 +65,9 @@ int sv_yaml_fail(const struct sv_yaml *y, const struct sv_yaml_node *node, struc
 int sv_yaml_unknown(const struct sv_yaml *y, const struct sv_yaml_node *member,
                     const char *const *names, size_t n, struct sv_err *err);
 
-/* Complaints after the first one of a document, which is the caller's `err`: one line each, in their
- * order. sv_yaml_also() merges what a check of the caller's says: own.code 0 is no complaint. */
+/* Complaints after the first one of a document, which is the caller's `err`: one line each, in
+ * their order. sv_yaml_also() merges what a check of the caller's says: own.code 0 is no
+ * complaint. */
 const char *const *sv_yaml_others(const struct sv_yaml *y, size_t *n);
 void sv_yaml_also(struct sv_yaml *y, const struct sv_err *own, struct sv_err *err);
 

@@ -154,8 +154,8 @@ int py_request_id(struct py_server *v, PyObject *object, uint64_t *id)
 
 /* ---- what happens to it ---- */
 
-/* Calls with nothing but a time. A client may leave before the batcher comes to its request: what is
- * said after the end is not recorded. */
+/* Calls with nothing but a time. A client may leave before the batcher comes to its request: what
+ * is said after the end is not recorded. */
 #define REQUEST_CALL(name)                                                                    \
     static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t n)                \
     {                                                                                         \
