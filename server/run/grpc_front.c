@@ -234,30 +234,39 @@ static void on_server(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, s
     send_buffer(c, &b);
 }
 
-static void on_model(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+/* A message about the model that is asked for. */
+static void send_about(struct sv_grpc_front *f, struct sv_grpc_call *c, const uint8_t *bytes,
+                       size_t len, void (*put)(const struct sv_model *m, struct sv_buf *b))
 {
-    struct sv_grpc_front *f = ctx;
     struct sv_buf b;
     const struct sv_model *m = find_model(f->engine, c, false, bytes, len);
     if (!m)
         return;
     sv_buf_init(&b, 1 << 16);
-    sv_proto_describe(&m->describes, &b);
+    put(m, &b);
     send_buffer(c, &b);
+}
+
+static void put_description(const struct sv_model *m, struct sv_buf *b)
+{
+    sv_proto_describe(&m->describes, b);
+}
+
+static void put_config(const struct sv_model *m, struct sv_buf *b)
+{
+    size_t mark = sv_put_begin(b, 1);
+    sv_config_proto(m, b);
+    sv_put_end(b, mark);
+}
+
+static void on_model(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    send_about(ctx, c, bytes, len, put_description);
 }
 
 static void on_config(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
 {
-    struct sv_grpc_front *f = ctx;
-    struct sv_buf b;
-    const struct sv_model *m = find_model(f->engine, c, false, bytes, len);
-    if (!m)
-        return;
-    sv_buf_init(&b, 1 << 16);
-    size_t mark = sv_put_begin(&b, 1);
-    sv_config_proto(m, &b);
-    sv_put_end(&b, mark);
-    send_buffer(c, &b);
+    send_about(ctx, c, bytes, len, put_config);
 }
 
 /* Without a name: of all models. */
