@@ -53,12 +53,17 @@ export class OpsPage extends Page {
 
   /** Phase, module, operator, kernel: what holds most of each comes first and can be unfolded. */
   tree(kernel) {
-    const keys = [(k) => k.phase, (k) => k.module || '(no module)', (k) => k.operator || '(no operator)', (k) => k.kernel];
+    const keys = [(k) => k.phase, (k) => k.module || '(no module)',
+      (k) => k.operator || '(no operator)', (k) => k.kernel];
     const whole = kernel.reduce((sum, k) => sum + k.total_ns, 0);
-    const box = el('div', { class: 'op-tree', role: 'tree', 'aria-label': 'Work by phase, module, operator and kernel', 'data-testid': 'ops-tree' });
+    const box = el('div', {
+      class: 'op-tree', role: 'tree', 'data-testid': 'ops-tree',
+      'aria-label': 'Work by phase, module, operator and kernel',
+    });
     box.append(...this.branches(kernel, keys, 0, whole));
     const left = kernel.length >= MOST ? `Of the ${MOST} largest kinds of work. ` : '';
-    return section('From phases to kernels', `${left}A name unfolds; a kernel leads to its longest run`, [], box);
+    const aside = `${left}A name unfolds; a kernel leads to its longest run`;
+    return section('From phases to kernels', aside, [], box);
   }
 
   branches(rows, keys, depth, whole) {
@@ -70,16 +75,22 @@ export class OpsPage extends Page {
     }
     const sum = (list) => list.reduce((total, k) => total + k.total_ns, 0);
     return [...by].sort((a, b) => sum(b[1]) - sum(a[1])).map(([name, list], i) => this.branch(
-      { name, list, time: sum(list), n: list.reduce((n, k) => n + k.count, 0) }, keys, depth, whole, i === 0 && depth < 2,
+      { name, list, time: sum(list), n: list.reduce((n, k) => n + k.count, 0) },
+      keys, depth, whole, i === 0 && depth < 2,
     ));
   }
 
   branch({ name, list, time, n }, keys, depth, whole, open) {
     const last = depth === keys.length - 1, inner = el('div', { role: 'group' });
-    const row = el('button', { type: 'button', class: 'op-row', role: 'treeitem', 'aria-expanded': last ? null : 'false', 'aria-level': String(depth + 1), title: last ? [...new Set(list.map((k) => k.name))].slice(0, 20).join('\n') : name },
+    const exact = () => [...new Set(list.map((k) => k.name))].slice(0, 20).join('\n');
+    const row = el('button', {
+      type: 'button', class: 'op-row', role: 'treeitem', 'aria-level': String(depth + 1),
+      'aria-expanded': last ? null : 'false', title: last ? exact() : name,
+    },
       el('span', { class: 'fold', text: last ? '·' : '▸' }), el('span', { class: 'label', text: name }),
       this.meter(time / (whole || 1), list[0].phase),
-      el('span', { class: 'number', text: ns(time) }), el('span', { class: 'number', text: percent(time / (whole || 1)) }),
+      el('span', { class: 'number', text: ns(time) }),
+      el('span', { class: 'number', text: percent(time / (whole || 1)) }),
       el('span', { class: 'number muted', text: `${formatCount(n)} ×` }));
     row.style.paddingLeft = `${8 + depth * 18}px`;
     const unfold = (is) => {
@@ -89,7 +100,9 @@ export class OpsPage extends Page {
       if (is && !inner.firstChild) inner.append(...this.branches(list, keys, depth + 1, whole));
     };
     inner.hidden = true;
-    row.addEventListener('click', () => (last ? this.showKernel(list[0]) : unfold(row.getAttribute('aria-expanded') !== 'true')));
+    row.addEventListener('click', () => {
+      if (last) this.showKernel(list[0]); else unfold(row.getAttribute('aria-expanded') !== 'true');
+    });
     row.addEventListener('keydown', (event) => {
       if (last || !['ArrowRight', 'ArrowLeft'].includes(event.key)) return;
       event.preventDefault();
