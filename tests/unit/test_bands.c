@@ -260,9 +260,10 @@ TEST(rows_below_a_thread_follow_it)
         sv_row_name(x->rows, i, &b);
         sv_buf_str(&b, ", ");
     }
-    CHECK_STR_EQ(sv_buf_cstr(&b),
-                 "[CPU] idle, user, [Disks] sda, .sda read, [GPU 0] framebuffer, sm, [python (pid "
-                 "10)] main, .system calls, helper, [python (pid 20)] system calls, ");
+    CHECK_STR_EQ(
+        sv_buf_cstr(&b),
+        "[python (pid 10)] main, .system calls, helper, [python (pid 20)] main thread 20 · "
+        "system calls, [GPU 0] framebuffer, sm, [Disks] sda, .sda read, [CPU] idle, user, ");
     sv_buf_fini(&b);
     sv_layout_index_free(x);
     unmake(&m);
