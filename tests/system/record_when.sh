@@ -141,10 +141,10 @@ fi
 # ---- ends of processes that only the kernel sees ----
 "$STAVE" record -q --strict --no-summary -o can.pftrace -- true 2>/dev/null || skip_all "no kernel programs here: ends of other processes are not seen"
 full=("$STAVE" record --no-summary --light --gpu-interval 0 --no-inject)
-run_any ends 0 "${full[@]}" -o ends.pftrace --tail 0s --pause 60min --when "exit 'steps' == 5" --when 'signal' --when 'signal SEGV' --when 'signal KILL' --when "exit 'sh' != 0" -- \
+run_any ends 0 "${full[@]}" -o ends.pftrace --tail 0s --pause 60min --when "exit 'paced' == 5" --when 'signal' --when 'signal SEGV' --when 'signal KILL' --when "exit 'sh' != 0" -- \
   sh -c '"$0" exit=5; "$0" kill=11 2>/dev/null; true' "$steps"
-check ends_causes diff <(printf '%s\n' "exit 'steps' == 5" signal 'signal SEGV') <(causes ends.pftrace)
-check ends_kernel_saved test "$(meta ends-0001.pftrace trigger)" = "exit 'steps' == 5"
+check ends_causes diff <(printf '%s\n' "exit 'paced' == 5" signal 'signal SEGV') <(causes ends.pftrace)
+check ends_kernel_saved test "$(meta ends-0001.pftrace trigger)" = "exit 'paced' == 5"
 
 # ---- want of memory ----
 cgroup=/sys/fs/cgroup/memory/stave-when-$$

@@ -119,7 +119,7 @@ def packed():
 
 
 def until_stopped():
-    """Clients that keep their connections, and others that connect for each request, until each of them is told that the server stops: no connection is
+    """Clients that keep their connections, and others that connect for each request, until each of them hears that the server stops: no connection is
     reset. Prints how many were answered."""
     import os, signal, threading
     answered, wrong, enough = [], [], threading.Event()

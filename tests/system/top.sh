@@ -33,7 +33,9 @@ has() { "$python" -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.ex
 
 as=()
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-  chmod 755 . && kill $work && setpriv --reuid=1234 --regid=1234 --clear-groups "$python" work.py >work.out & work=$!
+  chmod 755 .
+  kill $work
+  setpriv --reuid=1234 --regid=1234 --clear-groups "$python" work.py >work.out & work=$!
   disown
   until_true 'grep -q said work.out'
   check by_root look root

@@ -96,7 +96,7 @@ static const char *put(struct sv_frame_names *n, const char *name, const char *f
     return sv_names_text(n, text, (size_t)len);
 }
 
-/* Two files of one name cannot be told apart later: neither is noted. */
+/* Two files of one name cannot be distinguished later: neither is noted. */
 static void note_build(struct sv_frame_names *n, const struct sv_code_file *f)
 {
     struct sv_names_build b;
