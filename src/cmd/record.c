@@ -289,7 +289,7 @@ static const struct sv_option record_options[] = {
      "sdk: nothing but the events of programs that trace with libstave, and of what --inject "
      "names; "
      "needs no privileges",
-     "sdk", NULL},
+     "sdk", "The run"},
     {0, "always", NULL, SV_OPT_FLAG, AT(always),
      "record what can stay on all the time: states, waits and calls of 1 ms and more, shorter "
      "calls "

@@ -38,5 +38,5 @@ check strict_leaves_no_file test ! -e strict.pftrace
 # In the picture the counters of a device are adjacent and labelled with the device.
 run_any picture 0 "$STAVE" plot timeline run.pftrace --rows tracks -o run.svg
 grep -o '>\(CPU user\|GPU [01] sm\|[a-z]*da read\)<' run.svg | tr -d '<>' | uniq >labels
-printf '%s\n' 'vda read' 'GPU 0 sm' 'GPU 1 sm' 'GPU 0 sm' >expected
+printf '%s\n' 'GPU 0 sm' 'GPU 1 sm' 'GPU 0 sm' 'vda read' >expected
 check labels_of_counters diff expected labels

@@ -56,6 +56,6 @@ check utf8_table sh -c "LC_ALL=C.UTF-8 '$STAVE' query -q many.json \"select name
 check data_stays sh -c "LC_ALL=C '$STAVE' query -q many.json \"select name from process where name like 'train%'\" --to csv | grep -q 'train → it'"
 
 offers() { bash -c 'source <("$0" completion bash); COMP_WORDS=(stave "$@" ""); COMP_CWORD=$(($# + 1)); _stave; echo "${COMPREPLY[*]}"' "$STAVE" "$@"; }
-check subjects test "$(offers report)" = "io gpu batch llm comm wait"
+check subjects test "$(offers report)" = "io gpu ops batch llm comm wait"
 check kinds grep -q 'timeline.*flame.*batch' <(offers plot)
 check shells test "$(offers completion)" = "bash zsh fish"

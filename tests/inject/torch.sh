@@ -38,6 +38,21 @@ trained small
 # A Python without torch does not load stave; one without the package says so and runs on.
 run_any without 0 "$STAVE" record -q --inject torch -o without.pftrace -- "$python" -c 'import sys; print("stave" in sys.modules)'
 check without_torch grep -qx False without.out
+# Threads of Python have their names in the kernel, and with them in the trace; the first one keeps its own.
+cat >names.py <<'END'
+import threading
+def comm(): return open(f"/proc/self/task/{threading.get_native_id()}/comm").read().strip()
+def load(): print(comm())
+for name in None, "saver", "a name of many letters":
+    t = threading.Thread(target=load, name=name); t.start(); t.join()
+print(comm())
+END
+run_any names 0 "$STAVE" record -q --inject torch -o names.pftrace -- "$python" names.py
+if "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 14))'; then
+  check names_in_the_kernel diff <(printf '%s\n' load saver 'a name of many') <(head -n 3 names.out)
+  check names_first_thread grep -q '^python' <(tail -n 1 names.out)
+fi
+
 mkdir -p alone && cp -r "$BUILD/stave-torch" alone/
 run_any absent 0 env STAVE_INJECT_DIR="$PWD/alone" PYTHONPATH="$SRC/tests/python/stand_in" "$STAVE" record -q --inject torch -o absent.pftrace -- "$python" -c 'import torch; print(torch.Tensor.__name__)'
 if ! "$python" -c 'import stave' 2>/dev/null; then

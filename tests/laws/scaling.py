@@ -29,6 +29,8 @@ VERBS = {
     "cat": {"": "cat {in}"},
     "info": {"": "info {in}", "json": "info --json {in}"},
     "validate": {"": "validate {in}"},
+    "redact": {"": "redact {in} -o {out}.pftrace"},
+    "symbolize": {"": "symbolize {in} -o {out}.pftrace"},
     "convert": {
         "perfetto": "convert {in} -o {out}.pftrace",
         "perfetto-gpu": "convert {in} -o {out}.pftrace --dialect gpu",
@@ -74,7 +76,7 @@ VERBS = {
     "show": {"": "show --once {in}"},
 }
 # Verbs that read no trace, or no whole one.
-OTHERS = {"record", "status", "stop", "trigger", "doctor", "sync", "recover", "listen", "help", "completion", "man", "verbs", "formats"}
+OTHERS = {"record", "top", "status", "stop", "trigger", "doctor", "sync", "recover", "listen", "help", "completion", "man", "verbs", "formats"}
 
 
 def text_of(path):

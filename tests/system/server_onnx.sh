@@ -15,7 +15,7 @@ for name in *.onnx; do name=${name%.onnx}; printf 'name: %s\nmodel: %s.onnx\nbat
 
 # refused NAME EXIT WORDS CONFIG [VARIABLE=VALUE]: one line that says WORDS.
 refused() {
-  run_any "$1" "$2" env "${5:-LC_ALL=C}" timeout 60 "$server" -c "$4"
+  run_any "$1" "$2" env "${5:-LC_ALL=C}" timeout 60 "$server" -a 127.0.0.1:0 --grpc off -c "$4"
   check "$1_reported" grep -q "$3" "$1.err"
   check "$1_one_line" test "$(wc -l <"$1.err")" = 1
 }

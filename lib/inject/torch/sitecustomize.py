@@ -1,5 +1,6 @@
 """`stave record --inject torch`: Python runs this file at its start. It runs the sitecustomize that it hides, and when torch is imported it has the package stave
-wrap it (stave._torch_auto). A process that does not import torch does not load stave."""
+wrap it (stave._torch_auto). A process that does not import torch does not load stave. Threads of threading get their names in the kernel, too, where the
+recorder finds them."""
 import importlib.util
 import os
 import sys
@@ -37,6 +38,52 @@ def _load():
     return _torch_auto
 
 
+def _name_threads(threading):
+    """Each thread that Python starts names itself for the kernel, as CPython does by itself from 3.14 on. A thread without a name of its own,
+    "Thread-1 (load)", has that of its function."""
+    set_id = threading.Thread._set_native_id
+
+    def set_native_id(self):  # the first that a new thread calls; it is not on the stack when the thread works
+        set_id(self)
+        if isinstance(self, (threading._MainThread, threading._DummyThread)):
+            return  # who started it may have named it
+        name = self.name
+        if name.startswith("Thread-") and name.endswith(")"):
+            name = name[name.find("(") + 1:-1]
+        try:
+            fd = os.open(f"/proc/self/task/{self.native_id}/comm", os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            os.write(fd, name.encode("ascii", "replace")[:15])
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+
+    threading.Thread._set_native_id = set_native_id
+
+
+class _Threading:
+    """Finds threading as the others do, once, and has its threads named after it was executed."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "threading":
+            return None
+        sys.meta_path.remove(_Threading)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                _name_threads(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -62,3 +109,8 @@ try:
     _run_hidden()
 finally:
     sys.meta_path.insert(0, _Finder)
+    if sys.version_info < (3, 14):
+        if "threading" in sys.modules:
+            _name_threads(sys.modules["threading"])
+        else:
+            sys.meta_path.insert(0, _Threading)

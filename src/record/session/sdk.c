@@ -87,7 +87,8 @@ int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     if (!r->collect)
         return 0;
-    sv_symbols_keep_ended(sv_decode_symbols(r->system.decode));
+    if (sv_inject_has("io") || sv_inject_has("locks")) /* their frames are addresses */
+        sv_symbols_keep_ended(sv_decode_symbols(r->system.decode));
     r->meter.uncommitted += sv_collect_round(r->collect, is_last);
     if (!r->system.kernel) /* nobody says what is mapped later */
         sv_symbols_follow(sv_decode_symbols(r->system.decode), false);

@@ -27,7 +27,7 @@ struct sv_record_use {
      "options and command from a YAML file: each long option is a key, 'command' a list of "      \
      "words; the command line takes precedence",                                                  \
      NULL,                                                                                        \
-     NULL},                                                                                       \
+     "The run"},                                                                                  \
         {0,                                                                                       \
          "inject",                                                                                \
          "WHAT",                                                                                  \
@@ -71,7 +71,7 @@ struct sv_record_use {
          "write to a new numbered folder in DIR: trace, report.txt, report.json, "                \
          "timeline.png",                                                                          \
          NULL,                                                                                    \
-         NULL},                                                                                   \
+         "The run"},                                                                              \
         {0,                                                                                       \
          "archive",                                                                               \
          NULL,                                                                                    \

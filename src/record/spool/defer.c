@@ -45,6 +45,7 @@ struct sv_defer {
     bool is_on, is_over, is_replaying;
     struct sv_storm storm;
     uint64_t looked_at_disk; /* at this size of the spool */
+    bool is_short;           /* and there was less than the trace may need */
     int watch;               /* inotify, on the growing file; -1: not yet */
     int64_t opened_ns;
     int64_t followed_ns; /* when somebody opened it last; 0: never */
@@ -150,10 +151,11 @@ static bool has_space(struct sv_defer *d)
 {
     struct statvfs fs;
     if (d->spool.end < d->looked_at_disk + LOOK_AT_DISK)
-        return true;
+        return !d->is_short;
     d->looked_at_disk = d->spool.end;
-    return fstatvfs(d->spool.fd, &fs) != 0 ||
-           (uint64_t)fs.f_bavail * fs.f_frsize > 2 * (d->spool.end + LOOK_AT_DISK);
+    d->is_short = fstatvfs(d->spool.fd, &fs) == 0 &&
+                  (uint64_t)fs.f_bavail * fs.f_frsize <= 2 * (d->spool.end + LOOK_AT_DISK);
+    return !d->is_short;
 }
 
 static bool is_full(struct sv_defer *d)
@@ -250,6 +252,7 @@ static bool begin_series(struct sv_recorder *r, int64_t now)
                      sv_decode_inodes(r->system.decode));
     sv_scout_begin(&d->scout);
     d->looked_at_disk = 0;
+    d->is_short = false;
     d->storm.begun_ns = now;
     if (r->output.why.code != 0 || d->processes.failed ||
         !sv_kspool_begin(&d->spool, d->processes.data, d->processes.len, r->output.whole_bytes) ||
@@ -261,8 +264,8 @@ static bool begin_series(struct sv_recorder *r, int64_t now)
     return true;
 }
 
-/* All that the rings hold now. False: something in it cannot wait (unless it must), or cannot be
- * written. */
+/* All that the rings hold now, as far as the disk has space. False: something in it cannot wait
+ * (unless it must), or cannot be written. */
 static bool move(struct sv_recorder *r, int64_t now, bool must)
 {
     struct sv_defer *d = r->system.defer;
@@ -290,7 +293,7 @@ static bool move(struct sv_recorder *r, int64_t now, bool must)
             return false;
         }
         sv_krings_release(rings);
-    } while (h);
+    } while (h && has_space(d));
     return true;
 }
 
@@ -303,7 +306,7 @@ int sv_defer_catch_up(struct sv_recorder *r, struct sv_err *err)
     while (code >= 0 && d->spool.at < d->spool.end) {
         uint64_t before = d->spool.end;
         /* The last bit is decoded before the rings can fill. */
-        if (!d->is_over && d->spool.end - d->spool.at > 2 * ENOUGH_BYTES)
+        if (!d->is_over && !d->is_short && d->spool.end - d->spool.at > 2 * ENOUGH_BYTES)
             move(r, sv_recorder_now_ns(), true);
         uint64_t least = d->spool.end - before > ENOUGH_BYTES ? d->spool.end - before
                                                               : ENOUGH_BYTES;
@@ -343,9 +346,11 @@ int sv_defer_finish_step(struct sv_recorder *r, unsigned *done, struct sv_err *e
 {
     struct sv_defer *d = r->system.defer;
     *done = 1000;
+    if (d && !d->is_on)
+        d->is_over = true; /* the rounds that follow are the last ones: nothing waits in them */
     if (!d || !d->is_on)
         return 0;
-    if (!d->is_over && d->spool.end - d->spool.at > 2 * ENOUGH_BYTES)
+    if (!d->is_over && !d->is_short && d->spool.end - d->spool.at > 2 * ENOUGH_BYTES)
         move(r, sv_recorder_now_ns(), true);
     int code = decode_until(r, UINT64_MAX, sv_recorder_now_ns() + 5 * SLICE_NS, err);
     if (code < 0 || d->spool.at >= d->spool.end) {
