@@ -102,6 +102,8 @@ await run(async ({ browser, start, tmp }) => {
   const [, second] = rows.filter((r) => r.depth === 0 && r.lines), order = (await ofWaits.api('/api/order', { rows: [[second.id, 0, 0]] })).rows;
   same('all_rows_are_there', [...order].sort((a, b) => a - b), rows.map((r) => r.id));
   same('an_order_begins_with_what_was_asked_for', order[0], second.id);
+  const busy = (await viewer.api('/api/trace')).rows, ten = busy.find((r) => r.name === 'loader 10'), wish = (await viewer.api('/api/order', { rows: [[ten.id, 0, 0]] })).rows;
+  same('also_within_its_group', wish.slice(0, busy.length), [ten.id, ...busy.map((r) => r.id).filter((id) => id !== ten.id)]);
   const groups = order.map((id) => rows[id].group);
   check('groups_stay_together', groups.every((g, i) => i === 0 || g === groups[i - 1] || !groups.slice(0, i).includes(g)), groups);
   same('without_wishes_it_is_that_of_the_trace', (await ofWaits.api('/api/order', { rows: [] })).rows, rows.map((r) => r.id));
