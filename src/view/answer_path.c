@@ -151,6 +151,8 @@ static void answer_area(struct sv_shown *s, const struct sv_web_request *q, stru
     if (is_read && (!ask.has_from || !ask.has_to || ask.to_ns <= ask.from_ns)) {
         sv_web_error(a, 400, "expected from, to and rows");
     } else if (is_read) {
+        if (ask.from_ns < s->trace->first_ns) /* nothing was before, and times can be subtracted */
+            ask.from_ns = s->trace->first_ns;
         struct last last = last_of_area(s, &ask);
         sv_json_init(&j, &a->body);
         put_path(&j, s, last.track, ask.from_ns, last.track ? last.end_ns : ask.to_ns);

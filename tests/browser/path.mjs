@@ -66,6 +66,8 @@ await run(async ({ browser, start, tmp }) => {
   const state = await page.state();
   const none = await viewer.api('/api/path', { from: state.first, to: String(first + 1n), rows: [] });
   same('an_area_without_rows_has_none', none.pieces, []);
+  const all = await viewer.api('/api/path', { from: '-9223372036854775808', to: '9223372036854775807', rows: [[0, 0, 1]] });
+  same('an_area_of_all_times_begins_with_the_trace', [all.from, all.pieces[0].ts], [state.first, state.first]);
   same('what_is_no_slice_is_refused', (await viewer.api('/api/path?slice=99999999')).error, 'no such slice');
   await clean('path', page, viewer.origin);
 });
