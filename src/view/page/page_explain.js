@@ -108,8 +108,10 @@ export class ExplainPage extends Page {
   /** The row of a thread, or the first one of a process. */
   rowOf({ pid, tid }) {
     const { rows, groups } = this.app.trace, pids = new Map(groups.map((g) => [g.id, g.pid]));
-    if (tid !== undefined) return rows.find((r) => r.tid === String(tid) && r.lines > 0);
-    return pid === undefined ? undefined : rows.find((r) => pids.get(r.group) === String(pid) && r.lines > 0);
+    const isOf = (r) => r.lines > 0 && pid !== undefined && pids.get(r.group) === String(pid);
+    if (tid === undefined) return rows.find(isOf);
+    const threads = rows.filter((r) => r.tid === String(tid) && r.lines > 0); // of several processes or hosts
+    return threads.find(isOf) || threads[0];
   }
 
   /** The rows of those whom the first findings name, and of the unit that took longest. */
