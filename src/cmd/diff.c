@@ -45,8 +45,13 @@ static const char *const short_names[] = {"state",   "name",    "in",     "count
                                           "total A", "total B", "change", "self A",  "self B",
                                           "p50 A",   "p50 B",   "p"};
 #define N_SHORT (sizeof short_names / sizeof *short_names)
+/* The columns where the terminal has no room for self times and medians. */
+static const uint8_t narrow[] = {0, 1, 2, 3, 4, 5, 6, 7, 12};
+#define N_NARROW (sizeof narrow / sizeof *narrow)
+#define WIDE     130u /* columns of a terminal that has room for all */
 
 struct texts {
+    bool is_narrow;
     char text[N_COLUMNS][32];
     struct sv_buf track, parents, where;
 };
@@ -116,7 +121,20 @@ static int print_short(struct sv_printer *p, const struct sv_trace *t, uint32_t 
         sv_cell_text(sv_human_ns(x->text[11], (int64_t)b->p50_ns)),
         both ? sv_cell_text(x->text[12]) : sv_cell_null(),
     };
-    return p->rows.row(&p->rows, cells, N_SHORT, err);
+    for (size_t i = 0; i < N_NARROW && x->is_narrow; i++)
+        cells[i] = cells[narrow[i]];
+    return p->rows.row(&p->rows, cells, x->is_narrow ? N_NARROW : N_SHORT, err);
+}
+
+static int print_head(struct sv_printer *p, bool is_short, bool is_narrow, struct sv_err *err)
+{
+    const char *few[N_NARROW];
+    for (size_t i = 0; i < N_NARROW; i++)
+        few[i] = short_names[narrow[i]];
+    if (is_narrow)
+        return p->rows.head(&p->rows, few, N_NARROW, err);
+    return p->rows.head(&p->rows, is_short ? short_names : names, is_short ? N_SHORT : N_COLUMNS,
+                        err);
 }
 
 static int print_row(struct sv_printer *p, const struct sv_loaded *l, const struct sv_diff_row *r,
@@ -154,8 +172,10 @@ static int print_rows(const struct diff *o, const struct sv_loaded *l, const str
     sv_buf_init(&x.track, 1u << 16);
     sv_buf_init(&x.parents, 1u << 16);
     sv_buf_init(&x.where, 1u << 18);
-    code =
-        p->rows.head(&p->rows, is_short ? short_names : names, is_short ? N_SHORT : N_COLUMNS, err);
+    x.is_narrow = p->form == SV_ROWS_TABLE && p->columns && p->columns < WIDE;
+    if (x.is_narrow)
+        sv_console_note("self times and p50 are left out: they need %u columns", WIDE);
+    code = print_head(p, is_short, x.is_narrow, err);
     uint64_t shown = 0;
     for (size_t i = 0; i < d->n && code >= 0 && (!o->top || shown < o->top); i++) {
         if (d->rows[i].state == SV_DIFF_SAME && !o->all)
@@ -288,11 +308,13 @@ const struct sv_command sv_command_diff = {
     .name = "diff",
     .operands = "A B",
     .summary = "compare two traces",
-    .description = "Matches slices by the path of their track, the names of their parents and "
-                   "their own name; numbers in track paths (pids, tids) are ignored. For each "
-                   "group: added, removed, changed or the same; counts, totals, self times, p50, "
-                   "p99. If both traces have training steps, totals are compared per step. The "
-                   "Mann-Whitney rank test decides whether durations differ by more than chance.",
+    .description =
+        "Matches slices by the path of their track, the names of their parents and "
+        "their own name; numbers in track paths (pids, tids) are ignored. For each "
+        "group: added, removed, changed or the same; counts, totals, self times, p50, "
+        "p99. If both traces have training steps, totals are compared per step. The "
+        "Mann-Whitney rank test decides whether durations differ by more than chance. A table "
+        "leaves out self times and p50 in a terminal of less than 130 columns.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -175,6 +175,14 @@ const struct sv_color_legend sv_color_of_states[] = {
     {"lock", PURPLE},      {"another thread, process or device", BLUE},
     {"sleeps", GREY},      {NULL, 0}};
 
+unsigned sv_color_of_state(const char *name)
+{
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (strcmp(fixed[i].name, name) == 0)
+            return fixed[i].color;
+    return GREY;
+}
+
 static sv_str category(const struct sv_trace *t, const char *word)
 {
     sv_str s = sv_dict_find_str(t->dict, word, strlen(word));

@@ -47,6 +47,9 @@ static inline unsigned sv_color_number(const struct sv_colors *c, uint64_t row)
         return c->of_state[s->name[row]];
     return c->of_string[c->by_category && s->cat[row] ? s->cat[row] : s->name[row]];
 }
+/* The number of a state's or a wait's fixed colour, by its name or reason; of others the grey. */
+unsigned sv_color_of_state(const char *name);
+
 static inline uint32_t sv_color_of(const struct sv_colors *c, uint64_t row)
 {
     return sv_palette[sv_color_number(c, row)];

@@ -674,6 +674,55 @@ uint32_t sv_row_overlap(const struct sv_track_rows *r, size_t row)
     return info->lines > nested ? info->lines - nested : 0;
 }
 
+/* ---- another order ---- */
+
+/* Rows are sorted by these numbers, the first that differs decides. */
+enum { GROUP_RANK, GROUP, PART_RANK, PART, ROW, N_PLACES };
+struct row_place {
+    uint32_t at[N_PLACES];
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct row_place *x = a, *y = b;
+    for (size_t i = 0; i < N_PLACES; i++)
+        if (x->at[i] != y->at[i])
+            return x->at[i] < y->at[i] ? -1 : 1;
+    return 0;
+}
+
+/* A part is a row with those below it; groups and parts have the number of their first row. */
+static void place_rows(const struct sv_track_rows *r, struct row_place *places)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        bool is_first = i == 0 || r->items[i].group != r->items[i - 1].group;
+        uint32_t group = is_first ? i : places[i - 1].at[GROUP];
+        uint32_t part = is_first || r->items[i].depth == 0 ? i : places[i - 1].at[PART];
+        places[i] = (struct row_place){{UINT32_MAX, group, UINT32_MAX, part, i}};
+    }
+}
+
+void sv_rows_order(const struct sv_track_rows *r, const uint32_t *first, size_t n, uint32_t *to)
+{
+    struct row_place *places = sv_alloc((r->n + 1) * sizeof *places);
+    place_rows(r, places);
+    for (size_t i = n; i-- > 0;) {
+        const uint32_t *at = places[first[i]].at;
+        places[at[PART]].at[PART_RANK] = (uint32_t)i;
+        places[at[GROUP]].at[GROUP_RANK] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        uint32_t *at = places[i].at;
+        at[GROUP_RANK] = places[at[GROUP]].at[GROUP_RANK];
+        at[PART_RANK] = places[at[PART]].at[PART_RANK];
+    }
+    if (r->n)
+        qsort(places, r->n, sizeof *places, compare_places);
+    for (size_t i = 0; i < r->n; i++)
+        to[i] = places[i].at[ROW];
+    free(places);
+}
+
 /* ---- names ---- */
 
 /* What lies between the group and a counter or row, and what the name alone does not say: a device,

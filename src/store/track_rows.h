@@ -68,6 +68,10 @@ static inline uint32_t sv_track_rows_line(const struct sv_track_rows *r, uint32_
 /* How many lines it has beyond those that calls within each other need: so many overlap at once. */
 uint32_t sv_row_overlap(const struct sv_track_rows *r, size_t row);
 
+/* The rows in another order: those whose numbers are in `first` before the others of their group,
+ * their groups before the other groups; what is below a row follows it. to: r->n numbers. */
+void sv_rows_order(const struct sv_track_rows *r, const uint32_t *first, size_t n, uint32_t *to);
+
 /* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "rank 3 ·
  * name (pid 7)", or the track's. Both append. */
 void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to);

@@ -231,6 +231,29 @@ static void put_legend(struct sv_json *j, const struct sv_shown *s)
     sv_json_end(j);
 }
 
+/* /api/order: the rows, those of the body first. */
+void sv_answer_order(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
+{
+    struct sv_ask ask;
+    struct sv_json j;
+    if (sv_ask_read(&ask, s, q, a)) {
+        uint32_t *order = sv_alloc((s->rows->n + ask.n_rows + 1) * sizeof *order),
+                 *first = order + s->rows->n;
+        for (size_t i = 0; i < ask.n_rows; i++)
+            first[i] = ask.rows[i].row;
+        sv_rows_order(s->rows, first, ask.n_rows, order);
+        sv_json_init(&j, &a->body);
+        sv_json_begin(&j, '{');
+        sv_json_put(&j, "rows", begin, '[');
+        for (size_t i = 0; i < s->rows->n; i++)
+            sv_json_u64(&j, order[i]);
+        sv_json_end(&j);
+        sv_json_end(&j);
+        free(order);
+    }
+    sv_ask_fini(&ask);
+}
+
 void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
 {
     const struct sv_trace *t = s->trace;

@@ -28,7 +28,8 @@ struct sv_shown {
 typedef void sv_view_answer(struct sv_shown *s, const struct sv_web_request *q,
                             struct sv_web_answer *a);
 sv_view_answer sv_answer_trace, sv_answer_window, sv_answer_names, sv_answer_slice, sv_answer_near,
-    sv_answer_search, sv_answer_area, sv_answer_cut, sv_answer_steps;
+    sv_answer_search, sv_answer_area, sv_answer_cut, sv_answer_steps, sv_answer_path,
+    sv_answer_order;
 
 /* Puts the members "name" and "files". */
 void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v);

@@ -117,6 +117,7 @@ static const struct {
     {"/api/names", sv_answer_names}, {"/api/slice", sv_answer_slice},
     {"/api/near", sv_answer_near},   {"/api/search", sv_answer_search},
     {"/api/area", sv_answer_area},   {"/api/steps", sv_answer_steps},
+    {"/api/path", sv_answer_path},   {"/api/order", sv_answer_order},
 };
 
 #define REPORT_ROWS 500u

@@ -331,23 +331,38 @@ static sv_track walked_track(const struct sv_thread_states *s, sv_track track)
     return x && (track == x->state || track == x->calls) ? x->track : track;
 }
 
+static void find_path(struct sv_path *p, const struct sv_trace *t,
+                      const struct sv_thread_states *states, sv_track track, int64_t from_ns,
+                      int64_t to_ns, size_t max)
+{
+    struct sv_path_finder *f = sv_path_finder_new(t, states);
+    sv_path_find(f, p, walked_track(states, track), from_ns, to_ns, max);
+    sv_path_finder_free(f);
+}
+
+void sv_critical_path_of(struct sv_path *p, const struct sv_trace *t, sv_track track,
+                         int64_t from_ns, int64_t to_ns, size_t max)
+{
+    struct sv_thread_states states;
+    sv_thread_states_init(&states, t);
+    find_path(p, t, &states, track, from_ns, to_ns, max);
+    sv_thread_states_fini(&states);
+}
+
 void sv_critical_path(struct sv_path *p, const struct sv_trace *t, uint32_t from, int64_t from_ns,
                       uint32_t to)
 {
     struct sv_thread_states states;
     sv_thread_states_init(&states, t);
-    struct sv_path_finder *f = sv_path_finder_new(t, &states);
     if (from != SV_NO_ROW)
         from_ns = t->slices.ts_ns[from];
-    sv_path_find(f, p, walked_track(&states, t->slices.track[to]), from_ns, sv_trace_end_ns(t, to),
-                 0);
+    find_path(p, t, &states, t->slices.track[to], from_ns, sv_trace_end_ns(t, to), 0);
     sv_track home = from != SV_NO_ROW ? walked_track(&states, t->slices.track[from]) : 0;
     p->is_complete = from == SV_NO_ROW;
     for (size_t i = 0; i < p->n && !p->is_complete; i++)
         p->is_complete =
             p->segments[i].row == from ||
             (p->segments[i].track == home && p->segments[i].ts_ns < sv_trace_end_ns(t, from));
-    sv_path_finder_free(f);
     sv_thread_states_fini(&states);
 }
 

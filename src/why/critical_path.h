@@ -51,6 +51,10 @@ void sv_path_finder_free(struct sv_path_finder *f);
 void sv_path_find(struct sv_path_finder *f, struct sv_path *p, sv_track track, int64_t from_ns,
                   int64_t to_ns, size_t max);
 
+/* The same for one question. A row of a thread's calls or states is explained by what the thread
+ * did. */
+void sv_critical_path_of(struct sv_path *p, const struct sv_trace *t, sv_track track,
+                         int64_t from_ns, int64_t to_ns, size_t max);
 /* to: the slice to explain. from: where the path should begin, or SV_NO_ROW: at from_ns. */
 void sv_critical_path(struct sv_path *p, const struct sv_trace *t, uint32_t from, int64_t from_ns,
                       uint32_t to);

@@ -90,6 +90,19 @@ async function compare(browser, start, tmp, file) {
   const row = (name) => rows.find((r) => r[0] === name);
   same('differences_are_listed', [row('s0')[1], row('s0')[2], row('s0')[8], row('s3')[8], row('new')[8]], ['72', '72', '−50.0 %', 'only in A', 'only in B']);
   await clean('compare', page, viewer.origin);
+  await aligned(browser, await start([file, other], '--compare', '--align', 's2'));
+}
+
+/** The event of --align is at 0, what was before it at negative times. */
+async function aligned(browser, viewer) {
+  const begins = (page) => page.eval(() => { const dt = [...document.querySelectorAll('#pane-slice dt')].find((e) => e.textContent === 'Begins'); return dt.nextSibling.textContent; });
+  for (const [name, wanted] of [['s2', '0.000\u2009000\u2009000 s'], ['s0', '−0.002\u2009000\u2009000 s']]) {
+    const { hits } = await viewer.api('/api/search', { text: name, limit: 1 });
+    const page = await open(browser, `${viewer.url}&slice=${hits[0].slice}&tab=slice`);
+    await page.until((slice) => window.stave.state().selection?.slice === slice, hits[0].slice);
+    same(`with_align_${name}_begins_at`, await begins(page), wanted);
+    await clean(`align_${name}`, page, viewer.origin);
+  }
 }
 
 /** A file that is replaced under the viewer, and one that is cut off. */

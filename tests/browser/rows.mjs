@@ -1,6 +1,8 @@
 // The order of rows, what is gathered and folded, the width of the names, empty time at the ends: driven by real input, compared with SQL.
 import fs from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { check, clean, open, random, run, same, stamp } from './harness.mjs';
+import { makeWaits } from './made.mjs';
 
 const LONG = 'a name of a server that is much too long for its column number 17';
 
@@ -68,6 +70,17 @@ await run(async ({ browser, start, tmp }) => {
   await page.eval(() => [...document.querySelectorAll('.name')].find((n) => n.querySelector('.label').textContent === 'request (40)').querySelector('.fold').click());
   await page.idle();
   check('it_unfolds', await height() > 5 * folded, [folded, await height()]);
+  // a chart for each counter of an area: one that rises from 0 to its greatest value
+  await page.press('a', 'ctrl');
+  await page.until(() => document.querySelector('[data-testid=area-tab-1]'));
+  await page.clickOn('[data-testid=area-tab-1]');
+  await page.idle();
+  const charts = await page.eval(() => [...document.querySelectorAll('[data-testid=area-counters] .chart')].map((c) => { const at = (x, y) => c.getContext('2d').getImageData(x, y, 1, 1).data[3]; return [at(c.width - 1, 0) > 0, at(0, 0) === 0 && at(c.width >> 1, 0) === 0]; }));
+  same('counters_of_an_area_have_charts', charts.length, 3);
+  check('which_rise_to_the_right', charts.some(([high, low]) => high && low), charts);
+  await page.press('Escape');
+  await page.press('Escape');
+  await page.idle();
   // the width of the names
   const grip = await page.box('#names-grip'), wide = async () => (await page.box('#names')).width, before = await wide();
   same('a_name_keeps_its_end', await page.eval(() => document.querySelector('.name.group .tail').textContent), '(pid 700)'.padStart(10, ' '));
@@ -77,4 +90,22 @@ await run(async ({ browser, start, tmp }) => {
   await page.until(() => window.stave && document.querySelector('.name'));
   same('and_stay_so', await wide(), before + 150);
   await clean('rows', page, viewer.origin);
+  // what the findings are about comes first
+  const waits = `${tmp}/waits.txt`;
+  makeWaits(waits);
+  const { findings } = JSON.parse(execFileSync(process.env.STAVE, ['explain', waits, '--json'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  const ofWaits = await start(waits), other = await open(browser, ofWaits.url), { rows } = await ofWaits.api('/api/trace');
+  const { tid } = findings[0].culprit, names = (ids) => ids.map((id) => rows[id].tid).filter(Boolean);
+  check('the_finding_names_a_thread_that_is_not_the_first', rows.length > 2 && String(tid) !== names(rows.map((r) => r.id))[0], findings[0].culprit);
+  const shownRows = (await other.state()).rows.map((r) => r.id);
+  same('its_row_comes_first', names(shownRows)[0], String(tid));
+  const [, second] = rows.filter((r) => r.depth === 0 && r.lines), order = (await ofWaits.api('/api/order', { rows: [[second.id, 0, 0]] })).rows;
+  same('all_rows_are_there', [...order].sort((a, b) => a - b), rows.map((r) => r.id));
+  same('an_order_begins_with_what_was_asked_for', order[0], second.id);
+  const busy = (await viewer.api('/api/trace')).rows, ten = busy.find((r) => r.name === 'loader 10'), wish = (await viewer.api('/api/order', { rows: [[ten.id, 0, 0]] })).rows;
+  same('also_within_its_group', wish.slice(0, busy.length), [ten.id, ...busy.map((r) => r.id).filter((id) => id !== ten.id)]);
+  const groups = order.map((id) => rows[id].group);
+  check('groups_stay_together', groups.every((g, i) => i === 0 || g === groups[i - 1] || !groups.slice(0, i).includes(g)), groups);
+  same('without_wishes_it_is_that_of_the_trace', (await ofWaits.api('/api/order', { rows: [] })).rows, rows.map((r) => r.id));
+  await clean('findings', other, ofWaits.origin);
 });

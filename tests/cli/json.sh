@@ -48,6 +48,10 @@ for columns in 80 60 40; do
   check fits_$columns fits $columns stats many.json --to table
   check path_fits_$columns fits $columns critical-path many.json --form table
 done
+sed 's/"dur": *\([0-9]\)/"dur": 9\1/g' many.json >slower.json
+check diff_fits_100 fits 100 diff many.json slower.json --all --to table
+check diff_is_a_table sh -c "COLUMNS=100 '$STAVE' diff -q many.json slower.json --all --to table | head -1 | grep -q '^state *name *in *count A.*total B *change *p'"
+check diff_has_all_where_there_is_room sh -c "COLUMNS=160 '$STAVE' diff -q many.json slower.json --all --to table | head -1 | grep -q 'self A *self B *p50 A *p50 B *p'"
 check both_ends sh -c "COLUMNS=80 '$STAVE' query -q many.json \"select 1 as n, name from slice where name like 'a long%' limit 1\" --to table | grep -q '^1 *a long.*…' || COLUMNS=40 '$STAVE' query -q many.json \"select 1 as n, name from slice where name like 'a long%' limit 1\" --to table | grep -q 'a long.*….*number 0'"
 check upright sh -c "COLUMNS=40 '$STAVE' stats -q many.json --to table | grep -q '^count  *2,*000\$'"
 ascii() { "${@:2}" 2>&1 | LC_ALL=C grep -qa "$(printf '[\200-\377]')" && return 1; env "${@:2}" | grep -q "$1"; }

@@ -24,6 +24,7 @@ check as_sql_sums diff report.csv sql.csv
 "$STAVE" plot gpu "$gaps" -q -o gpu.svg
 check picture grep -q 'busy 64 % of its span' gpu.svg
 check picture_names_streams grep -q 'stream 20' gpu.svg
+for kind in computing copying communicating; do check "streams_have_$kind" sh -c "grep -A1 '>$kind' gpu.svg | grep -q '^stream'"; done
 if "$STAVE" plot gpu "$gaps" -q -o gpu.png 2>png.err; then check picture_as_png test "$(head -c 4 gpu.png | tail -c 3)" = PNG
 else check says_why_there_is_no_png grep -q 'without cairo' png.err; fi
 run no_work 1 "$STAVE" plot gpu "$SRC/tests/golden/good/strace.out" -o none.svg

@@ -50,7 +50,7 @@ export class LlmPage extends Page {
     requests.length && section('One request', '', [], this.place),
     requests.length && tableSection(app, 'Requests', 'llm-requests', [
       words('request', (q) => String(q.request), { cell: (q, cell) => cell.append(link(String(q.request), () => this.pick(q), 'Show its phases')) }), words('outcome', (q) => q.outcome),
-      number('arrives', (q) => (q.ts === null ? null : BigInt(q.ts) - app.first), formatSeconds), number('TTFT', (q) => q.ttft_ns, ns), number('TPOT', (q) => q.tpot_ns, ns), number('E2E', (q) => q.dur, ns),
+      number('arrives', (q) => (q.ts === null ? null : BigInt(q.ts) - app.zero), formatSeconds), number('TTFT', (q) => q.ttft_ns, ns), number('TPOT', (q) => q.tpot_ns, ns), number('E2E', (q) => q.dur, ns),
       ...numbers('prompt:prompt_tokens, output:output_tokens, steps, share of steps:share_ns'),
     ], requests, { aside: requests.length >= MOST ? `The ${MOST} with the longest time to first token` : '' })].filter(Boolean);
   }
@@ -69,8 +69,8 @@ export class LlmPage extends Page {
   overTime({ bins, first, width }) {
     const at = new Map(bins.map((row) => [Number(row[0]), row])), value = (k) => (i) => Number((at.get(i) || [])[k] || 0), from = (i) => first + BigInt(i) * width;
     const plot = (title, aside, testid, k, colour, tip) => section(title, aside, [], new Bars(this.app, {
-      title, height: 150, testid, n: PARTS, parts: [{ colour }], value: value(k), format: k === 7 ? ns : amount, label: (i) => ns(from(i) - this.app.first),
-      act: (i) => this.pages.jump({ from: from(i), to: from(i) + width }), tip: (i) => [formatSeconds(from(i) - this.app.first), tip(i), `${formatCount(value(1)(i))} steps`],
+      title, height: 150, testid, n: PARTS, parts: [{ colour }], value: value(k), format: k === 7 ? ns : amount, label: (i) => ns(from(i) - this.app.zero),
+      act: (i) => this.pages.jump({ from: from(i), to: from(i) + width }), tip: (i) => [formatSeconds(from(i) - this.app.zero), tip(i), `${formatCount(value(1)(i))} steps`],
     }).canvas);
     const pair = [
       plot('Requests in a step', 'The most in each part of the time', 'llm-running', 2, 0, (i) => `at most ${value(2)(i)} requests`), plot('Waiting', 'The most in each part of the time', 'llm-waiting', 3, 1, (i) => `at most ${value(3)(i)} requests`),

@@ -164,7 +164,7 @@ struct gathered {
 /* One run of rows on a track that belong to one stream. */
 struct run {
     size_t device, stream;
-    struct sv_spans sets[SV_N_GPU_KINDS], all;
+    struct sv_spans sets[SV_N_GPU_KINDS];
 };
 
 struct gathering {
@@ -183,10 +183,9 @@ static void finish_run(struct gathering *g)
         return;
     for (int k = 0; k < SV_N_GPU_KINDS; k++) {
         sv_spans_append(&r->devices[run->device].sets[k], &run->sets[k]);
+        sv_spans_append(&r->streams[run->stream].sets[k], &run->sets[k]);
         run->sets[k].n = 0;
     }
-    sv_spans_append(&r->streams[run->stream].busy, &run->all);
-    run->all.n = 0;
 }
 
 /* What the device of the run gathers. */
@@ -249,7 +248,6 @@ static void gather(struct gathering *g, uint32_t row, enum sv_gpu_class class)
     s->last_ns = to > s->last_ns ? to : s->last_ns;
     s->n++;
     sv_spans_add(&g->run.sets[kind_of(g->m, row, class)], from, to, row);
-    sv_spans_add(&g->run.all, from, to, row);
     struct gathered *of_device = gathered_now(g);
     add_moment(&of_device->starts, from);
     add_moment(&of_device->ends, to);
@@ -474,9 +472,17 @@ static void free_gathered(struct gathering *g)
     }
     for (int k = 0; k < SV_N_GPU_KINDS; k++)
         sv_spans_fini(&g->run.sets[k]);
-    sv_spans_fini(&g->run.all);
     free(g->by_device);
     free(g->is_launch);
+}
+
+static void settle_stream(struct sv_gpu_stream *s)
+{
+    for (int k = 0; k < SV_N_GPU_KINDS; k++) {
+        sv_spans_settle(&s->sets[k]);
+        sv_spans_unite(&s->busy, &s->sets[k]);
+    }
+    s->busy_ns = sv_spans_length(&s->busy);
 }
 
 static void find_devices(struct sv_gpu_making *m)
@@ -486,10 +492,8 @@ static void find_devices(struct sv_gpu_making *m)
         gather_track(&g, k);
     for (size_t i = 0; i < g.n_by_device; i++)
         settle(&m->r->devices[i], &g.by_device[i]);
-    for (size_t i = 0; i < m->r->n_streams; i++) {
-        sv_spans_settle(&m->r->streams[i].busy);
-        m->r->streams[i].busy_ns = sv_spans_length(&m->r->streams[i].busy);
-    }
+    for (size_t i = 0; i < m->r->n_streams; i++)
+        settle_stream(&m->r->streams[i]);
     count_calls(m, g.is_launch);
     free_gathered(&g);
 }
@@ -542,8 +546,11 @@ void sv_gpu_report_fini(struct sv_gpu_report *r)
             sv_spans_fini(&r->devices[i].idle[k]);
         sv_spans_fini(&r->devices[i].busy);
     }
-    for (size_t i = 0; i < r->n_streams; i++)
+    for (size_t i = 0; i < r->n_streams; i++) {
+        for (int k = 0; k < SV_N_GPU_KINDS; k++)
+            sv_spans_fini(&r->streams[i].sets[k]);
         sv_spans_fini(&r->streams[i].busy);
+    }
     free(r->devices);
     free(r->streams);
     free(r->kernels);

@@ -91,7 +91,7 @@ struct sv_gpu_stream {
     size_t device;
     int64_t number; /* -1: not known */
     sv_track track, process;
-    struct sv_spans busy;
+    struct sv_spans sets[SV_N_GPU_KINDS], busy;
     uint64_t n;
     int64_t busy_ns, first_ns, last_ns;
 };

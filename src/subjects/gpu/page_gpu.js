@@ -66,7 +66,7 @@ export class GpuPage extends Page {
     const { app } = this, parts = PARTS.filter((p) => step.some((s) => s[p.key] > 0));
     const bars = new Bars(app, {
       title: 'Steps by what the GPU did', height: 230, testid: 'gpu-steps', n: step.length, parts, value: (i, p) => step[i][parts[p].key], label: (i) => String(step[i].step), act: (i) => this.go(step[i].start_ns, step[i].dur_ns),
-      tip: (i) => [`Step ${step[i].step} · device busy ${percent(step[i].utilisation)}`, `${formatExact(BigInt(step[i].dur_ns))} from ${formatSeconds(BigInt(step[i].start_ns) - app.first)}`, ...parts.map((p) => `${p.name}: ${ns(step[i][p.key])}`)],
+      tip: (i) => [`Step ${step[i].step} · device busy ${percent(step[i].utilisation)}`, `${formatExact(BigInt(step[i].dur_ns))} from ${formatSeconds(BigInt(step[i].start_ns) - app.zero)}`, ...parts.map((p) => `${p.name}: ${ns(step[i][p.key])}`)],
     });
     return section('Steps', `${step.length >= 500 ? 'The first 500; p' : 'P'}arts add up; a click leads to the time line`, [], legend(app, parts), bars.canvas);
   }

@@ -58,21 +58,22 @@ static void name_device(const struct sv_gpu_report *r, size_t device, struct sv_
         snprintf(b->title, sizeof b->title, "GPU");
 }
 
+static const struct {
+    enum sv_gpu_kind kind;
+    const char *name;
+    uint32_t color;
+} works[SV_N_GPU_KINDS] = {{SV_GPU_COMPUTES, "computing", COLOR_WORK},
+                           {SV_GPU_TALKS, "communicating", COLOR_TALK},
+                           {SV_GPU_COPIES, "copying", COLOR_COPY}};
+
 /* Each set holds those before it; what it adds is drawn. */
 static void add_work(struct sv_bands *all, struct sv_band *b, const struct sv_gpu_device *d)
 {
-    static const struct {
-        enum sv_gpu_kind kind;
-        const char *name;
-        uint32_t color;
-    } parts[] = {{SV_GPU_COMPUTES, "computing", COLOR_WORK},
-                 {SV_GPU_TALKS, "communicating", COLOR_TALK},
-                 {SV_GPU_COPIES, "copying", COLOR_COPY}};
     struct sv_spans sum = {0};
     double *below = sv_alloc((all->bins.n + 1) * sizeof *below);
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
-        struct sv_band_part *part = sv_band_part_add(all, b, parts[k].name, parts[k].color);
-        sv_spans_unite(&sum, &d->sets[parts[k].kind]);
+    for (size_t k = 0; k < SV_N_GPU_KINDS; k++) {
+        struct sv_band_part *part = sv_band_part_add(all, b, works[k].name, works[k].color);
+        sv_spans_unite(&sum, &d->sets[works[k].kind]);
         shares(&all->bins, &sum, part->value);
         for (size_t i = 0; i < all->bins.n; i++) {
             double own = part->value[i] - below[i];
@@ -164,8 +165,12 @@ static void add_streams(struct sv_bands *all, const struct sv_gpu_report *r, siz
         const struct sv_gpu_stream *s = &r->streams[order[i]];
         struct sv_band *b = sv_bands_add(all, SV_BAND_LANES);
         b->lanes[b->n_lanes++] = "";
-        struct sv_band_part *part = sv_band_part_add(all, b, "busy", COLOR_WORK);
-        shares(&all->bins, &s->busy, part->value);
+        for (size_t k = 0; k < SV_N_GPU_KINDS; k++) {
+            if (s->sets[works[k].kind].n == 0)
+                continue;
+            struct sv_band_part *part = sv_band_part_add(all, b, works[k].name, works[k].color);
+            shares(&all->bins, &s->sets[works[k].kind], part->value);
+        }
         if (s->number >= 0)
             snprintf(b->title, sizeof b->title, "stream %" PRId64, s->number);
         else

@@ -48,7 +48,7 @@ export class IoPage extends Page {
       title: `I/O of ${spans[0].name}`, height: 210, testid: 'io-spans', n: spans.length, parts: WAIT, cap: durations.at(-1) > middle * 6 ? middle * 3 : 0, label: (i) => this.numberOf(spans[i]) ?? String(i + 1),
       value: (i, p) => (p ? Math.max(0, spans[i].dur_ns - spans[i].any_io_ns) : Math.min(spans[i].any_io_ns, spans[i].dur_ns)),
       act: (i) => this.pages.jump({ from: BigInt(spans[i].start_ns), to: BigInt(spans[i].start_ns) + BigInt(spans[i].dur_ns) }),
-      tip: (i) => [`${spans[i].name} · ${this.numberOf(spans[i]) === undefined ? `${i + 1} of ${spans.length}` : `step ${this.numberOf(spans[i])}`}`, `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(BigInt(spans[i].start_ns) - app.first)}`, `any thread in I/O: ${ns(spans[i].any_io_ns)}`,
+      tip: (i) => [`${spans[i].name} · ${this.numberOf(spans[i]) === undefined ? `${i + 1} of ${spans.length}` : `step ${this.numberOf(spans[i])}`}`, `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(BigInt(spans[i].start_ns) - app.zero)}`, `any thread in I/O: ${ns(spans[i].any_io_ns)}`,
         `own threads, added up: ${ns(spans[i].own_io_ns)}`, `${spans[i].opens} opens, ${spans[i].reads} reads, ${bytes(spans[i].bytes_read)} read, ${bytes(spans[i].bytes_written)} written`],
     }).canvas;
   }

@@ -55,7 +55,7 @@ export class ServingPage extends Page {
     ], batch, { aside: `${batch.length >= MOST ? `The first ${MOST}; times` : 'Times'} from the first arrival` }),
     slowest.length && tableSection(app, 'Slowest requests', 'serving-requests', [
       words('request', (q) => q.request, { number: true, key: (q) => BigInt(q.request), cell: (q, cell) => cell.append(link(q.request, () => this.pick(data, q), 'Show its phases')) }), number('batch', (q) => q.batch, String),
-      leading('arrives', (q) => formatSeconds(q.ts - app.first), (q) => this.show(q), { number: true, key: (q) => q.ts, csv: (q) => String(q.ts) }), number('latency', (q) => q.dur, ns),
+      leading('arrives', (q) => formatSeconds(q.ts - app.zero), (q) => this.show(q), { number: true, key: (q) => q.ts, csv: (q) => String(q.ts) }), number('latency', (q) => q.dur, ns),
     ], slowest, { sort: 3, aside: slowest.length >= MOST ? `The slowest ${MOST}` : '' })].filter(Boolean);
   }
 
@@ -127,7 +127,7 @@ export class ServingPage extends Page {
       return el('tr', {}, el('th', { scope: 'row', text: NAMES[i] }), cell(ns(from - dur)), cell(ns(dur), { 'data-ns': String(dur) }), el('td', { class: 'room' }, bar));
     });
     const b = data.batchOf.get(q.request), mates = b ? b.requests.split(' ').filter((id) => id !== q.request) : [];
-    return [el('p', { class: 'bar' }, el('strong', { text: `Request ${q.request}` }), formatExact(q.dur), el('span', { class: 'aside', text: `arrives at ${formatSeconds(q.ts - this.app.first)}` }), btn('Time line', () => this.show(q))),
+    return [el('p', { class: 'bar' }, el('strong', { text: `Request ${q.request}` }), formatExact(q.dur), el('span', { class: 'aside', text: `arrives at ${formatSeconds(q.ts - this.app.zero)}` }), btn('Time line', () => this.show(q))),
       el('table', { class: 'waterfall', 'aria-label': `Phases of request ${q.request}`, 'data-testid': 'serving-waterfall' }, el('thead', {}, el('tr', {}, ...['phase', 'from', 'takes', ''].map((text, i) => el('th', { scope: 'col', text, class: i % 3 ? 'number' : '' })))), el('tbody', {}, ...rows)),
       b ? el('p', { class: 'mates' }, el('span', {}, 'In ', link(`batch ${b.batch}`, () => this.showBatch(data, b), 'Show on the time line'), ` of ${b.samples} on worker ${b.worker ?? '–'}${mates.length ? ', with' : ''}`),
         ...mates.slice(0, 64).map((id) => link(id, () => this.search(data, `request = ${id}`), `Request ${id}`)), mates.length > 64 ? `and ${mates.length - 64} more` : '') : ''];

@@ -74,7 +74,7 @@ export class StepsPage extends Page {
   }
 
   tip(step, kinds, devices, name) {
-    return [`Step ${step.number}${step.note ? ` · ${NOTES[step.note]}` : ''}`, `${formatExact(step.exact)} from ${formatSeconds(step.ts - this.app.first)}`, name,
+    return [`Step ${step.number}${step.note ? ` · ${NOTES[step.note]}` : ''}`, `${formatExact(step.exact)} from ${formatSeconds(step.ts - this.app.zero)}`, name,
       ...kinds.map((k) => step.works[k.at] && `${k.name}: ${ns(step.works[k.at])} · ${percent(step.works[k.at] / (step.dur || 1))}`), ...devices.map((d) => step.devices[d.at] && `${d.name}: ${ns(step.devices[d.at])}`)].filter(Boolean);
   }
 
@@ -89,7 +89,7 @@ export class StepsPage extends Page {
     const { app } = this;
     return tableSection(app, 'Steps', 'steps-table', [
       leading('step', (s) => String(s.number), (s) => this.go(s), { number: true, key: (s) => BigInt(s.number) }), ...(tracks.size > 1 ? [words('track', (s) => trackName(app, s.row))] : []),
-      number('begins', (s) => s.ts, (v) => formatSeconds(v - app.first)), number('duration', (s) => s.exact, ns),
+      number('begins', (s) => s.ts, (v) => formatSeconds(v - app.zero)), number('duration', (s) => s.exact, ns),
       ...kinds.map((k) => number(k.name, (s) => BigInt(s.work[k.at]), ns)), ...devices.map((d) => number(d.name, (s) => BigInt(s.device[d.at]), ns)), words('note', (s) => NOTES[s.note]),
     ], steps, { aside: 'Parts add up to the duration' });
   }

@@ -43,7 +43,7 @@ export class WaitsPage extends Page {
   }
 
   begins() {
-    return number('begins', (row) => this.first + BigInt(row.start_ns), (v) => formatSeconds(v - this.app.first));
+    return number('begins', (row) => this.first + BigInt(row.start_ns), (v) => formatSeconds(v - this.app.zero));
   }
 
   /** A chart and a table for each kind of span that there is. */
@@ -57,7 +57,7 @@ export class WaitsPage extends Page {
     const { app } = this, durations = spans.map((s) => s.dur_ns).sort((a, b) => a - b), middle = durations[durations.length >> 1], parts = used.map((key) => ({ name: NAMES[key], colour: CLASSES[key] })), names = spans.some((s) => s.name && s.name !== nameOf(s)) ? [words('name', (s) => s.name)] : [];
     const chart = new Bars(app, {
       title, height: 210, testid: 'waits-spans', n: spans.length, parts, cap: durations.at(-1) > middle * 6 ? middle * 3 : 0, label: (i) => String(spans[i].number ?? i + 1), value: (i, p) => spans[i][`${used[p]}_ns`], act: (i) => this.go(spans[i]),
-      tip: (i) => [nameOf(spans[i]), `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(this.first + BigInt(spans[i].start_ns) - app.first)}`, ...used.filter((key) => spans[i][`${key}_ns`] > 0).map((key) => `${NAMES[key]}: ${ns(spans[i][`${key}_ns`])}`)],
+      tip: (i) => [nameOf(spans[i]), `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(this.first + BigInt(spans[i].start_ns) - app.zero)}`, ...used.filter((key) => spans[i][`${key}_ns`] > 0).map((key) => `${NAMES[key]}: ${ns(spans[i][`${key}_ns`])}`)],
     });
     return el('div', {}, section(title, `${spans.length >= MOST ? `The first ${MOST}; a` : 'A'} click leads to the time line`, [], legend(app, parts), chart.canvas),
       tableSection(app, `${title} by what they wait for`, 'waits-table', [

@@ -13,6 +13,7 @@ import { Marks } from './marks.js';
 import { Names } from './names.js';
 import { Overview } from './overview.js';
 import { Theme } from './palette.js';
+import { PathRow } from './pathrow.js';
 import { RowNames } from './rownames.js';
 import { Rows } from './rows.js';
 import { Search } from './search.js';
@@ -35,6 +36,7 @@ export class App extends Selecting {
     this.ready = false;
     this.trace = null;
     this.first = 0n;
+    this.zero = 0n; // where times begin that people read
     this.last = 1n;
     this.losses = [];
     this.waiting = 0;
@@ -63,6 +65,7 @@ export class App extends Selecting {
     this.search = new Search(this, byId('search'), byId('search-count'), byId('pane-search'));
     this.exporter = new Exporter(this);
     this.pointer = new Hover(this);
+    this.path = new PathRow(this);
     this.input = new Input(this, byId('timeline'), byId('axis'));
     this.listen();
   }
@@ -127,9 +130,11 @@ export class App extends Selecting {
     this.trace = trace;
     this.names = new Names();
     this.first = BigInt(trace.first);
+    this.zero = trace.compared ? 0n : this.first; // two runs have their common event there
     this.last = BigInt(trace.last);
     this.losses = (trace.losses || []).map((loss) => ({ from: BigInt(loss.ts), to: BigInt(loss.ts) + BigInt(loss.dur || 0), row: loss.row, count: String(loss.count), cause: String(loss.cause || '') }));
     this.view.setBounds(this.first, this.last);
+    if (!same) this.rows.order = null;
     this.rows.load(trace);
     for (const data of [this.data, this.overview.data]) if (same) data.refresh(); else data.reset();
     this.describe(trace);
@@ -179,7 +184,7 @@ export class App extends Selecting {
     if (this.losses.length) {
       const lost = this.losses.reduce((sum, loss) => sum + BigInt(/^\d+$/.test(loss.count) ? loss.count : 0), 0n);
       list.push(badge('loss', lost > 0n ? `${formatCount(lost)} events lost` : 'events lost', this.losses.slice(0, 100).map((loss) => ({
-        text: `${loss.count} lost at ${formatSeconds(loss.from - this.first)}${loss.cause ? `: ${loss.cause}` : ''}`, act: () => this.showTime(loss.from, loss.to),
+        text: `${loss.count} lost at ${formatSeconds(loss.from - this.zero)}${loss.cause ? `: ${loss.cause}` : ''}`, act: () => this.showTime(loss.from, loss.to),
       }))));
     }
     if (trace.notes && trace.notes.length) list.push(badge('note', trace.notes.length === 1 ? '1 note' : `${trace.notes.length} notes`, trace.notes.map((note) => ({ note: String(note) }))));
@@ -309,8 +314,8 @@ export class App extends Selecting {
     this.texts = now;
     const set = (id, text) => { const box = byId(id); if (box.textContent !== text) box.textContent = text; };
     set('span', `${formatShort(this.view.span)} visible`);
-    set('from', `from ${formatSeconds(this.view.from - this.first)}`);
-    set('status', this.data.failure ? `No data: ${this.data.failure}` : this.pointer.time === null ? '' : formatSeconds(this.pointer.time - this.first));
+    set('from', `from ${formatSeconds(this.view.from - this.zero)}`);
+    set('status', this.data.failure ? `No data: ${this.data.failure}` : this.pointer.time === null ? '' : formatSeconds(this.pointer.time - this.zero));
   }
 
   drawThumb() {
@@ -345,14 +350,15 @@ export class App extends Selecting {
     this.fitted = '';
     if (found && found.local >= 0) {
       const { local } = this.rows.byId.get(found.row);
-      this.view.show(local.ts[found.local], local.end[found.local]);
+      if (local.go) local.go(found.local); else this.view.show(local.ts[found.local], local.end[found.local]);
     } else if (found && found.slice !== null && found.slice !== undefined) this.select(found.slice, { show: false });
     else this.clearSelection();
   }
 
   escape() {
     this.tooltip.hide();
-    if (this.selected || this.area) this.clearSelection();
+    if (this.path.isShown) this.path.close();
+    else if (this.selected || this.area) this.clearSelection();
     else if (this.details.isOpen) this.details.close();
     else if (this.rows.filter) {
       this.filterInput.value = '';
@@ -374,7 +380,8 @@ export class App extends Selecting {
   }
 
   hide(node) {
-    if (node.local) this.rows.removeLocal(node); else this.rows.hide(node);
+    if (node === this.rows.path) this.path.close();
+    else if (node.local) this.rows.removeLocal(node); else this.rows.hide(node);
     this.announce(`${node.name} is hidden`);
     this.changed();
   }

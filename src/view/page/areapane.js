@@ -2,11 +2,15 @@
 // the area.
 
 import { btn, el, link } from './dom.js';
+import { decodeWindow, recycle } from './codec.js';
 import { Flame } from './flame.js';
+import { Names } from './names.js';
+import { counterRange } from './raster.js';
 import { nameColumn, Table } from './table.js';
 import { formatCount, formatExact, formatShort } from './time.js';
 
 const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 6 });
+const CHART = { width: 160, height: 18, most: 500 }; // of a counter in the table
 const FIELDS = ['total', 'self', 'min', 'p50', 'p90', 'p99', 'max'];
 
 function prepare(names) {
@@ -42,6 +46,7 @@ export class AreaPane {
 
   show(area) {
     this.area = area;
+    this.part = 0; // of its tabs
     this.load(area);
   }
 
@@ -97,7 +102,7 @@ export class AreaPane {
     const title = `${formatCount(answer.slices)} slices in ${formatExact(area.to - area.from)}`;
     const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text: title }),
       el('span', { class: 'aside', text: `${rows.length} names${answer.more ? `, ${answer.more} more` : ''} · ${area.rows.length} ${area.rows.length === 1 ? 'row' : 'rows'}` }),
-      table.copyButton(app, { class: 'plain push' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
+      table.copyButton(app, { class: 'plain push' }), btn('Path', () => app.path.show(), { title: 'What led to the end of what ends last in it, as a row (K)' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
     this.flame = new Flame(app, answer.flame || [], rows);
     const split = el('div', { class: 'split' }, table.box, this.flame.box);
     this.box.replaceChildren(bar, ...this.tabs(answer, split, bar));
@@ -110,16 +115,21 @@ export class AreaPane {
     const counters = answer.counters || [];
     if (!counters.length) return [split];
     const table = this.counters(counters);
+    this.loadCharts(counters);
     if (!answer.names.length) return [table];
     const parts = [['Slices', split], [`Counters (${counters.length})`, table]];
+    const choose = (at) => {
+      this.part = at;
+      parts.forEach(([, other], k) => { other.hidden = k !== at; buttons[k].setAttribute('aria-checked', String(k === at)); });
+    };
     const buttons = parts.map(([text, part], i) => el('button', {
-      type: 'button', role: 'radio', text, 'aria-checked': String(i === 0), 'data-testid': `area-tab-${i}`,
+      type: 'button', role: 'radio', text, 'data-testid': `area-tab-${i}`,
       onclick: () => {
-        parts.forEach(([, other], k) => { other.hidden = k !== i; buttons[k].setAttribute('aria-checked', String(k === i)); });
+        choose(i);
         if (part === split) this.flame.draw();
       },
     }));
-    table.hidden = true;
+    choose(this.part);
     bar.prepend(el('span', { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind' }, ...buttons));
     return [split, table];
   }
@@ -136,12 +146,58 @@ export class AreaPane {
       cell.title = `${number.format(c.min)} … ${number.format(c.max)} of ${number.format(low)} … ${number.format(low + wide)}`;
       cell.append(bar);
     };
-    return new Table([
+    this.charts = new Map();
+    this.counterTable = new Table([
       { title: 'Counter', key: (c) => c.name, text: (c) => c.name, cell: (c, cell) => cell.append(link(c.name, () => app.goToRow(app.rows.byId.get(c.row)), 'Show this row')) },
+      { title: 'in the area', text: () => '', skip: true, cell: (c, cell) => this.chart(c, cell) },
       value('least', 'min'), value('mean', 'mean'), value('greatest', 'max'), value('last', 'last'),
       { title: 'of all its values', text: () => '', skip: true, cell: range },
       { title: 'not finite', number: true, key: (c) => Number(c.not_finite), text: (c) => (c.not_finite === '0' ? '' : c.not_finite) },
-    ], rows, { label: 'Counters of the area', testid: 'area-counters' }).box;
+    ], rows, { label: 'Counters of the area', testid: 'area-counters' });
+    return this.counterTable.box;
+  }
+
+  /** The values of the area in as many pixels as a chart has. */
+  async loadCharts(counters) {
+    const { area, app } = this, width = Math.round(CHART.width * app.dpr), table = this.counterTable;
+    const ask = { from: area.from.toString(), to: area.to.toString(), width, left: 0, right: width };
+    this.loads++;
+    try {
+      const buffer = await app.transport.binary('/api/window', { ...ask, tab: `${app.transport.tab}c`, seq: ++app.transport.seq, rows: counters.slice(0, CHART.most).map((c) => [c.row, 0, 0]) });
+      const reply = decodeWindow(buffer, { ...ask, from: area.from, to: area.to }, new Names());
+      if (table === this.counterTable) {
+        this.charts = reply.rows;
+        table.fill(true);
+      }
+      recycle(reply);
+    } catch {
+      // the table has the values
+    }
+    this.loads--;
+  }
+
+  /** A line at the last value of each pixel, the area below it, and the range where it changes within one. */
+  chart(counter, cell) {
+    const { app } = this, data = this.charts.get(counter.row), { dpr, palette } = app;
+    const canvas = el('canvas', { class: 'chart', width: String(Math.round(CHART.width * dpr)), height: String(Math.round(CHART.height * dpr)), 'aria-hidden': 'true' });
+    cell.append(canvas);
+    if (!data) return;
+    const pen = canvas.getContext('2d'), { min, max } = counterRange({ min: counter.min, max: counter.max });
+    const y = (value) => Math.round((1 - (value - min) / (max - min)) * (canvas.height - dpr));
+    let before = null;
+    data.pixel.forEach((x, i) => {
+      if (!Number.isFinite(data.last[i])) { before = null; return; }
+      const next = i + 1 < data.pixel.length ? data.pixel[i + 1] : canvas.width, last = y(data.last[i]), top = y(data.max[i]);
+      pen.globalAlpha = 0.22;
+      pen.fillStyle = palette.counter;
+      pen.fillRect(x, last, next - x, canvas.height - last);
+      pen.globalAlpha = 0.55;
+      pen.fillRect(x, top, 1, y(data.min[i]) - top);
+      pen.globalAlpha = 1;
+      pen.fillRect(x, last, next - x, Math.max(1, Math.round(dpr)));
+      if (before !== null) pen.fillRect(x, Math.min(before, last), 1, Math.abs(before - last));
+      before = last;
+    });
   }
 
   redraw() {

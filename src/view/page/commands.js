@@ -27,6 +27,7 @@ export function commandsOf(app) {
     { key: 'ArrowDown', alt: true, show: 'Alt+↓', text: 'First slice below it', act: () => app.child() },
     { key: ']', show: ']', text: 'Follow an arrow forwards; of a thread that runs: to whom it woke', act: () => app.follow('out') },
     { key: '[', show: '[', text: 'Follow an arrow backwards; of a wait: to who ended it', act: () => app.follow('in') },
+    { key: 'k', show: 'K', text: 'Critical path of the selection as a row; Esc closes it', act: () => app.path.show() },
     { key: 'm', show: 'M', text: 'Mark the selection, the area or the time under the pointer', act: () => app.mark() },
     { key: 'e', show: 'E', text: 'Area: the selected slice, else the visible window', act: () => app.areaOfView() },
     { key: 'a', ctrl: true, show: 'Ctrl+A', text: 'Area: everything', act: () => app.areaOfAll() },

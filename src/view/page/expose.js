@@ -28,7 +28,7 @@ export function publish(app, status) {
   const state = () => ({
     status: status(), from: app.view.from.toString(), to: app.view.to.toString(), width: app.view.width, scale: app.dpr, first: app.first.toString(), last: app.last.toString(),
     scroll: app.timeline.scrollTop, rows: app.timeline.places.filter((p) => p.node.type === 'row' && !p.node.local).map(rowOf),
-    selection: selection(), page: app.pages.current, marks: app.marks.list.length, frames: app.frames,
+    path: app.path.isShown ? app.path.pieces.map(({ ts, dur, kind, row, slice }) => ({ ts, dur, kind, row, slice })) : null, selection: selection(), page: app.pages.current, marks: app.marks.list.length, frames: app.frames,
   });
 
   /** Goes to a window at once: for tests. */

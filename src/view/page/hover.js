@@ -64,7 +64,7 @@ export class Hover {
 
   describe(found, lines) {
     const { app } = this, from = BigInt(found.from), to = BigInt(found.to);
-    const where = `${formatSeconds(from - app.first)} + ${formatExact(to - from)}`;
+    const where = `${formatSeconds(from - app.zero)} + ${formatExact(to - from)}`;
     if (found.value) {
       lines.push(found.value.here && Number.isFinite(found.value.min) && found.value.min !== found.value.max ? `from ${number.format(found.value.min)} to ${number.format(found.value.max)} within this pixel` : app.rowName(found.row), where);
       return number.format(found.value.last);

@@ -86,7 +86,7 @@ export class Instances {
     };
     return box.replaceChildren(
       el('strong', { text: this.title, title: this.title }),
-      el('span', { 'data-testid': 'instances-text', text: `${which}${more} · ${formatExact(now.weight)} at ${formatSeconds(now.from - app.first)}` }),
+      el('span', { 'data-testid': 'instances-text', text: `${which}${more} · ${formatExact(now.weight)} at ${formatSeconds(now.from - app.zero)}` }),
       button('Previous', -1, 'Previous (<)'), button('Next', 1, 'Next (>)'),
       el('span', { class: 'choice', role: 'radiogroup', 'aria-label': 'Order' },
         ...Object.keys(ORDERS).map((order) => el('button', {

@@ -1,19 +1,20 @@
-// A row from a query's result: intervals in lines that do not overlap.
+// A row that the page made itself, from a query's result or a path: intervals in lines that do not overlap.
 
 import { parseWhole } from './time.js';
 
 export class LocalRow {
-  /** rows: cells as strings; columns: the places of ts, dur and name (−1: none). */
+  /** rows: cells as strings; columns: the places of ts, dur and name (−1: none); styleOf(name, row). */
   constructor(rows, columns, styleOf) {
     this.ts = [];
     this.end = [];
     this.name = [];
     this.style = [];
+    this.source = []; // the rows
     const list = [];
     for (const row of rows) {
       const ts = parseWhole(row[columns.ts]), dur = parseWhole(row[columns.dur]);
       if (ts === null || dur === null) continue;
-      list.push({ ts, end: dur > 0n ? ts + dur : ts + 1n, name: columns.name >= 0 && row[columns.name] !== null ? row[columns.name] : '' });
+      list.push({ ts, end: dur > 0n ? ts + dur : ts + 1n, name: columns.name >= 0 && row[columns.name] !== null ? row[columns.name] : '', row });
     }
     list.sort((a, b) => (a.ts < b.ts ? -1 : a.ts > b.ts ? 1 : a.end > b.end ? -1 : 1));
     this.n = list.length;
@@ -22,7 +23,8 @@ export class LocalRow {
       this.ts.push(entry.ts);
       this.end.push(entry.end);
       this.name.push(entry.name);
-      this.style.push(styleOf(entry.name));
+      this.style.push(styleOf(entry.name, entry.row));
+      this.source.push(entry.row);
     }
   }
 

@@ -87,7 +87,7 @@ export class Marks {
     this.list.sort((a, b) => (a.ts < b.ts ? -1 : 1));
     this.show();
     this.changed();
-    this.app.announce(`Mark at ${formatSeconds(ts - this.app.first)}`);
+    this.app.announce(`Mark at ${formatSeconds(ts - this.app.zero)}`);
     return mark;
   }
 
@@ -110,7 +110,7 @@ export class Marks {
       mark.text = input.value;
       this.changed();
     });
-    const when = formatSeconds(mark.ts - app.first) + (mark.to === null ? '' : `  ·  ${formatExact(mark.to - mark.ts)}`);
+    const when = formatSeconds(mark.ts - app.zero) + (mark.to === null ? '' : `  ·  ${formatExact(mark.to - mark.ts)}`);
     return el('li', {}, el('span', { class: 'when' }, link(when, () => app.showTime(mark.ts, mark.to === null ? mark.ts : mark.to))), input,
       btn('Delete', () => this.remove(mark), { 'aria-label': 'Delete this mark' }));
   }

@@ -6,6 +6,7 @@ import { btn, el, link } from './dom.js';
 import { legend, Page, section } from './page_parts.js';
 import { formatSeconds } from './time.js';
 
+const FIRST = 3; // findings whose rows come first
 const CLASSES = {
   compute: 0, data: 1, cpu: 2, disk: 3, page: 3, gpu: 4, copy: 4, lock: 5, gil: 5,
   pipe: 6, socket: 6, child: 6, queue: 6, comm: 7, sleep: 'neutral', unknown: 'idle',
@@ -92,7 +93,7 @@ export class ExplainPage extends Page {
   }
 
   unit(f, w) {
-    const at = formatSeconds(BigInt(w.ts) - this.app.first), name = w.unit === undefined ? at : `${w.unit}`;
+    const at = formatSeconds(BigInt(w.ts) - this.app.zero), name = w.unit === undefined ? at : `${w.unit}`;
     return link(`${name} (${ns(w.dur)})`, () => this.go(f, w), `Show on the time line, at ${at}`);
   }
 
@@ -104,11 +105,27 @@ export class ExplainPage extends Page {
       ...missing.map((m) => el('p', { class: 'hint', text: `Not observed: ${m.what}. To see it, ${m.how}${m.record ? `: ${m.record}` : '.'}` })));
   }
 
+  /** The row of a thread, or the first one of a process. */
+  rowOf({ pid, tid }) {
+    const { rows, groups } = this.app.trace, pids = new Map(groups.map((g) => [g.id, g.pid]));
+    const isOf = (r) => r.lines > 0 && pid !== undefined && pids.get(r.group) === String(pid);
+    if (tid === undefined) return rows.find(isOf);
+    const threads = rows.filter((r) => r.tid === String(tid) && r.lines > 0); // of several processes or hosts
+    return threads.find(isOf) || threads[0];
+  }
+
+  /** The rows of those whom the first findings name, and of the unit that took longest. */
+  async named({ findings }) {
+    const first = findings.slice(0, FIRST), worst = first.flatMap((f) => f.worst).slice(0, 1);
+    const list = first.map((f) => this.rowOf(f.culprit)).filter(Boolean).map((r) => r.id);
+    const units = await Promise.all(worst.map((w) => this.pages.sql(`select view_row from slice where ts = ${w.ts} and dur >= ${w.dur} order by dur limit 1`)));
+    return [...new Set([...list, ...units.flat().map(([row]) => Number(row))])];
+  }
+
   /** To the window of a unit: its slice selected, the rows of the culprit pinned. */
   async go(f, w) {
     const from = BigInt(w.ts), to = from + BigInt(w.dur), { app } = this;
-    const tid = f.culprit.tid, row = tid === undefined ? null
-      : app.trace.rows.find((r) => r.tid === String(tid) && r.lines > 0);
+    const row = this.rowOf(f.culprit);
     if (row && !app.rows.pins.includes(row.id)) app.rows.pin(app.rows.byId.get(row.id));
     const id = await this.idOf(w);
     await this.pages.jump(id === undefined ? { from, to } : { id });

@@ -39,7 +39,7 @@ export class Pages {
     this.found = Object.keys(PAGES).filter((id) => trace.pages.includes(id));
     for (const page of this.made.values()) page.data = null;
     this.bar();
-    this.why();
+    this.app.wait(this.why());
     if (this.wanted) this.show(this.wanted); else this.put();
     setTimeout(() => {
       this.looking = false;
@@ -98,9 +98,21 @@ export class Pages {
       const page = this.page('explain');
       page.data ??= await page.load();
       say(summary(page.data));
+      if (!this.trace.compared) await this.order(page).catch(() => {}); // a page without a server keeps the order of the trace
     } catch (error) {
       say(error.message);
     }
+  }
+
+  /** What the findings are about comes first, unless somebody looks at other rows by now. */
+  async order(page) {
+    const { app } = this, { rows, timeline, transport, trace } = app, top = timeline.scrollTop, named = await page.named(page.data);
+    const answer = named.length ? await transport.json('POST', '/api/order', { rows: named.map((id) => [id, 0, 0]) }) : {};
+    if (!answer.rows || app.trace !== trace || timeline.scrollTop !== top || rows.path) return;
+    rows.order = answer.rows;
+    rows.load(trace);
+    app.overview.stale = true;
+    app.changed();
   }
 
   mark() {

@@ -23,7 +23,7 @@ function subtitle(node) {
   const source = node.source;
   if (node.counter) return `${number(source.min)} … ${number(source.max)}${source.unit ? ' ' + source.unit : ''}${source.finite === false ? ', not always finite' : ''}`;
   if (node.type === 'group') return node.total ? '' : 'nothing recorded';
-  return node.own ? formatCount(node.own) : '';
+  return source.note || (node.own ? formatCount(node.own) : '');
 }
 
 /** The end of a long name often says more than its middle: it is never cut off. */
@@ -89,7 +89,7 @@ export class RowNames {
     sub.className = 'sub';
     const tools = document.createElement('span');
     tools.className = 'tools';
-    if (node.type === 'row') tools.append(button('Pin to the top (P)', '⊤', 'pin'));
+    if (node.type === 'row' && node.source.note === undefined) tools.append(button('Pin to the top (P)', '⊤', 'pin'));
     tools.append(button(node.local ? 'Remove this row' : 'Hide (H)', '×', 'hide'));
     element.append(fold, label, sub, tools);
     label.append(...cutInTheMiddle(node.name));

@@ -7,6 +7,8 @@ const GROUP_HEIGHT = 30;
 const COUNTER_HEIGHT = 44;
 const BARE_HEIGHT = 24;
 
+const PATH = -1000000; // the number of its row
+
 const GATHERED = { machine: (n) => `The machine (${n} groups)`, other: (n) => `${n} others` };
 const GATHER_LEAST = 3; // groups of one kind
 
@@ -103,12 +105,14 @@ export class Rows {
     this.height = 0;
     this.pinnedHeight = 0;
     this.locals = 0;
+    this.path = null;
+    this.order = null; // numbers of all rows; null: that of the trace
   }
 
   load(trace) {
     const locals = this.groups.filter((g) => g.local);
     const folded = new Map([...this.nodes()].map((node) => [node.key, node.folded]));
-    const groups = trace.compared ? sides(trace) : gathered(summed(nest(trace.groups || [], trace.rows || [])));
+    const groups = trace.compared ? sides(trace) : gathered(summed(this.ordered(trace)));
     this.groups = [...locals, ...groups];
     this.byId.clear();
     for (const node of this.nodes()) {
@@ -117,7 +121,16 @@ export class Rows {
         : this.startsFolded(node);
     }
     this.pins = this.pins.filter((id) => this.byId.has(id));
+    this.path = null; // its slices have other numbers now
     this.layout();
+  }
+
+  /** Groups and rows as the trace has them, or in the order that was made for the findings. */
+  ordered({ groups = [], rows = [] }) {
+    if (!this.order) return nest(groups, rows);
+    const byId = new Map(rows.map((row) => [row.id, row])), list = this.order.map((id) => byId.get(id));
+    const place = new Map(list.map((row, i) => [row.group, i]).reverse()); // of a group: its first row
+    return nest([...groups].sort((a, b) => (place.get(a.id) ?? list.length) - (place.get(b.id) ?? list.length)), list);
   }
 
   startsFolded(node) {
@@ -148,6 +161,14 @@ export class Rows {
     this.byId.set(id, node);
     this.layout();
     return node;
+  }
+
+  /** The row of a critical path is above all others; without arguments there is none. */
+  setPath(name, note, data) {
+    this.byId.delete(PATH);
+    this.path = data ? makeRow({ id: PATH, name, note, lines: data.lines.length, kind: 'slices', slices: data.n }, data) : null;
+    if (this.path) this.byId.set(PATH, this.path);
+    this.layout();
   }
 
   removeLocal(node) {
@@ -220,8 +241,7 @@ export class Rows {
     this.pinned = [];
     this.pinnedHeight = 0;
     for (const group of this.groups) this.mark(group, terms);
-    for (const id of this.pins) {
-      const node = this.byId.get(id);
+    for (const node of [this.path, ...this.pins.map((id) => this.byId.get(id))]) {
       if (!node) continue;
       node.level = 0;
       this.pinned.push({ node, y: this.pinnedHeight, height: this.heightOf(node) });
@@ -255,7 +275,7 @@ export class Rows {
   }
 
   pin(node) {
-    if (node.type !== 'row') return;
+    if (node.type !== 'row' || node === this.path) return;
     const at = this.pins.indexOf(node.id);
     if (at >= 0) this.pins.splice(at, 1); else this.pins.push(node.id);
     this.layout();

@@ -126,7 +126,7 @@ export class Search {
     return [
       { title: 'Name', key: (h) => h.name, text: (h) => h.name, cell: (h, cell) => cell.append(link(h.name, () => { this.hit = h.slice; app.select(h.slice, { tab: false }); })) },
       ...matches,
-      { title: 'Begins', number: true, key: (h) => BigInt(h.ts), text: (h) => formatSeconds(BigInt(h.ts) - app.first), csv: (h) => h.ts },
+      { title: 'Begins', number: true, key: (h) => BigInt(h.ts), text: (h) => formatSeconds(BigInt(h.ts) - app.zero), csv: (h) => h.ts },
       { title: 'Duration', number: true, key: (h) => BigInt(h.dur), text: (h) => (h.dur === '-1' ? 'unfinished' : formatExact(BigInt(h.dur))), csv: (h) => h.dur },
       { title: 'Row', key: (h) => app.rowName(h.row), text: (h) => app.rowName(h.row) },
     ];

@@ -84,7 +84,7 @@ export class Selecting {
       this.timeline.reveal(own.row, own.line);
     }
     const length = detail.instant ? 'an instant' : detail.unfinished ? 'unfinished' : formatExact(BigInt(detail.dur));
-    this.announce(`${detail.name || 'unnamed slice'}, ${length}, at ${formatSeconds(own.from - this.first)}, row ${this.rowName(own.row)}`);
+    this.announce(`${detail.name || 'unnamed slice'}, ${length}, at ${formatSeconds(own.from - this.zero)}, row ${this.rowName(own.row)}`);
     this.changed();
   }
 

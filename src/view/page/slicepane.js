@@ -40,6 +40,7 @@ export class SlicePane {
       btn('‹ previous', () => app.near('previous', 'name'), { title: 'Previous slice of this name (,)' }),
       btn('next ›', () => app.near('next', 'name'), { title: 'Next slice of this name (.)' }),
       btn('Within', () => app.areaOfView(), { title: 'What happens on all rows within this slice (E)' }),
+      btn('Path', () => app.path.show(), { title: 'What had to happen for it to end when it did, as a row (K)' }),
       btn('Fit', () => app.fit(), { title: 'Fit the slice into the window (F)' }));
     this.box.replaceChildren(el('div', { class: 'slice' },
       el('h2', {}, chip, el('span', { text: detail.name || '(no name)' }), moves),
@@ -54,8 +55,8 @@ export class SlicePane {
       const share = dur > 0n ? Number(self * 1000n / dur) / 10 : 0;
       list.push(['Self time', withAside(formatExact(self), `${share} %`)]);
     }
-    list.push([detail.instant ? 'At' : 'Begins', formatSeconds(ts - this.app.first)]);
-    if (!detail.instant && !detail.unfinished) list.push(['Ends', formatSeconds(BigInt(detail.ends) - this.app.first)]);
+    list.push([detail.instant ? 'At' : 'Begins', formatSeconds(ts - this.app.zero)]);
+    if (!detail.instant && !detail.unfinished) list.push(['Ends', formatSeconds(BigInt(detail.ends) - this.app.zero)]);
     list.push(['Clock', `${detail.ts} ns`]);
     if (detail.category) list.push(['Category', detail.category]);
     if (detail.thread) list.push(['Thread', detail.thread]);

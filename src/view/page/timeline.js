@@ -118,10 +118,10 @@ export class Timeline {
   /** Everything that the functions of drawing need to know. */
   scene() {
     const app = this.app;
-    const { step, ticks } = ticksOf(app.view, app.first, this.dpr);
+    const { step, ticks } = ticksOf(app.view, app.zero, this.dpr);
     return {
       view: app.view, rows: app.rows, data: app.data, palette: app.palette, dpr: this.dpr, places: this.places,
-      losses: app.losses, first: app.first, step, ticks, marks: app.marks.list, interval: app.interval(), pointerX: app.pointerX,
+      losses: app.losses, first: app.zero, step, ticks, marks: app.marks.list, interval: app.interval(), pointerX: app.pointerX,
       placeOf: (row) => this.places.find((p) => p.node.type === 'row' && p.node.id === row),
       lineOf: (row, line) => this.lineOf(row, line),
       anchorOf: (row, line) => this.anchorOf(row, line),
