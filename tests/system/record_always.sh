@@ -11,7 +11,7 @@ f = os.open("data.bin", os.O_RDONLY)
 end = time.monotonic() + 1.2
 n = 0
 while n < 3000 or time.monotonic() < end:  # over the end of a second
-    os.pread(f, 1000, n)
+    os.pread(f, 1000, n % 99000)
     n += 1
     if n % 1000 == 0:
         time.sleep(0.01)
