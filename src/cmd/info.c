@@ -380,6 +380,10 @@ static void print_recorded(const struct census *c)
                 sv_print(stdout, " (%s or more)", sv_human_ns(ns, l->min_ns));
             if (l->every_ns)
                 sv_print(stdout, " (every %s)", sv_human_ns(ns, l->every_ns));
+            if (l->off_ns)
+                sv_print(stdout, " (off for %s)", sv_human_ns(ns, l->off_ns));
+            if (l->less_ns)
+                sv_print(stdout, " (less for %s)", sv_human_ns(ns, l->less_ns));
             if (l->only.len)
                 sv_print_text(stdout, " (", l->only.bytes, l->only.len, ")");
             if (l->path.len)

@@ -10,6 +10,7 @@
 #include "record/output/parts.h"
 #include "record/sample/procfs.h"
 #include "record/session/recorder.h"
+#include "record/session/spend.h"
 #include "record/spool/defer.h"
 
 #include <errno.h>
@@ -220,7 +221,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
                           "--inject and --copy-output need a command that stave starts");
     if (sv_inject(&o->use.inject, err) < 0 || sv_triggers_check(o, err) < 0 ||
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
-        sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0)
+        sv_parts_check(o, err) < 0 || sv_defer_check(o, err) < 0 || sv_spending_check(o, err) < 0)
         return err->code;
     o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
     /* What a library in the command records, the kernel does not record again. */
@@ -295,6 +296,11 @@ static const struct sv_option record_options[] = {
      "calls "
      "as sums, processes, counters every second, libstave's events and 19 samples a second, in a "
      "ring of 60s (--last); with --when what goes wrong is saved",
+     NULL, NULL},
+    {0, "budget", "SHARE", SV_OPT_TEXT, AT(budget),
+     "give up detail while the recording costs more than this share of the workload's CPU (1%), "
+     "and take it back when it costs less than half of it: samples, stacks of waits, short waits, "
+     "short calls, in this order; each change is an event of the trace",
      NULL, NULL},
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"

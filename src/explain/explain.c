@@ -161,6 +161,28 @@ static void join_findings(struct sv_explanation *e)
     }
 }
 
+/* "samples for 12 s, some waits for 9 s, of 60 s". */
+static void put_given_up(struct sv_observed *o, const struct sv_coverage *c)
+{
+    static const enum sv_coverage_part parts[] = {SV_COVERAGE_SAMPLES, SV_COVERAGE_WAITS,
+                                                  SV_COVERAGE_CALLS};
+    size_t n = 0, size = sizeof o->given_up;
+    int64_t of_ns = 0;
+    o->given_up[0] = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const struct sv_coverage_limits *l = &c->parts[parts[i]];
+        const int64_t ns[] = {l->off_ns, l->less_ns};
+        of_ns = l->of_ns > of_ns ? l->of_ns : of_ns;
+        for (size_t k = 0; k < 2 && n < size; k++)
+            if (ns[k])
+                n += (size_t)snprintf(o->given_up + n, size - n, "%s%s%s for %.3g s", n ? ", " : "",
+                                      k ? "some " : "", sv_coverage_names[parts[i]],
+                                      (double)ns[k] / 1e9);
+    }
+    if (n && n < size)
+        snprintf(o->given_up + n, size - n, ", of %.3g s", (double)of_ns / 1e9);
+}
+
 static void observe(struct sv_explaining *x)
 {
     enum { LOST_PART = 100 };
@@ -187,6 +209,7 @@ static void observe(struct sv_explaining *x)
     sv_coverage_of(&c, t);
     for (int i = 0; i < SV_N_COVERAGE_PARTS; i++)
         o->recorded[i] = (uint8_t)c.parts[i].is;
+    put_given_up(o, &c);
     struct sv_text only = c.parts[SV_COVERAGE_SOCKETS].only;
     o->has_all_sockets = c.parts[SV_COVERAGE_SOCKETS].is == SV_COVERAGE_HAS_ALL && !only.len;
     o->has_stacks = l->locks.n_waits > 0;

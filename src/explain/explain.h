@@ -120,6 +120,7 @@ struct sv_observed {
     bool is_lossy;  /* so many that what is not there may have happened */
     uint8_t recorded[SV_N_COVERAGE_PARTS]; /* enum sv_coverage_is: what the recording says */
     bool has_all_sockets;                  /* calls on them, whether they waited or not */
+    char given_up[200]; /* by --budget: which parts, and for how long; "": none */
 };
 
 /* A function that the units compute in, and its share of the samples. */

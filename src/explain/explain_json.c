@@ -26,6 +26,8 @@ size_t sv_explain_missing(const struct sv_explanation *e, struct sv_missing to[S
     if (o->is_lossy)
         to[n++] = (struct sv_missing){"events that the recording lost",
                                       "record fewer kinds of calls, or with a larger --ring", NULL};
+    if (o->given_up[0])
+        to[n++] = (struct sv_missing){o->given_up, "record with a larger --budget", NULL};
     if (o->has_requests && o->states < 0.5)
         return n;
     if (o->states < 0.5)

@@ -57,6 +57,27 @@ static int64_t number(struct sv_text t)
     return n;
 }
 
+/* Of several files the widest. */
+static bool take_number(struct sv_coverage_limits *l, struct sv_text word)
+{
+    const struct {
+        const char *key;
+        int64_t *to;
+    } all[] = {{"min_ns", &l->min_ns},
+               {"every_ns", &l->every_ns},
+               {"off_ns", &l->off_ns},
+               {"less_ns", &l->less_ns},
+               {"of_ns", &l->of_ns}};
+    struct sv_text v;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!value_of(word, all[i].key, &v))
+            continue;
+        *all[i].to = number(v) > *all[i].to ? number(v) : *all[i].to;
+        return true;
+    }
+    return false;
+}
+
 static void take(struct sv_coverage_limits *l, struct sv_text text)
 {
     const char *at = text.bytes, *end = text.bytes + text.len;
@@ -71,11 +92,9 @@ static void take(struct sv_coverage_limits *l, struct sv_text text)
     while (at < end) {
         const char *from = at;
         struct sv_text w = word(&at, end);
-        if (value_of(w, "min_ns", &v))
-            l->min_ns = number(v) > l->min_ns ? number(v) : l->min_ns;
-        else if (value_of(w, "every_ns", &v))
-            l->every_ns = number(v) > l->every_ns ? number(v) : l->every_ns;
-        else if (value_of(w, "groups", &v))
+        if (take_number(l, w))
+            continue;
+        if (value_of(w, "groups", &v))
             l->only = v;
         else if (value_of((struct sv_text){from, (uint32_t)(end - from)}, "path", &v)) {
             l->path = v;

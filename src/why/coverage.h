@@ -24,9 +24,11 @@ enum sv_coverage_is {
 /* Of several files the widest limits, and the path of the last. Texts are those of the trace. */
 struct sv_coverage_limits {
     enum sv_coverage_is is;
-    bool is_stated;      /* by the metadata, not by the presence of events */
-    int64_t min_ns;      /* shorter ones are left out; 0: none */
-    int64_t every_ns;    /* the interval of samples; 0: none */
+    bool is_stated;   /* by the metadata, not by the presence of events */
+    int64_t min_ns;   /* shorter ones are left out; 0: none */
+    int64_t every_ns; /* the interval of samples; 0: none */
+    /* For so long nothing, or less than the limits say, was recorded (--budget), of of_ns. */
+    int64_t off_ns, less_ns, of_ns;
     struct sv_text by;   /* "kernel", "proc", "program"; empty: not known */
     struct sv_text only; /* "files,maps": groups of system calls; empty: all */
     struct sv_text path; /* only files below it; empty: all */

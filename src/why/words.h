@@ -80,7 +80,8 @@ enum sv_wait_reason {
  * SV_COVERAGE_NO, or by which means it was recorded ("kernel", "perf", "proc", "preload",
  * "program"), and then its
  * limits as words: min_ns=N (shorter ones are left out), every_ns=N (sampled), groups=A,B (of
- * system calls), path=PREFIX (last, up to the end). PART(member, name, category of its events):
+ * system calls), off_ns=N and less_ns=N (--budget: for so long nothing or less was recorded, of
+ * of_ns=N), path=PREFIX (last, up to the end). PART(member, name, category of its events):
  * the category shows in files without the metadata that it was recorded; "" where none does. */
 #define SV_COVERAGE_KEY "recorded."
 #define SV_COVERAGE_NO  "no"

@@ -55,6 +55,25 @@ TEST(coverage_is_what_the_metadata_say)
     done();
 }
 
+TEST(coverage_says_for_how_long_something_was_given_up)
+{
+    struct sv_coverage c =
+        coverage(HEAD "meta \"recorded.samples\" \"kernel off_ns=12 less_ns=3 of_ns=60 "
+                      "every_ns=5\"\n"
+                      "meta \"rank 1/recorded.samples\" \"kernel off_ns=7 less_ns=4 of_ns=50\"\n"
+                      "meta \"recorded.calls\" \"kernel off_ns=0 less_ns=9 of_ns=60 path=/off_ns=8 "
+                      "off_ns=9\"\n");
+    const struct sv_coverage_limits *p = c.parts;
+    CHECK_INT_EQ(p[SV_COVERAGE_SAMPLES].off_ns, 12);
+    CHECK_INT_EQ(p[SV_COVERAGE_SAMPLES].less_ns, 4);
+    CHECK_INT_EQ(p[SV_COVERAGE_SAMPLES].of_ns, 60);
+    CHECK_INT_EQ(p[SV_COVERAGE_SAMPLES].every_ns, 5);
+    CHECK_INT_EQ(p[SV_COVERAGE_CALLS].off_ns, 0);
+    CHECK_INT_EQ(p[SV_COVERAGE_CALLS].less_ns, 9);
+    check_text(p[SV_COVERAGE_CALLS].path, "/off_ns=8 off_ns=9");
+    done();
+}
+
 TEST(coverage_of_files_without_metadata_is_what_is_there)
 {
     struct sv_coverage c = coverage(HEAD THREAD

@@ -19,7 +19,7 @@ int in_flight(struct bpf_iter__task *ctx)
         return 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = now_ns();
-    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < config.min_latency_ns ||
+    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < shared.call_min_ns ||
         (p->waits & SV_WIRE_IF_WAITED && GET(task, nvcsw) == s->switches))
         return 0;
     struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);

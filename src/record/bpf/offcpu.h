@@ -163,7 +163,7 @@ static __always_inline bool is_part_of_more(struct sv_wire_task *s)
 
 static __always_inline bool lasts(struct sv_wire_task *s, __u64 now)
 {
-    return now - s->away.begin_ns >= config.offcpu_min_ns || is_part_of_more(s);
+    return now - s->away.begin_ns >= shared.wait_min_ns || is_part_of_more(s);
 }
 
 static __always_inline void note_limit(struct sv_wire_task *s, __u64 now)

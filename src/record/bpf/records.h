@@ -77,7 +77,7 @@ enum sv_wire_waits {
  * that they switch off. */
 struct sv_wire_config {
     struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
-    __u64 min_latency_ns, wake_bytes;
+    __u64 wake_bytes;
     __u64
         /* what the recorder's time namespace adds to BOOTTIME, of which the kernel's own clock
          * knows nothing */
@@ -102,7 +102,6 @@ struct sv_wire_config {
     __u8 has_rivals;
     __u8 has_waits; /* --offcpu, and this kernel can */
     __u8 pad[1];
-    __u64 offcpu_min_ns; /* --offcpu: shorter waits are left out */
     __u64 call_ring_bytes;
 };
 
@@ -125,6 +124,11 @@ struct sv_wire_shared {
         [SV_WIRE_STACKS];
     __u32 n_enrolled;
     __u32 is_ending; /* states only end from now on */
+    /* What --budget changes while the programs run. */
+    __u64 call_min_ns;   /* shorter calls are left out */
+    __u64 wait_min_ns;   /* --offcpu: shorter waits are left out */
+    __u32 has_no_stacks; /* of waits and of who ends them */
+    __u32 pad;
 };
 
 /* A time in which a thread did not run. */

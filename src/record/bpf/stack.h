@@ -230,7 +230,7 @@ static __always_inline bool may_take_stack(__u64 now, __u32 leaves)
         return true;
     if (now > STACK_SAVED_NS && *spent < now - STACK_SAVED_NS)
         *spent = now - STACK_SAVED_NS;
-    bool is_left = *spent + leaves * (STACK_SAVED_NS / 4) < now;
+    bool is_left = !shared.has_no_stacks && *spent + leaves * (STACK_SAVED_NS / 4) < now;
     struct sv_wire_counts *c = is_left ? 0 : my_counts();
     if (is_left)
         *spent += STACK_NEXT_NS;

@@ -112,7 +112,7 @@ static __always_inline int leave_call(struct exit_context *ctx, struct sv_wire_t
     s->is_open = 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = now_ns();
-    bool is_short = now - s->start_ns < config.min_latency_ns,
+    bool is_short = now - s->start_ns < shared.call_min_ns,
          is_wanted = p->wants & SV_WIRE_WANTED && !is_short && !is_without_wait(s, p);
     bool is_done = ret >= 0 || (p->waits & SV_WIRE_HAS_PEER && ret == -IN_PROGRESS);
     bool is_needed = p->wants & SV_WIRE_CHANGES_FDS && is_done && (!p->maps || s->inode);

@@ -34,6 +34,7 @@ const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL}
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -51,6 +52,7 @@ enum {
     CPUS_MAX = 1024,
     PROGRAMS_MAX = 64
 };
+#define NS_PER_S 1000000000ull
 
 struct ring_map {
     int fd;
@@ -82,6 +84,8 @@ struct sv_kernel {
     unsigned n_rings, n_cpus;
     int poll_fd;
     struct bpf_link **clocks;              /* of the sampler, one per CPU */
+    int *clock_fds;                        /* theirs; -1: none */
+    int stats_fd;                          /* while it is open programs are measured; -1 */
     struct sv_wire_counts *reported, *now; /* per CPU */
     uint64_t reported_missed, n_looks;
     char missing[256];
@@ -236,7 +240,6 @@ static void fill_config(const struct sv_kernel *k, const struct sv_kernel_option
 {
     sv_calls_plan(k->hooks == SV_HOOKS_PLAIN ? o->groups & ~(unsigned)SV_CALLS_WAITING : o->groups,
                   c->plans);
-    c->min_latency_ns = o->min_latency_ns;
     c->own_tgid = (uint32_t)getpid();
     fill_namespace(c);
     int64_t mono_ns, boot_ns;
@@ -373,7 +376,6 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->knows_calls = (wants_stacks(o) || o->probes[SV_PROBE_sched]) && can_read_registers(k);
     config.knows_calls = k->knows_calls;
     config.has_waits = k->knows_calls && o->probes[SV_PROBE_offcpu];
-    config.offcpu_min_ns = o->offcpu_min_ns;
     k->stacks = stacks_here(k, o);
     config.stack_way = (uint8_t)k->stacks;
     config.has_python = k->pythons && wants_stacks(o);
@@ -566,12 +568,13 @@ static int attach_sampler(struct sv_kernel *k, unsigned hz, struct sv_err *err)
     struct perf_event_attr a = {.size = sizeof a,
                                 .type = PERF_TYPE_SOFTWARE,
                                 .config = PERF_COUNT_SW_CPU_CLOCK,
-                                .freq = 1,
-                                .sample_freq = hz};
+                                .sample_period = NS_PER_S / hz};
     unsigned n = 0;
     k->clocks = sv_alloc(k->n_cpus * sizeof(struct bpf_link *));
+    k->clock_fds = sv_alloc(k->n_cpus * sizeof *k->clock_fds);
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {
         int fd = (int)syscall(SYS_perf_event_open, &a, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+        k->clock_fds[cpu] = fd;
         if (fd < 0 && errno == ENODEV)
             continue;
         if (fd < 0)
@@ -607,6 +610,8 @@ static int share_memory(struct sv_kernel *k, const struct sv_kernel_options *o, 
     if (at == MAP_FAILED)
         return sv_err_sys(err, "cannot share memory with the kernel programs");
     k->shared = at;
+    k->shared->call_min_ns = o->min_latency_ns;
+    k->shared->wait_min_ns = o->offcpu_min_ns;
     if (o->follows_all)
         memset(k->shared->stacks, 1, sizeof k->shared->stacks);
     return 0;
@@ -646,7 +651,7 @@ int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **o
          h <= (is_chosen ? options->hooks : SV_HOOKS_PLAIN); h++) {
         struct sv_kernel *k = sv_alloc(sizeof *k);
         k->hooks = h;
-        k->poll_fd = -1;
+        k->poll_fd = k->stats_fd = -1;
         why = (struct sv_err){0};
         code = load(k, options, &why);
         if (code >= 0) {
@@ -681,6 +686,9 @@ void sv_kernel_close(struct sv_kernel *k)
     for (unsigned i = 0; k->clocks && i < k->n_cpus; i++)
         bpf_link__destroy(k->clocks[i]);
     free(k->clocks);
+    free(k->clock_fds);
+    if (k->stats_fd >= 0)
+        close(k->stats_fd);
     if (k->poll_fd >= 0)
         close(k->poll_fd);
     for (size_t i = 0; i < k->n_hooked; i++)
@@ -854,6 +862,59 @@ int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
     return code < 0 ? code : walk_tasks(*link_of(k, "sum_up"), err);
 }
 
+/* ---- changes while it runs ---- */
+
+/* All zeros for a program that is not loaded. */
+static struct bpf_prog_info info_of(const struct bpf_program *program)
+{
+    struct bpf_prog_info info = {0};
+    uint32_t size = sizeof info;
+    int fd = bpf_program__fd(program);
+    if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0)
+        return (struct bpf_prog_info){0};
+    return info;
+}
+
+void sv_kernel_limit(struct sv_kernel *k, const struct sv_kernel_limits *limits)
+{
+    volatile struct sv_wire_shared *s = k->shared;
+    s->call_min_ns = limits->call_min_ns;
+    s->wait_min_ns = limits->wait_min_ns;
+    s->has_no_stacks = !limits->has_stacks;
+}
+
+/* A clock that is disabled costs nothing. */
+void sv_kernel_sample(struct sv_kernel *k, unsigned hz)
+{
+    uint64_t period = hz ? NS_PER_S / hz : 0;
+    for (unsigned cpu = 0; k->clocks && cpu < k->n_cpus; cpu++) {
+        int fd = k->clocks[cpu] ? k->clock_fds[cpu] : -1;
+        if (fd < 0)
+            continue;
+        ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+        if (hz && ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) == 0)
+            ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+    }
+}
+
+bool sv_kernel_time_programs(struct sv_kernel *k)
+{
+    if (k->stats_fd < 0)
+        k->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+    return k->stats_fd >= 0;
+}
+
+int64_t sv_kernel_run_ns(const struct sv_kernel *k)
+{
+    uint64_t n = 0;
+    struct bpf_program *p;
+    bpf_object__for_each_program(p, k->object)
+    {
+        n += info_of(p).run_time_ns;
+    }
+    return (int64_t)n;
+}
+
 /* ---- losses ---- */
 
 static bool read_counts(const struct sv_kernel *k)
@@ -867,13 +928,8 @@ static bool read_counts(const struct sv_kernel *k)
 static uint64_t missed_runs(const struct sv_kernel *k)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < k->n_hooked; i++) {
-        struct bpf_prog_info info = {0};
-        uint32_t size = sizeof info;
-        int fd = bpf_program__fd(k->hooked[i].program);
-        if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
-            n += info.recursion_misses;
-    }
+    for (size_t i = 0; i < k->n_hooked; i++)
+        n += info_of(k->hooked[i].program).recursion_misses;
     return n;
 }
 

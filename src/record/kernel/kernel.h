@@ -88,6 +88,19 @@ struct sv_kernel_sums {
 };
 struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k);
 unsigned sv_kernel_cpus(const struct sv_kernel *k);
+
+/* What can change while the programs run (--budget). */
+struct sv_kernel_limits {
+    uint64_t call_min_ns, wait_min_ns; /* shorter ones are left out */
+    bool has_stacks;                   /* of waits */
+};
+void sv_kernel_limit(struct sv_kernel *k, const struct sv_kernel_limits *limits);
+/* Of the sampler, which was attached in the beginning; 0: none for now. */
+void sv_kernel_sample(struct sv_kernel *k, unsigned hz);
+/* From now on the kernel measures its programs, until `k` is closed; false: it cannot, or may
+ * not. */
+bool sv_kernel_time_programs(struct sv_kernel *k);
+int64_t sv_kernel_run_ns(const struct sv_kernel *k);      /* CPU of all its programs since then */
 uint64_t sv_kernel_ring_bytes(const struct sv_kernel *k); /* of a CPU, for all but system calls */
 
 #endif

@@ -112,6 +112,30 @@ uint64_t sv_kernel_ring_bytes(const struct sv_kernel *k)
     return 0;
 }
 
+void sv_kernel_limit(struct sv_kernel *k, const struct sv_kernel_limits *limits)
+{
+    (void)k;
+    (void)limits;
+}
+
+void sv_kernel_sample(struct sv_kernel *k, unsigned hz)
+{
+    (void)k;
+    (void)hz;
+}
+
+bool sv_kernel_time_programs(struct sv_kernel *k)
+{
+    (void)k;
+    return false;
+}
+
+int64_t sv_kernel_run_ns(const struct sv_kernel *k)
+{
+    (void)k;
+    return 0;
+}
+
 unsigned sv_kernel_cpus(const struct sv_kernel *k)
 {
     (void)k;

@@ -144,6 +144,7 @@ static const char *say_impossible(const struct sv_recorder *r)
         {o->min_latency != NULL, "--min-latency", "filter afterwards: stave cat --where"},
         {o->hooks != NULL, "--hooks", "leave it out"},
         {o->drop_caches, "--drop-caches", "leave it out"},
+        {o->budget != NULL, "--budget", "--look HZ and --interval say how often stave looks"},
     };
     const char *first = NULL;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -4,6 +4,7 @@
 #include "record/decode/calls.h"
 #include "record/sample/gpus.h"
 #include "record/session/recorder.h"
+#include "record/session/spend.h"
 #include "record/session/use.h"
 #include "why/words.h"
 
@@ -27,7 +28,11 @@ __attribute__((format(printf, 3, 4))) static void put(struct sv_recorder *r,
         vsnprintf(text, sizeof text, fmt, args);
         va_end(args);
     }
-    sv_dict_set_meta(r->dict, keys[part], text, strlen(text), false);
+    char gaps[96], whole[sizeof text + sizeof gaps];
+    size_t by = strcspn(text, " "); /* a path is last */
+    sv_spending_words(r, part, gaps, sizeof gaps);
+    int n = snprintf(whole, sizeof whole, "%.*s%s%s", (int)by, text, fmt ? gaps : "", text + by);
+    sv_dict_set_meta(r->dict, keys[part], whole, (size_t)n, false);
 }
 
 /* Was it asked for, and does this kernel have it? */

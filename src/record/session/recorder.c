@@ -9,6 +9,7 @@
 #include "record/decode/short_calls.h"
 #include "record/sample/procfs.h"
 #include "record/session/running.h"
+#include "record/session/spend.h"
 #include "record/spool/defer.h"
 #include "record/stacks/cfi.h"
 #include "record/stacks/names.h"
@@ -500,6 +501,8 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
         code = sample(r, now, err);
     if (code >= 0)
         code = sv_record_gpus_round(r, now, err);
+    if (code >= 0 && !is_last)
+        code = sv_spending_round(r, now, err);
     r->times.round_ns = now;
     if (code >= 0 && sv_defer_waiting(r) == 0) /* what waits may be of those that are gone */
         sv_record_forget(r, now);
@@ -744,6 +747,7 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     sv_recorder_snapshot(r);
     describe_tsc_rate(r);
     describe_stacks(r);
+    sv_spending_finish(r, r->times.stopped_ns);
     if (code >= 0)
         sv_record_logs(r);
     return code;
@@ -825,6 +829,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     }
     if (code >= 0)
         code = sv_record_sync_open(r, err);
+    if (code >= 0)
+        sv_spending_open(r);
     r->has_begun = code >= 0;
     r->times.cpu_ran_ns = -sv_recorder_cpu_ns();
     /* Of what is recorded: attaching takes a while. */
@@ -851,6 +857,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     code = sv_record_output_close(r, code, err);
     sv_defer_close(r);
     sv_triggers_close(r);
+    sv_spending_close(r);
     sv_parts_free(r);
     sv_record_sdk_close(r);
     if (r->child.begin_fd >= 0)

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 struct sv_defer;
+struct sv_spending;
 struct sv_sync_plan;
 struct sv_watch;
 struct sv_sync_worker;
@@ -40,7 +41,7 @@ struct sv_record_options {
     struct sv_words pids;
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths, *spool,
-        *stacks, *offcpu_min, *mode, *only, *sum_calls;
+        *stacks, *offcpu_min, *mode, *only, *sum_calls, *budget;
     uint64_t ring_bytes, max_bytes, look_hz;
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
@@ -154,6 +155,7 @@ struct sv_recorder {
     struct sv_record_losses losses;
     struct sv_record_status status;
     struct sv_triggers *triggers; /* NULL: no ring */
+    struct sv_spending *spending; /* --budget; NULL */
     /* Prints what `stave explain` says of a saved file; in a process of its own. */
     void (*explain)(const char *path, const char *cause);
     int detach_fd;   /* with --detach: a pipe, written to when the recording has begun; -1 */

@@ -287,9 +287,10 @@ void sv_recorder_summary(const struct sv_recorder *r)
         if (k.no_stack)
             sv_print(stderr,
                      "  %s waits have only their innermost function, or no stack of their waker: "
-                     "there were more than 400 a second on a CPU; a longer --offcpu-min would "
+                     "there were more than 400 a second on a CPU%s; a longer --offcpu-min would "
                      "leave stacks to the longer ones\n",
-                     sv_human_count(a, k.no_stack));
+                     sv_human_count(a, k.no_stack),
+                     r->options->budget ? ", or --budget gave them up" : "");
         if (k.foreign)
             sv_print(stderr, "  %s calls of 32-bit programs left out\n",
                      sv_human_count(a, k.foreign));
