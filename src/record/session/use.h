@@ -54,7 +54,7 @@ struct sv_record_use {
          "add the command's MLPerf (:::MLLOG) or DLIO log, read at the end, to the trace; "       \
          "may be given several times",                                                            \
          NULL,                                                                                    \
-         NULL},                                                                                   \
+         "The run"},                                                                              \
         {0,                                                                                       \
          "log-tz",                                                                                \
          "ZONE",                                                                                  \
