@@ -31,6 +31,18 @@ static bool *threads_of_units(const struct sv_ledger *l)
     return is_own;
 }
 
+/* The same, of who could run and did not in a group of waits. To be freed. */
+static bool *threads_of_group(const struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    bool *is_queued = sv_alloc((size_t)l->states.n + 1);
+    for (size_t i = 0; i < l->n_pieces; i++)
+        if (l->pieces[i].doing == SV_DOING_QUEUED && l->pieces[i].thread != SV_NO_THREAD &&
+            sv_waits_has(w, i))
+            is_queued[l->pieces[i].thread] = true;
+    return is_queued;
+}
+
 struct rivals {
     struct sv_why_sums by_who, by_pid; /* the piece is the row; of a name; and of a process */
     int64_t ns, delay_ns;              /* all of them; what the kernel counted … */
@@ -38,14 +50,14 @@ struct rivals {
     bool is_counted;
 };
 
-static void read_rivals(const struct sv_explaining *x, struct rivals *r)
+/* Those of these threads, which it frees. */
+static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *is_own)
 {
     const struct sv_ledger *l = x->ledger;
     const struct sv_trace *t = x->trace;
     sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT),
            dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
            pid = find(t, SV_RIVAL_PID), delay = find(t, SV_SCHEDSTAT_DELAY);
-    bool *is_own = threads_of_units(l);
     for (uint32_t row = 0; row < t->slices.n && (rival || stat); row++) {
         sv_str cat = t->slices.cat[row];
         if (!cat || (cat != rival && cat != stat))
@@ -94,11 +106,11 @@ bool sv_waits_rival(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     struct rivals r = {0};
     struct sv_arg name;
-    read_rivals(w->x, &r);
+    read_rivals(w->x, &r, threads_of_group(w));
     const struct sv_why_sum *most = sv_why_sums_most(&r.by_who);
     /* The kernel counts all of the thread's life: less than half of what the states say, and the
      * states have missed a switch. */
-    bool is_true = !r.is_counted || r.delay_ns >= w->ns / 2;
+    bool is_true = !r.is_counted || r.delay_ns >= w->doing_ns[SV_DOING_QUEUED] / 2;
     if (w->x->e->observed.is_looked) { /* rivals are seen by kernel programs only */
         sv_answer_say(a, "; who has it is not known.");
     } else if (r.is_counted && r.ns < r.delay_ns / 2) {
@@ -110,6 +122,7 @@ bool sv_waits_rival(struct sv_wait_group *w)
                sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
         uint32_t args = t->slices.args[most->piece];
         struct sv_arg cgroup;
+        a->culprit = SV_NOBODY;
         a->culprit.kind = "process";
         snprintf(a->culprit.name, sizeof a->culprit.name, "%.*s",
                  (int)(name.size < 90 ? name.size : 90), name.text);
@@ -145,7 +158,7 @@ void sv_explain_queued(struct sv_explaining *x)
     struct rivals r = {0};
     if (o->states > 0.5 && !o->is_looked)
         return;
-    read_rivals(x, &r);
+    read_rivals(x, &r, threads_of_units(x->ledger));
     double share = r.life_ns > 0 ? (double)r.delay_ns / (double)r.life_ns : 0;
     if (share >= SV_EXPLAIN_LEAST && x->e->shares[SV_WHY_CPU] < share / 2) {
         struct sv_answer a = sv_answer_of(SV_CAUSE_CPU, share < 1 ? share : 1, "medium");

@@ -641,6 +641,36 @@ static void say_cpu(struct sv_wait_group *w)
     sv_answer_command(a, "report wait", w->x->path, " --by span");
 }
 
+/* Who is waited for could go on, and others have the CPU: what it does is not at fault. */
+static bool is_starved(const struct sv_wait_group *w)
+{
+    bool is_of_others = w->class == SV_WHY_LOCK || w->class == SV_WHY_GIL ||
+                        w->class == SV_WHY_DATA || w->class == SV_WHY_PIPE ||
+                        w->class == SV_WHY_SOCKET || w->class == SV_WHY_CHILD;
+    return is_of_others && !w->x->e->observed.is_looked &&
+           w->doing_ns[SV_DOING_QUEUED] >= w->ns / 10 * 4;
+}
+
+static bool say_starved(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer, before = *a;
+    char who[120];
+    double queued = (double)w->doing_ns[SV_DOING_QUEUED] / (double)w->ns;
+    a->cause = SV_CAUSE_CPU;
+    sv_waits_name(w);
+    sv_answer_say(a,
+                  "%s waits %.0f %% of %s for %s (pid %" PRId64
+                  "), which could run for %.0f %% of that, and waits for a CPU",
+                  subject(w, who), a->share * 100, sv_waits_of(w), a->culprit.name, a->culprit.pid,
+                  queued * 100);
+    if (!sv_waits_rival(w)) {
+        *a = before;
+        return false;
+    }
+    a->gain = a->share * queued;
+    return true;
+}
+
 static void say_queue(struct sv_wait_group *w)
 {
     struct sv_answer *a = &w->answer;
@@ -713,7 +743,7 @@ static void explain_group(struct sv_explaining *x, uint32_t number, double share
     find_rank(&w);
     if (class == SV_WHY_COMPUTE)
         say_compute(&w);
-    else
+    else if (!is_starved(&w) || !say_starved(&w))
         say[class](&w);
     if (w.answer.share >= SV_EXPLAIN_LEAST)
         sv_explain_add(x, &w.answer);

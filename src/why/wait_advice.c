@@ -87,6 +87,12 @@ static void advise_data(struct sv_wait_report *r)
                  part * 100, share(c.disk_ns, c.all_ns) * 100);
         advise(r, "copy the data to a local disk, or read it into the page cache before", "high",
                text);
+    } else if (n && share(c.cpu_ns, c.all_ns) > 0.4) {
+        snprintf(text, sizeof text,
+                 "%.0f %% of the time waits for data; behind the longest waits the loaders wait "
+                 "for a CPU %.0f %% of the time",
+                 part * 100, share(c.cpu_ns, c.all_ns) * 100);
+        advise(r, "CPUs that others do not use, for the loaders", "high", text);
     } else if (n && (share(c.run_ns, c.all_ns) > 0.3 || busy > 0.5)) {
         snprintf(text, sizeof text,
                  "%.0f %% of the time waits for data; %zu loader process%s, active %.0f %% of "

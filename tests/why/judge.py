@@ -149,6 +149,8 @@ def record(program, work, keep):
                               stderr=log)
     if beside:
         beside.stdin.close()
+        if done.returncode != 0:  # it may wait for the one that did not run
+            beside.terminate()
         beside.wait()
     with open(f"{folder}/log") as log:
         said = log.read().strip().splitlines()[-3:]
@@ -324,7 +326,7 @@ def arguments():
     parser.add_argument("--only", help="words of names, separated by commas; =NAME: exactly this one")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--keep", metavar="FOLDER")
+    parser.add_argument("--keep", metavar="FOLDER", type=os.path.abspath)
     parser.add_argument("--traces", metavar="FOLDER")
     parser.add_argument("--user", action="store_true", help="record as uid 1234, without capabilities")
     parser.add_argument("--bare", action="store_true", help="record neither states nor calls")

@@ -6,6 +6,7 @@
     small_files   a batch is many tiny files
     small_reads   files are read in pieces of 256 bytes
     few           one loader, which decodes longer than the trainer computes
+    robbed        one loader, on a CPU that another process uses, too (thief.py beside it; WHY_BESIDE is its pid)
     slow_worker   new loaders for each epoch; the second of each is slow
     ok            enough loaders: healthy
     warm          all files are warm: the healthy twin of cold"""
@@ -21,9 +22,9 @@ UNMARKED = "--unmarked" in sys.argv
 PASSES = CASE in ("cold", "warm")  # an epoch reads each file once
 FILES, PER_BATCH, EPOCHS, BATCHES = 48 if PASSES else 16, 4, 4, 12
 SIZE = 2 << 20 if PASSES else 1 << 20
-LOADERS = 1 if CASE in ("few", "small_files", "small_reads", "cold", "warm") else 2
+LOADERS = 1 if CASE in ("few", "small_files", "small_reads", "cold", "warm", "robbed") else 2
 TINY = 3000  # files of a batch of small_files
-COMPUTE = {"small_files": 0.008, "small_reads": 0.008, "few": 0.008, "cold": 0.01,
+COMPUTE = {"small_files": 0.008, "small_reads": 0.008, "few": 0.008, "robbed": 0.008, "cold": 0.01,
            "warm": 0.01}.get(CASE, 0.02)
 SLOW = "part-13.bin"
 
@@ -73,7 +74,7 @@ def read_small_files():
 
 
 def decode(worker):
-    spin(0.025 if CASE == "few" else 0.09 if CASE == "slow_worker" and worker == 1 else 0.003)
+    spin(0.025 if CASE == "few" else 0.005 if CASE == "robbed" else 0.09 if CASE == "slow_worker" and worker == 1 else 0.003)
 
 
 def load_batch(worker, batch):
@@ -98,6 +99,8 @@ def start_loader(worker, batches):
     if pid == 0:
         name_thread(f"loader{worker}")
         os.close(source)
+        if CASE == "robbed":
+            os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
         for batch in batches:
             load_batch(worker, batch)
             os.write(sink, struct.pack("<q", batch) * 512)
@@ -162,6 +165,8 @@ def state(run, data, early):
         run.cause("small_reads", data, {"name": "loader0"}, loader)
     elif CASE == "few":
         run.cause("too_few_loaders data", data, loader, name="loader0")
+    elif CASE == "robbed":
+        run.cause("cpu", data, {"name": "thief"}, pid=int(os.environ["WHY_BESIDE"]))
     elif CASE == "slow_worker":
         run.cause("slow_worker data", data, {"pid": [e[1] for e in pids]}, name="loader1")
     else:
