@@ -40,8 +40,8 @@ check: ## T=WORD: unit and command-line tests with WORD in their name, seconds a
 	@tests/run -f "$(T)" build:unit,cli,golden
 test: ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
-	@tools/build release all tests benches
-	@tools/build asan all tests
+	@tools/build release all tests
+	@tools/build asan input_tests
 	@tools/build count stave_program
 	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli
 test-long: ## all tests in all builds
@@ -55,7 +55,7 @@ test-long: ## all tests in all builds
 	@STAVE_LONG=1 TEST_TIMEOUT=7200 tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress \
 	  build-clang:unit,golden build-minimal:unit,golden,cli
 	@[ -n "$(T)" ] || tools/lint tidy
-	@[ -n "$(T)" ] || tools/mutate
+	@[ -n "$(T)" ] || tools/mutate --sample 12
 asan: ## all tests that can run under ASan and UBSan
 	@tools/install-deps test
 	@tools/build asan all tests

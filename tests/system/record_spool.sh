@@ -12,6 +12,8 @@ said() { "$STAVE" query -q --to csv "$1" "SELECT p.name, s.name, extract_arg(s.a
   sed -E 's/\[[0-9]+\]/[N]/; s/\r//' | sort; }
 spools() { find . -name '*.spool-*' | wc -l; }
 export STAVE_SPOOL=always
+# Where records must still wait when the recorder is killed: all that come can. (The stack of a wait in a program that has just begun cannot, and all that waits is decoded before it.)
+waiting=(--no-offcpu)
 
 # ---- one law: with and without ----
 # Descriptors of all kinds: copies, here-documents, children, other programs, threads. Each in a folder of its own, which is left out of the comparison.
@@ -53,20 +55,20 @@ else skip disk "cannot mount a tmpfs here"; fi
 
 # ---- a name that only /proc has, and only while the process lives ----
 rm -f go
-"$STAVE" record -q --strict -o pipe.pftrace -- bash -c '(echo a; echo b) | { read x; echo $x >done.txt; until [ -e go ]; do sleep 0.1; done; read x; }' & recorder=$!
-until_true '[ -s done.txt ] && [ "$(stat -c %s pipe.pftrace.spool-'$recorder')" -gt 4200 ]'
+"$STAVE" record -q --strict "${waiting[@]}" -o pipe.pftrace -- bash -c '(echo a; echo b) | { read x; echo $x >done.txt; until [ -e go ]; do sleep 0.1; done; read x; }' & recorder=$!
+check pipe_waits until_true '[ -s done.txt ] && [ "$(stat -c %s pipe.pftrace.spool-'$recorder')" -gt 4200 ]'
 before=$(stat -c %s pipe.pftrace.spool-$recorder)
-until_true '[ "$(stat -c %s pipe.pftrace.spool-'$recorder')" -gt '"$before"' ]'
+check pipe_waits_longer until_true '[ "$(stat -c %s pipe.pftrace.spool-'$recorder')" -gt '"$before"' ]'
 touch go; wait $recorder
 check pipe_named test "$(ask pipe.pftrace "SELECT count(*) FROM slice WHERE name = 'read' AND extract_arg(arg_set_id, 'path') GLOB 'pipe:*'")" -ge 2
 rm -f go done.txt
 
 # ---- killed: recover finishes it, each call once ----
 loop='for i in $(seq 20); do cat files/f$i >/dev/null; echo $i >done.txt; done; until [ -e go ]; do sleep 0.1; done'
-"$STAVE" record -q -o gone.pftrace -- bash -c "$loop" & recorder=$!
-until_true '[ "$(cat done.txt)" = 20 ] && [ "$(stat -c %s gone.pftrace.spool-'$recorder')" -gt 8192 ]'
+"$STAVE" record -q "${waiting[@]}" -o gone.pftrace -- bash -c "$loop" & recorder=$!
+check gone_waits until_true '[ "$(cat done.txt)" = 20 ] && [ "$(stat -c %s gone.pftrace.spool-'$recorder')" -gt 8192 ]'
 before=$(stat -c %s gone.pftrace.spool-$recorder)
-until_true '[ "$(stat -c %s gone.pftrace.spool-'$recorder')" -gt '"$before"' ]' # what came before is there, too
+check gone_waits_longer until_true '[ "$(stat -c %s gone.pftrace.spool-'$recorder')" -gt '"$before"' ]' # what came before is there, too
 kill -9 $recorder; wait $recorder 2>/dev/null; touch go
 run_any gone_recovered 0 "$STAVE" recover gone.pftrace
 check gone_said grep -q 'records of the kernel' gone_recovered.err
@@ -80,8 +82,8 @@ equals gone_nothing_left "$(spools)" 0
 
 # ---- damaged: what comes before the damage ----
 rm -f go done.txt
-"$STAVE" record -q -o cut.pftrace -- bash -c "$loop" & recorder=$!
-until_true '[ "$(cat done.txt)" = 20 ] && [ "$(stat -c %s cut.pftrace.spool-'$recorder')" -gt 8192 ]'
+"$STAVE" record -q "${waiting[@]}" -o cut.pftrace -- bash -c "$loop" & recorder=$!
+check cut_waits until_true '[ "$(cat done.txt)" = 20 ] && [ "$(stat -c %s cut.pftrace.spool-'$recorder')" -gt 8192 ]'
 kill -9 $recorder; wait $recorder 2>/dev/null; touch go
 dd if=/dev/urandom of=cut.pftrace.spool-$recorder bs=1 seek=6000 count=64 conv=notrunc 2>/dev/null
 run_any cut 0 "$STAVE" recover cut.pftrace

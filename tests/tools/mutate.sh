@@ -22,6 +22,12 @@ refuses no_such_suite "no suite stress/none.sh"
 printf 'name: one\nfile: core/base/wire.c\n' >list/a.txt
 refuses half_an_entry "without find"
 
+# A sample has so many of the list, the same ones for a seed; without one the day is the seed.
+sample() { "$SRC/tools/mutate" --list --sample "$@" | grep -v '^#'; }
+check sample_has_so_many test "$(sample 5 --seed 7 | sort -u | wc -l)" = 5
+check sample_is_chosen_by_the_seed test "$(sample 5 --seed 7)" = "$(sample 5 --seed 7)" -a "$(sample 5 --seed 7)" != "$(sample 5 --seed 8)"
+check sample_names_its_seed grep -qE '^# 3 of [0-9]+: --sample 3 --seed 20[0-9]{6}$' <("$SRC/tools/mutate" --list --sample 3)
+
 # Random faults: what is changed, what is not, and that a seed gives the same ones again.
 cat >random.py <<'PY'
 import os, sys

@@ -66,7 +66,7 @@ static void put_unix(const struct sv_decode *d, struct sv_batch *b, const struct
 {
     char text[32];
     if (n > 0) {
-        sv_decode_path(d, b, d->words.peer, sv_batch_text(b, name, n), n);
+        sv_decode_path(b, d->words.peer, sv_batch_text(b, name, n), n);
     } else if (w->peer) {
         n = (size_t)snprintf(text, sizeof text, "socket:[%u]", w->peer);
         sv_decode_text(b, d->words.peer, text, n);

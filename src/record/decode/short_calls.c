@@ -93,7 +93,7 @@ static void put(struct sv_short_calls *s, struct sv_batch *b, const struct row *
     sv_track track = sv_dict_child(d, r->sum.process, SV_TRACK_CUSTOM, s->row_name);
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, r->sum.end_ns, track, r->sum.name, s->cat);
     if (r->sum.path)
-        sv_decode_path(s->decode, b, w->path, r->sum.path, r->sum.path_len);
+        sv_decode_path(b, w->path, r->sum.path, r->sum.path_len);
     sv_batch_int(b, w->count, (int64_t)r->n);
     if (r->sum.bytes)
         sv_batch_int(b, w->bytes, (int64_t)r->sum.bytes);

@@ -74,10 +74,8 @@ static inline void sv_decode_text(struct sv_batch *b, sv_str key, const char *te
 }
 
 /* A path. It must stay where it is until the batch is done. */
-static inline void sv_decode_path(const struct sv_decode *d, struct sv_batch *b, sv_str key,
-                                  const char *text, size_t len)
+static inline void sv_decode_path(struct sv_batch *b, sv_str key, const char *text, size_t len)
 {
-    (void)d;
     sv_batch_str(b, key, text, len);
 }
 

@@ -107,7 +107,7 @@ static void put_request(struct sv_decode *d, const struct aio *s, struct sv_batc
                                       sv_dict_cstr(d->source.dict, name_of(r->opcode)), s->cat);
     sv_batch_int(b, d->words.fd, r->fd);
     if (r->file)
-        sv_decode_path(d, b, d->words.path, r->file->path, r->file->len);
+        sv_decode_path(b, d->words.path, r->file->path, r->file->len);
     if (has_len && (int64_t)r->len != a->res)
         sv_batch_int(b, d->words.requested, (int64_t)r->len);
     if (is_transfer && r->offset >= 0)

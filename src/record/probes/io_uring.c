@@ -140,7 +140,7 @@ static void put_request(struct sv_decode *d, struct uring *u, struct sv_batch *b
         sv_batch_int(b, r->head.flags & SV_WIRE_FIXED_FILE ? d->words.fixed_file : d->words.fd,
                      r->fd);
     if (f)
-        sv_decode_path(d, b, d->words.path, f->path, f->len);
+        sv_decode_path(b, d->words.path, f->path, f->len);
     put_result(d, b, r);
     sv_batch_finish(b, e);
     sv_batch_put(b, SV_END, end, lane, 0, 0);

@@ -10,7 +10,7 @@ void sv_pages_put_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid, ui
         sv_inodes_find(&d->inodes, &d->tree, device, inode, d->options.asks_procfs ? &who : NULL);
     sv_batch_int(b, d->words.inode, (int64_t)inode);
     if (f)
-        sv_decode_path(d, b, d->words.path, f->path, f->len);
+        sv_decode_path(b, d->words.path, f->path, f->len);
 }
 
 bool sv_pages_are_hidden(struct sv_decode *d, uint32_t pid, uint32_t device, uint64_t inode)

@@ -63,7 +63,7 @@ static void put_cgroup(struct sv_decode *d, struct sv_batch *b, const struct sv_
         n = d->options.asks_procfs ? sv_procfs_cgroup(h->tgid, text, sizeof text) : 0;
     if (n == 0)
         return;
-    sv_decode_path(d, b, d->words.cgroup, sv_batch_text(b, text, n), n);
+    sv_decode_path(b, d->words.cgroup, sv_batch_text(b, text, n), n);
     for (const char *at = text; *at; at++) {
         size_t digits = strspn(at, "0123456789abcdef");
         if (digits == 64) {
@@ -123,7 +123,7 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)h->ts_ns,
                                       sv_tree_thread(&d->tree, h->tgid, h->tid)->calls,
                                       d->words.exec, d->words.cat_process);
-    sv_decode_path(d, b, d->words.path, file, len);
+    sv_decode_path(b, d->words.path, file, len);
     put_inner(d, b, h->tgid);
     put_cgroup(d, b, h);
     sv_batch_finish(b, e);

@@ -77,7 +77,7 @@ static void put_who(struct sv_decode *d, struct rivals *r, struct sv_batch *b,
     sv_str cgroup = cgroup_of(d, r, x->tgid, x->comm, len);
     if (cgroup) {
         struct sv_text text = sv_dict_text(d->source.dict, cgroup);
-        sv_decode_path(d, b, r->cgroup, sv_batch_text(b, text.bytes, text.len), text.len);
+        sv_decode_path(b, r->cgroup, sv_batch_text(b, text.bytes, text.len), text.len);
     }
 }
 

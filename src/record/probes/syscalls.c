@@ -300,13 +300,13 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
     if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
         sv_batch_int(b, d->words.fd, is_open ? c->ret : c->fd);
     if (x->file)
-        sv_decode_path(d, b, d->words.path, x->file->path, x->file->len);
+        sv_decode_path(b, d->words.path, x->file->path, x->file->len);
     if (x->root)
-        sv_decode_path(d, b, d->words.root, x->root->path, x->root->len);
+        sv_decode_path(b, d->words.root, x->root->path, x->root->len);
     if (call->places)
         sv_batch_int(b, d->words.fd2, (int32_t)c->aux);
     if (x->second)
-        sv_decode_path(d, b, d->words.path2, x->second->path, x->second->len);
+        sv_decode_path(b, d->words.path2, x->second->path, x->second->len);
     put_result(d, b, call, c);
     if (x->offset2 >= 0)
         sv_batch_int(b, d->words.offset2, x->offset2);
