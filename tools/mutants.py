@@ -252,15 +252,16 @@ class Marks:
                 source.write(text)
 
     def measure(self, suites, unit):
-        """Runs `unit` (all of it) and the suites, in a tree with marks."""
+        """Runs the unit tests (`unit`; None: they have run) and the suites, in a tree with marks."""
         marks = os.path.join(self.tree, ".marks.txt")
-        if os.path.exists(marks):
-            os.unlink(marks)
-        out = subprocess.run([unit, "-t"], cwd=self.tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
-                             env=dict(os.environ, STAVE_MARKS=marks), check=False).stdout
-        passed = set(re.findall(r"^ok (\S+)$", out, re.M))
-        times = {name: int(ms) / 1000 for ms, name in re.findall(r"^# (\d+) ms of CPU: (\S+)$", out, re.M)}
-        self.seconds = {"test:" + name: times.get(name, 1) for name in passed}
+        with open(marks, "w", encoding="utf-8"):
+            pass
+        if unit:
+            out = subprocess.run([unit, "-t"], cwd=self.tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                                 env=dict(os.environ, STAVE_MARKS=marks), check=False).stdout
+            passed = set(re.findall(r"^ok (\S+)$", out, re.M))
+            times = {name: int(ms) / 1000 for ms, name in re.findall(r"^# (\d+) ms of CPU: (\S+)$", out, re.M)}
+            self.seconds = {"test:" + name: times.get(name, 1) for name in passed}
         for suite in suites:
             start = time.monotonic()
             subprocess.run(suite.command, cwd=self.tree, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -269,9 +270,8 @@ class Marks:
         with open(marks, encoding="utf-8") as lines:
             for number, _, who in (line.rstrip("\n").partition(" ") for line in lines):
                 word = who if who in self.seconds else "test:" + who
-                if word in self.seconds:
-                    self.tests.setdefault(number, set()).add(word)
-        self.tests = {k: sorted(v) for k, v in self.tests.items()}
+                if word in self.seconds and word not in self.tests.setdefault(number, []):
+                    self.tests[number].append(word)
 
     def make(self, suites, unit, build):
         try:
@@ -279,15 +279,17 @@ class Marks:
                 key, self.tests, self.seconds = json.load(kept)
         except (OSError, ValueError):
             key = None
-        if key == self.key:
+        if key != self.key:
+            self.tests, self.seconds = {}, {}
+        new = [suite for suite in suites if suite.word not in self.seconds]
+        if self.seconds and not new:
             return
-        self.tests = {}
         with open(os.path.join(self.tree, ".marks.h"), "w", encoding="utf-8") as header:
             header.write(MARK)
         try:
             self.put(True)
             build()
-            self.measure(suites, unit)
+            self.measure(new, None if self.seconds else unit)
         finally:
             self.put(False)
         with open(self.path, "w", encoding="utf-8") as kept:

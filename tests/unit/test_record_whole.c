@@ -2,6 +2,7 @@
  * summary says, which exit code comes out. What the parts do has tests of their own; here they are
  * together. */
 #include "cmd/commands.h"
+#include "core/files/input.h"
 #include "record/kernel/kernel.h"
 #include "tests/harness/test.h"
 #include "tests/unit/verb.h"
@@ -286,6 +287,122 @@ static void without_kernel(void)
 TEST(a_command_without_kernel_programs)
 {
     test_in_child(without_kernel);
+}
+
+/* ---- folders and archives ---- */
+
+static uint64_t octal(const uint8_t *at, size_t n)
+{
+    char text[16] = "";
+    memcpy(text, at, n);
+    return strtoull(text, NULL, 8);
+}
+
+static bool holds(const uint8_t *bytes, size_t n, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    uint8_t *own = malloc(n + 1);
+    bool is_same = f && own && fread(own, 1, n + 1, f) == n && memcmp(own, bytes, n) == 0;
+    if (f)
+        fclose(f);
+    free(own);
+    return is_same;
+}
+
+/* "t.pftrace log-1-x.txt": its members, whose heads and contents are what is in the folder. */
+static const char *members_of(const char *path, const char *folder)
+{
+    static char names[1024];
+    struct sv_input *in;
+    struct sv_err err = {0};
+    size_t at = 0, said = 0;
+    char file[700], path_of[300] = "";
+    names[0] = '\0';
+    REQUIRE(sv_input_open(path, &in, &err) == 0 && sv_input_need_all(in, "large", &err) >= 0);
+    CHECK(!in->truncated && in->len % 512 == 0);
+    while (at + 512 <= in->len && in->data[at]) {
+        const uint8_t *h = in->data + at;
+        unsigned sum = 8 * ' ';
+        for (size_t i = 0; i < 512; i++)
+            sum += i < 148 || i >= 156 ? h[i] : 0;
+        CHECK_UINT_EQ(octal(h + 148, 8), sum);
+        CHECK_MEM_EQ(h + 257, "ustar", 6);
+        CHECK_MEM_EQ(h + 263, "00", 2);
+        CHECK_UINT_EQ(octal(h + 108, 8) + octal(h + 116, 8), 0);
+        uint64_t size = octal(h + 124, 12);
+        REQUIRE(size <= in->len - at - 512);
+        if (h[156] == 'x') { /* "LEN path=NAME\n" before a head that has no place for it */
+            unsigned len = 0;
+            CHECK(sscanf((const char *)h + 512, "%u path=%299[^\n]", &len, path_of) == 2);
+            CHECK(len == size && h[512 + len - 1] == '\n' && strlen(path_of) > 100);
+            at += 512 + (size + 511) / 512 * 512;
+            continue;
+        }
+        if (!path_of[0])
+            snprintf(path_of, sizeof path_of, "%.100s", (const char *)h);
+        const char *name = strchr(path_of, '/');
+        REQUIRE(name && h[156] == '0' && memcmp(h, path_of, strnlen((const char *)h, 100)) == 0);
+        said +=
+            (size_t)snprintf(names + said, sizeof names - said, "%s%s", said ? " " : "", name + 1);
+        snprintf(file, sizeof file, "%s/%s", folder, name + 1);
+        struct stat st;
+        CHECK(stat(file, &st) == 0 && octal(h + 136, 12) == (uint64_t)st.st_mtime &&
+              octal(h + 100, 8) == (st.st_mode & 0777));
+        CHECK(holds(h + 512, size, file));
+        at += 512 + (size + 511) / 512 * 512;
+        path_of[0] = '\0';
+    }
+    CHECK_UINT_EQ(in->len - at, 1024); /* it ends with two empty blocks */
+    for (; at < in->len; at++)
+        CHECK(in->data[at] == 0);
+    sv_input_close(in);
+    return names;
+}
+
+/* Reports are made by /proc/self/exe, which is not stave here: they are left out, with a line. */
+static void packed(void)
+{
+    verb_enter("packed");
+    make_work();
+    test_write_file("talk.sh", "echo out; echo err >&2; exit 4\n");
+    test_write_file("l.log", ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": "
+                             "\"INTERVAL_START\", \"key\": \"run_start\", \"value\": null, "
+                             "\"metadata\": {}}\n");
+    CHECK_INT_EQ(
+        record("--out-dir d --archive --only sdk --copy-output --no-explain --log l.log -- "
+               "/bin/sh talk.sh"),
+        4);
+    CHECK_STR_EQ(verb_shown, "out\n");
+    CHECK(says("err\n") && says("could not make report.txt\n") &&
+          says("could not make timeline.png\n"));
+    CHECK(says("d/run-0001 (4 files)\n") && says(", 4 files)\n"));
+    CHECK_STR_EQ(members_of("d/run-0001.tar.zst", "d/run-0001"),
+                 "trace.pftrace stdout.log stderr.log log-1-l.log");
+    CHECK_STR_EQ(test_read_file("d/run-0001/stdout.log"), "out\n");
+    CHECK_STR_EQ(test_read_file("d/run-0001/stderr.log"), "err\n");
+    CHECK(access("d/run-0001/report.txt", F_OK) != 0);
+    CHECK(access("d/run-0001/part-report.txt", F_OK) != 0);
+    /* A log with a long name; the next folder has the next number. */
+    char name[128], line[300], members[300];
+    memset(name, 'n', sizeof name);
+    snprintf(name + 110, sizeof name - 110, ".log");
+    REQUIRE(rename("l.log", name) == 0);
+    snprintf(line, sizeof line,
+             "--out-dir d --archive --only sdk --no-explain --log %s -- /bin/true", name);
+    CHECK_INT_EQ(record(line), 0);
+    snprintf(members, sizeof members, "trace.pftrace log-1-%s", name);
+    CHECK_STR_EQ(members_of("d/run-0002.tar.zst", "d/run-0002"), members);
+    /* Without a folder only the archive stays, beside the trace. */
+    CHECK_INT_EQ(record("-o t.pftrace --archive --only sdk --no-explain -- /bin/true"), 0);
+    snprintf(members, sizeof members, "d in many.sh %s t.pftrace t.tar.zst talk.sh work.sh", name);
+    CHECK_STR_EQ(verb_files(), members);
+    CHECK_STR_EQ(members_of("t.tar.zst", "."), "t.pftrace");
+    verb_leave();
+}
+
+TEST(a_folder_and_an_archive)
+{
+    test_in_child(packed);
 }
 
 /* Nothing is made, and the command does not run. */
