@@ -228,7 +228,7 @@ static bool take_value(struct sv_claim *c, enum key key, const char *text)
     uint64_t n = 0;
     bool ok = true;
     switch (key) {
-    case WHOLE: return only_number(text, UINT64_MAX - 1, &c->whole_bytes);
+    case WHOLE: return only_number(text, UINT64_MAX, &c->whole_bytes); /* or SV_CLAIM_UNKNOWN */
     case KIND: return read_kind(text, &c->kind);
     case PID:
         ok = only_number(text, INT32_MAX, &n) && n > 0;

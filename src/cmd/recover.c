@@ -129,6 +129,25 @@ static bool is_stream(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+static bool is_to_stream(const struct recover *r)
+{
+    return r->out.path && (strcmp(r->out.path, "-") == 0 || is_stream(r->out.path));
+}
+
+/* A stream whose name says no format gets the one that the program would have written. */
+static struct sv_output_choice choice_for(const struct recover *r, const struct sv_leftover *o)
+{
+    static const char *const packed[] = {[SV_PLAIN] = NULL, [SV_GZIP] = "gzip", [SV_ZSTD] = "zstd"};
+    struct sv_output_choice out = r->out;
+    enum sv_compression around = SV_PLAIN;
+    if (is_to_stream(r) && !sv_format_for_path(out.path, &around)) {
+        const struct sv_format *f = sv_format_for_path(o->out, &around);
+        out.to = f ? f->name : NULL;
+        out.compress = f ? packed[around] : NULL;
+    }
+    return out;
+}
+
 /* Into the name that was taken; when that fails, for want of memory too, nobody has it. */
 static int join_taken(struct sv_leftover *o, const struct sv_output_choice *out, int fd,
                       struct sv_recovered *found, struct sv_err *err)
@@ -189,11 +208,11 @@ static int join_new(const struct recover *r, struct sv_leftover *o, enum verdict
                     struct sv_err *err)
 {
     char path[SV_PATH_MAX + 32];
-    struct sv_output_choice out = r->out;
+    struct sv_output_choice out = choice_for(r, o);
     struct sv_recovered found;
     const char *wanted = out.path ? out.path : o->out;
     *verdict = NOT_CHECKED;
-    if (strcmp(wanted, "-") == 0 || (r->out.path && is_stream(wanted)))
+    if (is_to_stream(r))
         return sv_recover_join(o, &out, &found, err);
     int fd = take_name(wanted, path, sizeof path, err);
     if (fd < 0)
@@ -245,7 +264,7 @@ static int describe(const struct recover *r, struct sv_leftover *o, struct sv_er
         sv_print(stdout, "  would be removed: nothing was recorded\n");
         return 0;
     }
-    bool is_file = strcmp(wanted, "-") != 0 && !(r->out.path && is_stream(wanted));
+    bool is_file = !is_to_stream(r);
     sv_print(stdout, "  would be written to %s%s: %s\n", wanted,
              is_file && lstat(wanted, &st) == 0 ? ", which exists, with .recovered in its name"
                                                 : "",
@@ -320,9 +339,9 @@ static bool is_spool(const struct sv_leftover *o)
 static int finish_spool(const struct recover *r, struct sv_leftover *o, struct sv_err *err)
 {
     char path[SV_PATH_MAX + 32];
-    struct sv_output_choice out = r->out;
+    struct sv_output_choice out = choice_for(r, o);
     const char *wanted = out.path ? out.path : o->out;
-    bool is_file = strcmp(wanted, "-") != 0 && !(r->out.path && is_stream(wanted));
+    bool is_file = !is_to_stream(r);
     if (r->dry_run) {
         print_head(o);
         sv_print(stdout, "  would be written to %s: what the listener received, %llu bytes\n",

@@ -275,6 +275,7 @@ static _Noreturn void run_in_child(const struct test_case *t, const char *name)
     const char *scale = getenv("TEST_SCALE"); /* of tests/run: how slow the machine is */
     unsigned limit_s = getenv("STAVE_LONG") ? LONG_TIME_LIMIT_S : TIME_LIMIT_S;
     unsigned long factor = scale ? strtoul(scale, NULL, 10) : 1;
+    setenv("TEST_NAME", name, 1); /* for tools/mutate --marks */
     alarm(limit_s * (factor > 0 && factor < 100 ? (unsigned)factor : 1));
     enum outcome outcome = run_here(t);
     if (outcome == SKIPPED)

@@ -131,7 +131,7 @@ TEST(damaged_markers_are_refused)
         {"session", "session relative/path"},
         {"command", "command a\npid 4"},
         {"whole", "whole 1e3"},
-        {"whole", "whole 18446744073709551615"},
+        {"whole", "whole 18446744073709551616"},
         {"found", "found 1 2 3 4 5x"},
         {"found", "found 1,2,3,4,5"},
         {"stave-claim", "stave-claim 2"},

@@ -411,6 +411,47 @@ TEST(losses_are_events_on_their_cpu)
     kbench_free(k);
 }
 
+/* What libstave's own threads do is not shown, but for what changes tables of descriptors. */
+TEST(own_threads_are_not_shown)
+{
+    static const char *const names[] = {"stave-writer", "worker"};
+    for (size_t i = 0; i < TEST_COUNT(names); i++)
+        for (int shows_own = 0; shows_own < 2; shows_own++) {
+            struct sv_decode_options options = {.shows_own = shows_own};
+            struct kbench *k = kbench_new(&options);
+            CONTEXT("%s, %d", names[i], shows_own);
+            sv_tree_name_thread(sv_decode_tree(k->decode), 10, 10, "main");
+            sv_tree_name_thread(sv_decode_tree(k->decode), 10, 11, names[i]);
+            struct sv_wire_block b = {
+                .head = {.kind = SV_WIRE_BLOCK, .tgid = 10, .tid = 11, .ts_ns = 30},
+                .queue_ns = 10,
+                .issue_ns = 20,
+                .sector = 8,
+                .device = 4000u << 20 | 1,
+                .bytes = 4096,
+                .comm = "w"};
+            kbench_put(k, 0, &b, sizeof b, NULL, 0, 0);
+            CHECK_INT_EQ(kbench_round(k, 100) > 0, i == 1 || shows_own);
+            kbench_free(k);
+        }
+}
+
+/* More of them in one round than there is room for: the last one has the number of the others. */
+TEST(losses_of_many_cpus_are_all_counted)
+{
+    struct kbench *k = kbench_new(NULL);
+    uint64_t n = 0;
+    for (unsigned cpu = 0; cpu < 300; cpu++)
+        sv_decode_lost(k->decode, cpu, "x", 1 + (cpu == 0 ? 1000 : 0), 100, 200);
+    size_t n_events = kbench_round(k, 300);
+    CHECK(n_events > 200 && n_events <= 300);
+    for (const char *at = k->text; (at = strchr(at, '=')); at++)
+        n += strtoull(at + 1, NULL, 10);
+    CHECK_UINT_EQ(n, 1300);
+    CHECK_UINT_EQ(kbench_round(k, 400), 0);
+    kbench_free(k);
+}
+
 static void put_block(struct kbench *k, uint64_t issue, uint64_t done, uint64_t sector)
 {
     struct sv_wire_block b = {.head = {.kind = SV_WIRE_BLOCK, .tgid = 10, .tid = 10, .ts_ns = done},

@@ -189,6 +189,33 @@ TEST(a_record_that_is_not_complete_holds_up_all_rings)
 
 /* A producer that is further ahead than the ring is long, as after a fault of the kernel: passed
  * over once, counted, and read again from there. */
+/* The end of a recording: what is held up is counted, whatever it became; what came later is not
+ * of the recording. */
+TEST(what_was_not_read_is_counted)
+{
+    static struct bench b;
+    const uint32_t size = sizeof(struct sv_wire_head);
+    uint32_t got;
+    open_bench(&b);
+    put(&b, size, 0, 5, step_of(size));
+    put(&b, size, BPF_RINGBUF_BUSY_BIT, 999, step_of(size)); /* its time means nothing */
+    put(&b, size, 0, 10, step_of(size));
+    put(&b, size, BPF_RINGBUF_DISCARD_BIT, 10, step_of(size));
+    put(&b, size, 0, 11, step_of(size));
+    sv_krings_round(&b.rings, 20);
+    CHECK(sv_krings_next(&b.rings, &got) != NULL);
+    CHECK(sv_krings_next(&b.rings, &got) == NULL);
+    CHECK(b.rings.is_blocked);
+    CHECK_UINT_EQ(sv_krings_unread(&b.rings, 9), 1);
+    CHECK_UINT_EQ(sv_krings_unread(&b.rings, 10), 2);
+    CHECK_UINT_EQ(sv_krings_unread(&b.rings, 11), 3);
+    put(&b, size, 0, 12, step_of(size) - 8); /* its end is not there */
+    sv_krings_rewind(&b.rings);
+    sv_krings_round(&b.rings, 20);
+    CHECK_UINT_EQ(sv_krings_unread(&b.rings, UINT64_MAX), 4);
+    sv_krings_fini(&b.rings);
+}
+
 TEST(positions_that_cannot_be_are_passed_over)
 {
     static struct several s;

@@ -305,8 +305,10 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
         sv_fds_lost(d->tree.processes[i]);
     }
     sv_inodes_lost(&d->inodes);
-    if (d->n_losses == SV_DECODE_LOSSES)
-        d->n_losses--; /* cannot happen: next() empties the list every round */
+    if (d->n_losses == SV_DECODE_LOSSES) { /* more CPUs lost in one round: the number stays */
+        d->losses[SV_DECODE_LOSSES - 1].n += n;
+        return;
+    }
     d->losses[d->n_losses++] = (struct sv_decode_loss){
         sv_dict_child(dict, group, SV_TRACK_CUSTOM, sv_dict_cstr(dict, name)),
         sv_dict_cstr(dict, what), n, (int64_t)since_ns, (int64_t)now_ns};

@@ -160,6 +160,32 @@ void sv_krings_rewind(struct sv_krings *r)
     }
 }
 
+/* One that is not complete has a length already, and perhaps no time. */
+static uint64_t unread_in(const struct sv_kring *k, uint64_t until_ns)
+{
+    uint64_t n = 0, step;
+    for (uint64_t pos = k->pos; pos < k->end; pos += step) {
+        const uint8_t *at = k->data + (pos & k->mask);
+        uint32_t head = __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE),
+                 size = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+        const struct sv_wire_head *h = (const void *)(at + BPF_RINGBUF_HDR_SZ);
+        step = ((uint64_t)size + BPF_RINGBUF_HDR_SZ + 7) & ~(uint64_t)7;
+        if (size < sizeof *h || step > k->end - pos)
+            break;
+        if (!(head & BPF_RINGBUF_DISCARD_BIT))
+            n += head & BPF_RINGBUF_BUSY_BIT || h->ts_ns <= until_ns;
+    }
+    return n;
+}
+
+uint64_t sv_krings_unread(const struct sv_krings *r, uint64_t until_ns)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        n += unread_in(&r->all[i], until_ns);
+    return n;
+}
+
 size_t sv_krings_piece(const struct sv_krings *r, size_t i, struct iovec at[2])
 {
     const struct sv_kring *k = &r->all[i];

@@ -718,6 +718,19 @@ static void say_of_stacks(void *ctx, const char *line)
     sv_console_note("%s", line);
 }
 
+/* What a record that never became complete holds up is lost, and so is what made no sense. */
+static int count_unread(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_krings *rings = sv_decode_rings(r->system.decode);
+    uint64_t n = rings->is_blocked ? sv_krings_unread(rings, (uint64_t)r->times.stopped_ns) : 0,
+             n_bad = sv_decode_malformed(r->system.decode) + rings->n_broken;
+    if (n > 0)
+        report_loss(r, 0, "records behind one that was not complete", n);
+    if (n_bad > 0)
+        report_loss(r, 0, "records that made no sense", n_bad);
+    return n + n_bad > 0 ? sv_recorder_pull(r, &r->system.totals.source, err) : 0;
+}
+
 /* After --duration or a signal a command may still run: it continues, unrecorded. */
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
@@ -737,6 +750,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
             break;
         poll(NULL, 0, 1);
     }
+    if (code >= 0)
+        code = count_unread(r, err);
     if (code >= 0)
         code = sv_triggers_finish(r, sv_recorder_now_ns(), err);
     if (r->system.kernel && sv_kernel_count(r->system.kernel).invisible > 0)

@@ -57,9 +57,15 @@ static bool write_at(int fd, uint64_t at, const void *bytes, size_t n)
     return pwrite(fd, bytes, n, (off_t)at) == (ssize_t)n;
 }
 
-static bool read_at(int fd, uint64_t at, void *bytes, size_t n)
+static int read_at(const struct sv_kspool *s, uint64_t at, void *bytes, size_t n,
+                   struct sv_err *err)
 {
-    return pread(fd, bytes, n, (off_t)at) == (ssize_t)n;
+    ssize_t got = pread(s->fd, bytes, n, (off_t)at);
+    if (got < 0)
+        return sv_err_sys(err, "%.300s", s->path);
+    return (size_t)got == n
+               ? 0
+               : sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: became shorter", s->path);
 }
 
 int sv_kspool_make(struct sv_kspool *s, const char *out, uint32_t n_rings, struct sv_err *err)
@@ -219,8 +225,8 @@ int sv_kspool_next(struct sv_kspool *s, struct sv_err *err)
     struct entry e;
     if (!s->is_active || s->end - s->at < sizeof e)
         return SV_KSPOOL_END;
-    if (!read_at(s->fd, s->at, &e, sizeof e))
-        return sv_err_sys(err, "%.300s", s->path);
+    if (read_at(s, s->at, &e, sizeof e, err) < 0)
+        return err->code;
     bool has_records = e.kind == SV_KSPOOL_RECORDS || e.kind == SV_KSPOOL_LATE;
     if (e.magic != ENTRY_MAGIC || e.bytes > SV_KSPOOL_ENTRY_MAX || e.n_rings > RINGS_MAX ||
         e.kind == SV_KSPOOL_END || e.kind > SV_KSPOOL_LATE)
@@ -232,8 +238,8 @@ int sv_kspool_next(struct sv_kspool *s, struct sv_err *err)
         s->entry = sv_alloc(e.bytes);
         s->cap = e.bytes;
     }
-    if (!read_at(s->fd, s->at + sizeof e, s->entry, e.bytes))
-        return sv_err_sys(err, "%.300s", s->path);
+    if (read_at(s, s->at + sizeof e, s->entry, e.bytes, err) < 0)
+        return err->code;
     s->n = e.bytes;
     if (has_records && !set_pieces(s, e.n_rings, e.bytes))
         return damaged(s, err);
@@ -263,7 +269,7 @@ int sv_kspool_open(struct sv_kspool *s, const char *path, uint64_t part_bytes, u
     if (s->fd < 0)
         return sv_err_set(err, errno == ENOENT ? SV_EINPUT : SV_EIO, SV_NO_POS, "%.300s: %s", path,
                           strerror(errno));
-    if (fstat(s->fd, &st) != 0 || !read_at(s->fd, 0, &h, sizeof h) || h.magic != MAGIC ||
+    if (fstat(s->fd, &st) != 0 || read_at(s, 0, &h, sizeof h, err) < 0 || h.magic != MAGIC ||
         !h.is_active || st.st_size <= HEAD_BYTES)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%.300s: holds no records", path);
     if (h.layout != layout())
