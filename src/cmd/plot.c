@@ -5,6 +5,7 @@
 #include "cmd/plot.h"
 
 #include "cmd/commands.h"
+#include "cmd/first_rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -219,6 +220,8 @@ static const struct sv_option options[] = {
      "timeline: cpu, gpu, disk, io, app (the application's own tracks) or tracks (all), joined by "
      "commas (default: cpu,gpu,disk,io,app as far as the trace has them, else tracks)",
      "cpu gpu disk io app tracks", NULL},
+    {0, "order", "WORD", SV_OPT_TEXT, offsetof(struct sv_plot_options, order),
+     "timeline: " SV_ORDER_HELP, "findings trace", "timeline"},
     {0, "group", "HOW", SV_OPT_TEXT, offsetof(struct sv_plot_options, group),
      "timeline: file and block I/O by process (default), by role (trainers, loaders, others) or "
      "for all together",

@@ -1,4 +1,5 @@
 /* stave plot timeline: what the user asked for, and the zoom to a slice by its name. */
+#include "cmd/first_rows.h"
 #include "cmd/plot.h"
 
 #include "core/base/glob.h"
@@ -242,10 +243,15 @@ int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
                                         .to_ns = has_window ? p->to_ns : 0,
                                         .processes_max = o->top < 200 ? (size_t)o->top : 200,
                                         .arrows_max = ARROWS_DEFAULT,
-                                        .only_busiest = o->top > 0};
+                                        .only_busiest = o->top > 0,
+                                        .first_rows = sv_first_rows,
+                                        .order = o->order};
+    _Static_assert(SV_EXPLAIN_ROWS <= SV_FIRST_ROWS, "a picture has space for them");
     int code = parse_rows(o->rows, &timeline, err);
     if (code >= 0)
         code = parse_group(o->group, &timeline.grouping, err);
+    if (code >= 0)
+        code = sv_check_order(o->order, err);
     if (code < 0)
         return code;
     if (o->max_rows)

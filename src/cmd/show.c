@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "cmd/first_rows.h"
 #include "files/load.h"
 #include "plot/activity.h"
 
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 struct show {
-    const char *from, *find;
+    const char *from, *find, *order;
     struct sv_interval window;
     uint64_t width, height, memory_limit;
     bool strict, once, ascii, no_index;
@@ -153,6 +154,8 @@ static int show(const struct show *o, const struct sv_trace *t, const char *path
     sv_view_init(&v, t, basename(path), from, to);
     v.width = o->width ? (unsigned)o->width : 100;
     v.height = o->height ? (unsigned)o->height : 30;
+    uint32_t first[SV_EXPLAIN_ROWS];
+    sv_view_first_rows(&v, first, sv_first_rows(o->order, v.index->rows, first));
     int code = 0;
     if (o->find && !sv_view_find(&v, o->find))
         code = sv_error(err, SV_EFOUND, "no slice matches '%s'", o->find);
@@ -170,6 +173,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     code = sv_options_need("width", "once", err);
+    if (code >= 0)
+        code = sv_check_order(o->order, err);
     if (code >= 0)
         code = sv_options_need("height", "once", err);
     if (code < 0)
@@ -198,6 +203,7 @@ static const struct sv_option options[] = {
     SV_TIME_OPTION(struct show, "show this window first (default: the whole trace)"),
     {0, "find", "NAME", SV_OPT_TEXT, offsetof(struct show, find),
      "select the first slice whose name contains this (or matches it as a glob)", NULL, NULL},
+    {0, "order", "WORD", SV_OPT_TEXT, offsetof(struct show, order), SV_ORDER_HELP, "findings trace", NULL},
     {0, "width", "COLUMNS", SV_OPT_COUNT, offsetof(struct show, width),
      "columns, with --once (default: those of the terminal, else 100)", NULL, NULL},
     {0, "height", "LINES", SV_OPT_COUNT, offsetof(struct show, height),
@@ -225,7 +231,11 @@ const struct sv_command sv_command_show = {
     .summary = "show the timeline in the terminal",
     .description = "Draws the timeline in the terminal, also over ssh: zoom with + and -, move "
                    "with the arrows, walk from slice to slice with Tab, search with /; the "
-                   "selected slice is shown with its arguments. ? lists all keys.\n\n"
+                   "selected slice is shown with its arguments. c folds a row or a process, p pins "
+                   "a row to the top, x hides it, & filters the rows by their names. ? lists all "
+                   "keys.\n\n"
+                   "Rows that the findings of `stave explain` are about come first; processes that "
+                   "do next to nothing are folded into one line at the end.\n\n"
                    "The terminal (COLORTERM, TERM) and NO_COLOR decide whether true colour, 256 "
                    "colours or none are used. Slices narrower than a character cell are merged.",
     .options = options,

@@ -22,32 +22,6 @@
 #define LEAST_SPAN_NS 20
 #define HEAD_LINES    2u /* title and axis */
 
-/* ---- lines ---- */
-
-static void add_line(struct sv_view *v, size_t row, uint32_t line, bool is_process)
-{
-    SV_APPEND(v->lines, v->n_lines, v->cap_lines) = (struct sv_view_line){row, line, is_process};
-}
-
-static void make_lines(struct sv_view *v)
-{
-    const struct sv_layout_index *x = v->index;
-    v->line_of_row = sv_alloc((x->rows->n + 1) * sizeof *v->line_of_row);
-    v->row_of_track = sv_alloc(((size_t)v->trace->n_tracks + 1) * sizeof *v->row_of_track);
-    for (sv_track k = 0; k < v->trace->n_tracks; k++)
-        v->row_of_track[k] = SV_NO_ROW;
-    for (size_t row = 0; row < x->rows->n; row++) {
-        const struct sv_row_info *r = &x->rows->items[row];
-        if (row == 0 || r->group != x->rows->items[row - 1].group)
-            add_line(v, row, 0, true);
-        v->line_of_row[row] = v->n_lines;
-        for (uint32_t line = 0; line == 0 || line < sv_layout_lines(r); line++)
-            add_line(v, row, line, false);
-        for (size_t m = 0; r->lines && m < r->n_members; m++)
-            v->row_of_track[x->rows->members[r->first_member + m].track] = (uint32_t)row;
-    }
-}
-
 void sv_view_init(struct sv_view *v, const struct sv_trace *t, const char *name, int64_t from_ns,
                   int64_t to_ns)
 {
@@ -60,17 +34,14 @@ void sv_view_init(struct sv_view *v, const struct sv_trace *t, const char *name,
                           .width = 80,
                           .height = 24};
     sv_colors_init(&v->colors, t, NULL);
-    make_lines(v);
-    v->cursor = v->n_lines > 1 ? 1 : 0;
+    sv_view_rows_init(v);
 }
 
 void sv_view_fini(struct sv_view *v)
 {
+    sv_view_rows_fini(v);
     sv_layout_index_free(v->index);
     sv_colors_fini(&v->colors);
-    free(v->lines);
-    free(v->line_of_row);
-    free(v->row_of_track);
     free(v->is_match);
     *v = (struct sv_view){0};
 }
@@ -103,17 +74,27 @@ static size_t body_height(const struct sv_view *v)
     return v->height > other ? v->height - other : 1;
 }
 
+/* Lines of pinned rows that stay on the screen. */
+static size_t n_fixed(const struct sv_view *v)
+{
+    size_t half = body_height(v) / 2;
+    return v->n_fixed < half ? v->n_fixed : half;
+}
+
 static void keep_in_sight(struct sv_view *v)
 {
-    size_t height = body_height(v);
+    size_t fixed = n_fixed(v), height = body_height(v) - fixed;
     if (v->cursor >= v->n_lines)
         v->cursor = v->n_lines ? v->n_lines - 1 : 0;
+    v->top = v->top < fixed ? fixed : v->top;
+    if (v->cursor < fixed)
+        return;
     if (v->cursor < v->top)
         v->top = v->cursor;
     if (v->cursor >= v->top + height)
         v->top = v->cursor - height + 1;
-    if (v->top == 1 && v->cursor < height)
-        v->top = 0; /* show the first process' name */
+    if (v->top == fixed + 1 && v->cursor < fixed + height)
+        v->top = fixed; /* show the first process' name */
 }
 
 /* ---- time ---- */
@@ -180,9 +161,11 @@ static const struct sv_row_member *member_of(const struct sv_view *v, uint32_t s
 static void select_slice(struct sv_view *v, uint32_t slice)
 {
     sv_track track = v->trace->slices.track[slice];
+    uint32_t row = v->row_of_track[track],
+             line = sv_layout_line(v->index, member_of(v, slice), slice);
     v->selected = slice;
-    v->cursor = v->line_of_row[v->row_of_track[track]] +
-                sv_layout_line(v->index, member_of(v, slice), slice);
+    sv_view_reveal(v, row, line);
+    v->cursor = v->line_of_row[row] + line;
     if (!is_in_window(v, slice))
         set_window(v, (double)v->trace->slices.ts_ns[slice] - span_of(v) / 2, span_of(v));
     keep_in_sight(v);
@@ -195,7 +178,8 @@ static void select_near(struct sv_view *v)
     struct sv_layout l;
     double at = focus_ns(v), best = INFINITY;
     v->selected = SV_NO_ROW;
-    if (line->is_process || v->index->rows->items[line->row].lines == 0)
+    if (v->n_lines == 0 || line->kind != SV_VIEW_ROW ||
+        v->index->rows->items[line->row].lines == 0 || sv_view_is_dense(v, line->row))
         return;
     sv_layout_init(&l, v->index,
                    &(struct sv_layout_window){.from_ns = v->from_ns,
@@ -324,27 +308,47 @@ bool sv_view_find(struct sv_view *v, const char *text)
 
 /* ---- keys ---- */
 
+static void search_typed(struct sv_view *v)
+{
+    char text[sizeof v->pattern];
+    if (v->types_filter || v->n_typed == 0)
+        return;
+    memcpy(text, v->pattern, sizeof text);
+    set_pattern(v, text);
+    find_next(v, true);
+}
+
+/* A filter acts while it is typed, a search at the end. */
 static void type_key(struct sv_view *v, uint32_t key)
 {
+    char *text = v->types_filter ? v->filter : v->pattern;
     if (key == SV_KEY_ESCAPE) {
         v->is_typing = false;
+        if (v->types_filter)
+            *text = 0;
     } else if (key == SV_KEY_ENTER) {
         v->is_typing = false;
-        v->pattern[v->n_typed] = 0;
-        if (v->n_typed) {
-            char text[sizeof v->pattern];
-            memcpy(text, v->pattern, sizeof text);
-            set_pattern(v, text);
-            find_next(v, true);
-        }
+        search_typed(v);
     } else if (key == SV_KEY_BACKSPACE || key == 8) {
-        while (v->n_typed && ((unsigned char)v->pattern[--v->n_typed] & 0xc0) == 0x80)
+        while (v->n_typed && ((unsigned char)text[--v->n_typed] & 0xc0) == 0x80)
             ;
-        v->pattern[v->n_typed] = 0;
+        text[v->n_typed] = 0;
     } else if (key >= ' ' && key < SV_KEY_UP && v->n_typed + 5 < sizeof v->pattern) {
-        v->n_typed += sv_utf8_encode(v->pattern + v->n_typed, key);
-        v->pattern[v->n_typed] = 0;
+        v->n_typed += sv_utf8_encode(text + v->n_typed, key);
+        text[v->n_typed] = 0;
     }
+    if (v->types_filter)
+        sv_view_make_lines(v);
+}
+
+static void begin_typing(struct sv_view *v, bool is_filter)
+{
+    v->is_typing = true;
+    v->types_filter = is_filter;
+    v->n_typed = 0;
+    *(is_filter ? v->filter : v->pattern) = 0;
+    if (is_filter)
+        sv_view_make_lines(v);
 }
 
 static void fit_selection(struct sv_view *v)
@@ -383,6 +387,31 @@ static void move_key(struct sv_view *v, uint32_t key)
     }
 }
 
+/* Keys that change which rows there are. */
+static const struct {
+    uint32_t key;
+    void (*act)(struct sv_view *v);
+    bool needs_line;
+} row_keys[] = {{'c', sv_view_fold, true},
+                {'C', sv_view_fold_all, false},
+                {'p', sv_view_pin, true},
+                {'x', sv_view_hide, true},
+                {'X', sv_view_unhide, false}};
+
+static bool row_key(struct sv_view *v, uint32_t key)
+{
+    bool is_heading = v->n_lines && v->lines[v->cursor].kind != SV_VIEW_ROW;
+    key = is_heading && (key == SV_KEY_ENTER || key == 'f') ? 'c' : key;
+    for (size_t i = 0; i < sizeof row_keys / sizeof *row_keys; i++)
+        if (row_keys[i].key == key) {
+            if (v->n_lines || !row_keys[i].needs_line)
+                row_keys[i].act(v);
+            keep_in_sight(v);
+            return true;
+        }
+    return false;
+}
+
 void sv_view_key(struct sv_view *v, uint32_t key)
 {
     v->message[0] = 0;
@@ -394,15 +423,16 @@ void sv_view_key(struct sv_view *v, uint32_t key)
         v->shows_help = false;
         return;
     }
+    if (row_key(v, key))
+        return;
     switch (key) {
+    case SV_KEY_ENTER:
+    case 'f': fit_selection(v); break;
     case 'q':
     case 3: v->is_over = true; break;
     case '?': v->shows_help = true; break;
     case '/':
-        v->is_typing = true;
-        v->n_typed = 0;
-        v->pattern[0] = 0;
-        break;
+    case '&': begin_typing(v, key == '&'); break;
     case 'n':
     case 'N':
         if (v->is_match)
@@ -414,8 +444,6 @@ void sv_view_key(struct sv_view *v, uint32_t key)
     case '=': zoom(v, 1 / 1.6); break;
     case '-': zoom(v, 1.6); break;
     case '0': set_window(v, (double)v->trace->first_ns, (double)INT64_MAX); break;
-    case SV_KEY_ENTER:
-    case 'f': fit_selection(v); break;
     case 'd': v->hides_details = !v->hides_details; break;
     case SV_KEY_ESCAPE: v->selected = SV_NO_ROW; break;
     default: move_key(v, key); break;
@@ -449,6 +477,20 @@ static void draw_title(const struct sv_view *v, struct sv_screen *s)
     sv_buf_fini(&b);
 }
 
+static void draw_heading(const struct sv_view *v, struct sv_screen *s,
+                         const struct sv_view_line *line, unsigned y)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 4096);
+    sv_buf_str(&b, sv_view_sign(v, line));
+    if (line->kind == SV_VIEW_GATHER)
+        sv_gather_name(&v->order, (enum sv_gather)line->line, &b);
+    else
+        sv_group_name(v->trace->dict, v->index->rows->items[line->row].group, &b);
+    sv_screen_text(s, 0, y, s->width, sv_buf_cstr(&b), b.len, pen_of(SV_CELL_BOLD));
+    sv_buf_fini(&b);
+}
+
 static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const struct sv_layout *l,
                            size_t number, unsigned y)
 {
@@ -457,43 +499,59 @@ static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const s
     unsigned label = label_width(s->width);
     bool is_cursor = number == v->cursor;
     struct sv_buf b;
-    sv_buf_init(&b, 4096);
-    if (line->is_process) {
-        sv_group_name(v->trace->dict, info->group, &b);
-        sv_screen_text(s, 0, y, s->width, sv_buf_cstr(&b), b.len, pen_of(SV_CELL_BOLD));
+    if (line->kind != SV_VIEW_ROW) {
+        draw_heading(v, s, line, y);
         if (is_cursor)
             sv_screen_text(s, s->width - 1, y, 1, "<", 1, pen_of(0));
-    } else {
-        sv_buf_str(&b, is_cursor ? ">" : " ");
-        for (uint32_t i = 0; line->line == 0 && i < info->depth; i++)
-            sv_buf_str(&b, " ");
-        if (line->line == 0)
-            sv_row_name(v->index->rows, line->row, &b);
-        sv_screen_text(s, 0, y, label - 1, sv_buf_cstr(&b), b.len,
-                       pen_of(is_cursor ? SV_CELL_BOLD : 0));
-        if (info->lines)
-            sv_screen_slices(s, label, y, l, line->row, line->line, &v->colors, v->selected);
-        else
-            sv_screen_counter(s, label, y, l, line->row);
+        return;
     }
+    sv_buf_init(&b, 4096);
+    sv_buf_str(&b, is_cursor ? ">" : number < v->n_fixed ? "^" : " ");
+    for (uint32_t i = 0; line->line == 0 && i < info->depth; i++)
+        sv_buf_str(&b, " ");
+    if (line->line == 0) {
+        sv_buf_str(&b, sv_view_sign(v, line));
+        sv_row_name(v->index->rows, line->row, &b);
+    }
+    sv_screen_text(s, 0, y, label - 1, sv_buf_cstr(&b), b.len,
+                   pen_of(is_cursor ? SV_CELL_BOLD : 0));
+    if (sv_view_is_dense(v, line->row))
+        sv_screen_density(s, label, y, l, line->row);
+    else if (info->lines)
+        sv_screen_slices(s, label, y, l, line->row, line->line, &v->colors, v->selected);
+    else
+        sv_screen_counter(s, label, y, l, line->row);
     sv_buf_fini(&b);
+}
+
+/* Lines [from, to) on the screen, those that do not scroll before the others. */
+static size_t line_at(const struct sv_view *v, size_t place)
+{
+    size_t fixed = n_fixed(v);
+    return place < fixed ? place : v->top + place - fixed;
 }
 
 static void draw_body(const struct sv_view *v, struct sv_screen *s)
 {
-    size_t height = body_height(v), end = v->top + height;
+    size_t height = body_height(v), n = 0;
+    uint32_t *rows = sv_alloc((height + 1) * sizeof *rows);
     struct sv_layout l;
-    end = end < v->n_lines ? end : v->n_lines;
-    struct sv_layout_window w = {.from_ns = v->from_ns, .to_ns = v->to_ns, .width = plot_width(v)};
-    if (v->top < end) {
-        w.first_row = v->lines[v->top].row;
-        w.n_rows = v->lines[end - 1].row - w.first_row + 1;
+    for (size_t i = 0; i < height && line_at(v, i) < v->n_lines; i++) {
+        const struct sv_view_line *line = &v->lines[line_at(v, i)];
+        if (line->kind == SV_VIEW_ROW && (n == 0 || rows[n - 1] != line->row))
+            rows[n++] = (uint32_t)line->row;
     }
-    sv_layout_init(&l, v->index, &w);
+    sv_layout_init(&l, v->index,
+                   &(struct sv_layout_window){.from_ns = v->from_ns,
+                                              .to_ns = v->to_ns,
+                                              .width = plot_width(v),
+                                              .n_rows = n,
+                                              .rows = rows});
     sv_screen_axis(s, label_width(s->width), 1, &l);
-    for (size_t i = v->top; i < end; i++)
-        draw_body_line(v, s, &l, i, HEAD_LINES + (unsigned)(i - v->top));
+    for (size_t i = 0; i < height && line_at(v, i) < v->n_lines; i++)
+        draw_body_line(v, s, &l, line_at(v, i), HEAD_LINES + (unsigned)i);
     sv_layout_fini(&l);
+    free(rows);
 }
 
 struct details {
@@ -597,6 +655,10 @@ static void draw_help(struct sv_screen *s)
         "Home End     g G    start and end of the trace",
         "/ n N               search by name (part of it, or a glob), next, previous",
         "d                   details of the selected slice on or off",
+        "c            C      fold or unfold the row or process; all processes",
+        "p                   pin the row to the top, or not any more",
+        "x            X      hide the row or process; show all again",
+        "&                   filter the rows by names; Esc shows all",
         "Esc                 clear the selection",
         "q                   quit",
     };
@@ -624,9 +686,13 @@ void sv_view_draw(struct sv_view *v, struct sv_screen *s)
         draw_details(v, s);
     unsigned last = s->height - 1;
     if (v->is_typing)
-        sv_screen_printf(s, 0, last, s->width, pen_of(0), "/%s_", v->pattern);
+        sv_screen_printf(s, 0, last, s->width, pen_of(0), "%s%s_", v->types_filter ? "&" : "/",
+                         v->types_filter ? v->filter : v->pattern);
     else if (v->message[0])
         sv_screen_printf(s, 0, last, s->width, pen_of(0), "%s", v->message);
+    else if (*v->filter)
+        sv_screen_printf(s, 0, last, s->width, pen_of(SV_CELL_DIM),
+                         "rows with '%s'; &: another filter, & Esc: all rows", v->filter);
     else
         sv_screen_printf(s, 0, last, s->width, pen_of(SV_CELL_DIM),
                          "arrows: move  + -: zoom  Tab: next slice  Enter: fit  /: find  0: all  "

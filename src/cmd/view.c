@@ -363,14 +363,15 @@ static bool follow(const struct view *o, const char *path, struct serving *s,
     return is_ended;
 }
 
-/* What a page asks for: a subject's report, or what slows the run down. */
-static int answer(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
-                  struct sv_err *err)
+/* What a page asks for: a subject's report, or what slows the run down and the rows it is in. */
+static int answer(const char *subject, const struct sv_track_rows *rows, size_t limit,
+                  struct sv_buf *to, struct sv_err *err)
 {
     struct sv_explanation e;
     if (strcmp(subject, "explain") != 0)
-        return sv_report_json(subject, t, limit, to, err);
-    sv_explain(&e, t, "TRACE", NULL);
+        return sv_report_json(subject, rows->trace, limit, to, err);
+    sv_explain(&e, rows->trace, "TRACE", NULL);
+    sv_explain_rows(&e, rows);
     sv_explain_json(&e, to);
     sv_explanation_fini(&e);
     return 0;

@@ -130,6 +130,8 @@ struct sv_hot {
     double share;
 };
 
+#define SV_EXPLAIN_ROWS 4
+
 struct sv_explanation {
     struct sv_answer findings[SV_EXPLAIN_MAX]; /* the most important first */
     size_t n;
@@ -149,6 +151,9 @@ struct sv_explanation {
     struct sv_hot hot[SV_EXPLAIN_HOT];
     size_t n_hot;
     struct sv_explanation *also; /* units of another kind, beside these; NULL: none */
+    /* of the time line: those that come first; sv_explain_rows() finds them */
+    uint32_t rows[SV_EXPLAIN_ROWS];
+    size_t n_rows;
 };
 
 struct sv_explain_options {
@@ -165,6 +170,10 @@ void sv_explanation_fini(struct sv_explanation *e);
 /* Keeps of `e` what a unit has more of than in `before`: shares and gains are then of the time of
  * a unit of `e`. */
 void sv_explain_against(struct sv_explanation *e, const struct sv_explanation *before);
+
+/* The rows of those whom the first findings name, and of their longest unit. */
+struct sv_track_rows;
+void sv_explain_rows(struct sv_explanation *e, const struct sv_track_rows *r);
 
 /* Nearly all of the time is known: what is not found is not there. */
 bool sv_explain_is_whole(const struct sv_explanation *e);

@@ -260,6 +260,15 @@ static void put_units(struct sv_json *j, const struct sv_explanation *e)
         put_slow(j, &e->slow);
 }
 
+static void put_rows(struct sv_json *j, const struct sv_explanation *e)
+{
+    sv_json_lit(j, "rows");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < e->n_rows; i++)
+        sv_json_u64(j, e->rows[i]);
+    sv_json_end(j);
+}
+
 static void write_json(const struct sv_explanation *e, struct sv_buf *b)
 {
     struct sv_json j;
@@ -277,6 +286,8 @@ static void write_json(const struct sv_explanation *e, struct sv_buf *b)
         put_units(&j, e->also);
         sv_json_end(&j);
     }
+    if (e->n_rows)
+        put_rows(&j, e);
     sv_json_end(&j);
     sv_buf_byte(b, '\n');
 }

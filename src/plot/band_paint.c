@@ -209,12 +209,15 @@ static struct sv_ref lane_title(struct area *a, const struct sv_band_part *p, si
         sum += p->bytes[k];
         busy += p->value[k];
     }
-    sv_buf_printf(t, "%s\n%s\n", p->name, a->b->title);
-    sv_format_count(t, n);
-    sv_buf_str(t, n == 1 ? " begins here" : " begin here");
+    sv_buf_printf(t, "%s\n%s", p->name, a->b->title);
+    if (n) { /* those of a device are not counted, and a long one begins elsewhere */
+        sv_buf_byte(t, '\n');
+        sv_format_count(t, n);
+        sv_buf_str(t, n == 1 ? " begins here" : " begin here");
+    }
     if (sum > 0) {
         bytes.to = sum;
-        sv_buf_str(t, ", ");
+        sv_buf_str(t, n ? ", " : "\n");
         sv_axis_format(t, &bytes, sum, 0);
     }
     sv_buf_printf(t, "\nbusy %.3g %% of the time", 100 * busy / (double)(end - i));

@@ -65,19 +65,21 @@ static size_t family_end(const struct sv_layout *l, const bool *wanted, size_t r
 }
 
 /* Only the outermost slices count: what is inside them is part of the same. */
-static void add_row(struct sv_crowd *c, const struct sv_layout *l, const struct sv_row *row)
+uint32_t sv_row_at_once(const struct sv_layout *l, size_t row, float *at_once)
 {
     size_t width = (size_t)l->width;
-    for (size_t i = 0; i < row->n_rects; i++) {
-        const struct sv_rect *r = &l->rects[row->first_rect + i];
+    uint32_t one = SV_NO_ROW;
+    for (size_t i = 0; i < l->rows[row].n_rects; i++) {
+        const struct sv_rect *r = &l->rects[l->rows[row].first_rect + i];
         if (l->trace->slices.depth[r->slice] != 0)
             continue;
-        c->one = r->slice;
+        one = r->slice;
         for (size_t x = (size_t)r->x0; x < width && (double)x < r->x1; x++) {
             double part = fmin(r->x1, (double)x + 1) - fmax(r->x0, (double)x);
-            c->at_once[x] += (float)(part * r->cover / 255);
+            at_once[x] += (float)(part * r->cover / 255);
         }
     }
+    return one;
 }
 
 static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bool *wanted,
@@ -89,7 +91,8 @@ static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bo
     for (size_t row = c.first_row; row < c.end_row; row++) {
         if (!wanted[row] || !has_slices(l, row))
             continue;
-        add_row(&c, l, &l->rows[row]);
+        uint32_t one = sv_row_at_once(l, row, c.at_once);
+        c.one = one == SV_NO_ROW ? c.one : one;
         all->of_row[row] = (uint32_t)all->n + 1;
     }
     for (size_t x = 0; x < (size_t)l->width; x++)

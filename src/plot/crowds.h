@@ -22,4 +22,7 @@ struct sv_crowds {
 
 /* Of the rows that `wanted` says yes to. */
 void sv_crowds_find(struct sv_crowds *c, const struct sv_layout *l, const bool *wanted);
+/* By pixel of the layout, added to what is there: how many of the row's outermost slices there are
+ * at once. Returns one of them, SV_NO_ROW: there is none. */
+uint32_t sv_row_at_once(const struct sv_layout *l, size_t row, float *at_once);
 void sv_crowds_fini(struct sv_crowds *c);

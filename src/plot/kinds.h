@@ -9,7 +9,7 @@
 /* The kinds of pictures, one line each: KIND(NAME, least and most operands after the trace, what
  * they are, options that not all have) is drawn by sv_plot_NAME(). */
 #define SV_PLOT_KINDS(KIND) \
-    KIND(timeline, 0, 0, NULL, SV_PLOT_WINDOW "wall top rows group max-rows arrows no-arrows") \
+    KIND(timeline, 0, 0, NULL, SV_PLOT_WINDOW "wall top rows order group max-rows arrows no-arrows") \
     KIND(flame, 0, 0, NULL, SV_PLOT_WINDOW "top diff merge-tracks samples offcpu") \
     KIND(hist, 1, 100, "the name (or glob) of the slices", SV_PLOT_WINDOW "buckets log linear") \
     KIND(counter, 0, 100, NULL, SV_PLOT_WINDOW "wall top") \

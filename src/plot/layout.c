@@ -240,8 +240,8 @@ void sv_layout_init(struct sv_layout *l, const struct sv_layout_index *x,
         l->to_ns = l->from_ns < INT64_MAX ? l->from_ns + 1 : l->from_ns;
     size_t first = w->first_row < x->rows->n ? w->first_row : x->rows->n;
     size_t n = w->n_rows && w->n_rows < x->rows->n - first ? w->n_rows : x->rows->n - first;
-    for (size_t i = first; i < first + n; i++)
-        fill_row(l, i);
+    for (size_t i = 0; i < (w->rows ? w->n_rows : n); i++)
+        fill_row(l, w->rows ? w->rows[i] : first + i);
 }
 
 void sv_layout_fini(struct sv_layout *l)

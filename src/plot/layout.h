@@ -52,6 +52,7 @@ struct sv_layout_window {
     int64_t from_ns, to_ns;   /* [from, to) */
     double width;             /* pixels */
     size_t first_row, n_rows; /* rows to fill, the others stay empty; n_rows 0: all */
+    const uint32_t *rows;     /* n_rows numbers, each once, instead of first_row; NULL: none */
 };
 
 struct sv_layout {

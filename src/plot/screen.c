@@ -5,6 +5,7 @@
 #include "core/base/mem.h"
 #include "core/base/utf8.h"
 #include "plot/axis.h"
+#include "plot/crowds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -187,6 +188,29 @@ void sv_screen_slices(struct sv_screen *s, unsigned x, unsigned y, const struct 
 
 /* ---- counters and axis ---- */
 
+/* Of 8 levels, 0 is the lowest. */
+static uint32_t level_glyph(const struct sv_screen *s, int level)
+{
+    static const char ascii[] = "_.-=+*%#";
+    level = level < 0 ? 0 : level > 7 ? 7 : level;
+    return s->is_ascii ? (uint32_t)ascii[level] : 0x2581u + (uint32_t)level;
+}
+
+void sv_screen_density(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
+                       size_t row)
+{
+    size_t width = (size_t)l->width;
+    float *at_once = sv_alloc((width + 1) * sizeof *at_once), most = 0;
+    struct sv_pen pen = {.fg = sv_palette[0], .bg = SV_NO_COLOR};
+    sv_row_at_once(l, row, at_once);
+    for (size_t i = 0; i < width; i++)
+        most = at_once[i] > most ? at_once[i] : most;
+    for (size_t i = 0; i < width; i++)
+        if (at_once[i] > 0)
+            put(s, x + (unsigned)i, y, level_glyph(s, (int)lroundf(at_once[i] / most * 7)), pen);
+    free(at_once);
+}
+
 /* What a scale has no place for: NaN, and infinities. */
 static uint32_t odd_sign(const struct sv_screen *s, double v)
 {
@@ -198,7 +222,6 @@ static uint32_t odd_sign(const struct sv_screen *s, double v)
 void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                        size_t row)
 {
-    static const char levels[] = "_.-=+*%#";
     const struct sv_row *r = &l->rows[row];
     const struct sv_point *points = l->points + r->first_point;
     double low = fmin(r->min, 0), range = fmax(r->max, 0) - low;
@@ -223,8 +246,7 @@ void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct
             continue;
         }
         int level = range > 0 ? (int)lround((most - low) / range * 7) : 0;
-        level = level < 0 ? 0 : level > 7 ? 7 : level;
-        put(s, x + i, y, s->is_ascii ? (uint32_t)levels[level] : 0x2581u + (uint32_t)level, pen);
+        put(s, x + i, y, level_glyph(s, level), pen);
     }
 }
 

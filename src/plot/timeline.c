@@ -12,6 +12,7 @@
 #include "plot/colors.h"
 #include "plot/counter_line.h"
 #include "plot/crowds.h"
+#include "plot/row_order.h"
 #include "subjects/io/words.h"
 #include "why/words.h"
 
@@ -38,8 +39,9 @@ struct drawing {
     struct sv_colors colors;
     bool *is_wanted, *is_drawn; /* by row of the layout; a crowd is drawn for its first row */
     struct sv_crowds crowds;
-    size_t *order; /* rows that are drawn, from top to bottom */
-    size_t n_drawn, n_left_out;
+    struct sv_row_order all; /* all rows, from top to bottom */
+    size_t *order;           /* those that are drawn */
+    size_t n_drawn, n_left_out, n_quiet; /* n_quiet: processes that do next to nothing */
     double *row_y; /* of those that are drawn; else negative */
     double left;   /* of the plot area */
     unsigned rows; /* enum sv_timeline_rows, enum sv_bands_what: what is shown */
@@ -338,7 +340,7 @@ static bool is_empty(const struct sv_row *row)
 }
 
 struct ranked {
-    size_t row;
+    size_t row, place;
     double weight;
 };
 
@@ -347,7 +349,7 @@ static int by_weight(const void *a, const void *b)
     const struct ranked *x = a, *y = b;
     if (x->weight != y->weight)
         return x->weight > y->weight ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
+    return x->place < y->place ? -1 : x->place > y->place;
 }
 
 /* How many pixels are covered: what the eye sees of a row. */
@@ -369,13 +371,23 @@ static size_t rank_rows(struct drawing *d, struct ranked *rows)
 {
     const struct sv_layout *l = d->l;
     size_t n = 0;
-    for (size_t i = 0; i < l->n_rows; i++)
-        d->is_wanted[i] = !is_empty(&l->rows[i]) && is_shown(d, i);
-    sv_crowds_find(&d->crowds, l, d->is_wanted);
+    sv_track quiet = 0;
     for (size_t i = 0; i < l->n_rows; i++) {
+        sv_track group = l->index->rows->items[i].group;
+        d->is_wanted[i] = !is_empty(&l->rows[i]) && is_shown(d, i);
+        if (d->all.gather[i] != SV_GATHER_OTHER || !d->is_wanted[i])
+            continue;
+        d->is_wanted[i] = false;
+        d->n_quiet += group != quiet;
+        quiet = group;
+    }
+    sv_crowds_find(&d->crowds, l, d->is_wanted);
+    for (size_t place = 0; place < l->n_rows; place++) {
+        size_t i = d->all.rows[place];
         const struct sv_crowd *c = crowd_of(d, i);
         if (d->is_wanted[i] && (!c || c->first_row == i))
-            rows[n++] = (struct ranked){i, d->o->only_busiest ? weight_of(l, &l->rows[i]) : 0};
+            rows[n++] =
+                (struct ranked){i, place, d->o->only_busiest ? weight_of(l, &l->rows[i]) : 0};
     }
     if (n)
         qsort(rows, n, sizeof *rows, by_weight);
@@ -402,20 +414,29 @@ static void choose_rows(struct drawing *d)
     free(rows);
 }
 
-/* As the layout has them, but in each group the crowds come last: what is seen one by one says
- * more. */
+/* In each group the crowds come last: what is seen one by one says more. */
 static void order_rows(struct drawing *d)
 {
     const struct sv_row_info *info = d->l->index->rows->items;
+    const uint32_t *rows = d->all.rows;
     size_t n = 0;
     for (size_t from = 0, to; from < d->l->n_rows; from = to) {
-        for (to = from; to < d->l->n_rows && info[to].group == info[from].group; to++)
-            if (d->is_drawn[to] && !crowd_of(d, to))
-                d->order[n++] = to;
+        for (to = from; to < d->l->n_rows && info[rows[to]].group == info[rows[from]].group; to++)
+            if (d->is_drawn[rows[to]] && !crowd_of(d, rows[to]))
+                d->order[n++] = rows[to];
         for (size_t i = from; i < to; i++)
-            if (d->is_drawn[i] && crowd_of(d, i))
-                d->order[n++] = i;
+            if (d->is_drawn[rows[i]] && crowd_of(d, rows[i]))
+                d->order[n++] = rows[i];
     }
+}
+
+/* Rows from top to bottom, and the processes that are not drawn because they do next to nothing. */
+static void find_order(struct drawing *d)
+{
+    const struct sv_layout_index *x = d->l->index;
+    uint32_t first[SV_FIRST_ROWS];
+    size_t n = d->o->first_rows ? d->o->first_rows(d->o->order, x->rows, first) : 0;
+    sv_row_order_make(&d->all, x->rows, x->strips, first, n);
 }
 
 static void draw_group(struct drawing *d, sv_track group, double y)
@@ -575,6 +596,9 @@ static struct sv_ref facts(struct drawing *d)
     sv_buf_str(b, " \xc2\xb7 ");
     sv_format_count(b, t->slices.n);
     sv_buf_str(b, " slices in the trace");
+    if (d->n_quiet)
+        sv_buf_printf(b, " \xc2\xb7 without %zu process%s that do%s next to nothing", d->n_quiet,
+                      d->n_quiet == 1 ? "" : "es", d->n_quiet == 1 ? "es" : "");
     if (d->n_left_out)
         sv_buf_printf(b, " \xc2\xb7 %zu more row%s (--max-rows)", d->n_left_out,
                       d->n_left_out == 1 ? "" : "s");
@@ -693,12 +717,14 @@ size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
     d.order = sv_alloc((l.n_rows + 1) * sizeof *d.order);
     d.row_y = sv_alloc((l.n_rows + 1) * sizeof *d.row_y);
     find_bands(&d, &l);
+    find_order(&d);
     choose_rows(&d);
     order_rows(&d);
     draw_all(&d);
     size_t n = d.n_drawn + d.bands.n;
     sv_bands_fini(&d.bands);
     sv_crowds_fini(&d.crowds);
+    sv_row_order_fini(&d.all);
     free(d.is_wanted);
     free(d.is_drawn);
     free(d.order);

@@ -25,7 +25,11 @@ struct sv_plot_timeline {
     size_t arrows_max;    /* more flows than that are not drawn */
     /* those rows_max rows with most slices in the window rather than the first ones */
     bool only_busiest;
+    /* Fills `to` with at most SV_FIRST_ROWS rows that come first; NULL: none do. */
+    size_t (*first_rows)(const char *order, const struct sv_track_rows *r, uint32_t *to);
+    const char *order;
 };
+#define SV_FIRST_ROWS 8
 
 /* Rows without anything in the window are left out. Returns how many rows were drawn. */
 size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,

@@ -7,8 +7,10 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/percentile.h"
+#include "core/base/sat.h"
 #include "core/stream/frame_text.h"
 #include "stats/calltree.h"
+#include "subjects/io/words.h"
 #include "why/words.h"
 
 #include <math.h>
@@ -21,10 +23,15 @@
 #define DEPTHS         1024u /* of the tree; what is deeper counts for its ancestor there */
 #define RECENT         4096u
 #define NAMES_ANSWERED 5000
+#define ARROWS_ANSWERED 1000u
+
+/* What a slice is: each kind has a table and a tree of its own. */
+enum area_kind { IS_SLICE, IS_STATE, IS_SAMPLE, N_KINDS };
+static const char *const kind_words[N_KINDS] = {"slice", "state", "sample"};
 
 struct name_sum {
     sv_str name;
-    uint8_t color;
+    uint8_t color, kind;
     uint64_t count;
     int64_t total_ns, self_ns, min_ns, max_ns;
     uint64_t first; /* of its durations */
@@ -41,7 +48,8 @@ struct node {
 struct area {
     const struct sv_shown *s;
     const struct sv_ask *ask;
-    uint32_t *group_of; /* by name: number + 1 */
+    uint32_t *group_of; /* by name and kind: number + 1 */
+    sv_str state, wait; /* the categories of states and waits; 0: not in this trace */
     struct name_sum *sums;
     size_t n_sums, cap_sums;
     uint64_t n;
@@ -72,13 +80,32 @@ struct frames {
 
 #define LOOK_EVERY (1u << 16) /* slices */
 
-static struct name_sum *sum_of(struct area *a, uint32_t slice)
+/* A wait has a stack, too, but no period. */
+static bool is_sample(const struct area *a, uint32_t slice)
+{
+    const struct sv_trace *t = a->s->trace;
+    struct sv_arg found;
+    return (!a->wait || t->slices.cat[slice] != a->wait) && t->slices.kind[slice] == SV_INSTANT &&
+           t->slices.args[slice] != 0 &&
+           sv_trace_arg_of_type(t, t->slices.args[slice], SV_ARG_STACK, &found);
+}
+
+static enum area_kind kind_of(const struct area *a, uint32_t slice)
+{
+    sv_str cat = a->s->trace->slices.cat[slice];
+    if (cat && (cat == a->state || cat == a->wait))
+        return IS_STATE;
+    return is_sample(a, slice) ? IS_SAMPLE : IS_SLICE;
+}
+
+static struct name_sum *sum_of(struct area *a, uint32_t slice, enum area_kind kind)
 {
     sv_str name = a->s->trace->slices.name[slice];
-    uint32_t *number = &a->group_of[name];
+    uint32_t *number = &a->group_of[(size_t)name * N_KINDS + kind];
     if (*number == 0) {
         SV_APPEND(a->sums, a->n_sums, a->cap_sums) =
             (struct name_sum){.name = name,
+                              .kind = (uint8_t)kind,
                               .color = (uint8_t)sv_color_number(&a->s->colors, slice),
                               .min_ns = INT64_MAX};
         *number = (uint32_t)a->n_sums;
@@ -101,7 +128,7 @@ static int32_t find_node(struct area *a, uint64_t key, int32_t parent, sv_str na
 
 static int32_t node_below(struct area *a, int32_t parent, sv_str name)
 {
-    uint64_t key = (uint64_t)((int64_t)parent + 2) << 32 | name; /* never 0 */
+    uint64_t key = (uint64_t)((int64_t)parent + 2 + N_KINDS) << 32 | name; /* never 0 */
     size_t at = ((uint32_t)parent * 61u + name) % RECENT;
     if (a->recent[at].key != key) {
         a->recent[at].key = key;
@@ -119,12 +146,18 @@ static int64_t inside(const struct area *a, uint32_t slice)
     return to > from ? to - from : 0;
 }
 
+/* The tree of each kind has a root of its own. */
+static int32_t root_of(enum area_kind kind)
+{
+    return -1 - (int32_t)kind;
+}
+
 static void add_to_tree(struct area *a, uint32_t slice, uint32_t depth, int64_t inside_ns,
-                        bool has_parent)
+                        int32_t root, bool has_parent)
 {
     sv_str name = a->s->trace->slices.name[slice];
     depth = depth < DEPTHS - 1 ? depth : DEPTHS - 1;
-    int32_t parent = depth && has_parent ? a->open[depth - 1] : -1;
+    int32_t parent = depth && has_parent ? a->open[depth - 1] : root;
     int32_t node = node_below(a, parent, name);
     a->open[depth] = node;
     if (node < 0)
@@ -183,7 +216,7 @@ static void add_stack(struct area *a, uint32_t slice)
     const struct sv_trace *t = a->s->trace;
     struct frames *f = frames_of(a);
     size_t n;
-    int32_t at = -1;
+    int32_t at = root_of(IS_SAMPLE);
     sv_batch_reset(&f->scratch);
     const struct sv_arg *x = sv_trace_args(t, t->slices.args[slice], &f->scratch, &n), *end = x + n;
     while (x < end && x->type != SV_ARG_STACK)
@@ -201,20 +234,11 @@ static void add_stack(struct area *a, uint32_t slice)
         a->nodes[at].self_ns += f->period_ns;
 }
 
-/* A wait has a stack, too, but no period. */
-static bool is_sample(const struct sv_trace *t, uint32_t slice)
-{
-    struct sv_arg found;
-    sv_str waits = sv_dict_find_str(t->dict, SV_CAT_OFFCPU_SAMPLE, strlen(SV_CAT_OFFCPU_SAMPLE));
-    return (!waits || t->slices.cat[slice] != waits) && t->slices.kind[slice] == SV_INSTANT &&
-           t->slices.args[slice] != 0 &&
-           sv_trace_arg_of_type(t, t->slices.args[slice], SV_ARG_STACK, &found);
-}
-
 static void add_slice(struct area *a, uint32_t slice, uint32_t first_line, bool nests)
 {
     const struct sv_slices *c = &a->s->trace->slices;
-    struct name_sum *sum = sum_of(a, slice);
+    enum area_kind kind = kind_of(a, slice);
+    struct name_sum *sum = sum_of(a, slice, kind);
     int64_t inside_ns = inside(a, slice);
     int64_t dur = sv_trace_end_ns(a->s->trace, slice) - c->ts_ns[slice];
     uint32_t parent = c->parent[slice];
@@ -227,16 +251,16 @@ static void add_slice(struct area *a, uint32_t slice, uint32_t first_line, bool 
     sum->min_ns = dur < sum->min_ns ? dur : sum->min_ns;
     sum->max_ns = dur > sum->max_ns ? dur : sum->max_ns;
     if (has_parent)
-        sum_of(a, parent)->self_ns -= inside_ns;
-    if (is_sample(a->s->trace, slice))
+        sum_of(a, parent, kind_of(a, parent))->self_ns -= inside_ns;
+    if (kind == IS_SAMPLE)
         add_stack(a, slice);
     else
-        add_to_tree(a, slice, nests ? c->depth[slice] : 0, inside_ns, has_parent);
+        add_to_tree(a, slice, nests ? c->depth[slice] : 0, inside_ns, root_of(kind), has_parent);
 }
 
 static void add_duration(struct area *a, uint32_t slice)
 {
-    struct name_sum *sum = sum_of(a, slice);
+    struct name_sum *sum = sum_of(a, slice, kind_of(a, slice));
     a->durations[sum->first + sum->filled++] = sv_trace_end_ns(a->s->trace, slice) -
                                                a->s->trace->slices.ts_ns[slice];
 }
@@ -285,7 +309,9 @@ static int by_total(const void *a, const void *b)
     const struct name_sum *x = a, *y = b;
     if (x->total_ns != y->total_ns)
         return x->total_ns > y->total_ns ? -1 : 1;
-    return x->name < y->name ? -1 : x->name > y->name;
+    if (x->name != y->name)
+        return x->name < y->name ? -1 : 1;
+    return x->kind - y->kind;
 }
 
 static void put_percentile(struct sv_json *j, struct area *a, const struct name_sum *sum, double p)
@@ -301,6 +327,8 @@ static void put_sum(struct sv_json *j, struct area *a, const struct name_sum *su
     sv_json_begin(j, '{');
     sv_json_put(j, "name", u64, sum->name);
     sv_json_put(j, "text", str, a->s->trace->dict, sum->name);
+    if (sum->kind != IS_SLICE)
+        sv_json_put(j, "kind", cstr, kind_words[sum->kind]);
     sv_json_put(j, "colour", u64, sum->color);
     sv_json_put(j, "count", u64_text, sum->count);
     sv_json_put(j, "total", i64_text, sum->total_ns);
@@ -406,6 +434,111 @@ static void put_counter(struct sv_json *j, const struct area *a, uint32_t row)
     sv_json_end(j);
 }
 
+/* ---- arrows ---- */
+
+/* Arrows from slices of one name to slices of another; from the end of one to the beginning of the
+ * other, or from beginning to beginning where the first one lasts longer. */
+struct arrow_sum {
+    sv_str from, to;
+    uint64_t count;
+    int64_t total_ns, min_ns, max_ns;
+    uint32_t longest; /* the slice that it leaves */
+};
+
+struct arrows {
+    struct arrow_sum *sums;
+    size_t n, cap;
+    struct sv_map number_of; /* both names → number + 1 */
+    uint64_t count;
+};
+
+static bool touches(const struct area *a, uint32_t slice)
+{
+    const struct sv_trace *t = a->s->trace;
+    int64_t from = t->slices.ts_ns[slice], to = sv_trace_end_ns(t, slice);
+    return from < a->ask->to_ns && (from >= a->ask->from_ns || to > a->ask->from_ns);
+}
+
+/* Is the slice in the area, on one of its lines? */
+static bool is_in_area(const struct area *a, const struct sv_ask_row *const *asked, uint32_t slice)
+{
+    uint32_t row = a->s->rows->row_of_track[a->s->trace->slices.track[slice]];
+    if (row == SV_NO_ROW || !asked[row] || !touches(a, slice))
+        return false;
+    return sv_track_rows_line(a->s->rows, slice) - asked[row]->first_line < asked[row]->n_lines;
+}
+
+static void add_arrow(struct arrows *x, const struct sv_trace *t, uint32_t from, uint32_t to)
+{
+    const struct sv_slices *c = &t->slices;
+    int64_t end = sv_trace_end_ns(t, from), begin = end <= c->ts_ns[to] ? end : c->ts_ns[from];
+    int64_t ns = sv_sat_sub(c->ts_ns[to], begin);
+    bool is_new;
+    uint64_t *number =
+        sv_map_add(&x->number_of, ((uint64_t)c->name[from] << 32 | c->name[to]) + 1, &is_new);
+    if (is_new) {
+        SV_APPEND(x->sums, x->n, x->cap) =
+            (struct arrow_sum){.from = c->name[from], .to = c->name[to], .min_ns = INT64_MAX};
+        *number = x->n;
+    }
+    struct arrow_sum *sum = &x->sums[*number - 1];
+    if (sum->count++ == 0 || ns > sum->max_ns) {
+        sum->max_ns = ns;
+        sum->longest = from;
+    }
+    sum->min_ns = ns < sum->min_ns ? ns : sum->min_ns;
+    sum->total_ns = sv_sat_add(sum->total_ns, ns);
+    x->count++;
+}
+
+static void find_arrows(const struct area *a, struct arrows *x)
+{
+    const struct sv_trace *t = a->s->trace;
+    const struct sv_ask_row **asked = sv_alloc((a->s->rows->n + 1) * sizeof *asked);
+    for (size_t i = 0; i < a->ask->n_rows; i++)
+        asked[a->ask->rows[i].row] = &a->ask->rows[i];
+    for (uint64_t i = 0; i < t->flows.n; i++)
+        if (is_in_area(a, asked, t->flows.from[i]) || is_in_area(a, asked, t->flows.to[i]))
+            add_arrow(x, t, t->flows.from[i], t->flows.to[i]);
+    free(asked);
+}
+
+static int most_arrows(const void *p, const void *q)
+{
+    const struct arrow_sum *x = p, *y = q;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static void put_arrows(struct sv_json *j, const struct area *a)
+{
+    const struct sv_dict *d = a->s->trace->dict;
+    struct arrows x = {0};
+    find_arrows(a, &x);
+    if (x.n)
+        qsort(x.sums, x.n, sizeof *x.sums, most_arrows);
+    sv_json_put(j, "arrows", u64_text, x.count);
+    sv_json_put(j, "flows", begin, '[');
+    for (size_t i = 0; i < x.n && i < ARROWS_ANSWERED; i++) {
+        const struct arrow_sum *sum = &x.sums[i];
+        sv_json_begin(j, '{');
+        sv_json_put(j, "from", str, d, sum->from);
+        sv_json_put(j, "to", str, d, sum->to);
+        sv_json_put(j, "count", u64_text, sum->count);
+        sv_json_put(j, "total", i64_text, sum->total_ns);
+        sv_json_put(j, "min", i64_text, sum->min_ns);
+        sv_json_put(j, "max", i64_text, sum->max_ns);
+        sv_json_put(j, "longest", u64, sum->longest);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+    sv_map_fini(&x.number_of);
+    free(x.sums);
+}
+
 static void reply(struct area *a, struct sv_web_answer *out)
 {
     struct sv_json j;
@@ -419,6 +552,7 @@ static void reply(struct area *a, struct sv_web_answer *out)
         if (a->s->rows->items[a->ask->rows[i].row].lines == 0)
             put_counter(&j, a, a->ask->rows[i].row);
     sv_json_end(&j);
+    put_arrows(&j, a);
     sv_json_end(&j);
 }
 
@@ -429,7 +563,12 @@ void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct s
         struct area *a = sv_alloc(sizeof *a);
         a->s = s;
         a->ask = &ask;
-        a->group_of = sv_alloc(((size_t)s->trace->dict->n_strings + 1) * sizeof *a->group_of);
+        a->state = sv_dict_find_str(s->trace->dict, SV_CAT_THREAD_STATE,
+                                    strlen(SV_CAT_THREAD_STATE));
+        a->wait = sv_dict_find_str(s->trace->dict, SV_CAT_OFFCPU_SAMPLE,
+                                   strlen(SV_CAT_OFFCPU_SAMPLE));
+        a->group_of = sv_alloc(((size_t)s->trace->dict->n_strings + 1) * N_KINDS *
+                               sizeof *a->group_of);
         if (!ask.has_from || !ask.has_to || ask.to_ns <= ask.from_ns) {
             sv_web_error(out, 400, "'from' and 'to' must be times, 'from' the earlier one");
         } else {

@@ -1,11 +1,13 @@
 /* /api/trace: what is in the trace, and the rows of the time line. */
 #include "plot/activity.h"
+#include "plot/row_order.h"
 #include "store/ranks.h"
 #include "view/answers.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LOSSES_MAX  2000u
 #define DENSE_LEAST 16u  /* so many at once are shown as their number, until they are unfolded */
@@ -34,32 +36,13 @@ static void put_process(struct sv_json *j, const struct sv_dict *d, sv_track pro
     sv_json_put(j, "host", cstr, o.host);
 }
 
-/* "machine": counters of the machine; "other": a process that does next to nothing. */
-static const char *gathers_with(const struct sv_shown *s, size_t first)
-{
-    enum { TRIVIAL = 1000 };
-    const struct sv_dict *d = s->trace->dict;
-    sv_track group = s->rows->items[first].group;
-    uint64_t n_slices = 0, busy_ns = 0;
-    bool has_slices = false;
-    for (size_t i = first; i < s->rows->n && s->rows->items[i].group == group; i++) {
-        if (!s->rows->items[i].lines)
-            continue;
-        has_slices = true;
-        n_slices += sv_strips_count(s->strips, i);
-        busy_ns += sv_strips_busy_ns(s->strips, i) * (s->rows->items[i].depth == 0);
-    }
-    if (group && d->tracks[group].kind != SV_TRACK_PROCESS)
-        return has_slices ? NULL : "machine";
-    uint64_t span = (uint64_t)s->trace->last_ns - (uint64_t)s->trace->first_ns;
-    bool is_trivial = n_slices < s->trace->slices.n / TRIVIAL && busy_ns < span / TRIVIAL;
-    return group && is_trivial ? "other" : NULL;
-}
+static const char *const gather_words[SV_N_GATHERS] = {
+    [SV_GATHER_MACHINE] = "machine", [SV_GATHER_OTHER] = "other"};
 
-static void put_group(struct sv_json *j, const struct sv_shown *s, size_t first)
+static void put_group(struct sv_json *j, const struct sv_shown *s, size_t first,
+                      enum sv_gather gather)
 {
     sv_track group = s->rows->items[first].group;
-    const char *gather = gathers_with(s, first);
     struct sv_buf name;
     const struct sv_dict *d = s->trace->dict;
     sv_buf_init(&name, 1u << 20);
@@ -71,7 +54,7 @@ static void put_group(struct sv_json *j, const struct sv_shown *s, size_t first)
     if (group && d->tracks[group].kind == SV_TRACK_PROCESS)
         put_process(j, d, group);
     if (gather)
-        sv_json_put(j, "gather", cstr, gather);
+        sv_json_put(j, "gather", cstr, gather_words[gather]);
     sv_json_end(j);
     sv_buf_fini(&name);
 }
@@ -79,11 +62,14 @@ static void put_group(struct sv_json *j, const struct sv_shown *s, size_t first)
 /* Rows of a group are neighbours, so a group is put when it begins. */
 static void put_groups(struct sv_json *j, const struct sv_shown *s)
 {
+    struct sv_row_order order;
+    sv_row_order_make(&order, s->rows, s->strips, NULL, 0);
     sv_json_begin(j, '[');
     for (size_t i = 0; i < s->rows->n; i++)
         if (i == 0 || s->rows->items[i].group != s->rows->items[i - 1].group)
-            put_group(j, s, i);
+            put_group(j, s, i, order.gather[i]);
     sv_json_end(j);
+    sv_row_order_fini(&order);
 }
 
 /* The whole trace as one pixel. */
@@ -231,25 +217,43 @@ static void put_legend(struct sv_json *j, const struct sv_shown *s)
     sv_json_end(j);
 }
 
+/* The groups that are gathered, by what with. */
+static void put_gathered(struct sv_json *j, const struct sv_shown *s, const struct sv_row_order *o)
+{
+    sv_json_put(j, "gather", begin, '{');
+    for (unsigned kind = SV_GATHER_NOT + 1; kind < SV_N_GATHERS; kind++) {
+        sv_json_key(j, gather_words[kind], strlen(gather_words[kind]));
+        sv_json_begin(j, '[');
+        for (size_t i = 0; i < s->rows->n; i++)
+            if (o->gather[i] == kind &&
+                (i == 0 || s->rows->items[i].group != s->rows->items[i - 1].group))
+                sv_json_u64(j, s->rows->items[i].group);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
 /* /api/order: the rows, those of the body first. */
 void sv_answer_order(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
 {
     struct sv_ask ask;
     struct sv_json j;
     if (sv_ask_read(&ask, s, q, a)) {
-        uint32_t *order = sv_alloc((s->rows->n + ask.n_rows + 1) * sizeof *order),
-                 *first = order + s->rows->n;
+        struct sv_row_order order;
+        uint32_t *first = sv_alloc((ask.n_rows + 1) * sizeof *first);
         for (size_t i = 0; i < ask.n_rows; i++)
             first[i] = ask.rows[i].row;
-        sv_rows_order(s->rows, first, ask.n_rows, order);
+        sv_row_order_make(&order, s->rows, s->strips, first, ask.n_rows);
         sv_json_init(&j, &a->body);
         sv_json_begin(&j, '{');
         sv_json_put(&j, "rows", begin, '[');
         for (size_t i = 0; i < s->rows->n; i++)
-            sv_json_u64(&j, order[i]);
+            sv_json_u64(&j, order.rows[i]);
         sv_json_end(&j);
+        put_gathered(&j, s, &order);
         sv_json_end(&j);
-        free(order);
+        sv_row_order_fini(&order);
+        free(first);
     }
     sv_ask_fini(&ask);
 }

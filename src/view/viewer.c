@@ -39,8 +39,8 @@ struct sv_viewer {
     _Atomic bool is_closing;
     void (*work)(void *ctx);
     void *work_ctx;
-    int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
-                  struct sv_err *err);
+    int (*report)(const char *subject, const struct sv_track_rows *rows, size_t limit,
+                  struct sv_buf *to, struct sv_err *err);
 };
 
 /* ---- what is old ---- */
@@ -128,7 +128,7 @@ void sv_viewer_report(struct sv_viewer *v, const char *subject, struct sv_web_an
     sv_err_clear(&err);
     pthread_mutex_lock(&v->report_lock);
     int code = v->report
-                   ? v->report(subject ? subject : "", v->shown->trace, REPORT_ROWS, &a->body, &err)
+                   ? v->report(subject ? subject : "", v->shown->rows, REPORT_ROWS, &a->body, &err)
                    : SV_EUSAGE;
     pthread_mutex_unlock(&v->report_lock);
     if (code == SV_EINPUT)

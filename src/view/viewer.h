@@ -16,6 +16,7 @@
 #include "core/base/buf.h"
 #include "core/base/report.h"
 #include "store/image.h"
+#include "store/track_rows.h"
 
 struct sv_viewer;
 
@@ -28,8 +29,8 @@ struct sv_viewer_options {
     bool is_offline;    /* nothing is served: for export_html.h */
     /* The report on a subject as JSON; SV_EINPUT: the trace has nothing of it. One call at a
      * time. */
-    int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
-                  struct sv_err *err);
+    int (*report)(const char *subject, const struct sv_track_rows *rows, size_t limit,
+                  struct sv_buf *to, struct sv_err *err);
 };
 
 int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, struct sv_err *err);

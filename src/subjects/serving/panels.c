@@ -127,16 +127,10 @@ static struct sv_axis batch_axis(const struct sv_panel_draw *d)
 
 #define OUTLIERS_MIN_N 100u /* of fewer batches each counts */
 
-/* The axis of latencies ends where nearly all of them are: a few that took many times as long would
- * press the others to the floor. Those are drawn at its end and counted beside it. */
-struct latencies {
-    double end_ns, most_ns;
-};
-
-static struct latencies find_latencies(const struct sv_panel_draw *d)
+struct sv_latency_range sv_panel_latencies(const struct sv_panel_draw *d)
 {
     const struct sv_batch_rows *b = d->b; /* all of them, so that panels can be compared */
-    struct latencies l = {0};
+    struct sv_latency_range l = {0};
     double *sorted = sv_alloc((b->n + 1) * sizeof *sorted);
     for (size_t i = 0; i < b->n; i++)
         sorted[i] = (double)b->rows[i].total_ns;
@@ -149,16 +143,20 @@ static struct latencies find_latencies(const struct sv_panel_draw *d)
     return l;
 }
 
-static void label_outliers(struct sv_panel_draw *d, const struct latencies *l)
+void sv_panel_outliers(struct sv_panel_draw *d, const struct sv_axis *axis, const char *where)
 {
-    size_t n_above = 0;
-    for (size_t i = 0; i < d->n; i++)
-        n_above += (double)d->rows[i]->total_ns > d->a.ay.to;
-    if (n_above == 0)
+    size_t n = 0;
+    double most = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        double ns = (double)d->rows[i]->total_ns;
+        n += ns > axis->to;
+        most = fmax(most, ns);
+    }
+    if (n == 0)
         return;
     size_t at = d->a.p->text.len;
-    sv_buf_printf(&d->a.p->text, "%zu above, up to ", n_above);
-    sv_format_duration(&d->a.p->text, l->most_ns);
+    sv_buf_printf(&d->a.p->text, "%zu %s, up to ", n, where);
+    sv_format_duration(&d->a.p->text, most);
     sv_picture_label(d->a.p, d->a.right - 4, d->a.top - 4, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
                      sv_picture_since(d->a.p, at));
 }
@@ -166,9 +164,23 @@ static void label_outliers(struct sv_panel_draw *d, const struct latencies *l)
 static void latency_scales(struct sv_panel_draw *d, struct sv_axis x, const char *x_text,
                            const char *y_text)
 {
-    struct latencies l = find_latencies(d);
-    sv_axes_scales(&d->a, x, x_text, sv_panel_time_axis(l.end_ns), y_text);
-    label_outliers(d, &l);
+    sv_axes_scales(&d->a, x, x_text, sv_panel_time_axis(sv_panel_latencies(d).end_ns), y_text);
+    sv_panel_outliers(d, &d->a.ay, "above");
+}
+
+/* Of values that are made of latencies: they need not reach as far. */
+static void rolling_scales(struct sv_panel_draw *d, const double *values, size_t n,
+                           const char *y_text)
+{
+    double end = sv_panel_latencies(d).end_ns, most = sv_panel_largest(values, n);
+    sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(fmin(most, end)), y_text);
+    if (most <= d->a.ay.to)
+        return;
+    size_t at = d->a.p->text.len;
+    sv_buf_str(&d->a.p->text, "up to ");
+    sv_format_duration(&d->a.p->text, most);
+    sv_picture_label(d->a.p, d->a.right - 4, d->a.top - 4, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
+                     sv_picture_since(d->a.p, at));
 }
 
 void sv_panel_phase_legend(struct sv_panel_draw *d)
@@ -334,8 +346,7 @@ static void draw_rolling(struct sv_panel_draw *d)
         d->xs[i] = (double)d->rows[i]->id;
         d->ys[i] = sum / (double)(i < WINDOW ? i + 1 : WINDOW);
     }
-    sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(sv_panel_largest(d->ys, d->n)),
-                   "mean latency");
+    rolling_scales(d, d->ys, d->n, "mean latency");
     sv_axes_line(&d->a, d->xs, d->ys, d->n, 0xcc79a7, SV_LINE_STRAIGHT);
 }
 
@@ -376,8 +387,7 @@ static void draw_percentiles(struct sv_panel_draw *d)
         items[k] =
             (struct sv_legend){sv_picture_printf(d->a.p, "%s", lines[k].name), lines[k].color};
     sv_axes_legend(&d->a, items, 3);
-    sv_axes_scales(&d->a, batch_axis(d), "batch",
-                   sv_panel_time_axis(sv_panel_largest(values, 3 * d->n)), "latency");
+    rolling_scales(d, values, 3 * d->n, "latency");
     for (size_t k = 3; k-- > 0;)
         sv_axes_line(&d->a, d->xs, values + k * d->n, d->n, lines[k].color, SV_LINE_STRAIGHT);
     free(values);

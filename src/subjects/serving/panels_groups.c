@@ -299,7 +299,10 @@ void sv_panel_composition(struct sv_panel_draw *d)
         snprintf(x_text, sizeof x_text, "batches in order; a bar is the mean of %zu", together);
     sv_panel_phase_legend(d);
     sv_axes_scales(&d->a, (struct sv_axis){.unit = SV_AXIS_WHOLE, .to = (double)d->n}, x_text,
-                   sv_panel_time_axis(most), "latency by phase, without overlap");
+                   sv_panel_time_axis(fmin(most, sv_panel_latencies(d).end_ns)),
+                   "latency by phase, without overlap");
+    if (together == 1)
+        sv_panel_outliers(d, &d->a.ay, "above");
     for (size_t i = 0; i < bars; i++) {
         double at = 0, x = (double)(i * together);
         for (size_t k = 0; k < SV_N_BATCH_PHASES; k++) {

@@ -37,6 +37,14 @@ bool sv_panel_is_in(const struct sv_panel_group *g, const struct sv_batch_row *r
 struct sv_axis sv_panel_time_axis(double largest_ns);
 struct sv_axis sv_panel_count_axis(double largest);
 double sv_panel_largest(const double *values, size_t n);
+/* An axis of latencies ends where nearly all of them are: a few that took many times as long would
+ * press the others to the floor. Those are drawn at its end and counted beside it. */
+struct sv_latency_range {
+    double end_ns, most_ns;
+};
+struct sv_latency_range sv_panel_latencies(const struct sv_panel_draw *d);
+/* Says how many batches lie past the end of the axis. */
+void sv_panel_outliers(struct sv_panel_draw *d, const struct sv_axis *axis, const char *where);
 void sv_panel_phase_legend(struct sv_panel_draw *d);
 /* p (0 … 1) of values in rising order. */
 double sv_panel_quantile(const double *sorted, size_t n, double p);

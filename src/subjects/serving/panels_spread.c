@@ -38,14 +38,6 @@ static size_t sorted_of_group(struct sv_panel_draw *d, const struct sv_panel_gro
     return n;
 }
 
-static double longest(const struct sv_panel_draw *d)
-{
-    double most = 0;
-    for (size_t i = 0; i < d->n; i++)
-        most = fmax(most, (double)d->rows[i]->total_ns);
-    return most;
-}
-
 /* The n sorted latencies in d->ys as a curve. */
 static void draw_cdf(struct sv_panel_draw *d, size_t n, uint32_t color)
 {
@@ -56,9 +48,10 @@ static void draw_cdf(struct sv_panel_draw *d, size_t n, uint32_t color)
 
 static void cdf_scales(struct sv_panel_draw *d)
 {
-    sv_axes_scales(&d->a, sv_panel_time_axis(longest(d)), "latency",
+    sv_axes_scales(&d->a, sv_panel_time_axis(sv_panel_latencies(d).end_ns), "latency",
                    (struct sv_axis){.unit = SV_AXIS_COUNT, .to = 100, .suffix = "%"},
                    "of the batches within");
+    sv_panel_outliers(d, &d->a.ax, "beyond");
 }
 
 void sv_panel_cdf_type(struct sv_panel_draw *d)
@@ -135,11 +128,16 @@ void sv_panel_violin(struct sv_panel_draw *d)
             snprintf(names[n].text, sizeof names[n].text, "%s", sv_batch_device_names[k]);
             kinds[n++] = (uint8_t)k;
         }
-    named_scales(d, n, sv_panel_time_axis(longest(d)), "kind of worker", "latency");
+    named_scales(d, n, sv_panel_time_axis(sv_panel_latencies(d).end_ns), "kind of worker",
+                 "latency");
+    sv_panel_outliers(d, &d->a.ay, "above");
     for (size_t i = 0; i < n; i++) {
         size_t count = sorted_of_device(d, kinds[i]);
         double x = (double)i + 0.5;
-        sv_axes_violin(&d->a, x, 0.35, d->ys, count, sv_batch_device_colors[kinds[i]]);
+        size_t shown = count;
+        while (shown > 1 && d->ys[shown - 1] > d->a.ay.to)
+            shown--;
+        sv_axes_violin(&d->a, x, 0.35, d->ys, shown, sv_batch_device_colors[kinds[i]]);
         struct sv_box_plot box = {.q1 = sv_panel_quantile(d->ys, count, 0.25),
                                   .median = sv_panel_quantile(d->ys, count, 0.5),
                                   .q3 = sv_panel_quantile(d->ys, count, 0.75),

@@ -9,6 +9,7 @@
 #include "core/base/sat.h"
 #include "stats/select.h"
 #include "stats/self.h"
+#include "why/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,7 @@ static const struct {
     const char *word;
     enum sv_model_layer_kind kind;
 } words[] = {
-    {"dataloader", SV_LAYER_DATA}, {"data_load", SV_LAYER_DATA},  {"next_batch", SV_LAYER_DATA},
-    {"load_batch", SV_LAYER_DATA}, {"deep_ep", SV_LAYER_COMM},    {"nvshmem", SV_LAYER_COMM},
+    {"deep_ep", SV_LAYER_COMM},    {"nvshmem", SV_LAYER_COMM},
     {"alltoall", SV_LAYER_COMM},   {"all_to_all", SV_LAYER_COMM}, {"attention", SV_LAYER_ATTENTION},
     {"attn", SV_LAYER_ATTENTION},  {"sdpa", SV_LAYER_ATTENTION},  {"flash_fwd", SV_LAYER_ATTENTION},
     {"gemm", SV_LAYER_GEMM},       {"quant", SV_LAYER_QUANT},     {"moe", SV_LAYER_MOE},
@@ -75,13 +75,15 @@ static void look_at_strings(struct finding *f)
 {
     static const char *const keys[] = {"layer", "layer_id", "layer_idx"};
     const struct sv_dict *d = f->t->dict;
+    uint8_t *work = sv_work_of_strings(d); /* what steps call data is that here, too */
     f->kind_of_string = sv_alloc((size_t)d->n_strings + 1);
     f->layer_of_string = sv_alloc(((size_t)d->n_strings + 1) * sizeof *f->layer_of_string);
     for (sv_str s = 0; s < d->n_strings; s++) {
         const char *text = sv_dict_text(d, s).bytes;
-        f->kind_of_string[s] = kind_of(text);
+        f->kind_of_string[s] = work[s] == SV_WORK_DATA ? (uint8_t)SV_LAYER_DATA : kind_of(text);
         f->layer_of_string[s] = layer_in(text);
     }
+    free(work);
     for (size_t i = 0; i < 3; i++)
         f->keys[i] = sv_dict_find_str(d, keys[i], strlen(keys[i]));
 }

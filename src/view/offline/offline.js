@@ -1,6 +1,7 @@
 // The page without a server: answers to its requests from a trace that is in the file itself
 // (`stave view --export`). docs/view_protocol.md.
 
+const STATES = ['thread_state', 'offcpu_sample'];
 const UNFINISHED = -1;
 
 class Bytes {
@@ -243,9 +244,14 @@ class Store {
     const from = BigInt(ask.from), to = BigInt(ask.to), sums = new Map(), nodes = [], known = new Map(), nodeOf = new Map();
     const all = ask.rows.flatMap(([row, first, n]) => (this.rows[row].ts ? this.touching(row, first, n, from, to) : [])).sort((a, b) => (a.ts < b.ts ? -1 : a.ts > b.ts ? 1 : a.line - b.line));
     const inside = (s) => { const a = s.ts > from ? s.ts : from, b = this.end(s) < to ? this.end(s) : to; return b > a ? b - a : 0n; }, chosen = new Set(all);
-    const sum = (s) => { if (!sums.has(s.name)) sums.set(s.name, { name: s.name, colour: s.colour, total: 0n, self: 0n, durs: [] }); return sums.get(s.name); };
+    const isState = (s) => STATES.includes(this.names[s.cat]);
+    const sum = (s) => {
+      const key = isState(s) ? -s.name : s.name;
+      if (!sums.has(key)) sums.set(key, { name: s.name, kind: isState(s) ? 'state' : undefined, colour: s.colour, total: 0n, self: 0n, durs: [] });
+      return sums.get(key);
+    };
     for (const s of all) {
-      const part = inside(s), own = sum(s), parent = this.rows[s.row].nests ? this.slices[s.parent] : null, above = parent && chosen.has(parent) ? nodeOf.get(parent) : -1, key = `${above} ${s.name}`;
+      const part = inside(s), own = sum(s), parent = this.rows[s.row].nests ? this.slices[s.parent] : null, above = parent && chosen.has(parent) ? nodeOf.get(parent) : isState(s) ? -2 : -1, key = `${above} ${s.name}`;
       own.total += part;
       own.self += part;
       own.durs.push(this.end(s) - s.ts);
@@ -261,13 +267,35 @@ class Store {
     const at = (d, p) => { const i = p * (d.length - 1), k = Math.floor(i), a = Number(d[k]), b = Number(d[Math.min(k + 1, d.length - 1)]); return String(Math.trunc(a + (b - a) * (i - k))); };
     const names = [...sums.values()].sort((a, b) => (a.total > b.total ? -1 : 1)).map((s) => {
       const d = s.durs.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-      return { name: s.name, text: this.names[s.name], colour: s.colour, count: String(d.length), total: String(s.total), self: String(s.self), min: String(d[0]), p50: at(d, 0.5), p90: at(d, 0.9), p99: at(d, 0.99), max: String(d[d.length - 1]) };
+      return { name: s.name, text: this.names[s.name], kind: s.kind, colour: s.colour, count: String(d.length), total: String(s.total), self: String(s.self), min: String(d[0]), p50: at(d, 0.5), p90: at(d, 0.9), p99: at(d, 0.99), max: String(d[d.length - 1]) };
     });
     const counters = ask.rows.filter(([row]) => !this.rows[row].ts).map(([row]) => ({ row, v: this.rows[row].points.filter((p) => p.ts >= from && p.ts < to).map((p) => p.value) })).filter(({ v }) => v.length).map(({ row, v }) => ({ row, v: v.filter(Number.isFinite), last: v[v.length - 1], odd: v.filter((x) => !Number.isFinite(x)).length }));
+    const arrows = this.arrows(chosen);
     return {
+      arrows: String(arrows.reduce((n, f) => n + Number(f.count), 0)), flows: arrows,
       slices: String(all.length), names, more: 0, flame: nodes.map((n) => ({ ...n, text: this.names[n.name], total: String(n.total), self: String(n.self), count: String(n.count) })),
       counters: counters.map(({ row, v, last, odd }) => ({ row, min: v.length ? Math.min(...v) : NaN, max: v.length ? Math.max(...v) : NaN, mean: v.reduce((a, b) => a + b, 0) / v.length, last, not_finite: odd })),
     };
+  }
+
+  /** Arrows that leave or reach one of these slices, by the names of both ends. */
+  arrows(chosen) {
+    const found = new Map();
+    for (const [, out, into] of this.flows) {
+      const a = this.slices[out], b = this.slices[into];
+      if (!chosen.has(a) && !chosen.has(b)) continue;
+      const key = `${a.name} ${b.name}`, ns = b.ts - (this.end(a) <= b.ts ? this.end(a) : a.ts);
+      if (!found.has(key)) found.set(key, { from: this.names[a.name], to: this.names[b.name], all: [] });
+      found.get(key).all.push({ ns, out });
+    }
+    const list = [...found.values()].sort((a, b) => b.all.length - a.all.length);
+    return list.map(({ from, to, all }) => {
+      const sorted = all.sort((a, b) => (a.ns < b.ns ? -1 : 1)), last = sorted[all.length - 1];
+      return {
+        from, to, count: String(all.length), total: String(all.reduce((n, x) => n + x.ns, 0n)),
+        min: String(sorted[0].ns), max: String(last.ns), longest: last.out,
+      };
+    });
   }
 
   answer(url, body) {

@@ -165,8 +165,9 @@ export class App extends Selecting {
   }
 
   describe(trace) {
-    const several = trace.files && trace.files.length > 1 ? ` and ${trace.files.length - 1} more` : '';
-    byId('trace-name').textContent = trace.name + several;
+    const { files = [] } = trace, several = files.length > 1 ? ` and ${files.length - 1} more` : '';
+    const sides = files.slice(0, 2).map((file, i) => el('span', { class: 'side', text: `${'AB'[i]} · ${file}` }));
+    byId('trace-name').replaceChildren(...(trace.compared ? sides : [trace.name + several]));
     byId('trace-name').title = (trace.files || [trace.name]).join('\n');
     document.title = `${trace.name} · Stave`;
     byId('trace-facts').textContent = `${formatCount(trace.slices)} slices · ${formatShort(this.last - this.first)}`;
@@ -213,7 +214,9 @@ export class App extends Selecting {
   rowName(id) {
     const node = this.rows.byId.get(id);
     if (!node) return `row ${id}`;
-    return node.parent && node.parent.type === 'row' ? `${node.parent.name} · ${node.name}` : node.name;
+    const side = node.side === undefined ? '' : `${'AB'[node.side]} · `;
+    if (node.parent && node.parent.type === 'row' && node.parent.side === node.side) return `${side}${node.parent.name} · ${node.name}`;
+    return side + node.name;
   }
 
   colourOf({ name, colour }) {

@@ -1,35 +1,23 @@
-// The pane of the selected area: a table by name with percentiles, counters, and the flame graph of
-// the area.
+// The pane of the selected area: a tab for each kind of what is in it, with tables and flame
+// graphs.
 
-import { btn, el, link } from './dom.js';
+import { CHART, countersTable, drawChart, flowsTable, prepare, samplesTable, slicesTable, statesTable } from './areatables.js';
 import { decodeWindow, recycle } from './codec.js';
-import { Flame } from './flame.js';
+import { btn, el } from './dom.js';
+import { buildTree, Flame } from './flame.js';
 import { Names } from './names.js';
-import { counterRange } from './raster.js';
-import { nameColumn, Table } from './table.js';
-import { formatCount, formatExact, formatShort } from './time.js';
+import { formatCount, formatExact } from './time.js';
 
-const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 6 });
-const CHART = { width: 160, height: 18, most: 500 }; // of a counter in the table
-const FIELDS = ['total', 'self', 'min', 'p50', 'p90', 'p99', 'max'];
-
-function prepare(names) {
-  return names.map((entry) => {
-    const row = { name: entry.name, text: String(entry.text), colour: entry.colour, count: BigInt(entry.count) };
-    for (const field of FIELDS) row[field] = entry[field] === undefined ? null : BigInt(entry[field]);
-    return row;
-  });
-}
-
-const timeColumn = (title, field) => ({
-  title, number: true, key: (r) => r[field], text: (r) => (r[field] === null ? null : formatShort(r[field])), csv: (r) => (r[field] === null ? null : r[field].toString()),
-});
+const CHARTS_MOST = 500;
+const HINT = 'No area is selected. Drag over the time line, or press E for the visible window, '
+  + 'Ctrl+A for everything.';
 
 export class AreaPane {
   constructor(app, box) {
     this.app = app;
     this.box = box;
     this.loads = 0;
+    this.tab = '';
     box.classList.add('columns');
     this.clear();
   }
@@ -41,12 +29,11 @@ export class AreaPane {
   clear() {
     this.area = null;
     this.answer = null;
-    this.box.replaceChildren(el('p', { class: 'hint', text: 'No area is selected. Drag over the time line, or press E for the visible window, Ctrl+A for everything.' }));
+    this.box.replaceChildren(el('p', { class: 'hint', text: HINT }));
   }
 
   show(area) {
     this.area = area;
-    this.part = 0; // of its tabs
     this.load(area);
   }
 
@@ -55,117 +42,108 @@ export class AreaPane {
     this.loads++;
     try {
       const answer = await transport.json('POST', '/api/area', {
-        from: area.from.toString(), to: area.to.toString(), rows: area.rows, limit: 1000, tab: transport.tab + 'a', seq: ++transport.seq,
+        from: area.from.toString(), to: area.to.toString(), rows: area.rows, limit: 1000,
+        tab: transport.tab + 'a', seq: ++transport.seq,
       });
       if (this.area === area) this.fill(area, answer);
     } catch (error) {
-      if (this.area === area && error.status !== 409) this.box.replaceChildren(el('p', { class: 'error', text: error.message }));
+      if (this.area === area && error.status !== 409) {
+        this.box.replaceChildren(el('p', { class: 'error', text: error.message }));
+      }
     }
     this.loads--;
   }
 
-  columns() {
-    return [
-      nameColumn(this.app),
-      { title: 'Count', number: true, key: (r) => r.count, text: (r) => formatCount(r.count), csv: (r) => r.count.toString() },
-      timeColumn('Total', 'total'), timeColumn('Self', 'self'), timeColumn('p50', 'p50'), timeColumn('p90', 'p90'), timeColumn('p99', 'p99'), timeColumn('Max', 'max'),
-      { title: 'Spread', skip: true, key: (r) => r.max, text: () => '', cell: (row, cell) => this.spread(row, cell) },
-    ];
-  }
-
-  /** Durations on a logarithmic scale: a line from least to greatest, a bar from p50 to p90, a tick at p99. */
-  spread(row, cell) {
-    if (row.min === null || row.max === null) return;
-    const canvas = el('canvas', { class: 'spread', width: '84', height: '14', 'aria-hidden': 'true' });
-    const pen = canvas.getContext('2d'), { palette } = this.app;
-    const log = (t) => Math.log10(Number(t) + 1);
-    const { low, high } = this.scale;
-    const x = (t) => 2 + 80 * (log(t) - low) / Math.max(0.1, high - low);
-    pen.fillStyle = palette.muted;
-    pen.fillRect(x(row.min), 6.5, Math.max(1, x(row.max) - x(row.min)), 1);
-    pen.fillRect(x(row.p99), 3, 1, 8);
-    pen.fillStyle = palette.accent;
-    pen.fillRect(x(row.p50), 4, Math.max(2, x(row.p90) - x(row.p50)), 6);
-    cell.append(canvas);
-    cell.title = `least ${formatExact(row.min)}, p50 ${formatExact(row.p50)}, p90 ${formatExact(row.p90)}, p99 ${formatExact(row.p99)}, greatest ${formatExact(row.max)}`;
-  }
-
   fill(area, answer) {
     this.answer = answer;
-    const { app } = this, rows = prepare(answer.names);
-    const log = (t) => Math.log10(Number(t) + 1);
-    this.scale = {
-      low: Math.min(...rows.map((r) => (r.max > 0n ? log(r.min) : Infinity))), high: Math.max(...rows.map((r) => (r.max === null ? 0 : log(r.max)))),
-    };
-    const table = new Table(this.columns(), rows, { label: 'Slices of the area by name', testid: 'area-table', sort: 2 });
-    this.table = table;
+    const { app } = this, parts = this.parts(answer), n = area.rows.length;
     const title = `${formatCount(answer.slices)} slices in ${formatExact(area.to - area.from)}`;
-    const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text: title }),
-      el('span', { class: 'aside', text: `${rows.length} names${answer.more ? `, ${answer.more} more` : ''} · ${area.rows.length} ${area.rows.length === 1 ? 'row' : 'rows'}` }),
-      table.copyButton(app, { class: 'plain push' }), btn('Path', () => app.path.show(), { title: 'What led to the end of what ends last in it, as a row (K)' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
-    this.flame = new Flame(app, answer.flame || [], rows);
-    const split = el('div', { class: 'split' }, table.box, this.flame.box);
-    this.box.replaceChildren(bar, ...this.tabs(answer, split, bar));
-    this.flame.draw();
+    const names = `${answer.names.length} names${answer.more ? `, ${answer.more} more` : ''}`;
+    this.copy = el('span', {});
+    const path = 'What led to the end of what ends last in it, as a row (K)';
+    const bar = el('div', { class: 'bar' },
+      el('span', { class: 'title', text: title }),
+      el('span', { class: 'aside', text: `${names} · ${n} ${n === 1 ? 'row' : 'rows'}` }),
+      el('span', { class: 'push' }), this.copy,
+      btn('Path', () => app.path.show(), { title: path }), btn('Fit', () => app.fit()),
+      btn('Save as trace', () => app.saveCut(area.from, area.to)));
+    this.box.replaceChildren(bar, ...parts.map((part) => part.box));
+    this.tabs(parts, bar);
     app.announce(title);
   }
 
-  /** Slices and counters beside each other, where there are both. */
-  tabs(answer, split, bar) {
-    const counters = answer.counters || [];
-    if (!counters.length) return [split];
-    const table = this.counters(counters);
-    this.loadCharts(counters);
-    if (!answer.names.length) return [table];
-    const parts = [['Slices', split], [`Counters (${counters.length})`, table]];
-    const choose = (at) => {
-      this.part = at;
-      parts.forEach(([, other], k) => { other.hidden = k !== at; buttons[k].setAttribute('aria-checked', String(k === at)); });
+  /** What there is of each kind: {id, title, table, box, flame}. */
+  parts(answer) {
+    const { app } = this, rows = prepare(answer.names), { counters = [], flows = [] } = answer;
+    const of = (kind) => rows.filter((row) => row.kind === kind);
+    const sum = (list) => formatCount(list.reduce((n, row) => n + row.count, 0n));
+    const slices = of('slice'), states = of('state'), samples = of('sample'), parts = [];
+    const add = (id, title, table, flame = null) => {
+      const box = flame ? el('div', { class: 'split' }, table.box, flame.box) : table.box;
+      parts.push({ id, title, table, flame, box });
     };
-    const buttons = parts.map(([text, part], i) => el('button', {
-      type: 'button', role: 'radio', text, 'data-testid': `area-tab-${i}`,
-      onclick: () => {
-        choose(i);
-        if (part === split) this.flame.draw();
-      },
-    }));
-    choose(this.part);
-    bar.prepend(el('span', { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind' }, ...buttons));
-    return [split, table];
+    const flame = (kind) => new Flame(app, buildTree(answer.flame || [], rows, kind));
+    const found = [samples, states, counters, flows].some((list) => list.length);
+    if (slices.length || !found) {
+      add('slices', `Slices ${sum(slices)}`, slicesTable(app, slices), flame(0));
+    }
+    if (states.length) add('states', `States ${sum(states)}`, statesTable(app, states));
+    if (samples.length) {
+      const graph = flame(2);
+      add('samples', `Samples ${sum(samples)}`, samplesTable(app, rows, graph.root), graph);
+    }
+    if (counters.length) {
+      const chart = (counter, cell) => this.chart(counter, cell);
+      this.charts = new Map();
+      add('counters', `Counters ${counters.length}`, countersTable(app, counters, chart));
+      this.loadCharts(counters, parts[parts.length - 1].table);
+    }
+    if (flows.length) {
+      add('flows', `Flows ${formatCount(answer.arrows)}`, flowsTable(app, flows));
+    }
+    return parts;
   }
 
-  /** A row for each counter, with where its values of the area lie among all of them. */
-  counters(list) {
-    const { app } = this, rows = list.map((c) => ({ ...c, name: app.rowName(c.row), source: app.trace.rows.find((r) => r.id === c.row) || c }));
-    const value = (title, key) => ({ title, number: true, key: (c) => c[key], text: (c) => number.format(c[key]), csv: (c) => String(c[key]) });
-    const range = (c, cell) => {
-      const low = Number(c.source.min), wide = Number(c.source.max) - low || 1, bar = el('span', { class: 'range' }, el('span', {}), el('i', {}));
-      bar.firstChild.style.left = `${(c.min - low) / wide * 100}%`;
-      bar.firstChild.style.width = `${Math.max(2, (c.max - c.min) / wide * 100)}%`;
-      bar.lastChild.style.left = `${(c.mean - low) / wide * 100}%`;
-      cell.title = `${number.format(c.min)} … ${number.format(c.max)} of ${number.format(low)} … ${number.format(low + wide)}`;
-      cell.append(bar);
+  /** One at a time; the tab that was chosen stays so in the next area that has it. */
+  tabs(parts, bar) {
+    const choose = (part) => {
+      this.shown = part;
+      parts.forEach((other, i) => {
+        other.box.hidden = other !== part;
+        buttons[i].setAttribute('aria-checked', String(other === part));
+      });
+      this.copy.replaceChildren(part.table.copyButton(this.app, { class: 'plain' }));
+      if (part.flame) part.flame.draw();
+      part.table.fill(true);
     };
-    this.charts = new Map();
-    this.counterTable = new Table([
-      { title: 'Counter', key: (c) => c.name, text: (c) => c.name, cell: (c, cell) => cell.append(link(c.name, () => app.goToRow(app.rows.byId.get(c.row)), 'Show this row')) },
-      { title: 'in the area', text: () => '', skip: true, cell: (c, cell) => this.chart(c, cell) },
-      value('least', 'min'), value('mean', 'mean'), value('greatest', 'max'), value('last', 'last'),
-      { title: 'of all its values', text: () => '', skip: true, cell: range },
-      { title: 'not finite', number: true, key: (c) => Number(c.not_finite), text: (c) => (c.not_finite === '0' ? '' : c.not_finite) },
-    ], rows, { label: 'Counters of the area', testid: 'area-counters' });
-    return this.counterTable.box;
+    const buttons = parts.map((part) => el('button', {
+      type: 'button', role: 'radio', text: part.title, 'data-testid': `area-tab-${part.id}`,
+      onclick: () => {
+        this.tab = part.id;
+        choose(part);
+      },
+    }));
+    if (parts.length > 1) {
+      const list = el('span', { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind' });
+      list.append(...buttons);
+      bar.prepend(list);
+    }
+    choose(parts.find((part) => part.id === this.tab) || parts[0]);
   }
 
   /** The values of the area in as many pixels as a chart has. */
-  async loadCharts(counters) {
-    const { area, app } = this, width = Math.round(CHART.width * app.dpr), table = this.counterTable;
-    const ask = { from: area.from.toString(), to: area.to.toString(), width, left: 0, right: width };
+  async loadCharts(counters, table) {
+    const { area, app } = this, { transport } = app, width = Math.round(CHART.width * app.dpr);
+    const window = { from: area.from, to: area.to, width, left: 0, right: width };
+    const rows = counters.slice(0, CHARTS_MOST).map((c) => [c.row, 0, 0]);
     this.loads++;
     try {
-      const buffer = await app.transport.binary('/api/window', { ...ask, tab: `${app.transport.tab}c`, seq: ++app.transport.seq, rows: counters.slice(0, CHART.most).map((c) => [c.row, 0, 0]) });
-      const reply = decodeWindow(buffer, { ...ask, from: area.from, to: area.to }, new Names());
-      if (table === this.counterTable) {
+      const buffer = await transport.binary('/api/window', {
+        ...window, from: area.from.toString(), to: area.to.toString(), rows,
+        tab: `${transport.tab}c`, seq: ++transport.seq,
+      });
+      const reply = decodeWindow(buffer, window, new Names());
+      if (this.area === area) {
         this.charts = reply.rows;
         table.fill(true);
       }
@@ -176,28 +154,12 @@ export class AreaPane {
     this.loads--;
   }
 
-  /** A line at the last value of each pixel, the area below it, and the range where it changes within one. */
   chart(counter, cell) {
-    const { app } = this, data = this.charts.get(counter.row), { dpr, palette } = app;
-    const canvas = el('canvas', { class: 'chart', width: String(Math.round(CHART.width * dpr)), height: String(Math.round(CHART.height * dpr)), 'aria-hidden': 'true' });
+    const { app } = this, data = this.charts.get(counter.row);
+    const [width, height] = [CHART.width, CHART.height].map((v) => String(Math.round(v * app.dpr)));
+    const canvas = el('canvas', { class: 'chart', width, height, 'aria-hidden': 'true' });
     cell.append(canvas);
-    if (!data) return;
-    const pen = canvas.getContext('2d'), { min, max } = counterRange({ min: counter.min, max: counter.max });
-    const y = (value) => Math.round((1 - (value - min) / (max - min)) * (canvas.height - dpr));
-    let before = null;
-    data.pixel.forEach((x, i) => {
-      if (!Number.isFinite(data.last[i])) { before = null; return; }
-      const next = i + 1 < data.pixel.length ? data.pixel[i + 1] : canvas.width, last = y(data.last[i]), top = y(data.max[i]);
-      pen.globalAlpha = 0.22;
-      pen.fillStyle = palette.counter;
-      pen.fillRect(x, last, next - x, canvas.height - last);
-      pen.globalAlpha = 0.55;
-      pen.fillRect(x, top, 1, y(data.min[i]) - top);
-      pen.globalAlpha = 1;
-      pen.fillRect(x, last, next - x, Math.max(1, Math.round(dpr)));
-      if (before !== null) pen.fillRect(x, Math.min(before, last), 1, Math.abs(before - last));
-      before = last;
-    });
+    if (data) drawChart(canvas, counter, data, app);
   }
 
   redraw() {

@@ -76,10 +76,10 @@ export class Details {
     this.app.changed();
   }
 
-  setHeight(height) {
+  setHeight(height, keep = true) {
     this.height = Math.round(Math.max(120, Math.min(innerHeight * 0.75, height)));
     this.box.style.height = this.height + 'px';
-    localStorage.setItem(KEY, String(this.height));
+    if (keep) localStorage.setItem(KEY, String(this.height));
     if (!this.isOpen) this.open();
   }
 

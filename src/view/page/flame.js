@@ -33,10 +33,31 @@ function invert(root) {
   return made;
 }
 
+/** The tree of one kind (0 slices, 1 states, 2 samples) out of the nodes of an area: those of the
+ * kinds have different roots, -1, -2 and -3. */
+export function buildTree(nodes, rows, kind) {
+  const names = new Map(rows.map((row) => [row.name, row])), list = [];
+  const roots = [0, 1, 2].map(() => ({
+    name: null, text: 'all', total: 0n, self: 0n, count: 0n, children: [], parent: null,
+  }));
+  for (const node of nodes) {
+    const parent = node.parent >= 0 ? list[node.parent] : roots[-1 - node.parent];
+    const known = names.get(node.name);
+    const entry = {
+      name: node.name, text: String(node.text), colour: known ? known.colour : node.colour,
+      total: BigInt(node.total), self: BigInt(node.self), count: BigInt(node.count),
+      children: [], parent,
+    };
+    parent.children.push(entry);
+    if (!parent.parent) parent.total += entry.total;
+    list.push(entry);
+  }
+  return roots[kind];
+}
+
 export class Flame {
-  constructor(app, nodes, rows) {
+  constructor(app, root) {
     this.app = app;
-    this.names = new Map(rows.map((row) => [row.name, row]));
     this.canvas = el('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Flame graph; the table beside it has the same numbers' });
     this.input = el('input', { type: 'text', placeholder: 'Filter', 'aria-label': 'Filter the flame graph by name', 'data-testid': 'flame-filter', oninput: () => this.setFilter() });
     this.inverter = btn('Invert', () => this.setInverted(), { 'aria-pressed': 'false', 'data-testid': 'flame-invert', title: 'Callees at the top, below them who called them' });
@@ -47,8 +68,8 @@ export class Flame {
     this.box = el('div', { class: 'flame-box' }, this.tools, this.graph);
     this.words = '';
     this.fit = new TextFit(this.canvas.getContext('2d'));
-    this.upright = this.build(nodes);
-    this.root = this.upright;
+    this.upright = root;
+    this.root = root;
     this.top = this.root;
     this.boxes = [];
     this.canvas.addEventListener('click', (event) => this.click(event));
@@ -68,32 +89,18 @@ export class Flame {
     this.draw();
   }
 
+  /** Over the whole width, and most of the height of the page. */
   setTall() {
-    const on = press(this.tall);
+    const on = press(this.tall), { details } = this.app;
     this.box.closest('.split').classList.toggle('tall', on);
+    if (on) this.before = details.height;
+    details.setHeight(on ? innerHeight : this.before, false);
     this.draw();
   }
 
   setInverted() {
     this.root = press(this.inverter) ? invert(this.upright) : this.upright;
     this.zoom(this.root);
-  }
-
-  build(nodes) {
-    const root = { name: null, text: 'all', total: 0n, self: 0n, count: 0n, children: [], parent: null };
-    const list = [];
-    for (const node of nodes) {
-      const parent = node.parent >= 0 && node.parent < list.length ? list[node.parent] : root;
-      const known = this.names.get(node.name);
-      const entry = {
-        name: node.name, text: String(node.text), colour: known ? known.colour : node.colour,
-        total: BigInt(node.total), self: BigInt(node.self), count: BigInt(node.count), children: [], parent,
-      };
-      parent.children.push(entry);
-      if (parent === root) root.total += entry.total;
-      list.push(entry);
-    }
-    return root;
   }
 
   depth(node) {

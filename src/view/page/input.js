@@ -82,20 +82,25 @@ export class Input {
     if (element === this.canvas) this.canvas.focus({ preventScroll: true });
     element.setPointerCapture(event.pointerId);
     const point = this.point(event), { view, timeline } = this.app;
+    const edge = this.app.areaEdge(point.x);
+    const mode = event.shiftKey || event.button === 1 ? 'pan' : edge ? 'edge' : 'area';
     view.jump = null;
     this.drag = {
-      element, mode: event.shiftKey || event.button === 1 ? 'pan' : 'area', moved: false, x: point.x, y: point.y,
-      from: view.from, to: view.to, scroll: timeline.scrollTop, whole: element === this.axis,
+      element, mode, edge, moved: false, x: point.x, y: point.y, from: view.from, to: view.to,
+      scroll: timeline.scrollTop, whole: element === this.axis,
     };
   }
 
   move(event) {
     const point = this.point(event), { drag, app } = this;
+    const isEdge = drag ? drag.mode === 'edge' : app.areaEdge(point.x) !== '';
+    for (const element of [this.canvas, this.axis]) element.classList.toggle('edge', isEdge);
     if (!drag) return app.pointer.move(point);
     if (!drag.moved && Math.abs(point.x - drag.x) < DRAG_LEAST && Math.abs(point.y - drag.y) < DRAG_LEAST) return undefined;
     drag.moved = true;
     app.tooltip.hide();
     if (drag.mode === 'pan') return this.pan(point);
+    if (drag.mode === 'edge') return app.dragEdge(drag, point, false);
     drag.element.classList.add('selecting');
     return app.dragArea(drag, point, false);
   }
@@ -114,6 +119,7 @@ export class Input {
     this.end();
     if (!drag) return;
     if (drag.mode === 'area' && drag.moved) app.dragArea(drag, point, true);
+    else if (drag.mode === 'edge' && drag.moved) app.dragEdge(drag, point, true);
     else if (!drag.moved && drag.element === this.canvas && event.button === 0) app.click(point);
     else if (!drag.moved && drag.element === this.axis) app.clearArea();
   }

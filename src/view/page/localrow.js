@@ -1,6 +1,41 @@
-// A row that the page made itself, from a query's result or a path: intervals in lines that do not overlap.
+// Rows that the page made itself, from a query's result or a path: intervals in lines that do not
+// overlap, or the values of a counter.
 
 import { parseWhole } from './time.js';
+
+/** Values over time. points: [{ts, value}] */
+export class LocalCounter {
+  constructor(points) {
+    this.points = points.sort((a, b) => (a.ts < b.ts ? -1 : a.ts > b.ts ? 1 : 0));
+    this.n = points.length;
+    const finite = points.map((p) => p.value).filter(Number.isFinite);
+    this.min = Math.min(...finite);
+    this.max = Math.max(...finite);
+    this.finite = finite.length === this.n;
+    this.key = '';
+  }
+
+  /** The pixels of the view in which the value changes, as the server says them of a counter; the
+   * first one has the value from before. */
+  pixels(view) {
+    const key = `${view.from} ${view.to} ${view.width}`;
+    if (key === this.key) return this.drawn;
+    const drawn = { pixel: [], min: [], max: [], last: [] };
+    for (const { ts, value } of this.points) {
+      if (ts >= view.to) break;
+      const x = Math.max(-1, Math.floor(view.pixel(ts))), at = drawn.pixel.length - 1;
+      const isSame = at >= 0 && drawn.pixel[at] === x, isBefore = x < 0;
+      if (!isSame) drawn.pixel.push(x);
+      const i = drawn.pixel.length - 1;
+      drawn.min[i] = isSame && !isBefore ? Math.min(drawn.min[i], value) : value;
+      drawn.max[i] = isSame && !isBefore ? Math.max(drawn.max[i], value) : value;
+      drawn.last[i] = value;
+    }
+    this.key = key;
+    this.drawn = drawn;
+    return drawn;
+  }
+}
 
 export class LocalRow {
   /** rows: cells as strings; columns: the places of ts, dur and name (−1: none); styleOf(name, row). */

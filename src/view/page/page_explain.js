@@ -6,7 +6,6 @@ import { btn, el, link } from './dom.js';
 import { legend, Page, section } from './page_parts.js';
 import { formatSeconds } from './time.js';
 
-const FIRST = 3; // findings whose rows come first
 const CLASSES = {
   compute: 0, data: 1, cpu: 2, disk: 3, page: 3, gpu: 4, copy: 4, lock: 5, gil: 5,
   pipe: 6, socket: 6, child: 6, queue: 6, comm: 7, sleep: 'neutral', unknown: 'idle',
@@ -112,14 +111,6 @@ export class ExplainPage extends Page {
     if (tid === undefined) return rows.find(isOf);
     const threads = rows.filter((r) => r.tid === String(tid) && r.lines > 0); // of several processes or hosts
     return threads.find(isOf) || threads[0];
-  }
-
-  /** The rows of those whom the first findings name, and of the unit that took longest. */
-  async named({ findings }) {
-    const first = findings.slice(0, FIRST), worst = first.flatMap((f) => f.worst).slice(0, 1);
-    const list = first.map((f) => this.rowOf(f.culprit)).filter(Boolean).map((r) => r.id);
-    const units = await Promise.all(worst.map((w) => this.pages.sql(`select view_row from slice where ts = ${w.ts} and dur >= ${w.dur} order by dur limit 1`)));
-    return [...new Set([...list, ...units.flat().map(([row]) => Number(row))])];
   }
 
   /** To the window of a unit: its slice selected, the rows of the culprit pinned. */

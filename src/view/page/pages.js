@@ -13,6 +13,7 @@ import { RanksPage } from './page_ranks.js';
 import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
 import { WaitsPage } from './page_waits.js';
+import { formatCount } from './time.js';
 
 const PAGES = {
   explain: ['Explain', ExplainPage], steps: ['Steps', StepsPage], waits: ['Waits', WaitsPage],
@@ -20,6 +21,7 @@ const PAGES = {
   serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage],
 };
 const RELOAD_MS = 3000, ASK_MOST = 2e6; // slices of a trace that is explained unasked
+const PER_SECOND = 2e6; // slices that are explained
 const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);
 
@@ -89,27 +91,41 @@ export class Pages {
 
   /** Above the time line: what slows this run down, in one line. Its place is there at once. */
   async why() {
-    const box = byId('why'), say = (text) => box.replaceChildren(el('strong', { text: 'What slows this run down' }), el('span', { text, title: text }), btn('Explain', () => this.show('explain')));
-    box.hidden = !this.found.includes('explain');
-    if (box.hidden) return;
+    const say = (text) => this.say(text);
+    byId('why').hidden = !this.found.includes('explain');
+    if (byId('why').hidden) return;
     say('');
-    if (this.trace.slices > ASK_MOST || this.trace.live) return;
-    try {
-      const page = this.page('explain');
-      page.data ??= await page.load();
-      say(summary(page.data));
-      if (!this.trace.compared) await this.order(page).catch(() => {}); // a page without a server keeps the order of the trace
-    } catch (error) {
-      say(error.message);
+    if (this.trace.live) return;
+    if (this.trace.slices > ASK_MOST) {
+      const seconds = Math.round(this.trace.slices / PER_SECOND);
+      say(`Not looked at yet: with ${formatCount(this.trace.slices)} slices this takes about ${seconds} s`);
+      return;
     }
+    await this.explained(this.page('explain')).catch((error) => say(error.message));
+  }
+
+  /** What is found is said above the time line, and the rows it is about come first. */
+  async explained(page) {
+    page.data ??= await page.load();
+    this.say(summary(page.data));
+    // a page without a server keeps the order of the trace
+    if (!this.trace.compared) await this.order(page.data.rows || []).catch(() => {});
+  }
+
+  say(text) {
+    byId('why').replaceChildren(
+      el('strong', { text: 'What slows this run down' }), el('span', { text, title: text }),
+      btn('Explain', () => this.show('explain')),
+    );
   }
 
   /** What the findings are about comes first, unless somebody looks at other rows by now. */
-  async order(page) {
-    const { app } = this, { rows, timeline, transport, trace } = app, top = timeline.scrollTop, named = await page.named(page.data);
-    const answer = named.length ? await transport.json('POST', '/api/order', { rows: named.map((id) => [id, 0, 0]) }) : {};
+  async order(first) {
+    const { app } = this, { rows, timeline, transport, trace } = app, top = timeline.scrollTop;
+    const ask = { rows: first.map((id) => [id, 0, 0]) };
+    const answer = first.length ? await transport.json('POST', '/api/order', ask) : {};
     if (!answer.rows || app.trace !== trace || timeline.scrollTop !== top || rows.path) return;
-    rows.order = answer.rows;
+    rows.order = answer;
     rows.load(trace);
     app.overview.stale = true;
     app.changed();
@@ -155,6 +171,7 @@ export class Pages {
       if (!page.data) {
         if (!this.box.firstChild) fill(el('p', { class: 'hint', text: 'Loading …' }));
         page.data = await this.app.wait(page.load());
+        if (id === 'explain') await this.explained(page);
       }
       fill(...page.build(page.data));
     } catch (error) {

@@ -194,9 +194,10 @@ export class Raster {
 
   /** A counter: the area below its last value, the range within a pixel, a line at the value. */
   counterRow(node, top, bottom, scene, clip) {
-    const reply = scene.data.find(node.id, 0);
-    if (!reply) return;
-    const data = reply.rows.get(node.id), { x0, k } = this.project(reply, scene.view);
+    const reply = node.local ? null : scene.data.find(node.id, 0);
+    if (!reply && !node.local) return;
+    const data = reply ? reply.rows.get(node.id) : node.local.pixels(scene.view);
+    const { x0, k } = reply ? this.project(reply, scene.view) : { x0: 0, k: 1 };
     const pad = Math.round(4 * this.dpr);
     const range = counterRange(node.source);
     const height = bottom - top - 2 * pad;

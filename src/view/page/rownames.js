@@ -93,6 +93,7 @@ export class RowNames {
     tools.append(button(node.local ? 'Remove this row' : 'Hide (H)', '×', 'hide'));
     element.append(fold, label, sub, tools);
     label.append(...cutInTheMiddle(node.name));
+    if (node.side !== undefined) label.dataset.side = 'AB'[node.side];
     label.title = node.type === 'row' && node.group ? `${node.name}\n${node.group.name}` : node.name;
     sub.textContent = subtitle(node);
     return { element, fold, node };

@@ -10,7 +10,6 @@ const BARE_HEIGHT = 24;
 const PATH = -1000000; // the number of its row
 
 const GATHERED = { machine: (n) => `The machine (${n} groups)`, other: (n) => `${n} others` };
-const GATHER_LEAST = 3; // groups of one kind
 
 function makeGroup(group) {
   return { type: 'group', key: 'g' + group.id, id: group.id, name: group.name || group.kind || 'trace', source: group, children: [], level: 0, folded: false };
@@ -65,7 +64,7 @@ function gathered(groups) {
   const made = [];
   for (const [kind, title] of Object.entries(GATHERED)) {
     const of = groups.filter((g) => g.source.gather === kind);
-    if (of.length < GATHER_LEAST) continue;
+    if (!of.length) continue;
     const heading = makeGroup({ id: kind, name: title(of.length) });
     heading.children = of;
     heading.gathers = true;
@@ -76,19 +75,52 @@ function gathered(groups) {
   return [...groups.filter((g) => !g.parent), ...made];
 }
 
-/** Two traces: the rows of each one below a heading with its name. */
+/** What says that rows or processes of two runs are the same: the name without the number of the
+ * thread or process, which differs from run to run. */
+function runless(name) {
+  return name.replace(/ \(pid -?\d+\)/, '').replace(/^(main thread|thread) \d+/, '$1');
+}
+
+/** Nodes of two lists by what they have in common: [[a, b], [a, undefined], [undefined, b]]. */
+function pairs(a, b) {
+  const waiting = new Map();
+  for (const node of b) {
+    const key = runless(node.name);
+    if (!waiting.has(key)) waiting.set(key, []);
+    waiting.get(key).push(node);
+  }
+  const found = a.map((node) => [node, (waiting.get(runless(node.name)) || []).shift()]);
+  const left = new Set([...waiting.values()].flat());
+  return [...found, ...b.filter((node) => left.has(node)).map((node) => [undefined, node])];
+}
+
+/** Rows of both runs in turn; what is below two of them is below the second one. */
+function interleave(a, b, parent, group) {
+  const list = [];
+  for (const pair of pairs(a, b)) {
+    const both = pair.filter(Boolean), last = both[both.length - 1];
+    const [below, other] = pair.map((node) => (node ? node.children : []));
+    for (const node of both) Object.assign(node, { children: [], parent, group, side: node.source.side });
+    last.children = interleave(below, other, last, group);
+    list.push(...both);
+  }
+  return list;
+}
+
+/** Two traces: each process once, with the rows of both runs in turn. */
 function sides(trace) {
-  return [0, 1].map((side) => {
-    const rows = trace.rows.filter((row) => row.side === side), used = new Set(rows.map((row) => row.group));
-    const heading = makeGroup({ id: `side${side}`, name: `${side ? 'B' : 'A'} · ${(trace.files || [])[side] || 'trace'}` });
-    heading.side = side;
-    heading.children = summed(nest(trace.groups.filter((g) => used.has(g.id)), rows));
-    for (const group of heading.children) {
-      group.key = `${heading.key}.${group.key}`;
-      group.parent = heading;
-    }
-    sum(heading);
-    return heading;
+  const [a, b] = [0, 1].map((side) => {
+    const rows = trace.rows.filter((row) => row.side === side);
+    const used = new Set(rows.map((row) => row.group));
+    return nest(trace.groups.filter((g) => used.has(g.id)), rows);
+  });
+  return pairs(a, b).map(([one, two]) => {
+    const isSame = !one || !two || one.name === two.name;
+    const name = isSame ? (one || two).name : `${runless(one.name)} (${[one, two].map((g) => g.name).join(' and ')})`;
+    const group = makeGroup({ ...(one || two).source, name });
+    group.children = interleave(one ? one.children : [], two ? two.children : [], group, group);
+    sum(group);
+    return group;
   });
 }
 
@@ -106,7 +138,7 @@ export class Rows {
     this.pinnedHeight = 0;
     this.locals = 0;
     this.path = null;
-    this.order = null; // numbers of all rows; null: that of the trace
+    this.order = null; // {rows, gather} for the findings; null: that of the trace
   }
 
   load(trace) {
@@ -128,9 +160,13 @@ export class Rows {
   /** Groups and rows as the trace has them, or in the order that was made for the findings. */
   ordered({ groups = [], rows = [] }) {
     if (!this.order) return nest(groups, rows);
-    const byId = new Map(rows.map((row) => [row.id, row])), list = this.order.map((id) => byId.get(id));
-    const place = new Map(list.map((row, i) => [row.group, i]).reverse()); // of a group: its first row
-    return nest([...groups].sort((a, b) => (place.get(a.id) ?? list.length) - (place.get(b.id) ?? list.length)), list);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    const list = this.order.rows.map((id) => byId.get(id));
+    const place = new Map(list.map((row, i) => [row.group, i]).reverse()); // of its first row
+    const at = (group) => place.get(group.id) ?? list.length;
+    const kindOf = (id) => Object.keys(GATHERED).find((kind) => this.order.gather[kind].includes(id));
+    const found = groups.map((group) => ({ ...group, gather: kindOf(group.id) }));
+    return nest(found.sort((a, b) => at(a) - at(b)), list);
   }
 
   startsFolded(node) {
@@ -145,7 +181,7 @@ export class Rows {
     }
   }
 
-  /** A row of the page itself, from the result of a query. */
+  /** A row of the page itself, from the result of a query: 0 lines are a counter. */
   addLocal(name, lines, data) {
     let group = this.groups.find((g) => g.local);
     if (!group) {
@@ -154,7 +190,9 @@ export class Rows {
       this.groups.unshift(group);
     }
     const id = -(++this.locals);
-    const node = makeRow({ id, name, lines, kind: 'slices', slices: data.n }, data);
+    const what = lines ? { kind: 'slices', slices: data.n }
+      : { kind: 'counter', points: data.n, min: data.min, max: data.max, finite: data.finite };
+    const node = makeRow({ id, name, lines, ...what }, data);
     node.parent = node.group = group;
     group.children.push(node);
     sum(group);

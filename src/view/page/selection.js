@@ -2,6 +2,8 @@
 
 import { formatExact, formatSeconds, maxTime, minTime } from './time.js';
 
+const EDGE = 5; // CSS pixels about an edge of the area
+
 /** A short slice of the protocol as the overlay wants it. */
 function interval(slice, last) {
   const ts = BigInt(slice.ts), dur = BigInt(slice.dur);
@@ -175,6 +177,27 @@ export class Selecting {
     if (!rows.length) return;
     this.area = { from, to, rows, all: drag.whole };
     this.selected = null;
+    if (done) this.setArea(this.area, true);
+    this.invalidate();
+  }
+
+  /** "from" or "to": the edge of the area that is near x (CSS pixels); "": none. */
+  areaEdge(x) {
+    const { area, view, dpr } = this;
+    if (!area) return '';
+    const far = (t) => Math.abs(view.pixel(t) / dpr - x);
+    const edge = far(area.from) <= far(area.to) ? 'from' : 'to';
+    return far(area[edge]) <= EDGE ? edge : '';
+  }
+
+  /** Moves an edge; past the other one it becomes that one. */
+  dragEdge(drag, point, done) {
+    const { view, area } = this, other = area[drag.edge === 'from' ? 'to' : 'from'];
+    const at = view.edge(Math.max(0, Math.min(view.width, Math.round(point.x * this.dpr))));
+    if (at === other) return;
+    const from = minTime(at, other), to = maxTime(at, other);
+    drag.edge = at === from ? 'from' : 'to';
+    this.area = { ...area, from, to };
     if (done) this.setArea(this.area, true);
     this.invalidate();
   }

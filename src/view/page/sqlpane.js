@@ -3,12 +3,15 @@
 
 import { Completion } from './completion.js';
 import { btn, download, el, link } from './dom.js';
-import { LocalRow } from './localrow.js';
+import { LocalCounter, LocalRow } from './localrow.js';
 import { Table } from './table.js';
 import { formatCount, parseWhole } from './time.js';
 
 const FIRST = 'select name, count(*) as n, sum(dur) as total, max(dur) as longest\nfrom slice group by name order by total desc limit 50';
-const LIMIT = 10000;
+const LIMIT = 10000, COUNTERS_MOST = 20;
+const KEYS = /^(ts|dur|id|slice|.*_id|.*_row|.*_line)$/i; // columns that are no values
+const ODD = { Inf: Infinity, '-Inf': -Infinity };
+const numberOf = (text) => ODD[text] ?? Number(text);
 const KEY = 'stave.sql', MOST = 100; // statements that are kept
 
 export class SqlPane {
@@ -45,7 +48,7 @@ export class SqlPane {
   }
 
   hint() {
-    this.result.replaceChildren(el('p', { class: 'hint', text: 'The tables are those of “stave query”. Cells of ts, dur, id and slice lead to the time line; a result with ts and dur can become a row.' }));
+    this.result.replaceChildren(el('p', { class: 'hint', text: 'The tables are those of “stave query”. Cells of ts, dur, id and slice lead to the time line. A result with ts and dur can become a row, one with ts and a number a counter.' }));
   }
 
   /** Statements that ran before, the newest last. */
@@ -95,19 +98,25 @@ export class SqlPane {
     const text = `${formatCount(n)} ${n === 1 ? 'row' : 'rows'}${answer.more ? ', more were left out' : ''}${answer.ms === undefined ? '' : ` · ${Number(answer.ms).toFixed(1)} ms`}`;
     this.state.textContent = '';
     const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text }));
-    const places = this.places(answer.columns);
+    const places = this.places(answer.columns, answer.types);
     const tools = [this.table.copyButton(app, { class: 'plain push' }),
       btn('Save as CSV', () => download(new Blob([this.table.csv()], { type: 'text/csv' }), 'query.csv'))];
-    if (places.ts >= 0 && places.dur >= 0 && n) tools.unshift(btn('Show as row', () => this.asRow(answer, places), { class: 'plain push' }));
-    if (tools.length > 2) tools[1].classList.remove('push');
+    if (places.ts >= 0 && (places.dur >= 0 || places.value >= 0) && n) {
+      const act = places.dur >= 0 ? () => this.asRow(answer, places) : () => this.asCounters(answer, places);
+      tools.unshift(btn('Show as row', act, { class: 'plain push', 'data-testid': 'sql-as-row' }));
+      tools[1].classList.remove('push');
+    }
     bar.append(...tools);
     this.result.replaceChildren(bar, this.table.box);
     app.announce(text);
   }
 
-  places(columns) {
+  /** Which columns mean what. A counter's value is the column `value`, else the first of numbers. */
+  places(columns, types = []) {
     const at = (name) => columns.findIndex((c) => c.toLowerCase() === name);
-    return { ts: at('ts'), dur: at('dur'), name: at('name'), id: at('id'), slice: at('slice') };
+    const places = { ts: at('ts'), dur: at('dur'), name: at('name'), id: at('id'), slice: at('slice') };
+    const isValue = (type, i) => ['int', 'real', 'mixed'].includes(type) && !KEYS.test(columns[i]);
+    return { ...places, value: at('value') >= 0 ? at('value') : types.findIndex(isValue) };
   }
 
   column(answer, name, i) {
@@ -136,6 +145,30 @@ export class SqlPane {
     const dur = places.dur >= 0 ? parseWhole(row[places.dur]) : null;
     if (places.id >= 0 && parseWhole(row[places.id]) !== null && await app.selectId(row[places.id], ts)) return undefined;
     return app.showTime(ts, ts + (dur !== null && dur > 0n ? dur : 0n));
+  }
+
+  /** A counter for each name. */
+  asCounters(answer, { ts, value, name }) {
+    const { app } = this, found = new Map();
+    for (const row of answer.rows) {
+      const at = parseWhole(row[ts]), what = name >= 0 ? String(row[name]) : '';
+      if (at === null || row[value] === null) continue;
+      if (!found.has(what)) found.set(what, []);
+      found.get(what).push({ ts: at, value: numberOf(row[value]) });
+    }
+    if (!found.size || found.size > COUNTERS_MOST) {
+      this.state.textContent = found.size ? `These are ${found.size} names: more than ${COUNTERS_MOST} rows.`
+        : 'No row of the result has a whole number as ts and a value.';
+      return;
+    }
+    const title = answer.columns[value];
+    for (const [what, points] of found) {
+      this.rows++;
+      app.rows.addLocal(what || `${title} (query ${this.rows})`, 0, new LocalCounter(points));
+    }
+    app.timeline.scrollTo(0);
+    app.announce(`${found.size === 1 ? 'The counter is a row' : `${found.size} counters are rows`} now`);
+    app.invalidate();
   }
 
   asRow(answer, places) {

@@ -200,6 +200,7 @@ export class Timeline {
     const place = this.placeAt(y);
     if (!place || place.node.type !== 'row') return null;
     const node = place.node;
+    if (node.local && node.counter) return this.pickLocalCounter(node, x);
     if (node.local) return this.pickLocal(node, x, this.lineAt(place, y));
     if (this.app.rows.isDense(node)) return null;
     const line = node.counter ? 0 : this.lineAt(place, y);
@@ -223,12 +224,21 @@ export class Timeline {
   }
 
   pickCounter(node, reply, pixel) {
-    const data = reply.rows.get(node.id);
+    return this.valueAt(reply.rows.get(node.id), pixel, this.result(node, 0, reply.window, pixel, null));
+  }
+
+  pickLocalCounter(node, x) {
+    const { view } = this.app, pixel = Math.floor(x * this.dpr);
+    const found = { ...this.result(node, 0, view, pixel, null), sql: null, local: -1 };
+    return this.valueAt(node.local.pixels(view), pixel, found);
+  }
+
+  /** Adds the value that a counter has in a pixel. */
+  valueAt({ pixel, min, max, last }, x, found) {
     let at = -1;
-    for (let i = 0; i < data.pixel.length && data.pixel[i] <= pixel; i++) at = i;
-    const result = this.result(node, 0, reply.window, pixel, null);
-    if (at >= 0) result.value = { min: data.min[at], max: data.max[at], last: data.last[at], here: data.pixel[at] === pixel };
-    return result;
+    for (let i = 0; i < pixel.length && pixel[i] <= x; i++) at = i;
+    if (at >= 0) found.value = { min: min[at], max: max[at], last: last[at], here: pixel[at] === x };
+    return found;
   }
 
   pickLocal(node, x, line) {
