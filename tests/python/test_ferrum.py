@@ -117,16 +117,17 @@ def test_forked_children_threads_and_processes(py, variable):
 @pytest.mark.parametrize("end, code", [("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM), ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
                                        ("os.abort()", -signal.SIGABRT), ("os._exit(3)", 3), ("raise ValueError", 1), ("sys.exit(4)", 4)])
 def test_no_end_loses_an_event(py, end, code):
+    sessions = {"STAVE_SESSION_DIR": str(py.folder / "sessions")}
     run(py, f'''
         import os, resource, signal, sys
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for i in range(100):
             global_trace().push("op", "end", 0.1, i)
         {end}
-    ''', env={"FERRUM_TRACE_OUT": "trace.json"}, code=code)
+    ''', env={"FERRUM_TRACE_OUT": "trace.json", **sessions}, code=code)
     if code < 0 or "_exit" in end:
         assert strict.load(py.folder / "trace.json")        # a whole trace, without the last events
-        subprocess.run([os.environ["STAVE"], "recover", "-q", "trace.json"], cwd=py.folder, check=True)
+        subprocess.run([os.environ["STAVE"], "recover", "-q", "trace.json"], cwd=py.folder, check=True, env={**os.environ, **sessions})
     assert [e["tid"] for e in strict.load(py.folder / "trace.json")] == list(range(100))
 
 
