@@ -10,11 +10,13 @@
  *     struct stave_trace_writer *w = stave_trace_writer_from_env();
  *     stave_trace_writer_push(w, "attn", "attention", 1.25, 3);
  *
- * Every push writes its event to the file, which is a whole JSON array before and after it: nothing
- * is buffered that an exit, a signal or a panic could lose. Events of forked children go to
- * the same file. Two writers of one process that have the same file share it. A file that another
- * process is writing is left alone: the trace goes to a name with the process id in it
- * (trace.1234.json), and a line on stderr says so.
+ * The file is a whole JSON array at any time. A push puts its event into memory (0.1 µs); what
+ * waits there is written when that memory is full (64 KiB), ten times a second while events come,
+ * at a flush, and at the end of the program. After a signal, abort() or _exit() the rest is still
+ * in that memory, which has a name: `stave recover trace.json` adds it to the file. Events of
+ * forked children go to the same file. Two writers of one process that have the same file share
+ * it. A file that another process is writing is left alone: the trace goes to a name with the
+ * process id in it (trace.1234.json), and a line on stderr says so.
  *
  * A path that cannot be written is one line on stderr; the program goes on without a trace. NULL is
  * a writer that is off: every function accepts it and does nothing. All functions may be called
@@ -60,8 +62,7 @@ STAVE_API void stave_trace_writer_close(struct stave_trace_writer *w);
 STAVE_API bool stave_trace_writer_is_enabled(const struct stave_trace_writer *w);
 
 /* Records an event that ends now and took dur_ms. `tid` is the layer, 0 for the engine. On failure
- * the event is not in the file. STAVE_EFORMAT: it is, but without its arguments, which are not a
- * JSON object. */
+ * the event is lost. STAVE_EFORMAT: it is recorded without its arguments, which are not a JSON object. */
 STAVE_API int stave_trace_writer_push(struct stave_trace_writer *w, const char *name,
                                       const char *cat, double dur_ms, uint32_t tid);
 STAVE_API int stave_trace_writer_push_with_args(struct stave_trace_writer *w, const char *name,
@@ -74,8 +75,8 @@ STAVE_API int stave_trace_writer_push_timed(struct stave_trace_writer *w,
 STAVE_API int stave_trace_writer_push_event(struct stave_trace_writer *w,
                                             const struct stave_trace_event *event);
 
-/* Returns 0 if the file holds everything that was pushed; else `error` says why the first event is
- * missing. May be called any number of times. */
+/* Writes what is not in the file yet. Returns 0 if it holds everything that was pushed; else `error`
+ * says why the first event is missing. May be called any number of times. */
 STAVE_API int stave_trace_writer_flush(struct stave_trace_writer *w, struct stave_error *error);
 
 /* A complete event: `dur` is dur_ms in microseconds, rounded; pid is 0. The texts are not

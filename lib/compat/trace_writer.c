@@ -1,17 +1,23 @@
 /* The writer of ferrum's files: stave/trace_writer.h.
  *
- * Each event is written at once, over the closing bracket of the array and together with a new one,
- * so that there is nothing to save when the program ends, however it does. What processes that
- * forked share is in a shared page: the place of the bracket, and a lock that survives its owner.
- * Whoever gets it after a process was killed inside of a write puts the bracket back.
+ * An event is printed into memory that all processes share which forked (unwritten.h), and goes to
+ * the file with the others: when that memory is full, ten times a second while events come, at a
+ * flush, and at the end of the process. It is written over the closing bracket of the array and
+ * together with a new one, so that the file is a whole trace whenever it is looked at. What a
+ * killed process had not written, its forked relatives write, or `stave recover`. Where the memory
+ * has no name by which recovery would find it, each event is written at once.
+ *
+ * The lock in that memory survives its owner. Whoever gets it after a process was killed inside of
+ * a write puts the bracket back.
  *
  * The program may close our descriptor (daemons close all) and get its number for a file of its
  * own, and others may remove the file. So each write looks first at what the descriptor is; the
  * file is opened again by its name, and made again if it is gone.
  *
  * A writer is a reference to a file; the list of files is of this process. Memory: the heap may be
- * exhausted, then the event is lost. */
+ * exhausted, then an event that is longer than the memory for unwritten ones is lost. */
 #include "compat/ferrum.h"
+#include "compat/unwritten.h"
 #include "core/base/json_scan.h"
 #include "core/base/now.h"
 #include "core/files/out_name.h"
@@ -22,7 +28,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <stave/trace_writer.h>
 #include <stdatomic.h>
@@ -36,29 +41,23 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MAX_BYTES = 4096, TEXT_MAX = 1 << 26, STACK_BYTES = 2048 };
+enum { PATH_MAX_BYTES = SV_UNWRITTEN_PATH / 2, TEXT_MAX = 1 << 26, STACK_BYTES = 2048 };
 /* Of an event besides its texts: keys and the longest numbers, and what the check of its arguments
  * may touch behind them. */
 enum { EVENT_BYTES = 128 + SV_JSON_PAD };
-
-/* In shared memory. */
-struct tail {
-    pthread_mutex_t lock;
-    uint64_t end; /* where the closing bracket is */
-    int error;    /* errno of the first event that was lost */
-    dev_t device; /* which file it is */
-    ino_t inode;
-};
+/* Longer ones are printed on the heap. */
+enum { EVENT_BYTES_MAX = SV_UNWRITTEN_RING / 4 };
+#define WRITES_EVERY_NS 100000000
 
 struct stave_trace_writer {
     struct stave_trace_writer *next;
     unsigned n_users;
     int fd;    /* -1: it could not be opened */
     int error; /* then why */
-    struct tail *tail;
+    struct sv_unwritten *tail;
     int64_t epoch_ns;
-    char path[PATH_MAX_BYTES];         /* as it was given */
-    char absolute[2 * PATH_MAX_BYTES]; /* the program may change its directory */
+    char path[PATH_MAX_BYTES]; /* as it was given; tail->path is absolute */
+    char dir[SV_PATH_MAX];     /* of the tail; "": it has no name */
 };
 
 /* The files of this process, and the global writer. */
@@ -98,9 +97,15 @@ static int put(int fd, const void *bytes, size_t n, uint64_t at)
     return sv_write_all_at(fd, bytes, n, at) ? 0 : errno;
 }
 
-static bool is_same(const struct tail *t, const struct stat *st)
+static bool is_same(const struct sv_unwritten *t, const struct stat *st)
 {
     return t->device == st->st_dev && t->inode == st->st_ino;
+}
+
+/* Where the closing bracket is; 0: no event is in the file, which is "[]". */
+static uint64_t end_of(const struct sv_unwritten *t)
+{
+    return t->written - t->origin;
 }
 
 /* Is the descriptor still the file's? */
@@ -115,8 +120,9 @@ static void put_back(const struct stave_trace_writer *w)
     struct stat st;
     if (!has_file(w, &st))
         return;
-    int ignored = put(w->fd, "]", 1, w->tail->end);
-    ignored |= ftruncate(w->fd, (off_t)w->tail->end + 1);
+    uint64_t end = end_of(w->tail);
+    int ignored = put(w->fd, end ? "]" : "[]", end ? 1 : 2, end);
+    ignored |= ftruncate(w->fd, (off_t)(end ? end + 1 : 2));
     (void)ignored;
 }
 
@@ -147,10 +153,10 @@ static int open_file(const char *path, int flags, struct stat *st)
 }
 
 /* An empty array in the file `fd`. 0 or errno. */
-static int begin_file(struct tail *t, int fd, const struct stat *st)
+static int begin_file(struct sv_unwritten *t, int fd, const struct stat *st)
 {
     int error = ftruncate(fd, 0) == 0 ? put(fd, "[]", 2, 0) : errno;
-    t->end = 1;
+    t->origin = t->written;
     t->device = st->st_dev;
     t->inode = st->st_ino;
     return error;
@@ -160,14 +166,14 @@ static int begin_file(struct tail *t, int fd, const struct stat *st)
  * errno. */
 static int look_at_file(struct stave_trace_writer *w)
 {
-    struct tail *t = w->tail;
+    struct sv_unwritten *t = w->tail;
     struct stat st;
     bool is_ours = has_file(w, &st);
-    if (is_ours && st.st_nlink > 0 && (uint64_t)st.st_size > t->end)
+    if (is_ours && st.st_nlink > 0 && (uint64_t)st.st_size > end_of(t))
         return 0;
     if (is_ours && st.st_nlink > 0) /* somebody has emptied it */
         return begin_file(t, w->fd, &st);
-    int fd = open_file(w->absolute, O_CREAT, &st);
+    int fd = open_file(t->path, O_CREAT, &st);
     if (fd < 0)
         return errno;
     if (!is_same(t, &st) && st.st_size > 0) { /* another program's */
@@ -192,52 +198,68 @@ static const char *reason(int error)
     return error == ESPIPE ? "not a regular file" : strerror(error);
 }
 
-/* `bytes` are a comma, the event, and the bracket. */
-static int append(struct stave_trace_writer *w, const uint8_t *bytes, size_t n)
+/* How many bytes of the text, `max` at most, are whole events. */
+static size_t whole_events(const uint8_t *text, size_t max)
 {
-    int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    int error = lock_tail(w);
-    bool is_first_failure = false;
-    if (!error) {
-        struct tail *t = w->tail;
-        error = look_at_file(w);
-        bool is_whole = !error, is_first = t->end == 1;
-        if (!error)
-            error = put(w->fd, bytes + is_first, n - is_first, t->end);
-        if (error) {
-            if (is_whole)
-                put_back(w);
-            is_first_failure = !t->error;
-            t->error = t->error ? t->error : error;
-        } else {
-            t->end += n - is_first - 1;
+    size_t whole = 0, depth = 0;
+    bool in_text = false;
+    for (size_t i = 0; i < max; i++) {
+        uint8_t c = text[i];
+        if (in_text) {
+            i += c == '\\';
+            in_text = c != '"';
+        } else if (c == '"') {
+            in_text = true;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if ((c == '}' || c == ']') && --depth == 0) {
+            whole = i + 1;
         }
-        pthread_mutex_unlock(&t->lock);
     }
-    if (is_first_failure)
-        sv_say("%.600s: %s; events are missing in this trace", w->path, strerror(error));
+    return whole;
+}
+
+/* The first `n` bytes of what is unwritten, which are whole events, and the bracket. 0 or errno. */
+static int put_first(struct stave_trace_writer *w, size_t n)
+{
+    struct sv_unwritten *t = w->tail;
+    uint64_t end = end_of(t), from = t->written;
+    uint8_t *text = sv_unwritten_at(t, from), next = text[n];
+    if (end == 0)
+        *text = '[';
+    text[n] = ']';
+    int error = put(w->fd, text, n + 1, end);
+    text[n] = next;
+    if (error)
+        put_back(w);
+    else
+        t->written = from + n;
+    return error;
+}
+
+/* All of it; as many events as the file has space for, if that is not enough. The lock is held. 0
+ * or errno: there is more. */
+static int write_all(struct stave_trace_writer *w, int64_t now_ns)
+{
+    struct sv_unwritten *t = w->tail;
+    int cancel, failed = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int error = look_at_file(w);
+    t->tried_ns = now_ns;
+    for (size_t max = SV_UNWRITTEN_RING; !error && max > 0 && t->pushed > t->written;) {
+        size_t n = (size_t)(t->pushed - t->written);
+        if (n > max)
+            n = whole_events(sv_unwritten_at(t, t->written), max);
+        int code = n > 0 ? put_first(w, n) : failed;
+        failed = failed ? failed : code;
+        if (code)
+            max = max > n && n > 0 ? n / 2 : max / 2;
+    }
     pthread_setcancelstate(cancel, &cancel);
-    return code_of(error);
+    return error ? error : t->pushed > t->written ? failed : 0;
 }
 
 /* ---- opening ---- */
-
-static struct tail *new_tail(void)
-{
-    struct tail *t =
-        mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pthread_mutexattr_t kind;
-    if (t == MAP_FAILED)
-        return NULL;
-    pthread_mutexattr_init(&kind);
-    pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
-    pthread_mutex_init(&t->lock, &kind);
-    pthread_mutexattr_destroy(&kind);
-    return t;
-}
 
 static struct stave_trace_writer *find_file(const struct stat *st)
 {
@@ -257,8 +279,7 @@ static void release(struct stave_trace_writer *w)
     struct stat st;
     if (w->fd >= 0 && has_file(w, &st))
         close(w->fd);
-    if (w->tail)
-        munmap(w->tail, sizeof *w->tail);
+    sv_unwritten_free(w->tail);
     free(w);
 }
 
@@ -297,15 +318,24 @@ static int claim_file(struct stave_trace_writer *w, struct stat *st,
 
 static bool set_absolute(struct stave_trace_writer *w)
 {
-    size_t size = sizeof w->absolute, n = 0;
+    char *to = w->tail->path;
+    size_t n = 0;
     if (w->path[0] != '/') {
-        if (!getcwd(w->absolute, PATH_MAX_BYTES))
+        if (!getcwd(to, PATH_MAX_BYTES))
             return false;
-        n = strlen(w->absolute);
-        w->absolute[n++] = '/';
+        n = strlen(to);
+        to[n++] = '/';
     }
-    snprintf(w->absolute + n, size - n, "%s", w->path);
+    snprintf(to + n, SV_UNWRITTEN_PATH - n, "%s", w->path);
     return true;
+}
+
+/* What a killed process left for this very file, which begins anew. */
+static int forget_earlier(void *st, const struct sv_unwritten_left *l)
+{
+    if (l->device == ((struct stat *)st)->st_dev && l->inode == ((struct stat *)st)->st_ino)
+        sv_unwritten_discard(l->dir);
+    return 0;
 }
 
 /* Returns the writer, or one that has the file already; `w` is then released. */
@@ -320,7 +350,9 @@ static struct stave_trace_writer *fill(struct stave_trace_writer *w)
         return same;
     }
     w->error = fd < 0 ? errno : 0;
-    w->tail = fd < 0 ? NULL : new_tail();
+    if (fd >= 0)
+        sv_unwritten_each(forget_earlier, &st);
+    w->tail = fd < 0 ? NULL : sv_unwritten_new(w->dir);
     if (fd >= 0)
         w->error = !w->tail           ? ENOMEM
                    : !set_absolute(w) ? ENAMETOOLONG
@@ -329,6 +361,8 @@ static struct stave_trace_writer *fill(struct stave_trace_writer *w)
         w->fd = fd;
     else if (fd >= 0)
         close(fd);
+    if (w->error && w->tail)
+        sv_unwritten_remove(w->tail, w->dir);
     w->next = files.first;
     files.first = w;
     return w;
@@ -399,20 +433,63 @@ struct stave_trace_writer *stave_trace_writer_from_vars(const char *const *vars)
     return stave_trace_writer_open(path_in(vars));
 }
 
+/* Has no other process the file open? The lock of the file is given up and taken again. */
+static bool is_last(struct stave_trace_writer *w)
+{
+    struct stat st, now;
+    int fd = open_file(w->tail->path, 0, &now);
+    if (fd < 0 || !is_same(w->tail, &now)) {
+        if (fd >= 0)
+            close(fd);
+        return true;
+    }
+    if (has_file(w, &st))
+        close(w->fd);
+    w->fd = fd;
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/* At the end of the process, or of the last reference: everything is in the file, or stays for
+ * recovery. From then on each event is written at once. */
+static void finish(struct stave_trace_writer *w)
+{
+    if (w->fd < 0 || lock_tail(w) != 0)
+        return;
+    struct sv_unwritten *t = w->tail;
+    int error = t->pushed > t->written ? write_all(w, 0) : 0;
+    bool has_rest = t->pushed > t->written;
+    if (!has_rest && is_last(w))
+        sv_unwritten_remove(t, w->dir);
+    pthread_mutex_unlock(&t->lock);
+    if (has_rest && t->has_name)
+        sv_say("%.600s: %s; its last events are kept: stave recover %.600s", w->path, reason(error),
+               w->path);
+}
+
+__attribute__((destructor)) static void finish_files(void)
+{
+    lock_files();
+    for (struct stave_trace_writer *w = files.first; w; w = w->next)
+        finish(w);
+    unlock_files();
+}
+
 void stave_trace_writer_close(struct stave_trace_writer *w)
 {
     if (!w)
         return;
     lock_files();
-    bool is_last = --w->n_users == 0;
-    for (struct stave_trace_writer **at = &files.first; is_last && *at; at = &(*at)->next)
+    bool is_unused = --w->n_users == 0;
+    for (struct stave_trace_writer **at = &files.first; is_unused && *at; at = &(*at)->next)
         if (*at == w) {
             *at = w->next;
             break;
         }
     unlock_files();
-    if (is_last)
-        release(w);
+    if (!is_unused)
+        return;
+    finish(w);
+    release(w);
 }
 
 bool stave_trace_writer_is_enabled(const struct stave_trace_writer *w)
@@ -451,6 +528,13 @@ static uint64_t to_u64(double v)
     return !(v > 0) ? 0 : v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
 }
 
+/* As round(), without a call. */
+static uint64_t rounded(double v)
+{
+    uint64_t whole = to_u64(v);
+    return whole + (whole < UINT64_MAX && v - (double)whole >= 0.5);
+}
+
 /* Is it an object (1), one without members (0), or none (-1)? Uses `b`, which is empty and has
  * space. */
 static int look_at_args(struct sv_buf *b, const char *args, size_t len)
@@ -465,48 +549,61 @@ static int look_at_args(struct sv_buf *b, const char *args, size_t len)
     return *sv_json_solid(p + 1, end) != '}';
 }
 
+/* An event whose lengths are known. */
+struct event {
+    struct sv_ferrum_event plain;
+    const char *args;
+    size_t args_len;
+    size_t space; /* that is enough for it: a byte of a text becomes six at most */
+};
+
+/* False: a text is too long. */
+static bool measure(const struct stave_trace_event *e, struct event *to)
+{
+    size_t name = length(e->name, e->name_len), cat = length(e->cat, e->cat_len),
+           args = length(e->args, e->args_len);
+    *to = (struct event){.plain = {.name = e->name ? e->name : "",
+                                   .name_len = name,
+                                   .cat = e->cat ? e->cat : "",
+                                   .cat_len = cat,
+                                   .ts_us = e->ts,
+                                   .dur_us = e->dur,
+                                   .pid = e->pid,
+                                   .tid = e->tid},
+                         .args = e->args,
+                         .args_len = args,
+                         .space = EVENT_BYTES + 6 * (name + cat) + args};
+    return args <= TEXT_MAX && name <= TEXT_MAX && cat <= TEXT_MAX;
+}
+
 /* A buffer that cannot grow, with a comma before and a bracket after the event. 0 or STAVE_EFORMAT:
  * without its arguments. */
-static int print(struct sv_buf *b, const struct stave_trace_event *e, size_t args_len)
+static int print(struct sv_buf *b, const struct event *e)
 {
     struct sv_json j;
-    const struct sv_ferrum_event event = {.name = e->name ? e->name : "",
-                                          .name_len = length(e->name, e->name_len),
-                                          .cat = e->cat ? e->cat : "",
-                                          .cat_len = length(e->cat, e->cat_len),
-                                          .ts_us = e->ts,
-                                          .dur_us = e->dur,
-                                          .pid = e->pid,
-                                          .tid = e->tid};
-    int args = args_len ? look_at_args(b, e->args, args_len) : 0;
+    int args = e->args_len ? look_at_args(b, e->args, e->args_len) : 0;
     sv_buf_byte(b, ',');
     sv_json_init(&j, b);
-    sv_ferrum_begin(&j, &event);
+    sv_ferrum_begin(&j, &e->plain);
     if (args > 0)
-        sv_json_put(&j, "args", raw, e->args, args_len);
+        sv_json_put(&j, "args", raw, e->args, e->args_len);
     sv_json_end(&j);
     sv_buf_byte(b, ']');
     return args < 0 ? STAVE_EFORMAT : 0;
 }
 
-/* Prints the event and gives it to take(), whose negative result counts. Short ones need no
- * heap. */
-static int with_printed(const struct stave_trace_event *e,
+/* Prints the event into memory of its own and gives it to take(), whose negative result counts.
+ * Short ones need no heap. */
+static int with_printed(const struct event *e,
                         int (*take)(void *ctx, const uint8_t *bytes, size_t n), void *ctx)
 {
     uint8_t bytes[STACK_BYTES];
-    size_t args = length(e->args, e->args_len), name = length(e->name, e->name_len),
-           cat = length(e->cat, e->cat_len);
-    if (args > TEXT_MAX || name > TEXT_MAX || cat > TEXT_MAX)
-        return STAVE_ELIMIT;
-    /* A byte becomes six at most. */
-    size_t space = EVENT_BYTES + 6 * (name + cat) + args;
     struct sv_buf b = {.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
-    if (space > sizeof bytes)
-        b = (struct sv_buf){.data = malloc(space), .cap = space, .limit = space};
+    if (e->space > sizeof bytes)
+        b = (struct sv_buf){.data = malloc(e->space), .cap = e->space, .limit = e->space};
     int status = STAVE_EMEMORY;
     if (b.data) {
-        status = print(&b, e, args);
+        status = print(&b, e);
         int taken = take(ctx, b.data, b.len);
         status = taken < 0 ? taken : status;
     }
@@ -515,9 +612,86 @@ static int with_printed(const struct stave_trace_event *e,
     return status;
 }
 
-static int take_for_file(void *ctx, const uint8_t *bytes, size_t n)
+struct long_event {
+    struct stave_trace_writer *w;
+    int error; /* errno */
+};
+
+/* `bytes` are a comma, the event, and the bracket. The lock is held. */
+static int write_long(void *ctx, const uint8_t *bytes, size_t n)
 {
-    return append(ctx, bytes, n);
+    struct long_event *l = ctx;
+    struct stave_trace_writer *w = l->w;
+    struct sv_unwritten *t = w->tail;
+    int cancel, error = write_all(w, t->tried_ns);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    uint64_t end = end_of(t), is_first = end == 0;
+    if (!error && is_first)
+        error = put(w->fd, "[", 1, 0);
+    if (!error) {
+        error = put(w->fd, bytes + is_first, n - is_first, end + is_first);
+        if (error)
+            put_back(w);
+        else
+            t->origin -= n - 1;
+    }
+    pthread_setcancelstate(cancel, &cancel);
+    l->error = error;
+    return 0;
+}
+
+/* Into the memory for unwritten events. The lock is held. Returns what print() does; *error is
+ * errno if the event is lost. */
+static int add(struct stave_trace_writer *w, const struct event *e, int64_t now_ns, int *error)
+{
+    size_t space = e->space;
+    struct sv_unwritten *t = w->tail;
+    bool is_time = now_ns - t->tried_ns >= WRITES_EVERY_NS;
+    /* One byte stays free for the bracket. */
+    if (t->pushed - t->written + space >= SV_UNWRITTEN_RING) {
+        int failed = is_time || !t->error ? write_all(w, now_ns) : t->error;
+        if (t->pushed - t->written + space >= SV_UNWRITTEN_RING) {
+            *error = failed;
+            return STAVE_EOUTPUT;
+        }
+    }
+    struct sv_buf b = {.data = sv_unwritten_at(t, t->pushed), .cap = space, .limit = space};
+    int status = print(&b, e);
+    uint64_t before = t->pushed;
+    atomic_store_explicit(&t->pushed, before + b.len - 1, memory_order_release);
+    if (!t->has_name) {
+        *error = write_all(w, now_ns);
+        if (*error && t->pushed > t->written)
+            t->pushed = before;
+    } else if (is_time) {
+        write_all(w, now_ns); /* if it fails the event waits */
+    }
+    return status;
+}
+
+static int push(struct stave_trace_writer *w, const struct stave_trace_event *e, int64_t now_ns)
+{
+    struct event m;
+    if (!measure(e, &m))
+        return STAVE_ELIMIT;
+    int status = 0, error = lock_tail(w);
+    bool is_first_failure = false;
+    if (!error) {
+        struct sv_unwritten *t = w->tail;
+        if (m.space <= EVENT_BYTES_MAX) {
+            status = add(w, &m, now_ns, &error);
+        } else {
+            struct long_event l = {w, 0};
+            status = with_printed(&m, write_long, &l);
+            error = l.error;
+        }
+        is_first_failure = error && !t->error;
+        t->error = t->error ? t->error : error;
+        pthread_mutex_unlock(&t->lock);
+    }
+    if (is_first_failure)
+        sv_say("%.600s: %s; events are missing in this trace", w->path, strerror(error));
+    return error ? code_of(error) : status;
 }
 
 int stave_trace_writer_push_event(struct stave_trace_writer *w,
@@ -525,7 +699,7 @@ int stave_trace_writer_push_event(struct stave_trace_writer *w,
 {
     if (!w)
         return 0;
-    return w->fd < 0 ? code_of(w->error) : with_printed(event, take_for_file, w);
+    return w->fd < 0 ? code_of(w->error) : push(w, event, sv_now_ns(CLOCK_MONOTONIC_COARSE));
 }
 
 int stave_trace_writer_push_timed(struct stave_trace_writer *w,
@@ -533,12 +707,14 @@ int stave_trace_writer_push_timed(struct stave_trace_writer *w,
 {
     if (!w)
         return 0;
+    if (w->fd < 0)
+        return code_of(w->error);
     struct stave_trace_event e = *event;
-    uint64_t now = (uint64_t)(sv_now_ns(CLOCK_MONOTONIC) - w->epoch_ns) / 1000,
-             cut = to_u64(dur_ms * 1000);
-    e.dur = to_u64(round(dur_ms * 1000));
+    int64_t now_ns = sv_now_ns(CLOCK_MONOTONIC);
+    uint64_t now = (uint64_t)(now_ns - w->epoch_ns) / 1000, cut = to_u64(dur_ms * 1000);
+    e.dur = rounded(dur_ms * 1000);
     e.ts = now > cut ? now - cut : 0;
-    return stave_trace_writer_push_event(w, &e);
+    return push(w, &e, now_ns);
 }
 
 int stave_trace_writer_push_with_args(struct stave_trace_writer *w, const char *name,
@@ -563,7 +739,7 @@ static int error_of(struct stave_trace_writer *w)
     int error = lock_tail(w);
     if (error)
         return error;
-    error = look_at_file(w);
+    error = write_all(w, sv_now_ns(CLOCK_MONOTONIC));
     error = w->tail->error ? w->tail->error : error;
     pthread_mutex_unlock(&w->tail->lock);
     return error;
@@ -582,11 +758,8 @@ struct stave_trace_event stave_trace_event_complete(const char *name, const char
                                                     uint64_t start_ts_us, double dur_ms,
                                                     uint32_t tid)
 {
-    return (struct stave_trace_event){.name = name,
-                                      .cat = cat,
-                                      .ts = start_ts_us,
-                                      .dur = to_u64(round(dur_ms * 1000)),
-                                      .tid = tid};
+    return (struct stave_trace_event){
+        .name = name, .cat = cat, .ts = start_ts_us, .dur = rounded(dur_ms * 1000), .tid = tid};
 }
 
 struct place {
@@ -610,7 +783,8 @@ static int take_for_caller(void *ctx, const uint8_t *bytes, size_t n)
 int stave_trace_event_json(const struct stave_trace_event *event, char *to, size_t size)
 {
     struct place p = {.to = to, .size = size};
-    int status = with_printed(event, take_for_caller, &p);
+    struct event m;
+    int status = measure(event, &m) ? with_printed(&m, take_for_caller, &p) : STAVE_ELIMIT;
     return status < 0 ? status : p.len;
 }
 

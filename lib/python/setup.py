@@ -40,7 +40,7 @@ SDK = [f"lib/sdk/{folder}/*.c" for folder in ("emit", "ring", "drain", "write", 
 LIBRARIES = {
     "libstave": ((*SDK, BY_NAME), "lib/sdk/libstave.map"),
     "libstave-file": (("lib/compat/*.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/session/say.c", "lib/sdk/session/quiet.c",
-                       "lib/sdk/session/destination.c", "lib/sdk/session/stream_address.c", "lib/sdk/drain/drain_items.c", BY_NAME),
+                       "lib/sdk/session/destination.c", "lib/sdk/session/folders.c", "lib/sdk/session/stream_address.c", "lib/sdk/drain/drain_items.c", BY_NAME),
                       "lib/sdk/standalone/libstave-file.map"),
     "libstave-serving": (("lib/serving/*.c",), "lib/serving/libstave-serving.map"),
 }

@@ -1,4 +1,4 @@
-//! Finds libstave-file: the folder in STAVE_LIB_DIR, else what pkg-config says of `stave`, else the system's folders.
+//! Finds libstave and libstave-file: the folder in STAVE_LIB_DIR, else what pkg-config says of `stave`, else the system's folders.
 use std::process::Command;
 
 fn folders_by_pkg_config() -> Vec<String> {
@@ -18,6 +18,10 @@ fn folders_by_pkg_config() -> Vec<String> {
 }
 
 fn main() {
+    let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    if std::env::var_os("CARGO_FEATURE_SERDE").is_some() && !manifest.ends_with("/serde") {
+        panic!("the feature serde has a manifest of its own: stave = {{ path = \"{manifest}/serde\" }}");
+    }
     println!("cargo:rerun-if-env-changed=STAVE_LIB_DIR");
     println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
     let folders = match std::env::var("STAVE_LIB_DIR") {
@@ -29,5 +33,4 @@ fn main() {
         // Tests and programs of this package; others link as they are used to, or set LD_LIBRARY_PATH.
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }
-    println!("cargo:rustc-link-lib=dylib=stave-file");
 }

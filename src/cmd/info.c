@@ -4,6 +4,7 @@
  * and metadata. Loss and damage come first: a reader must not look at figures before knowing that
  * something is missing. */
 #include "cli/console.h"
+#include "cli/json_fit.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
@@ -21,7 +22,7 @@
 
 struct info {
     const char *from;
-    bool strict, json, exact;
+    bool strict, json, all, exact;
     uint64_t top, sample_above;
 };
 
@@ -427,6 +428,8 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     print_categories(c, top);
 }
 
+/* ---- JSON ---- */
+
 static void json_key(struct sv_json *j, const char *key)
 {
     sv_json_key(j, key, strlen(key));
@@ -444,24 +447,77 @@ static void json_u64(struct sv_json *j, const char *key, uint64_t v)
     sv_json_u64(j, v);
 }
 
-static void json_text(struct sv_json *j, const char *key, struct sv_text t)
-{
-    json_key(j, key);
-    sv_json_text(j, t.bytes, t.len);
-}
-
 static void json_i64(struct sv_json *j, const char *key, int64_t v)
 {
     json_key(j, key);
     sv_json_i64(j, v);
 }
 
-static void json_clocks(struct sv_json *j, const struct sv_clocks *k)
+/* An answer with at most `most` items in each list. */
+struct answer {
+    const struct census *c;
+    const struct sv_opened *in;
+    struct sv_json json;
+    size_t most;
+};
+
+/* Names are the file's, and as long as it likes: in an answer that must be short they are cut. */
+static struct sv_text short_text(const struct answer *a, struct sv_text t)
 {
+    return a->most == SIZE_MAX ? t : sv_json_short(t);
+}
+
+static void json_name(struct answer *a, const char *key, sv_str name)
+{
+    struct sv_text t = short_text(a, sv_dict_text(a->c->dict, name));
+    json_key(&a->json, key);
+    sv_json_text(&a->json, t.bytes, t.len);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* Of a list that must be short: the rows with the most events. */
+struct chosen {
+    uint64_t least;
+    size_t n_left;
+};
+
+static struct chosen choose(const struct answer *a, const uint64_t *counts, size_t n)
+{
+    size_t n_some = 0;
+    for (size_t i = 0; i < n; i++)
+        n_some += counts[i] > 0;
+    struct chosen c = {.least = 1, .n_left = a->most};
+    if (n_some <= a->most || a->most == 0)
+        return c;
+    uint64_t *sorted = sv_alloc(n * sizeof *sorted);
+    memcpy(sorted, counts, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, larger_first);
+    c.least = sorted[a->most - 1];
+    free(sorted);
+    return c;
+}
+
+static bool is_chosen(struct chosen *c, uint64_t count)
+{
+    if (count < c->least || c->n_left == 0)
+        return false;
+    c->n_left--;
+    return true;
+}
+
+static void json_clocks(struct answer *a)
+{
+    const struct sv_clocks *k = &a->c->dict->clocks;
+    struct sv_json *j = &a->json;
     json_cstr(j, "clock", sv_clock_name(k->trace_clock));
     json_key(j, "snapshots");
     sv_json_begin(j, '[');
-    for (size_t i = 0; i < k->n; i++) {
+    for (size_t i = 0; i < k->n && i < a->most; i++) {
         sv_json_begin(j, '{');
         for (uint32_t r = 0; r < k->snapshots[i].n; r++) {
             json_key(j, sv_clock_name(k->snapshots[i].readings[r].clock));
@@ -477,13 +533,15 @@ static void json_clocks(struct sv_json *j, const struct sv_clocks *k)
     sv_json_end(j);
 }
 
-static void json_findings(struct sv_json *j, const struct sv_report *r)
+static void json_findings(struct answer *a)
 {
     static const char *const severities[] = {
         [SV_NOTE] = "note", [SV_SKIPPED] = "skipped", [SV_DAMAGE] = "damage"};
+    const struct sv_report *r = &a->in->report;
+    struct sv_json *j = &a->json;
     json_key(j, "findings");
     sv_json_begin(j, '[');
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n && i < a->most; i++) {
         sv_json_begin(j, '{');
         json_cstr(j, "severity", severities[r->rows[i].severity]);
         json_cstr(j, "what", r->rows[i].what);
@@ -495,41 +553,50 @@ static void json_findings(struct sv_json *j, const struct sv_report *r)
     sv_json_end(j);
 }
 
-static void json_processes(struct sv_json *j, const struct census *c)
+static void json_processes(struct answer *a)
 {
-    uint64_t *counts = count_processes(c);
+    const struct sv_dict *d = a->c->dict;
+    struct sv_json *j = &a->json;
+    uint64_t *counts = count_processes(a->c);
+    for (uint32_t t = 0; t < d->n_tracks; t++)
+        if (t == 0 || d->tracks[t].kind != SV_TRACK_PROCESS)
+            counts[t] = 0;
+    struct chosen chosen = choose(a, counts, d->n_tracks);
     json_key(j, "processes");
     sv_json_begin(j, '[');
-    for (uint32_t t = 1; t < c->dict->n_tracks; t++) {
-        const struct sv_track_info *info = &c->dict->tracks[t];
-        if (info->kind != SV_TRACK_PROCESS || !counts[t])
+    for (uint32_t t = 1; t < d->n_tracks; t++) {
+        if (!is_chosen(&chosen, counts[t]))
             continue;
+        struct sv_origin origin = sv_origin_of(d, t);
         sv_json_begin(j, '{');
-        struct sv_origin origin = sv_origin_of(c->dict, t);
-        json_i64(j, "pid", info->pid);
-        json_text(j, "name", sv_dict_text(c->dict, info->name));
+        json_i64(j, "pid", d->tracks[t].pid);
+        json_name(a, "name", d->tracks[t].name);
         if (origin.rank >= 0)
             json_i64(j, "rank", origin.rank);
         if (origin.host)
             json_cstr(j, "host", origin.host);
-        json_u64(j, "events", whole(c, counts[t]));
+        json_u64(j, "events", whole(a->c, counts[t]));
         sv_json_end(j);
     }
     sv_json_end(j);
     free(counts);
 }
 
-static void json_tracks(struct sv_json *j, const struct census *c)
+static void json_tracks(struct answer *a)
 {
+    const struct census *c = a->c;
+    struct sv_json *j = &a->json;
+    size_t n = c->dict->n_tracks < c->cap_tracks ? c->dict->n_tracks : c->cap_tracks;
+    struct chosen chosen = n > 1 ? choose(a, c->by_track + 1, n - 1) : (struct chosen){1, 0};
     json_key(j, "tracks");
     sv_json_begin(j, '[');
-    for (uint32_t t = 1; t < c->dict->n_tracks && t < c->cap_tracks; t++) {
+    for (uint32_t t = 1; t < n; t++) {
         const struct sv_track_info *info = &c->dict->tracks[t];
-        if (!c->by_track[t])
+        if (!is_chosen(&chosen, c->by_track[t]))
             continue;
         sv_json_begin(j, '{');
         json_cstr(j, "kind", sv_track_kind_name(info->kind));
-        json_text(j, "name", sv_dict_text(c->dict, info->name));
+        json_name(a, "name", info->name);
         if (info->tid != -1)
             json_i64(j, "tid", info->tid);
         sv_track process = sv_dict_process_of(c->dict, t);
@@ -541,14 +608,17 @@ static void json_tracks(struct sv_json *j, const struct census *c)
     sv_json_end(j);
 }
 
-static void json_categories(struct sv_json *j, const struct census *c)
+static void json_categories(struct answer *a)
 {
+    const struct census *c = a->c;
+    struct sv_json *j = &a->json;
+    struct chosen chosen = choose(a, c->by_cat, c->cap_cats);
     json_key(j, "categories");
     sv_json_begin(j, '{');
     for (size_t i = 0; i < c->cap_cats; i++) {
-        if (!c->by_cat[i])
+        if (!is_chosen(&chosen, c->by_cat[i]))
             continue;
-        struct sv_text t = sv_dict_text(c->dict, (sv_str)i);
+        struct sv_text t = short_text(a, sv_dict_text(c->dict, (sv_str)i));
         sv_json_key(j, t.bytes, t.len);
         sv_json_u64(j, whole(c, c->by_cat[i]));
     }
@@ -566,41 +636,52 @@ static bool is_json(struct sv_text t)
     return is_valid;
 }
 
-static void json_metadata(struct sv_json *j, const struct sv_dict *d)
+static void json_metadata(struct answer *a)
 {
+    const struct sv_dict *d = a->c->dict;
+    struct sv_json *j = &a->json;
     json_key(j, "metadata");
     sv_json_begin(j, '{');
-    for (uint32_t i = 0; i < d->n_meta; i++) {
-        struct sv_text k = sv_dict_text(d, d->meta[i].key), v = sv_dict_text(d, d->meta[i].value);
+    for (uint32_t i = 0; i < d->n_meta && i < a->most; i++) {
+        struct sv_text k = short_text(a, sv_dict_text(d, d->meta[i].key)),
+                       v = sv_dict_text(d, d->meta[i].value), cut = short_text(a, v);
         sv_json_key(j, k.bytes, k.len);
-        if (d->meta[i].is_json && is_json(v))
+        if (d->meta[i].is_json && cut.len == v.len && is_json(v))
             sv_json_raw(j, v.bytes, v.len);
         else
-            sv_json_text(j, v.bytes, v.len);
+            sv_json_text(j, cut.bytes, cut.len);
     }
     sv_json_end(j);
 }
 
-static int print_json(const struct census *c, const struct sv_opened *in, struct sv_err *err)
+static void json_sample(struct sv_json *j, const struct census *c)
 {
-    struct sv_buf b;
-    struct sv_json json, *j = &json;
-    sv_buf_init(&b, (size_t)1 << 30);
-    sv_json_init(j, &b);
-    sv_json_begin(j, '{');
-    json_cstr(j, "file", in->path);
-    json_cstr(j, "format", in->format->name);
-    json_cstr(j, "compression", in->in->compression ? in->in->compression : "none");
-    json_u64(j, "size_bytes", size_of(c, in));
+    static const char *const kinds[] = {[SV_SAMPLE_RESYNC] = "resync points",
+                                        [SV_SAMPLE_EVENTS] = "pieces between events",
+                                        [SV_SAMPLE_HEAD_ONLY] = "beginning"};
     json_key(j, "is_estimate");
     sv_json_bool(j, is_estimate(c));
-    if (is_estimate(c)) {
-        static const char *const kinds[] = {[SV_SAMPLE_RESYNC] = "resync points",
-                                            [SV_SAMPLE_EVENTS] = "pieces between events",
-                                            [SV_SAMPLE_HEAD_ONLY] = "beginning"};
-        json_u64(j, "sampled_bytes", c->sample.bytes);
-        json_cstr(j, "sampled", kinds[c->sample.kind]);
-    }
+    if (!is_estimate(c))
+        return;
+    json_u64(j, "sampled_bytes", c->sample.bytes);
+    json_cstr(j, "sampled", kinds[c->sample.kind]);
+}
+
+static int fill(void *ctx, size_t most, struct sv_buf *to, struct sv_err *err)
+{
+    struct answer *a = ctx;
+    const struct census *c = a->c;
+    struct sv_json *j = &a->json;
+    (void)err;
+    a->most = most;
+    sv_json_init(j, to);
+    sv_json_begin(j, '{');
+    json_u64(j, "version", 1);
+    json_cstr(j, "file", a->in->path);
+    json_cstr(j, "format", a->in->format->name);
+    json_cstr(j, "compression", a->in->in->compression ? a->in->in->compression : "none");
+    json_u64(j, "size_bytes", size_of(c, a->in));
+    json_sample(j, c);
     json_i64(j, "first_ns", c->first_ns);
     json_i64(j, "last_ns", c->last_ns);
     json_u64(j, "events", c->events);
@@ -611,15 +692,25 @@ static int print_json(const struct census *c, const struct sv_opened *in, struct
     json_u64(j, "arguments", c->args);
     json_u64(j, "lost", c->lost);
     json_u64(j, "gaps", c->losses);
-    json_u64(j, "damage", sv_report_count(&in->report, SV_DAMAGE));
-    json_clocks(j, &c->dict->clocks);
-    json_processes(j, c);
-    json_tracks(j, c);
-    json_categories(j, c);
-    json_metadata(j, c->dict);
-    json_findings(j, &in->report);
+    json_u64(j, "damage", sv_report_count(&a->in->report, SV_DAMAGE));
+    json_clocks(a);
+    json_processes(a);
+    json_tracks(a);
+    json_categories(a);
+    json_metadata(a);
+    json_findings(a);
     sv_json_end(j);
-    return sv_print_json(&b, err);
+    return 0;
+}
+
+static int print_json(const struct census *c, const struct sv_opened *in, bool all,
+                      struct sv_err *err)
+{
+    struct answer a = {.c = c, .in = in};
+    return sv_json_fit(
+        &(struct sv_json_fit){
+            .fill = fill, .ctx = &a, .all = all, .more = "--all has all of each list"},
+        err);
 }
 
 static void census_init(struct census *c)
@@ -704,6 +795,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0)
         code = sv_options_either("json", "top", err);
     if (code >= 0)
+        code = sv_options_need("all", "json", err);
+    if (code >= 0)
         code = sv_options_either("exact", "sample-above", err);
     if (code < 0)
         return code;
@@ -720,7 +813,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         bool is_nothing = code == SV_EINPUT &&
                           c.events == 0; /* no trace: there is nothing to say */
         if (o->json && !is_nothing)
-            printed = print_json(&c, &in, err);
+            printed = print_json(&c, &in, o->all, err);
         else if (!is_nothing)
             print_text(&c, &in, o);
         code = code < 0 ? code : printed;
@@ -731,7 +824,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "print everything as JSON", NULL,
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json),
+     "as JSON, at most 32 KiB of it (docs/json.md)", NULL, NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct info, all), "with --json: all of each list", NULL,
      NULL},
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct info, top), "rows per table (default 10)", NULL,
      NULL},

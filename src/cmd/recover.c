@@ -1,6 +1,7 @@
 /* stave recover: the trace of a program that was killed, from its growing file and its rings. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "cmd/recover_events.h"
 #include "cmd/recover_join.h"
 #include "core/base/mem.h"
 #include "core/files/out_name.h"
@@ -95,7 +96,7 @@ static int list(void)
     for (size_t i = 0; i < l.n; i++)
         print_one(l.all[i]);
     print_problems(&l);
-    if (l.n == 0)
+    if (sv_recover_events_list() + l.n == 0)
         sv_console_note("no sessions on this machine, and no files to recover in this directory");
     sv_leftovers_fini(&l);
     return SV_EXIT_OK;
@@ -525,8 +526,14 @@ static bool clean_one(const struct recover *r, struct sv_leftover *o)
     return true;
 }
 
+static struct sv_recover_events events_of(const struct recover *r)
+{
+    return (struct sv_recover_events){r->keep, r->dry_run, r->yes, &r->discard};
+}
+
 static int clean(const struct recover *r, struct sv_err *err)
 {
+    struct sv_recover_events events = events_of(r);
     struct sv_leftovers l = {0};
     sv_leftovers_everywhere(&l);
     for (size_t i = 0; i < r->discard.n; i++)
@@ -536,6 +543,7 @@ static int clean(const struct recover *r, struct sv_err *err)
         bool is_there = false;
         for (size_t k = 0; k < l.n && !is_there; k++)
             is_there = is_named(l.all[k], r->discard.items[i]);
+        is_there |= sv_recover_events_has(r->discard.items[i]);
         if (!is_there)
             code = sv_error(err, SV_EINPUT, "--discard: no files or sessions of '%s' found",
                             r->discard.items[i]);
@@ -544,7 +552,8 @@ static int clean(const struct recover *r, struct sv_err *err)
     for (size_t i = 0; code >= 0 && i < l.n; i++)
         n_removable += clean_one(r, l.all[i]);
     print_problems(&l);
-    if (code >= 0 && l.n == 0)
+    size_t n_events = code >= 0 ? sv_recover_events_clean(&events, &n_removable) : 0;
+    if (code >= 0 && l.n + n_events == 0)
         sv_console_note("no sessions on this machine, and no files to recover in this directory");
     else if (code >= 0 && !r->yes)
         sv_console_note(n_removable ? "nothing was removed; --yes removes the above"
@@ -581,6 +590,12 @@ static int recover(const struct recover *r, const struct sv_words *operands, str
     if (code < 0 || operands->n == 0)
         return code < 0 ? code : r->clean ? clean(r, err) : list();
     const char *name = operands->items[0];
+    struct sv_recover_events events = events_of(r);
+    if (sv_recover_events_has(name))
+        return r->out.path
+                   ? sv_error(err, SV_EUSAGE,
+                              "%s is completed in its place, without -o; convert it then", name)
+                   : sv_recover_events(&events, name, err);
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode))
         code = sv_leftovers_of_session(&l, name, err);
     else
@@ -651,7 +666,8 @@ const struct sv_command sv_command_recover = {
         "OUT.part holds the trace as far as it was written, and rings in shared memory hold "
         "everything later, up to the last event. This verb joins both into one valid trace: every "
         "event that was recorded is in it once, or is counted in it as lost.\n\n"
-        "OUT is the name that was given in STAVE_OUT or with -o, or a session directory. "
+        "OUT is the name that was given in STAVE_OUT or with -o, or a session directory. A file of "
+        "ferrum's writer (STAVE_TRACE_OUT) is completed in its place. "
         "Everything that belongs to the name is recovered, newest first, each trace into its own "
         "file. No file is overwritten: if OUT exists, '.recovered' is put before its suffix. "
         "What was left is removed only after the result was read back and its events were counted: "

@@ -5,7 +5,7 @@
 #include "subjects/subject.h"
 
 #include "cli/console.h"
-#include "cli/rows.h"
+#include "cli/json_fit.h"
 #include "cmd/commands.h"
 #include "files/load.h"
 
@@ -83,44 +83,31 @@ int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, 
     return s ? s->run(&o, t, err) : SV_EUSAGE;
 }
 
-/* A report of more than SV_JSON_MOST bytes: as many rows of each table as fit, and a member that
- * says so. */
+struct answer {
+    struct sv_report_options *o;
+    const struct sv_report_subject *subject;
+    const struct sv_trace *trace;
+};
+
+static int fill(void *ctx, size_t most, struct sv_buf *to, struct sv_err *err)
+{
+    const struct answer *a = ctx;
+    a->o->into = to;
+    a->o->limit = most;
+    int code = a->subject->run(a->o, a->trace, err);
+    a->o->into = NULL;
+    return code;
+}
+
 static int print_limited(struct sv_report_options *o, const struct sv_report_subject *s,
                          const struct sv_trace *t, struct sv_err *err)
 {
-    static const size_t limits[] = {SIZE_MAX, 100, 30, 10, 3, 1};
-    enum { TAIL = 160 };
-    struct sv_buf b;
-    size_t whole = 0;
-    int code = 0;
-    sv_buf_init(&b, (size_t)2 << 30);
-    o->into = &b;
-    for (size_t i = 0; i < sizeof limits / sizeof *limits && code >= 0; i++) {
-        sv_buf_clear(&b);
-        o->limit = limits[i];
-        code = s->run(o, t, err);
-        whole = i == 0 ? b.len : whole;
-        if (b.len + TAIL <= SV_JSON_MOST || o->all)
-            break;
-    }
-    o->into = NULL;
-    while (b.len && strchr("\n}", b.data[b.len - 1]) && o->limit != SIZE_MAX)
-        if (b.data[--b.len] == '}')
-            break;
-    if (code >= 0 && o->limit != SIZE_MAX) {
-        char text[TAIL];
-        snprintf(
-            text, sizeof text,
-            ",\"truncated\":{\"rows\":%zu,\"bytes\":%zu,\"more\":\"--top N or --by SECTION has "
-            "more rows of each table, --all everything\"}}\n",
-            o->limit, whole);
-        sv_buf_str(&b, text);
-    }
-    if (code >= 0)
-        code = b.failed ? sv_error(err, SV_ELIMIT, "the report is larger than 2 GB")
-                        : sv_print_data(stdout, b.data, b.len, err);
-    sv_buf_fini(&b);
-    return code;
+    const struct sv_json_fit fit = {
+        .fill = fill,
+        .ctx = &(struct answer){o, s, t},
+        .all = o->all,
+        .more = "--top N or --by SECTION has more rows of each table, --all everything"};
+    return sv_json_fit(&fit, err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)

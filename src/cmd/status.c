@@ -1,5 +1,6 @@
 /* stave status: lists the running recordings. */
 #include "cli/console.h"
+#include "cli/json_fit.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
 #include "files/open.h"
@@ -10,7 +11,7 @@
 #include <time.h>
 
 struct status_options {
-    bool json;
+    bool json, all;
 };
 
 /* Whole seconds are known. */
@@ -24,28 +25,42 @@ static const char *age_of(char to[static 32], int64_t s)
     return to;
 }
 
-static int print_all(const struct sv_running *all, size_t n, struct sv_err *err)
+struct list {
+    const struct sv_running *all;
+    size_t n;
+};
+
+static int fill(void *ctx, size_t most, struct sv_buf *to, struct sv_err *err)
 {
-    struct sv_buf b;
+    const struct list *l = ctx;
     struct sv_json j;
-    sv_buf_init(&b, 1u << 20);
-    sv_json_init(&j, &b);
+    (void)err;
+    sv_json_init(&j, to);
     sv_json_begin(&j, '{');
     sv_json_put(&j, "version", u64, 1);
     sv_json_lit(&j, "recordings");
     sv_json_begin(&j, '[');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < l->n && i < most; i++) {
         sv_json_begin(&j, '{');
-        sv_json_put(&j, "pid", i64, all[i].id.pid);
-        sv_json_put(&j, "age_s", i64, (int64_t)time(NULL) - all[i].since_s);
-        sv_json_put(&j, "bytes", u64, all[i].bytes);
-        sv_json_put(&j, "name", cstr, all[i].name);
-        sv_json_put(&j, "out", cstr, all[i].out);
+        sv_json_put(&j, "pid", i64, l->all[i].id.pid);
+        sv_json_put(&j, "age_s", i64, (int64_t)time(NULL) - l->all[i].since_s);
+        sv_json_put(&j, "bytes", u64, l->all[i].bytes);
+        sv_json_put(&j, "name", cstr, l->all[i].name);
+        sv_json_put(&j, "out", cstr, l->all[i].out);
         sv_json_end(&j);
     }
     sv_json_end(&j);
     sv_json_end(&j);
-    return sv_print_json(&b, err);
+    return 0;
+}
+
+static int print_all(const struct sv_running *all, size_t n, bool whole, struct sv_err *err)
+{
+    return sv_json_fit(&(struct sv_json_fit){.fill = fill,
+                                             .ctx = &(struct list){all, n},
+                                             .all = whole,
+                                             .more = "--all has every recording"},
+                       err);
 }
 
 static void print_line(const struct sv_running *r)
@@ -62,12 +77,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     char text[700];
     const struct status_options *o = options;
     int code = sv_expect_operands(operands, 0, 0, "word", err);
+    if (code >= 0)
+        code = sv_options_need("all", "json", err);
     if (code < 0)
         return code;
     size_t n = sv_running_all(&all);
     const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
     if (o->json && !problem)
-        code = print_all(all, n, err);
+        code = print_all(all, n, o->all, err);
     for (size_t i = 0; i < n && !o->json; i++)
         print_line(&all[i]);
     if (n == 0 && !problem && !o->json)
@@ -79,6 +96,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct status_options, json),
      "the recordings as JSON (docs/json.md)", NULL, NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct status_options, all),
+     "with --json: all recordings, however many", NULL, NULL},
     {0},
 };
 

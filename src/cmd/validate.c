@@ -1,5 +1,6 @@
 /* stave validate: what is wrong with a trace, rule by rule, with an exit code for scripts. */
 #include "cli/console.h"
+#include "cli/json_fit.h"
 #include "cmd/commands.h"
 #include "core/base/buf.h"
 #include "core/base/json.h"
@@ -72,6 +73,7 @@ static int print_json(const struct sv_dict *d, const struct sv_check *check, uin
     sv_buf_init(&b, 1 << 24);
     sv_json_init(j, &b);
     sv_json_begin(j, '{');
+    sv_json_put(j, "version", u64, 1);
     sv_json_put(j, "events", u64, check->events);
     sv_json_put(j, "damage", u64, damage);
     sv_json_put(j, "findings", begin, '[');
@@ -87,8 +89,8 @@ static int print_json(const struct sv_dict *d, const struct sv_check *check, uin
         json_member(j, "severity", (struct sv_text){severity, (uint32_t)strlen(severity)});
         sv_json_put(j, "count", u64, row->count);
         sv_json_put(j, "first_ns", i64, row->first_ns);
-        json_member(j, "track", sv_dict_text(d, d->tracks[row->track].name));
-        json_member(j, "name", sv_dict_text(d, row->name));
+        json_member(j, "track", sv_json_short(sv_dict_text(d, d->tracks[row->track].name)));
+        json_member(j, "name", sv_json_short(sv_dict_text(d, row->name)));
         sv_json_end(j);
     }
     sv_json_end(j);

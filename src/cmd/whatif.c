@@ -3,6 +3,7 @@
 #include "cmd/whatif.h"
 
 #include "cli/console.h"
+#include "cli/json_fit.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
@@ -16,7 +17,7 @@
 struct whatif {
     const char *from, *as_median, *unit;
     struct sv_words without;
-    bool strict, assume, json, no_index;
+    bool strict, assume, json, all, no_index;
     uint64_t memory_limit;
 };
 
@@ -51,7 +52,7 @@ static void put_named(struct sv_json *j, const struct sv_replay_named *x, bool s
     sv_json_end(j);
 }
 
-static void put_lists(struct sv_json *j, const struct sv_replay_result *r)
+static void put_lists(struct sv_json *j, const struct sv_replay_result *r, size_t most)
 {
     sv_json_lit(j, "by");
     sv_json_begin(j, '{');
@@ -61,24 +62,30 @@ static void put_lists(struct sv_json *j, const struct sv_replay_result *r)
         sv_json_line(j);
         sv_json_key(j, sv_replay_by_names[by], strlen(sv_replay_by_names[by]));
         sv_json_begin(j, '[');
-        for (size_t i = 0; i < r->by[by].n; i++)
+        for (size_t i = 0; i < r->by[by].n && i < most; i++)
             put_named(j, &r->by[by].items[i], false);
         sv_json_end(j);
     }
     sv_json_end(j);
     sv_json_lit(j, "culprits");
     sv_json_begin(j, '[');
-    for (size_t i = 0; i < r->n_culprits; i++)
+    for (size_t i = 0; i < r->n_culprits && i < most; i++)
         put_named(j, &r->culprits[i], true);
     sv_json_end(j);
 }
 
-static int print_json(const struct sv_replay_result *r, const char *as_median, struct sv_err *err)
+struct result {
+    const struct sv_replay_result *r;
+    const char *as_median;
+};
+
+static int fill(void *ctx, size_t most, struct sv_buf *to, struct sv_err *err)
 {
-    struct sv_buf b;
+    const struct sv_replay_result *r = ((const struct result *)ctx)->r;
+    const char *as_median = ((const struct result *)ctx)->as_median;
     struct sv_json j;
-    sv_buf_init(&b, 1u << 20);
-    sv_json_init(&j, &b);
+    (void)err;
+    sv_json_init(&j, to);
     sv_json_begin(&j, '{');
     sv_json_lit(&j, "version");
     sv_json_i64(&j, 1);
@@ -106,13 +113,23 @@ static int print_json(const struct sv_replay_result *r, const char *as_median, s
             sv_json_i64(&j, r->as_median_ns);
             sv_json_end(&j);
         }
-        put_lists(&j, r);
+        put_lists(&j, r, most);
     } else {
         sv_json_lit(&j, "cannot_say");
         sv_json_text(&j, r->reason, strlen(r->reason));
     }
     sv_json_end(&j);
-    return sv_print_json(&b, err);
+    return 0;
+}
+
+static int print_json(const struct sv_replay_result *r, const char *as_median, bool all,
+                      struct sv_err *err)
+{
+    return sv_json_fit(&(struct sv_json_fit){.fill = fill,
+                                             .ctx = &(struct result){r, as_median},
+                                             .all = all,
+                                             .more = "--all has all of each list"},
+                       err);
 }
 
 /* ---- for people ---- */
@@ -194,7 +211,7 @@ static int run_loaded(const struct whatif *o, const struct sv_trace *t, const ch
     if (!r.is_job)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: %s", path, r.reason);
     else if (o->json)
-        code = print_json(&r, o->as_median, err);
+        code = print_json(&r, o->as_median, o->all, err);
     else if (r.is_told)
         code = print_text(&r, o->as_median, err);
     if (code >= 0 && r.is_job && !r.is_told) {
@@ -209,6 +226,8 @@ static int answer(const struct whatif *o, const struct sv_words *operands, struc
 {
     struct sv_loaded l;
     int code = sv_expect_operands(operands, 1, 10000, "trace", err);
+    if (code >= 0)
+        code = sv_options_need("all", "json", err);
     unsigned by = by_name(o->as_median);
     if (code < 0)
         return code;
@@ -251,6 +270,8 @@ static const struct sv_option options[] = {
     {0, "unit", "GLOB", SV_OPT_TEXT, offsetof(struct whatif, unit),
      "with --without: the slices or instants that are the units", NULL, NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct whatif, json), "the answer as JSON", NULL, NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct whatif, all),
+     "with --json: all of each list, however long", NULL, NULL},
     SV_MEMORY_OPTION(struct whatif),
     SV_INDEX_OPTION(struct whatif),
     SV_INPUTS_OPTIONS(struct whatif),

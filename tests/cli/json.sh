@@ -34,6 +34,71 @@ for subject in io wait; do
   check ${subject}_is_small has $subject.json "$small and set(d) - {'truncated'} == set(json.load(open('${subject}_all.json')))"
 done
 check io_says_so has io.json "d['truncated']['rows'] < len(json.load(open('io_all.json'))['file']) and d['truncated']['bytes'] == len(open('io_all.json').read().encode()) and len(d['file']) == d['truncated']['rows']"
+# ---- every verb that has --json, on traces that are much too large for it ----
+"$python" - <<'END'
+import json
+# Many of everything that an answer may list: processes, threads, categories, names that are long, metadata, steps, ranks, files, GPU kernels, requests.
+events, other = [], {f"meta {i} " + "m" * 300: "v" * 3000 for i in range(300)}
+for pid in range(1, 301):
+    events += [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": f"rank {pid} " + "p" * 400}}]
+    events += [{"ph": "M", "pid": pid, "tid": pid * 10 + t, "name": "thread_name", "args": {"name": f"worker {t} " + "t" * 300}} for t in range(3)]
+    for i in range(12):
+        at = 10000 * i
+        events += [{"name": f"ProfilerStep#{i}", "ph": "X", "ts": at, "dur": 9000, "pid": pid, "tid": pid * 10},
+                   {"name": f"kernel {pid} {i} " + "k" * 200, "cat": f"category {pid} {i}", "ph": "X", "ts": at + 10, "dur": 3000.5, "pid": pid, "tid": pid * 10 + 1},
+                   {"name": f"ncclDevKernel_AllReduce_{i}_" + "n" * 100, "cat": "kernel", "ph": "X", "ts": at + 7000, "dur": 50, "pid": pid, "tid": 900000 + pid, "args": {"device": pid, "stream": 7, "correlation": pid * 100 + i, "grid": [1, 1, 1]}},
+               {"name": f"aten::op_{pid}_{i}" + "a" * 100, "cat": "cpu_op", "ph": "X", "ts": at + 8000, "dur": 80, "pid": pid, "tid": pid * 10},
+               {"name": "read", "cat": "syscall", "ph": "X", "ts": at + 4000, "dur": 500, "pid": pid, "tid": pid * 10, "args": {"path": f"/data/{pid}/{i}/" + "d" * 200, "ret": 4096, "fd": 3}}]
+json.dump({"traceEvents": events, "otherData": other}, open("large.json", "w"))
+for e in events:
+    if "dur" in e: e["dur"] *= 2
+json.dump({"traceEvents": events}, open("larger.json", "w"))
+END
+with_json() { "$STAVE" verbs | while read -r verb _; do "$STAVE" "$verb" --help all 2>/dev/null | grep -qE '^ +--json( |$)' && echo "$verb"; done | tr '\n' ' '; }
+# Each row: a name, the exit codes that may be, the words. A verb with --json that has no row fails the test.
+rows='
+info|0|info large.json
+validate|0 1|validate large.json
+critical-path|0|critical-path large.json
+steps|0|steps large.json
+stats|0|stats large.json
+diff|0 1|diff large.json larger.json
+query|0|query large.json select*from~args
+explain|0 6|explain large.json
+whatif|0 3 6|whatif large.json
+io|0|report io large.json
+gpu|0|report gpu large.json
+ops|0|report ops large.json
+comm|0|report comm large.json
+wait|0|report wait large.json
+batch|0 3 5 6|report batch large.json
+llm|0 3 5 6|report llm large.json
+doctor|0 1|doctor
+status|0|status
+top|0|top --once --interval 100ms -p SELF
+record|0|record --no-inject -o many.pftrace -- true
+'
+for verb in $(with_json); do check "row_of_$verb" grep -q "|$verb\( \|\$\)" <<<"$rows"; done
+while IFS='|' read -r name codes words; do
+  [ "$name" ] || continue
+  words=${words//SELF/$$}
+  # shellcheck disable=SC2086 # words
+  set -f; set -- $words; set +f
+  verb=$1; shift
+  if [ "$verb" = record ]; then set -- --json "$@"; else set -- "${@//\~/ }" --json; fi
+  "$STAVE" "$verb" "$@" >"$name.large" 2>"$name.err"; code=$?
+  [ "$verb" = record ] && tail -n 1 record.err >record.large
+  check "large_${name}_code" grep -qw -- "$code" <<<"$codes"
+  case $code in 3 | 5 | 6) [ -s "$name.large" ] || continue ;; esac
+  check "large_$name" has "$name.large" "len(t.encode()) <= 32768 and isinstance(d, dict) and d.get('version', 1) == 1"
+done <<<"$rows"
+check info_says_so has info.large "len(d['processes']) == d['truncated']['rows'] and d['truncated']['bytes'] > 100000 and '--all' in d['truncated']['more'] and d['events'] > 10000"
+check info_all answer info_all info large.json --json --all
+check info_all_has_all has info_all.json "len(d['processes']) == 300 and len(d['tracks']) > 600 and 'truncated' not in d"
+check info_small answer info_small info many.json --json
+check info_small_is_whole has info_small.json "'truncated' not in d and d['version'] == 1"
+run_any info_all_alone 2 "$STAVE" info many.json --all
+
 check doctor answer doctor doctor --json
 check doctor_parts has doctor.json "d['version'] == 1 and d['lacking'] == sum(p['ok'] is False for p in d['parts']) and any(p['what'] == 'clock' or 'stacks' in p['what'] for p in d['parts'])"
 check status answer status status --json

@@ -3,6 +3,7 @@ import importlib.util
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_what_the_document_tests(py):
         w = TraceWriter.enabled("trace.json")
         w.push("rms_norm", "norm", 1.0, 1)
         w.push("rope", "attn", 0.5, 1)
-        w.flush()
+        assert w.flush()
         events = [TraceEvent(**e) for e in json.load(open("trace.json"))]
         assert len(events) == 2 and events[0].name == "rms_norm" and events[1].cat == "attn"
         w.flush()                                    # a second one loses nothing, nor does the end
@@ -116,13 +117,17 @@ def test_forked_children_threads_and_processes(py, variable):
 @pytest.mark.parametrize("end, code", [("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM), ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
                                        ("os.abort()", -signal.SIGABRT), ("os._exit(3)", 3), ("raise ValueError", 1), ("sys.exit(4)", 4)])
 def test_no_end_loses_an_event(py, end, code):
+    sessions = {"STAVE_SESSION_DIR": str(py.folder / "sessions")}
     run(py, f'''
         import os, resource, signal, sys
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for i in range(100):
             global_trace().push("op", "end", 0.1, i)
         {end}
-    ''', env={"FERRUM_TRACE_OUT": "trace.json"}, code=code)
+    ''', env={"FERRUM_TRACE_OUT": "trace.json", **sessions}, code=code)
+    if code < 0 or "_exit" in end:
+        assert strict.load(py.folder / "trace.json")        # a whole trace, without the last events
+        subprocess.run([os.environ["STAVE"], "recover", "-q", "trace.json"], cwd=py.folder, check=True, env={**os.environ, **sessions})
     assert [e["tid"] for e in strict.load(py.folder / "trace.json")] == list(range(100))
 
 
@@ -137,7 +142,6 @@ def test_a_path_that_cannot_be_written(py):
 
 
 def test_convert_makes_the_same_file(py):
-    import subprocess
     run(py, '''
         w = TraceWriter("trace.json")
         for layer in range(3):

@@ -45,7 +45,7 @@ if [ "$sanitize" ]; then
 fi
 if [ -f "$BUILD/python/interpreter" ]; then PYTHONPATH=$BUILD/python tried Python "$(cat "$BUILD/python/interpreter")" ../p.py; else echo "skip porting_ferrum: Python: the package was not built"; fi
 if rustc --version >out 2>&1; then
-  rustc --edition 2021 --crate-type rlib --crate-name stave -L "native=$BUILD" -l stave-file "$SRC/lib/rust/src/lib.rs" -o libstave.rlib >out 2>&1 &&
+  rustc --edition 2021 --crate-type rlib --crate-name stave -L "native=$BUILD" -l stave -l stave-file "$SRC/lib/rust/src/lib.rs" -o libstave.rlib >out 2>&1 &&
     rustc --edition 2021 -L "native=$BUILD" --extern stave=libstave.rlib p.rs -o in_rust >>out 2>&1; say $? "Rust compiles" "$(head -n 20 out)"
   tried Rust ../in_rust
 else echo "skip porting_ferrum: Rust: there is no rustc"; fi

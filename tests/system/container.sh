@@ -36,7 +36,7 @@ def count_words():
     for i in range(20000): x += i % 7
 def hog():
     while not done: count_words()
-t = threading.Thread(target=hog); t.start()
+t = threading.Thread(target=hog, name="tokenizer"); t.start()
 end = time.monotonic() + 2.5
 n = 0
 while time.monotonic() < end: n += 1
@@ -108,7 +108,9 @@ fi
 check default_runs recorded default "$python" asleep.py
 check default_sentence grep -q 'sleeps [0-9]* % of the time, for a time that it chose itself in throttle() (asleep.py' default.said
 check default_gil_runs recorded hog "$python" gil.py
-check default_gil_sentence grep -qE "interpreter lock, which thread .* holds in (count_words|hog)\(\) \(gil.py" hog.said
+check default_gil_sentence grep -qE "interpreter lock, which thread tokenizer \(tid [0-9]+\) holds in (count_words|hog)\(\) \(gil.py" hog.said
+run_any wait 0 "$STAVE" report wait box/hog.pftrace
+check default_gil_wait grep -q tokenizer wait.out
 for library in io locks; do
   "$STAVE" doctor 2>&1 | grep -q "^ok  --inject $library " || { skip "$library" "the library $library is not here"; continue; }
   check "${library}_is_used" test "$(ask box/default.pftrace "SELECT count(*) FROM metadata WHERE name = 'recorded.calls' AND str_value = 'preload'")" -ge "$([ $library = io ] && echo 1 || echo 0)"

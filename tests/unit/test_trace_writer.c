@@ -1,5 +1,6 @@
 /* The writer of ferrum's files: what is in the file, and how it stays whole. The ways to end are
  * in tests/stress/trace_writer.sh. */
+#include "compat/unwritten.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>
@@ -9,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct stave_trace_event make_event(const char *name, const char *args)
@@ -61,6 +64,7 @@ TEST(events_and_their_arguments)
         snprintf(file + strlen(file), sizeof file - strlen(file), "%s%s", i ? "," : "", expected);
         char whole[2100];
         snprintf(whole, sizeof whole, "%s]", file);
+        CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), 0);
         CHECK_STR_EQ(test_read_file(path), whole);
     }
     CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), 0);
@@ -171,32 +175,79 @@ TEST(files_that_cannot_be_opened)
     close(fd);
 }
 
-/* A limit of the size: the event that does not fit is missing, one that does comes after it, and
- * the array is closed. */
+/* What the writer says on standard error is not of interest. */
+static int quiet_begin(void)
+{
+    int kept = dup(STDERR_FILENO), fd = open("/dev/null", O_WRONLY);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+    return kept;
+}
+
+static void quiet_end(int kept)
+{
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+}
+
+/* A limit of the size: as many whole events as fit are in the file, the others wait and follow when
+ * there is space. */
 TEST(a_file_at_its_limit)
 {
-    char path[300], name[200];
+    char path[300], name[200], file[2000];
     snprintf(path, sizeof path, "%s", test_scratch("t.json"));
     struct stave_trace_writer *w = stave_trace_writer_open(path);
     struct rlimit usual, small;
     REQUIRE(getrlimit(RLIMIT_FSIZE, &usual) == 0);
-    memset(name, 'n', sizeof name);
+    memset(name, '}', sizeof name);
+    memcpy(name + 50, "\"],[{\\", 6);
     name[sizeof name - 1] = '\0';
-    struct stave_trace_event e = make_event("n", NULL), large = make_event(name, NULL);
-    small = (struct rlimit){2 * (strlen(PLAIN) + 1) + 3, usual.rlim_max};
-    int kept = dup(STDERR_FILENO), fd = open("/dev/null", O_WRONLY);
-    dup2(fd, STDERR_FILENO);
-    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    struct stave_trace_event e = make_event("n", "{\"k\":[{}]}"), large = make_event(name, NULL);
+    small = (struct rlimit){2 * (strlen(PLAIN ",\"args\":{\"k\":[{}]}}") + 1) + 1, usual.rlim_max};
     CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &large), STAVE_EOUTPUT);
+    CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), 0);
+    int kept = quiet_begin();
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
     CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0); /* to the byte */
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), STAVE_EOUTPUT);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &large), 0);
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
     CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), STAVE_EOUTPUT);
+#define WITH_ARGS PLAIN ",\"args\":{\"k\":[{}]}}"
+    CHECK_STR_EQ(test_read_file(path), "[" WITH_ARGS "," WITH_ARGS "]");
     setrlimit(RLIMIT_FSIZE, &usual);
-    dup2(kept, STDERR_FILENO);
-    close(kept);
-    close(fd);
-    CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}," PLAIN "}]");
+    CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), 0);
+    quiet_end(kept);
+    int n = stave_trace_event_json(&large, name, 0);
+    CHECK_INT_EQ(n, STAVE_ELIMIT);
+    snprintf(file, sizeof file, "%s", test_read_file(path));
+    CHECK(strstr(file, "}}}\\\"],[{\\\\}}}") && strlen(file) > 400);
+    CHECK_STR_EQ(file + strlen(file) - strlen(WITH_ARGS) - 2, "," WITH_ARGS "]");
+    stave_trace_writer_close(w);
+}
+
+/* Where the file takes no more for long: what does not fit into memory is lost, and counted as an
+ * error. */
+TEST(memory_that_is_full)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s", test_scratch("t.json"));
+    struct stave_trace_writer *w = stave_trace_writer_open(path);
+    struct rlimit usual, small;
+    struct stave_trace_event e = make_event("n", NULL);
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &usual) == 0);
+    small = (struct rlimit){100, usual.rlim_max};
+    int kept = quiet_begin(), status = 0, n = 0;
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    while (n < 10000 && (status = stave_trace_writer_push_event(w, &e)) == 0)
+        n++;
+    CHECK_INT_EQ(status, STAVE_EOUTPUT);
+    CHECK(n > 800 && n < 1100);
+    setrlimit(RLIMIT_FSIZE, &usual);
+    CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), STAVE_EOUTPUT); /* of the one that is lost */
+    quiet_end(kept);
+    struct stat st;
+    REQUIRE(stat(path, &st) == 0);
+    CHECK_INT_EQ(st.st_size, 1 + n * (int)(strlen(PLAIN) + 2));
     stave_trace_writer_close(w);
 }
 
@@ -207,27 +258,147 @@ TEST(files_that_others_change)
     snprintf(moved, sizeof moved, "%s", test_scratch("moved.json"));
     struct stave_trace_writer *w = stave_trace_writer_open(path);
     struct stave_trace_event e = make_event("n", NULL);
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+#define PUSH()                                             \
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0); \
+    CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), 0)
+    PUSH();
     REQUIRE(truncate(path, 0) == 0);
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    PUSH();
     CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}]");
     REQUIRE(unlink(path) == 0);
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    PUSH();
     CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}]");
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    PUSH();
     REQUIRE(rename(path, moved) == 0); /* the file keeps its descriptor */
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    PUSH();
     CHECK_STR_EQ(test_read_file(moved), "[" PLAIN "}," PLAIN "}," PLAIN "}]");
     REQUIRE(unlink(moved) == 0);
     test_write_file(path, "of another program");
-    int kept = dup(STDERR_FILENO), fd = open("/dev/null", O_WRONLY);
-    dup2(fd, STDERR_FILENO);
-    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), STAVE_EOUTPUT);
-    dup2(kept, STDERR_FILENO);
-    close(kept);
-    close(fd);
+    int kept = quiet_begin();
+    CHECK_INT_EQ(stave_trace_writer_push_event(w, &e), 0);
+    CHECK_INT_EQ(stave_trace_writer_flush(w, NULL), STAVE_EOUTPUT);
     CHECK_STR_EQ(test_read_file(path), "of another program");
     stave_trace_writer_close(w);
+    quiet_end(kept);
+}
+
+/* ---- what a killed process leaves ---- */
+
+/* A child opens the writer, whose first event is written at once; the others wait when it ends
+ * without the end of a program. */
+static void leave(const char *path, int n)
+{
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        struct stave_trace_writer *w = stave_trace_writer_open(path);
+        struct stave_trace_event e = make_event("n", NULL);
+        for (int i = 0; i < n; i++)
+            stave_trace_writer_push_event(w, &e);
+        _exit(0);
+    }
+    REQUIRE(waitpid(child, NULL, 0) == child);
+}
+
+struct found {
+    struct sv_unwritten_left left;
+    int n;
+};
+
+static int keep_it(void *ctx, const struct sv_unwritten_left *l)
+{
+    struct found *f = ctx;
+    f->left = *l;
+    f->n++;
+    return 0;
+}
+
+static struct found *find_left(void)
+{
+    static struct found f;
+    f = (struct found){0};
+    sv_unwritten_each(keep_it, &f);
+    return &f;
+}
+
+TEST(events_of_a_killed_process)
+{
+    char path[300], folder[300];
+    snprintf(path, sizeof path, "%s", test_scratch("t.json"));
+    snprintf(folder, sizeof folder, "%s", test_scratch("sessions"));
+    setenv("STAVE_SESSION_DIR", folder, 1);
+    struct sv_err err = {0};
+    leave(path, 3);
+    struct found *f = find_left();
+    REQUIRE(f->n == 1);
+    CHECK_STR_EQ(f->left.path, path);
+    CHECK(!sv_unwritten_is_held(&f->left));
+    CHECK_UINT_EQ(f->left.n, 2 * (strlen(PLAIN) + 2));
+    CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}]");
+    for (int i = 0; i < 2; i++) { /* the second time changes nothing */
+        CHECK_INT_EQ(sv_unwritten_complete(&f->left, path, &err), 0);
+        CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}," PLAIN "}," PLAIN "}]");
+    }
+    /* Killed inside of the write: a part of the text, without the bracket. */
+    REQUIRE(truncate(path, (off_t)(f->left.at + 10)) == 0);
+    CHECK_INT_EQ(sv_unwritten_complete(&f->left, path, &err), 0);
+    CHECK_STR_EQ(test_read_file(path), "[" PLAIN "}," PLAIN "}," PLAIN "}]");
+    int fd = open(path, O_RDWR);
+    REQUIRE(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    CHECK(sv_unwritten_is_held(&f->left));
+    CHECK_INT_EQ(sv_unwritten_complete(&f->left, path, &err), SV_EHELD);
+    close(fd);
+    REQUIRE(truncate(path, 0) == 0);
+    sv_err_clear(&err);
+    CHECK_INT_EQ(sv_unwritten_complete(&f->left, path, &err), SV_EINPUT);
+    CHECK_STR_EQ(test_read_file(path), "");
+    leave(path, 1); /* begins anew: what was left before is of no use */
+    f = find_left();
+    CHECK_INT_EQ(f->n, 1);
+    CHECK_UINT_EQ(f->left.n, 0);
+    sv_unwritten_discard(f->left.dir);
+    CHECK_INT_EQ(find_left()->n, 0);
+}
+
+/* Nothing of a damaged one is believed, and none has two names. */
+TEST(events_that_are_damaged)
+{
+    char path[300], folder[300], file[SV_PATH_MAX + 10];
+    static uint8_t bytes[SV_UNWRITTEN_HEAD + SV_UNWRITTEN_RING];
+    snprintf(path, sizeof path, "%s", test_scratch("t.json"));
+    snprintf(folder, sizeof folder, "%s", test_scratch("sessions"));
+    setenv("STAVE_SESSION_DIR", folder, 1);
+    leave(path, 3);
+    struct found *f = find_left();
+    REQUIRE(f->n == 1);
+    snprintf(file, sizeof file, "%.1000s/events", f->left.dir);
+    int fd = open(file, O_RDWR);
+    REQUIRE(fd >= 0 && read(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes);
+    struct sv_unwritten *u = (struct sv_unwritten *)(void *)bytes, good = *u;
+    for (int i = 0; i < 8; i++) {
+        CONTEXT("damage %d", i);
+        *u = good;
+        switch (i) {
+        case 0: u->magic++; break;
+        case 1: u->version++; break;
+        case 2: u->pushed = u->written - 1; break;
+        case 3: u->pushed = u->written + SV_UNWRITTEN_RING + 1; break;
+        case 4: u->origin = u->written + 1; break;
+        case 5: memset(u->path, 'x', sizeof u->path); break;
+        case 6: memset(u->path, '/', sizeof u->path); break;
+        default: u->path[0] = '\0'; break;
+        }
+        REQUIRE(pwrite(fd, bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes);
+        CHECK_INT_EQ(find_left()->n, 0);
+    }
+    *u = good;
+    REQUIRE(pwrite(fd, bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes);
+    CHECK_INT_EQ(find_left()->n, 1);
+    REQUIRE(fchmod(fd, 0644) == 0);
+    CHECK_INT_EQ(find_left()->n, 0);
+    REQUIRE(fchmod(fd, 0600) == 0 && ftruncate(fd, 5000) == 0);
+    CHECK_INT_EQ(find_left()->n, 0);
+    close(fd);
 }
 
 TEST(texts_as_json)

@@ -1,5 +1,5 @@
 //! A program that records by the global writer and ends in the way that it is told: `ends return|exit|panic|abort|term|kill|fork`.
-//! Each leaves a whole trace.
+//! Each leaves a whole trace; after abort, term and kill `stave recover` adds the last events.
 //!
 //!     FERRUM_TRACE_OUT=trace.json cargo run --example ends panic
 use stave::trace::global_trace;

@@ -1,16 +1,25 @@
 //! ferrum's trace writer: complete events by name, category and elapsed milliseconds.
 //!
 //! The file is the one that `ferrum_bench_core::trace` makes: a JSON array of
-//! `{"name":…,"cat":…,"ph":"X","ts":µs,"dur":µs,"pid":0,"tid":layer,"args":{…}}`. Every push writes its event, so the file is a whole
-//! trace at any time: an exit, a panic or a signal loses nothing, and a flush or drop empties nothing. Forked children write to the same file.
+//! `{"name":…,"cat":…,"ph":"X","ts":µs,"dur":µs,"pid":0,"tid":layer,"args":{…}}`. Events wait in memory of
+//! libstave and go to the file ten times a second, at a flush and at the end of the program, by a panic, too; a flush or drop empties nothing. After
+//! a signal, `abort` or `_exit`, `stave recover trace.json` adds what was still waiting. Forked children write to the same file.
 //! A path that cannot be written is one line on stderr; `flush` returns the error.
-use crate::json::{self, Error, Map, Value};
+use crate::json::{self, Error, Value};
 use crate::sys;
 use std::ffi::CString;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+#[cfg(not(feature = "serde"))]
+type Arguments = json::Map<String, Value>;
+#[cfg(feature = "serde")]
+type Arguments = serde_json::Map<String, serde_json::Value>;
+
+/// The variable that enables [`global_trace`]
+pub const TRACE_OUT_ENV: &str = "FERRUM_TRACE_OUT";
 
 static GLOBAL_TRACE: AtomicPtr<TraceWriter> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -60,7 +69,17 @@ pub struct TraceEvent {
     /// The layer
     pub tid: u32,
     /// Arguments; absent in the file where there are none
-    pub args: Map<String, Value>,
+    pub args: Arguments,
+}
+
+#[cfg(not(feature = "serde"))]
+fn arguments(args: json::Map<String, Value>) -> Arguments {
+    args
+}
+
+#[cfg(feature = "serde")]
+fn arguments(args: json::Map<String, Value>) -> Arguments {
+    serde_json::from_str(&Value::Object(args).to_string()).unwrap_or_default()
 }
 
 impl TraceEvent {
@@ -80,7 +99,7 @@ impl TraceEvent {
             dur: (dur_ms * 1000.0).round() as u64,
             pid: 0,
             tid,
-            args: Map::new(),
+            args: Arguments::new(),
         }
     }
 
@@ -124,7 +143,7 @@ impl TraceEvent {
             number("tid")?,
         );
         let args = match members.remove("args") {
-            None => Map::new(),
+            None => json::Map::new(),
             Some(Value::Object(args)) => args,
             Some(_) => return Err(wrong("args")),
         };
@@ -146,8 +165,80 @@ impl TraceEvent {
             dur,
             pid,
             tid,
-            args,
+            args: arguments(args),
         })
+    }
+}
+
+#[cfg(feature = "serde")]
+mod by_serde {
+    //! As `#[derive(Serialize, Deserialize)]` would do, without its compiler plug-in.
+    use super::{Arguments, TraceEvent};
+    use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+    use serde::ser::{Serialize, SerializeStruct, Serializer};
+    use std::fmt;
+
+    impl Serialize for TraceEvent {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            let n = if self.args.is_empty() { 7 } else { 8 };
+            let mut to = to.serialize_struct("TraceEvent", n)?;
+            to.serialize_field("name", &self.name)?;
+            to.serialize_field("cat", &self.cat)?;
+            to.serialize_field("ph", &self.ph)?;
+            to.serialize_field("ts", &self.ts)?;
+            to.serialize_field("dur", &self.dur)?;
+            to.serialize_field("pid", &self.pid)?;
+            to.serialize_field("tid", &self.tid)?;
+            if !self.args.is_empty() {
+                to.serialize_field("args", &self.args)?;
+            }
+            to.end()
+        }
+    }
+
+    struct Members;
+
+    impl<'de> Visitor<'de> for Members {
+        type Value = TraceEvent;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an event")
+        }
+
+        fn visit_map<M: MapAccess<'de>>(self, mut from: M) -> Result<TraceEvent, M::Error> {
+            let (mut name, mut cat, mut ph) = (None, None, None);
+            let (mut ts, mut dur, mut pid, mut tid) = (None, None, None, None);
+            let mut args = Arguments::new();
+            while let Some(key) = from.next_key::<String>()? {
+                match key.as_str() {
+                    "name" => name = Some(from.next_value()?),
+                    "cat" => cat = Some(from.next_value()?),
+                    "ph" => ph = Some(from.next_value()?),
+                    "ts" => ts = Some(from.next_value()?),
+                    "dur" => dur = Some(from.next_value()?),
+                    "pid" => pid = Some(from.next_value()?),
+                    "tid" => tid = Some(from.next_value()?),
+                    "args" => args = from.next_value()?,
+                    _ => drop(from.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(TraceEvent {
+                name: name.ok_or_else(|| M::Error::missing_field("name"))?,
+                cat: cat.ok_or_else(|| M::Error::missing_field("cat"))?,
+                ph: ph.ok_or_else(|| M::Error::missing_field("ph"))?,
+                ts: ts.ok_or_else(|| M::Error::missing_field("ts"))?,
+                dur: dur.ok_or_else(|| M::Error::missing_field("dur"))?,
+                pid: pid.ok_or_else(|| M::Error::missing_field("pid"))?,
+                tid: tid.ok_or_else(|| M::Error::missing_field("tid"))?,
+                args,
+            })
+        }
+    }
+
+    impl<'de> Deserialize<'de> for TraceEvent {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            from.deserialize_map(Members)
+        }
     }
 }
 
@@ -245,7 +336,7 @@ impl TraceWriter {
         }
     }
 
-    /// The same with arguments: a [`Map`], a `serde_json::Map`, or any pairs whose values print themselves as JSON.
+    /// The same with arguments: a [`json::Map`], a `serde_json::Map`, or any pairs whose values print themselves as JSON.
     pub fn push_with_args<K: AsRef<str>, V: fmt::Display>(
         &self,
         name: impl Into<String>,
@@ -286,7 +377,7 @@ impl TraceWriter {
         unsafe { sys::stave_trace_writer_push_timed(self.writer, &event, dur_ms) };
     }
 
-    /// Does the file hold every event? It was written by `push` already.
+    /// Writes what is not in the file yet.
     pub fn flush(&self) -> std::io::Result<()> {
         let mut error = sys::Error::none();
         match unsafe { sys::stave_trace_writer_flush(self.writer, &mut error) } {

@@ -156,6 +156,7 @@ fn threads_share_a_writer() {
             scope.spawn(|| (0..250).for_each(|layer| writer.push("op", "thread", 0.01, layer)));
         }
     });
+    writer.flush().unwrap();
     assert_eq!(read(&path).len(), 1000);
 }
 
@@ -191,10 +192,21 @@ fn ends() -> PathBuf {
     path.join("examples/ends")
 }
 
+/// The program `stave`, which completes what a killed process left; STAVE names it.
+fn recover(path: &Path) {
+    let stave = std::env::var_os("STAVE").unwrap_or_else(|| "stave".into());
+    let run = Command::new(stave).arg("recover").arg(path).output().unwrap();
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+}
+
 #[test]
 fn no_end_loses_an_event() {
     let folder = Folder::new("ends");
-    for way in ["return", "exit", "panic", "abort", "term", "kill", "fork"] {
+    for way in ["return", "exit", "panic", "fork", "abort", "term", "kill"] {
         let path = folder.join(way);
         let run = Command::new(ends())
             .arg(way)
@@ -202,17 +214,21 @@ fn no_end_loses_an_event() {
             .env_remove("STAVE_TRACE_OUT")
             .output()
             .unwrap();
+        assert_eq!(
+            run.status.success(),
+            matches!(way, "return" | "exit" | "fork"),
+            "{way}"
+        );
+        if matches!(way, "abort" | "term" | "kill") {
+            assert!(!read(&path).is_empty(), "{way}"); // a whole trace all the same
+            recover(&path);
+        }
         let expected = if way == "fork" { 300 } else { 100 };
         assert_eq!(
             read(&path).len(),
             expected,
             "{way}: {}",
             String::from_utf8_lossy(&run.stderr)
-        );
-        assert_eq!(
-            run.status.success(),
-            matches!(way, "return" | "exit" | "fork"),
-            "{way}"
         );
     }
 }

@@ -314,13 +314,51 @@ bool sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct
     return true;
 }
 
+/* In the first round, the second, the fourth and so on. */
+static bool is_due(const struct sv_client_ring *m)
+{
+    return (m->n_looks & (m->n_looks - 1)) == 0 && m->ring->name[0] == '\0' &&
+           atomic_load(&m->ring->state) == SV_RING_LIVE;
+}
+
+bool sv_client_files_names_due(struct sv_client_files *r)
+{
+    bool some = false;
+    for (size_t i = 0; i < r->n_rings; i++) {
+        r->rings[i]->n_looks++;
+        some |= is_due(r->rings[i]);
+    }
+    return some;
+}
+
+void sv_client_files_read_comms(struct sv_client_files *r)
+{
+    for (size_t i = 0; i < r->n_rings; i++) {
+        struct sv_client_ring *m = r->rings[i];
+        char path[64], text[sizeof m->comm + 1];
+        if (!is_due(m))
+            continue;
+        snprintf(path, sizeof path, "/proc/%u/task/%u/comm", r->process.pid,
+                 atomic_load(&m->ring->tid));
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+        if (fd >= 0)
+            close(fd);
+        if (n > 1 && (size_t)n <= sizeof m->comm) {
+            memcpy(m->comm, text, (size_t)n - 1); /* without the line's end */
+            m->comm[n - 1] = '\0';
+        }
+    }
+}
+
 void sv_client_files_name_threads(const struct sv_client_files *r, struct sv_drain *d)
 {
     for (size_t i = 0; i < r->n_rings; i++) {
         char name[SV_GIVEN_NAME] = {0};
         const struct sv_ring *ring = r->rings[i]->ring;
         bool is_given = ring->name[0] != '\0';
-        memcpy(name, is_given ? ring->name : ring->comm,
+        const char *comm = r->rings[i]->comm[0] ? r->rings[i]->comm : ring->comm;
+        memcpy(name, is_given ? ring->name : comm,
                is_given ? sizeof ring->name - 1 : sizeof ring->comm - 1);
         sv_drain_name_thread(d, sv_drain_ring(d, i), name);
     }

@@ -22,6 +22,8 @@ struct sv_client_ring {
     const uint8_t *data; /* mapped twice in a row */
     uint64_t size;
     struct sv_guarded guarded;
+    uint32_t n_looks; /* rounds in which its thread's name was wanted */
+    char comm[16];    /* its name in the kernel, read later than the ring's; "": not yet */
 };
 
 struct sv_client_files {
@@ -50,6 +52,10 @@ void sv_client_files_rings(struct sv_client_files *r, struct sv_drain *d, uint64
                            struct sv_report *report);
 /* New names. False: they cannot be read now; the records that need them are to wait. */
 bool sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct sv_report *report);
+/* Threads may get their names after their first event: reads those that are due, of a process that
+ * runs and is in the reader's pid namespace. */
+bool sv_client_files_names_due(struct sv_client_files *r);
+void sv_client_files_read_comms(struct sv_client_files *r);
 void sv_client_files_name_threads(const struct sv_client_files *r, struct sv_drain *d);
 void sv_client_files_describe(const struct sv_client_files *r,
                               struct sv_dict *dict); /* its process's track */

@@ -190,6 +190,8 @@ static uint64_t round_of(struct sv_clients *g, struct sv_client *c, bool look)
     sv_drain_tick(c->drain, &tick);
     if (fresh || c->has_ended) {
         sv_client_files_describe(c->files, g->source.dict);
+        if (sv_client_files_names_due(c->files) && c->is_near && sv_client_runs(c))
+            sv_client_files_read_comms(c->files);
         sv_client_files_name_threads(c->files, c->drain);
     }
     return fresh;

@@ -3,6 +3,7 @@
  * Space is reserved before a file is mapped, so that a full file system is an error here and never
  * a SIGBUS there. Called with the process's lock held, except by readers (start ticks). No malloc:
  * a signal handler may be below us. */
+#include "core/files/map_twice.h"
 #include "core/files/trusted.h"
 #include "sdk/session/folders.h"
 #include "sdk/session/sdk.h"
@@ -236,22 +237,11 @@ void sv_files_remove(struct sv_process *p)
     sv_file_id_close(dir_fd, &p->dir_id);
 }
 
-/* The records' area is mapped twice in a row, so that a record may run over its end. */
 static uint8_t *map_ring(int fd, uint64_t size)
 {
-    uint8_t *at = mmap(NULL, SV_PAGE + 2 * size, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
+    uint8_t *at = sv_map_twice(fd, SV_PAGE, size);
+    if (!at)
         return NULL;
-    if (mmap(at, SV_PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
-             0) == MAP_FAILED ||
-        mmap(at + SV_PAGE + size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-             SV_PAGE) == MAP_FAILED) {
-        int error = errno;
-        munmap(at, SV_PAGE + 2 * size);
-        errno = error;
-        return NULL;
-    }
     madvise(at, SV_PAGE + 2 * size, MADV_DONTFORK); /* a child must not write here */
     return at;
 }

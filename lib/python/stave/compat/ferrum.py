@@ -4,8 +4,9 @@
 
     global_trace().push("attn", "attention", 1.25, 3)       # FERRUM_TRACE_OUT or STAVE_TRACE_OUT; unset: nothing happens
 
-The file is a bare array of events with whole microseconds; tid is the layer. Every push writes its event: the file is a whole trace at any time,
-and no end of the program loses one. Forked children write to the same file. A path that cannot be written is one line on stderr.
+The file is a bare array of events with whole microseconds; tid is the layer. The file is a whole trace at any time; events wait in
+memory for at most 0.1 s while others come, and are written at a flush and at the end of the program. After a signal or os._exit(), `stave recover
+trace.json` adds the last ones. Forked children write to the same file. A path that cannot be written is one line on stderr.
 """
 import json
 import math
@@ -108,7 +109,7 @@ class TraceWriter:
             _stave.trace_writer_push(self._writer, name, cat, dur_ms, tid, None if args is None else _json(args))
 
     def flush(self):
-        """Does the file hold every event? It was written by push() already; False where a write has failed, which was said on stderr."""
+        """Writes what is not in the file yet. False where that has failed, or an event was lost."""
         return self._writer is None or _stave.trace_writer_flush(self._writer) == 0
 
     def close(self):
