@@ -87,9 +87,11 @@ static int add_pool(struct building *b, struct sv_layer *l, const char *argument
     return 0;
 }
 
+const char *const sv_layer_kind_names[] = {"dense", "conv", "maxpool", "avgpool"};
+
 static int add_layer(struct building *b, char *text)
 {
-    static const char *const kinds[] = {"dense", "conv", "maxpool", "avgpool"};
+    const char *const *kinds = sv_layer_kind_names;
     struct sv_network *net = b->net;
     char *words[4] = {0}, *rest = NULL;
     unsigned n = 0;
@@ -108,6 +110,7 @@ static int add_layer(struct building *b, char *text)
     bool takes_name = kind != SV_LAYER_AVGPOOL;
     if (takes_name && n < 2)
         return refuse(b, "a name or a size is missing after", words[0]);
+    snprintf(l->name, sizeof l->name, "%s", takes_name ? words[1] : "");
     const char *act = kind <= SV_LAYER_CONV && n == 3 ? words[2] : NULL;
     if (act && strcmp(act, "relu") != 0 && strcmp(act, "softmax") != 0)
         return refuse(b, "no such activation (relu, softmax):", act);
@@ -223,7 +226,9 @@ static int add_embedding(struct building *b, const char *text)
     if (!tensor_of(b, name, "weight", &weight) || weight->n_dims != 2 ||
         weight->dims[1] > SIZE_LIMIT)
         return refuse(b, "missing, or not [vocabulary, width]: the weight of layer", name);
-    net->embedding = (struct sv_embedding){weight->data, weight->dims[0], weight->dims[1]};
+    net->embedding = (struct sv_embedding){
+        .weight = weight->data, .vocabulary = weight->dims[0], .width = weight->dims[1]};
+    snprintf(net->embedding.name, sizeof net->embedding.name, "%s", name);
     net->in = (struct sv_volume){weight->dims[1], 1, 1};
     net->out = net->in;
     net->in_size = weight->dims[1];

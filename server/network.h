@@ -16,7 +16,8 @@
 #include "server/infer_tensors.h"
 #include "server/tensors.h"
 
-#define SV_LAYERS_MAX 32
+#define SV_LAYERS_MAX     32
+#define SV_LAYER_NAME_MAX 56
 
 enum sv_layer_kind { SV_LAYER_DENSE, SV_LAYER_CONV, SV_LAYER_MAXPOOL, SV_LAYER_AVGPOOL };
 enum sv_activation { SV_ACT_NONE, SV_ACT_RELU, SV_ACT_SOFTMAX };
@@ -31,7 +32,9 @@ struct sv_layer {
     struct sv_volume in, out;
     uint32_t kernel; /* of conv: its width; of maxpool: the window */
     const float *weight, *bias;
+    char name[SV_LAYER_NAME_MAX]; /* of its tensors; of a pool its window or empty */
 };
+extern const char *const sv_layer_kind_names[]; /* "dense" … */
 
 enum sv_network_kind {
     SV_NETWORK_FLOATS, /* one FP32 input of a fixed size, one output: on every kind of worker */
@@ -43,6 +46,7 @@ enum sv_network_kind {
 struct sv_embedding {
     const float *weight;
     uint32_t vocabulary, width;
+    char name[SV_LAYER_NAME_MAX];
 };
 
 struct sv_network {

@@ -88,18 +88,20 @@ static const struct sv_yaml_field congestion_fields[] = {
             NULL, congestion_fields, false                                                         \
     }
 
-#define TRACE_FIELDS                                                                            \
-    BOOL(trace_enabled, "write a trace of every request and batch"),                            \
-        TEXT(trace_output, "folder of the trace files (default: the working directory)", NULL), \
-        TEXT(trace_names,                                                                       \
-             "batching: batching_trace.json and its CSV; perfetto: perfetto_trace.json",        \
-             "batching perfetto"),                                                              \
-        BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),              \
-        BOOL(trace_plots, "draw the plots at shutdown"),                                        \
-        INT(trace_plot_seconds, 1, 3600, "time limit of the plots"),                            \
-        INT(trace_rate, 1, 1000000000, "one of so many requests is traced"),                    \
-        INT(trace_count, -1, 1000000000000000, "so many requests are traced; -1: no limit"),    \
-        BOOL(trace_by_parent,                                                                   \
+#define TRACE_FIELDS                                                                               \
+    BOOL(trace_enabled, "write a trace of every request and batch"),                               \
+        TEXT(trace_output, "folder of the trace files (default: the working directory)", NULL),    \
+        TEXT(trace_names,                                                                          \
+             "batching: batching_trace.json and its CSV; perfetto: perfetto_trace.json",           \
+             "batching perfetto"),                                                                 \
+        BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),                 \
+        BOOL(trace_plots, "draw the plots at shutdown"),                                           \
+        INT(trace_plot_seconds, 1, 3600, "time limit of the plots"),                               \
+        INT(trace_rate, 1, 1000000000, "one of so many requests is traced"),                       \
+        INT(trace_count, -1, 1000000000000000, "so many requests are traced; -1: no limit"),       \
+        TEXT(trace_keep, "of those: all, failed, slow > 50ms, p99, or several with commas", NULL), \
+        BOOL(trace_operators, "the layers of a batch, too (networks of safetensors, on CPUs)"),    \
+        BOOL(trace_by_parent,                                                                      \
              "requests of a traced caller as its traceparent says: sampled or not")
 
 /* Keys of the server that these files were first written for, which mean nothing here: each is
@@ -183,7 +185,7 @@ static const char *const server_keys[] = {
     "use_cpu",           "use_opencl",         "starpu_env",        "verbose",
     "trace_enabled",     "trace_output",       "trace_names",       "trace_truncate",
     "trace_plots",       "trace_plot_seconds", "onnxruntime",       "trace_rate",
-    "trace_count",       "trace_by_parent"};
+    "trace_count",       "trace_by_parent",    "trace_keep",        "trace_operators"};
 
 static void set_defaults(struct sv_config *c)
 {
@@ -225,6 +227,7 @@ static void set_defaults(struct sv_config *c)
         .trace_plot_seconds = 60,
         .trace_rate = 1,
         .trace_count = -1,
+        .trace_keep = "all",
     };
 }
 

@@ -132,6 +132,12 @@ static void args_of_batch(struct line *l, const struct sv_life_batch *b, uint32_
     sv_json_end(&l->json);
 }
 
+static void args_of_worker(struct line *l, struct sv_life *life, const struct sv_life_batch *b)
+{
+    ARG_INT(l, "worker_id", b->worker);
+    ARG_TEXT(l, "worker_type", sv_life_worker(life, b->worker)->type);
+}
+
 /* ---- metadata ---- */
 
 static void put_meta(struct sv_batching_json *j, const char *what, int64_t tid, const char *name,
@@ -253,10 +259,8 @@ static void put_span(struct sv_batching_json *j, struct sv_life *l, int64_t tid,
     if (flow)
         put_flow(&line, b, flow);
     args_of_batch(&line, b, b->samples, sv_life_model(l, b->model), tid < TID_WORKERS);
-    if (tid >= TID_WORKERS) {
-        ARG_INT(&line, "worker_id", b->worker);
-        ARG_TEXT(&line, "worker_type", sv_life_worker(l, b->worker)->type);
-    }
+    if (tid >= TID_WORKERS)
+        args_of_worker(&line, l, b);
     ARG_INT(&line, "start_ts", ts);
     ARG_INT(&line, "end_ts", ts + dur);
     sv_json_end(&line.json);
@@ -274,19 +278,18 @@ static void put_collected(struct sv_batching_json *j, struct sv_life *l,
              b->collect_end_ns, b, FLOW_OUT);
 }
 
+/* Ties the batch to the worker that computed it: so it is put when the batch is over. */
 static void put_submitted(struct sv_batching_json *j, struct sv_life *l,
                           const struct sv_life_batch *b)
 {
     struct line line;
-    int64_t tid = TID_SUBMITTED;
-    put_collected(j, l, b);
-    if (b->worker >= 0)
-        tid = worker_tid(j, sv_life_worker(l, b->worker), 0);
     begin_line(&line, j, b->flags & SV_LIFE_WARMUP);
-    PUT_MEMBERS(&line, "batch_submitted", "batching", "X");
-    put_place(&line, us(j, b->submitted_ns), 1, tid);
+    PUT_MEMBERS(&line, "batch_submitted", "batching", "i");
+    put_place(&line, us(j, b->submitted_ns), -1, TID_SUBMITTED);
     put_flow(&line, b, FLOW_IN | FLOW_OUT);
     args_of_batch(&line, b, b->n, sv_life_model(l, b->model), true);
+    if (b->worker >= 0)
+        args_of_worker(&line, l, b);
     sv_json_end(&line.json);
     end_line(&line);
 }
@@ -308,7 +311,9 @@ static void put_over(struct sv_batching_json *j, struct sv_life *l, const struct
                              b->started_ns,       b->finished_ns,    b->callback_start_ns,
                              b->callback_end_ns};
     struct line line;
-    if (!b->is_submitted && b->is_collected) /* it failed before */
+    if (b->is_submitted)
+        put_submitted(j, l, b);
+    else if (b->is_collected) /* it failed before */
         put_collected(j, l, b);
     begin_line(&line, j, b->flags & SV_LIFE_WARMUP);
     PUT_MEMBERS(&line, "batch_over", "batching", "i");
@@ -322,6 +327,24 @@ static void put_over(struct sv_batching_json *j, struct sv_life *l, const struct
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         sv_json_i64(&line.json, times[i] ? ns_of(j, times[i]) : -1);
     sv_json_end(&line.json);
+    sv_json_end(&line.json);
+    end_line(&line);
+}
+
+void sv_batching_json_left_out(struct sv_batching_json *j, const struct sv_life *l,
+                               const struct sv_life_call *c)
+{
+    struct line line;
+    begin_line(&line, j, false);
+    PUT_MEMBERS(&line, "left_out", "batching", "i");
+    put_place(&line, us(j, c->time_ns), -1, TID_REQUEST);
+    begin_args(&line);
+    ARG_TEXT(&line, "model_name", sv_life_model(l, c->model));
+    ARG_INT(&line, "ts_ns", ns_of(j, c->time_ns));
+    for (int i = 0; i < SV_N_LEFT_OUT; i++) {
+        sv_json_key(&line.json, sv_left_out_names[i], strlen(sv_left_out_names[i]));
+        sv_json_u64(&line.json, c->members[i]);
+    }
     sv_json_end(&line.json);
     end_line(&line);
 }
@@ -475,7 +498,7 @@ void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
     switch (moment) {
     case SV_MOMENT_ENQUEUED: put_instant(j, l, false, time_ns, r); break;
     case SV_MOMENT_REJECTED: put_instant(j, l, true, time_ns, r); break;
-    case SV_MOMENT_SUBMITTED: put_submitted(j, l, b); break;
+    case SV_MOMENT_SUBMITTED: put_collected(j, l, b); break;
     case SV_MOMENT_FINISHED: put_worker_span(j, l, b); break;
     case SV_MOMENT_REQUEST_OVER:
         if (!j->without_spans)

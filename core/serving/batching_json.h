@@ -37,5 +37,8 @@ void sv_batching_json_fini(struct sv_batching_json *j);
 void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
                              enum sv_life_moment moment, int64_t time_ns,
                              const struct sv_life_request *r, const struct sv_life_batch *b);
+/* LEFT_OUT. */
+void sv_batching_json_left_out(struct sv_batching_json *j, const struct sv_life *l,
+                               const struct sv_life_call *c);
 /* A step of an engine: tids 6 to 9 for the first four engines. */
 void sv_batching_json_step(struct sv_batching_json *j, const struct sv_life_step *step);

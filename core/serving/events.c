@@ -25,6 +25,8 @@ static void look_up(struct sv_life_words *w, struct sv_dict *d,
         snprintf(key, sizeof key, "r%d", i);
         w->members[i] = word(d, key);
     }
+    for (int i = 0; i < SV_N_LEFT_OUT; i++)
+        w->left_out[i] = word(d, sv_left_out_names[i]);
     const struct {
         sv_str *to;
         const char *text;
@@ -67,11 +69,34 @@ static void take_text(struct sv_life_in *in, const struct sv_arg *a)
     in->call.text = in->text;
 }
 
+/* The one of n keys that the argument has; n: none. */
+static int which(const sv_str *keys, int n, sv_str key)
+{
+    int i = 0;
+    while (i < n && keys[i] != key)
+        i++;
+    return i;
+}
+
+static void take_left_out(const struct sv_life_words *w, struct sv_life_in *in,
+                          const struct sv_arg *a)
+{
+    int i = which(w->left_out, SV_N_LEFT_OUT, a->key);
+    if (a->key == w->model)
+        in->call.model = (uint32_t)a->u;
+    else if (i < SV_N_LEFT_OUT && a->type != SV_ARG_TEXT && a->i >= 0)
+        in->members[i] = a->u;
+    in->call.n = SV_N_LEFT_OUT;
+}
+
 static void take_arg(const struct sv_life_words *w, struct sv_life_in *in, const struct sv_arg *a)
 {
     struct sv_life_call *c = &in->call;
     bool is_worker = c->op == SV_LIFE_WORKER;
-    if (a->key == w->request || a->key == w->batch)
+    int member;
+    if (c->op == SV_LIFE_LEFT_OUT)
+        take_left_out(w, in, a);
+    else if (a->key == w->request || a->key == w->batch)
         c->id = a->u;
     else if (a->key == w->model && c->op == SV_LIFE_MODEL)
         c->id = a->u;
@@ -93,10 +118,8 @@ static void take_arg(const struct sv_life_words *w, struct sv_life_in *in, const
         c->n = a->u < SV_LIFE_MEMBERS_MAX ? (uint32_t)a->u : SV_LIFE_MEMBERS_MAX;
     else if (a->key == w->name || a->key == w->type)
         take_text(in, a);
-    else
-        for (int i = 0; i < SV_LIFE_MEMBERS_MAX; i++)
-            if (a->key == w->members[i])
-                in->members[i] = a->u;
+    else if ((member = which(w->members, SV_LIFE_MEMBERS_MAX, a->key)) < SV_LIFE_MEMBERS_MAX)
+        in->members[member] = a->u;
 }
 
 bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struct sv_life_in *in)

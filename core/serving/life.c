@@ -9,6 +9,7 @@
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,10 @@ const char *const sv_life_op_names[SV_N_LIFE_OPS] = {
     [SV_LIFE_RESUMED] = "resumed",
     [SV_LIFE_TRANSFERRED] = "transferred",
     [SV_LIFE_STREAMED] = "streamed",
+    [SV_LIFE_LEFT_OUT] = "left out",
 };
+const char *const sv_left_out_names[SV_N_LEFT_OUT] = {"requests", "batches", "samples",
+                                                      "sum_ns",   "most_ns", "span_ns"};
 const char *const sv_life_fate_names[SV_N_FATES] = {"open", "responded", "rejected", "failed",
                                                     "cancelled"};
 const char *const sv_life_phase_names[SV_N_PHASES] = {"queue", "batch",    "submit", "scheduling",
@@ -715,6 +719,18 @@ static void put_batch(struct sv_life *l, const struct sv_life_call *c)
     settle_batch(l, slot, c->time_ns);
 }
 
+static void put_left_out(struct sv_life_counts *n, const struct sv_life_call *c)
+{
+    int64_t from_ns = sv_sat_sub(c->time_ns, (int64_t)c->members[SV_LEFT_SPAN_NS]);
+    bool is_first = n->left_out[SV_LEFT_REQUESTS] == 0;
+    n->left_from_ns = is_first || from_ns < n->left_from_ns ? from_ns : n->left_from_ns;
+    n->left_to_ns = is_first || c->time_ns > n->left_to_ns ? c->time_ns : n->left_to_ns;
+    for (int i = SV_LEFT_REQUESTS; i <= SV_LEFT_SUM_NS; i++)
+        n->left_out[i] += c->members[i];
+    if (c->members[SV_LEFT_MOST_NS] > n->left_out[SV_LEFT_MOST_NS])
+        n->left_out[SV_LEFT_MOST_NS] = c->members[SV_LEFT_MOST_NS];
+}
+
 void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
 {
     l->counts.calls++;
@@ -729,6 +745,7 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
     case SV_LIFE_FAILED: put_fate(l, c, SV_FATE_FAILED); break;
     case SV_LIFE_CANCELLED: put_fate(l, c, SV_FATE_CANCELLED); break;
     case SV_LIFE_CONTEXT: put_context(l, c); break;
+    case SV_LIFE_LEFT_OUT: put_left_out(&l->counts, c); break;
     case SV_LIFE_SCHEDULED:
     case SV_LIFE_PREEMPTED:
     case SV_LIFE_RESUMED:

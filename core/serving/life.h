@@ -41,6 +41,7 @@ enum sv_life_op {
     SV_LIFE_RESUMED,
     SV_LIFE_TRANSFERRED, /* start_ns … time_ns */
     SV_LIFE_STREAMED,    /* samples: tokens */
+    SV_LIFE_LEFT_OUT,    /* model; members: numbers of requests that are not recorded, see below */
     SV_N_LIFE_OPS,
     SV_LIFE_STEP,   /* no call of the life cycle: in rings only, see sv_life_step() */
     SV_LIFE_CONTEXT /* in rings only; members: struct sv_life_context in words */
@@ -63,6 +64,19 @@ struct sv_life_call {
     const uint64_t *members; /* of MEMBERS and COLLECTED */
     const char *text;        /* terminated, or NULL */
 };
+
+/* The members of LEFT_OUT: what was not recorded since the one before, of one model. All of it was
+ * answered; time_ns is its last end. */
+enum sv_left_out {
+    SV_LEFT_REQUESTS,
+    SV_LEFT_BATCHES,
+    SV_LEFT_SAMPLES,
+    SV_LEFT_SUM_NS,  /* of all latencies */
+    SV_LEFT_MOST_NS, /* the longest latency */
+    SV_LEFT_SPAN_NS, /* from its first arrival to its last end */
+    SV_N_LEFT_OUT
+};
+extern const char *const sv_left_out_names[SV_N_LEFT_OUT];
 
 enum sv_life_fate {
     SV_FATE_OPEN,
@@ -173,6 +187,8 @@ struct sv_life_counts {
     uint64_t queued, inflight;     /* now: waiting; in a batch that was submitted and is not over */
     uint64_t repeated, unexpected; /* members of a second batch; calls about nobody known */
     uint64_t steps, step_members, tokens_in, tokens_out; /* of engines */
+    uint64_t left_out[SV_N_LEFT_OUT]; /* SPAN_NS: unused; left_from_ns … left_to_ns instead */
+    int64_t left_from_ns, left_to_ns;
 };
 
 struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx);

@@ -93,6 +93,8 @@ struct stave_serving_config {
     /* Interval between writes to the files; 0: 250. While all processors are busy the files may
      * be behind; stave_serving_flush() completes them. */
     uint64_t flush_ms;
+    /* Which requests are recorded; NULL: "all". See stave_serving_keep(). */
+    const char *keep;
 };
 
 /* Checks a trace_output, for the validation of a configuration file. */
@@ -105,6 +107,14 @@ STAVE_API struct stave_serving *stave_serving_open(const struct stave_serving_co
 STAVE_API int stave_serving_close(struct stave_serving *s, struct stave_error *error);
 /* Writes everything recorded before the call to the files. */
 STAVE_API int stave_serving_flush(struct stave_serving *s);
+/* Keeps only some requests from now on: "all"; "failed" (with the cancelled and the rejected ones,
+ * which every rule keeps); "slow > 50ms" (from enqueued to its end; ns, us, ms, s); "p99" (as slow
+ * as the slowest 1 % of the requests of its model in the last 30 to 60 seconds); or several of them
+ * with commas. A request is kept with all that shared its batch, or left out as a whole; the trace
+ * says how many were left out. Counters show all of them. Until a request has ended its calls are
+ * in memory only. STAVE_EUSAGE: the text is no rule (also with NULL as `s`). */
+STAVE_API int stave_serving_keep(struct stave_serving *s, const char *keep,
+                                 struct stave_error *error);
 /* The name of one of the files (one of enum stave_serving_outputs); "" when it is not written. */
 STAVE_API const char *stave_serving_file(const struct stave_serving *s, unsigned output);
 
@@ -125,6 +135,9 @@ struct stave_serving_counts {
     uint64_t unexpected;
     /* Calls that waited in the backlog because all processors were busy. */
     uint64_t deferred;
+    /* Requests and batches among those completed that were left out of the files, see
+     * stave_serving_keep(). */
+    uint64_t left_out, left_out_batches;
 };
 STAVE_API void stave_serving_count(const struct stave_serving *s,
                                    struct stave_serving_counts *counts);
@@ -238,6 +251,10 @@ STAVE_API void stave_serving_streamed(struct stave_serving *s, uint64_t request,
 /* The state of the server's congestion detector has changed. */
 STAVE_API void stave_serving_congestion(struct stave_serving *s, bool is_congested,
                                         int64_t time_ns);
+/* The row on which the batches of a worker are drawn, for slices of the server's own within them
+ * (operators). Type and device as in stave_serving_worker(). 0: not traced. */
+STAVE_API stave_track_t stave_serving_worker_track(const struct stave_serving *s, int32_t worker,
+                                                   const char *type, int32_t device);
 /* Flow numbers for the server's own events (a task, a copy): given as STAVE_FLOW_IN or
  * STAVE_FLOW_OUT they connect the event with the batch or request. */
 STAVE_API uint64_t stave_serving_batch_flow(const struct stave_serving *s, uint64_t batch);

@@ -21,8 +21,8 @@ struct sv_call_cell {
             int32_t worker, device;
             uint16_t op, flags;
             uint32_t n;
-            uint32_t words; /* that follow, seven to a cell */
-            uint32_t reserved;
+            uint32_t words;   /* that follow, seven to a cell */
+            uint32_t is_held; /* it is not in the trace: it may be left out (held_calls.h) */
         };
         uint64_t word[7];
     };
@@ -39,6 +39,7 @@ struct sv_call_ring {
     _Atomic uint32_t sleeps;            /* 1: the consumer does, until it is woken or a while */
     _Alignas(64) _Atomic uint64_t lost;
     _Atomic uint64_t lost_steps; /* among them; they are nowhere else */
+    _Atomic uint64_t lost_held;  /* the same of calls that would have been held */
     struct sv_call_cell *cells;
     uint64_t n_cells; /* a power of two */
 };

@@ -85,6 +85,37 @@ static int make_directories(const char *path)
     return 0;
 }
 
+/* ---- what is kept ---- */
+
+static int refuse_rule(const char *keep, struct stave_error *error)
+{
+    return fail(error, STAVE_EUSAGE, 0, "keep: '%.80s': expected " SV_KEEP_WORDS, keep);
+}
+
+/* What was recorded under a rule is judged by it, also after "all". */
+static int set_rule(struct stave_serving *s, const char *keep, struct stave_error *error)
+{
+    struct sv_keep_rule rule;
+    if (!sv_keep_parse(keep, &rule))
+        return refuse_rule(keep, error);
+    if (rule.is_on) {
+        atomic_store(&s->slow_ns, rule.slow_ns);
+        atomic_store(&s->slow_percent, rule.percent);
+    }
+    atomic_store(&s->holds, rule.is_on);
+    return 0;
+}
+
+int stave_serving_keep(struct stave_serving *s, const char *keep, struct stave_error *error)
+{
+    struct stave_error own;
+    struct sv_keep_rule rule;
+    error = cleared(error, &own);
+    if (s && keep)
+        return set_rule(s, keep, error);
+    return !keep || sv_keep_parse(keep, &rule) ? 0 : refuse_rule(keep, error);
+}
+
 /* ---- start ---- */
 
 const char *stave_serving_file(const struct stave_serving *s, unsigned output)
@@ -141,6 +172,8 @@ static void serving_free(struct stave_serving *s)
 
 static int start_all(struct stave_serving *s, const char *dir, struct stave_error *error)
 {
+    if (s->config.keep && set_rule(s, s->config.keep, error) != 0)
+        return error->code;
     if (!sv_call_ring_init(&s->ring, s->config.queue_records))
         return fail(error, STAVE_EMEMORY, 0, "out of memory");
     if (!sv_serving_name_files(s, dir))

@@ -34,7 +34,7 @@ void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
     t->congestion = stave_track(group, "congestion");
     t->requests = stave_track(group, "requests");
     t->batches = stave_track(group, "batches");
-    t->workers = stave_track(group, "workers");
+    t->workers = stave_track(group, SV_WORKERS_TRACK);
     const stave_track_t order[] = {t->queued.track,   t->inflight.track, t->size.track,
                                    t->rejected.track, t->congestion,     t->requests,
                                    t->batches,        t->workers};
@@ -249,7 +249,6 @@ static void put_batch(struct sv_timeline *t, struct sv_life *l, const struct sv_
                       is_warm(b->flags) ? "warming_batch" : "batch", CATEGORY, 0, "", a);
     t->n_events++;
     put_phases(t, track, edges);
-    sv_timeline_count(t, &t->size, start, b->samples);
 }
 
 static void put_worker_span(struct sv_timeline *t, struct sv_life *l, const struct sv_life_batch *b)
@@ -274,26 +273,37 @@ static void put_congestion(struct sv_timeline *t, int64_t end_ns)
     t->congested_ns = 0;
 }
 
+void sv_timeline_count_moment(struct sv_timeline *t, const struct sv_life *l,
+                              enum sv_life_moment moment, int64_t time_ns,
+                              const struct sv_life_batch *b)
+{
+    const struct sv_life_counts *n = sv_life_count(l);
+    int64_t edges[SV_N_PHASES + 1];
+    switch (moment) {
+    case SV_MOMENT_ENQUEUED:
+    case SV_MOMENT_DEQUEUED: sv_timeline_count(t, &t->queued, time_ns, n->queued); break;
+    case SV_MOMENT_REJECTED: sv_timeline_count(t, &t->rejected, time_ns, n->rejected); break;
+    case SV_MOMENT_SUBMITTED: sv_timeline_count(t, &t->inflight, time_ns, n->inflight); break;
+    case SV_MOMENT_BATCH_OVER:
+        sv_life_batch_edges(b, edges);
+        sv_timeline_count(t, &t->size, edges[SV_PHASE_BATCH], b->samples);
+        sv_timeline_count(t, &t->inflight, time_ns, n->inflight);
+        break;
+    default: break;
+    }
+}
+
 void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
                         int64_t time_ns, const struct sv_life_request *r,
                         const struct sv_life_batch *b)
 {
-    const struct sv_life_counts *n = sv_life_count(l);
     switch (moment) {
-    case SV_MOMENT_ENQUEUED:
-    case SV_MOMENT_DEQUEUED: sv_timeline_count(t, &t->queued, time_ns, n->queued); break;
     case SV_MOMENT_REJECTED:
-        sv_timeline_count(t, &t->rejected, time_ns, n->rejected);
         SV_INSTANT_AT(t->requests, time_ns, CATEGORY, "rejected", "request", r->id, "model",
                       sv_life_model(l, r->model));
         break;
-    case SV_MOMENT_SUBMITTED: sv_timeline_count(t, &t->inflight, time_ns, n->inflight); break;
     case SV_MOMENT_FINISHED: put_worker_span(t, l, b); break;
-    case SV_MOMENT_BATCH_OVER:
-        put_batch(t, l, b);
-        sv_timeline_count(t, &t->inflight, time_ns, n->inflight);
-        break;
-    case SV_MOMENT_BATCH_CLOSED: break;
+    case SV_MOMENT_BATCH_OVER: put_batch(t, l, b); break;
     case SV_MOMENT_REQUEST_OVER:
         if (r->phase != SV_ENGINE_NONE && !b)
             sv_engine_request_over(t, l, r);
@@ -303,5 +313,9 @@ void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_m
     case SV_MOMENT_JOINED: sv_engine_request_joined(t, r); break;
     case SV_MOMENT_CONGESTED: t->congested_ns = t->congested_ns ? t->congested_ns : time_ns; break;
     case SV_MOMENT_NOT_CONGESTED: put_congestion(t, time_ns ? time_ns : stave_now_ns()); break;
+    case SV_MOMENT_ENQUEUED:
+    case SV_MOMENT_DEQUEUED:
+    case SV_MOMENT_SUBMITTED:
+    case SV_MOMENT_BATCH_CLOSED: break;
     }
 }

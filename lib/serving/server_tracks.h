@@ -48,6 +48,10 @@ void sv_timeline_fini(struct sv_timeline *t);
 void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
                         int64_t time_ns, const struct sv_life_request *r,
                         const struct sv_life_batch *b);
+/* The counters. */
+void sv_timeline_count_moment(struct sv_timeline *t, const struct sv_life *l,
+                              enum sv_life_moment moment, int64_t time_ns,
+                              const struct sv_life_batch *b);
 void sv_timeline_settle(struct sv_timeline *t); /* records the last values of counters */
 
 /* ---- for engine_tracks.c ---- */

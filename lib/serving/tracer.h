@@ -4,6 +4,8 @@
  *   engine_calls.c   the same for engines; a step is a record only
  *   call_ring.c      that ring
  *   tracer_thread.c  the thread that empties it: life cycle → files and time line
+ *   held_calls.c     calls of requests that may be left out, until that is known
+ *   keep_rule.c      which ones are not
  *   batching_json.c, summary_csv.c, server_tracks.c, engine_tracks.c    what it makes
  *   backlog.c, processors.c    what waits while all processors are busy
  *   growing_file.c   files that are whole after every flush
@@ -13,6 +15,7 @@
 #pragma once
 
 #include "serving/call_ring.h"
+#include "serving/keep_rule.h"
 
 #include <pthread.h>
 #include <stave/serving.h>
@@ -23,6 +26,9 @@ enum {
     SV_SERVING_NAME_MAX = 128,
     SV_SERVING_PATH_MAX = 4096
 };
+
+/* The parent of the workers' rows. */
+#define SV_WORKERS_TRACK "workers"
 
 struct sv_serving_paths {
     char json[SV_SERVING_PATH_MAX], csv[SV_SERVING_PATH_MAX], metrics[SV_SERVING_PATH_MAX],
@@ -42,6 +48,10 @@ struct stave_serving {
     bool owns_session;
     int pid; /* a forked child has the struct, but not the thread */
     struct sv_tracer_thread *thread;
+    /* The rule of what is kept. Calls are recorded at once where holds is false. */
+    _Atomic bool holds;
+    _Atomic int64_t slow_ns;
+    _Atomic uint32_t slow_percent;
     pthread_mutex_t names_lock; /* models and workers only: no life-cycle call takes it */
     char *models[SV_SERVING_MODELS_MAX];
     uint32_t n_models;
@@ -57,6 +67,10 @@ void sv_serving_put(struct stave_serving *s, const struct sv_call_cell *call, co
                     uint32_t n_words);
 void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *call,
                          const char *text);
+
+/* The event of a call that was held. */
+void sv_serving_record(const struct stave_serving *s, const struct sv_call_cell *call,
+                       const uint64_t *words);
 
 /* The time, or now. */
 static inline int64_t sv_serving_at(int64_t time_ns)

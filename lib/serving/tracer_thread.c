@@ -15,6 +15,7 @@
 #include "serving/backlog.h"
 #include "serving/engine_tracks.h"
 #include "serving/growing_file.h"
+#include "serving/held_calls.h"
 #include "serving/processors.h"
 
 #include <errno.h>
@@ -44,7 +45,9 @@ enum {
 
 struct sv_tracer_thread {
     struct stave_serving *server;
-    struct sv_life *life;
+    struct sv_life *life;       /* what is kept */
+    struct sv_life *all;        /* where requests may be left out: all of them, for the counters */
+    struct sv_held_calls *held; /* then only */
     struct sv_batching_json json;
     struct sv_summary_csv csv;
     struct sv_metrics_csv metrics;
@@ -57,7 +60,7 @@ struct sv_tracer_thread {
     bool may_defer; /* the calls are in a trace, too */
     bool is_busy;   /* the processors are, as of this round */
     unsigned idle;  /* rests in a row before which there was no call */
-    uint64_t told_lost_steps;
+    uint64_t told_lost_steps, told_lost_held;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
@@ -70,6 +73,21 @@ struct sv_tracer_thread {
 
 /* ---- moments ---- */
 
+static void count_moment(struct sv_tracer_thread *t, struct sv_life *l, enum sv_life_moment moment,
+                         int64_t time_ns, const struct sv_life_batch *b)
+{
+    if (t->metrics_file.fd >= 0)
+        sv_metrics_csv_report(&t->metrics, l, moment, time_ns);
+    sv_timeline_count_moment(&t->timeline, l, moment, time_ns, b);
+}
+
+static void on_any_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                          const struct sv_life_request *r, const struct sv_life_batch *b)
+{
+    (void)r;
+    count_moment(ctx, l, moment, time_ns, b);
+}
+
 static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
                       const struct sv_life_request *r, const struct sv_life_batch *b)
 {
@@ -78,9 +96,9 @@ static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, 
         sv_batching_json_report(&t->json, l, moment, time_ns, r, b);
     if (t->csv_file.fd >= 0)
         sv_summary_csv_report(&t->csv, l, moment, r, b);
-    if (t->metrics_file.fd >= 0)
-        sv_metrics_csv_report(&t->metrics, l, moment, time_ns);
     sv_timeline_record(&t->timeline, l, moment, time_ns, r, b);
+    if (!t->all)
+        count_moment(t, l, moment, time_ns, b);
 }
 
 static void put_step(struct sv_tracer_thread *t, const struct sv_call_cell *c,
@@ -97,6 +115,8 @@ static void put_step(struct sv_tracer_thread *t, const struct sv_call_cell *c,
                                 .flags = c->flags & 0xff,
                                 .n = c->n,
                                 .members = (const struct sv_engine_member *)(const void *)words};
+    if (t->all)
+        sv_life_step(t->all, &step);
     sv_engine_step_begin(&t->timeline);
     sv_life_step(t->life, &step);
     if (t->json_file.fd >= 0)
@@ -104,12 +124,8 @@ static void put_step(struct sv_tracer_thread *t, const struct sv_call_cell *c,
     sv_engine_step_end(&t->timeline, &step);
 }
 
-static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, const uint64_t *words)
+static void put_into(struct sv_life *l, const struct sv_call_cell *c, const uint64_t *words)
 {
-    if (c->op == SV_LIFE_STEP) {
-        put_step(t, c, words);
-        return;
-    }
     char text[SV_CALL_WORDS_MAX * 8 + 1];
     struct sv_life_call call = {.time_ns = c->time_ns,
                                 .start_ns = c->start_ns,
@@ -127,7 +143,61 @@ static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, const 
         text[c->words * sizeof *words] = '\0';
         call.text = text;
     }
-    sv_life_put(t->life, &call);
+    sv_life_put(l, &call);
+}
+
+/* A call that is kept: it gets its event now, if it has none. */
+static void put_kept(void *ctx, const struct sv_call_cell *c, const uint64_t *words)
+{
+    struct sv_tracer_thread *t = ctx;
+    if (c->is_held) {
+        sv_serving_record(t->server, c, words);
+        t->timeline.n_events++;
+    }
+    if (c->op == SV_LIFE_STEP)
+        put_step(t, c, words);
+    else
+        put_into(t->life, c, words);
+}
+
+static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, const uint64_t *words)
+{
+    const struct stave_serving *s = t->server;
+    if (c->is_held && !t->held) {
+        t->held = sv_held_new(put_kept, t);
+        t->all = sv_life_new(NULL, on_any_moment, t);
+    }
+    if (!t->held) {
+        put_kept(t, c, words);
+        return;
+    }
+    const struct sv_keep_rule rule = {
+        .is_on = true,
+        .slow_ns = atomic_load_explicit(&s->slow_ns, memory_order_relaxed),
+        .percent = atomic_load_explicit(&s->slow_percent, memory_order_relaxed)};
+    if (c->op != SV_LIFE_STEP)
+        put_into(t->all, c, words);
+    sv_held_put(t->held, &rule, c, words);
+}
+
+/* What was left out since the last time, of each model. */
+static void put_left_out(struct sv_tracer_thread *t)
+{
+    uint64_t n[SV_N_LEFT_OUT];
+    struct sv_life_call call = {.op = SV_LIFE_LEFT_OUT, .n = SV_N_LEFT_OUT, .members = n};
+    for (uint32_t model = 0; t->held && model < sv_held_models(t->held); model++) {
+        if (!sv_held_left_out(t->held, model, n, &call.time_ns))
+            continue;
+        call.model = model;
+        SV_INSTANT_AT(t->server->life, call.time_ns, SV_LIFE_CATEGORY, "left out", "model", model,
+                      "requests", n[SV_LEFT_REQUESTS], "batches", n[SV_LEFT_BATCHES], "samples",
+                      n[SV_LEFT_SAMPLES], "sum_ns", n[SV_LEFT_SUM_NS], "most_ns",
+                      n[SV_LEFT_MOST_NS], "span_ns", n[SV_LEFT_SPAN_NS]);
+        t->timeline.n_events++;
+        sv_life_put(t->life, &call);
+        if (t->json_file.fd >= 0)
+            sv_batching_json_left_out(&t->json, t->life, &call);
+    }
 }
 
 /* ---- files ---- */
@@ -186,10 +256,11 @@ static bool catch_up(struct sv_tracer_thread *t, uint64_t n)
     return t->backlog.n > 0;
 }
 
-/* Steps are nowhere but in the ring: they do not wait. Everything else is in the trace already. */
+/* Steps and calls that may be left out are nowhere but in the ring: they do not wait. Everything
+ * else is in the trace already. */
 static void put_or_defer(struct sv_tracer_thread *t, const struct sv_call_cell *call)
 {
-    bool waits = (t->is_busy || t->backlog.n > 0) && call->op != SV_LIFE_STEP;
+    bool waits = (t->is_busy || t->backlog.n > 0) && call->op != SV_LIFE_STEP && !call->is_held;
     if (waits && sv_backlog_put(&t->backlog, call, t->words)) {
         t->n_deferred++;
         return;
@@ -243,33 +314,42 @@ static void work_off(struct sv_tracer_thread *t, bool is_urgent)
     }
 }
 
-/* A step that found the ring full is in no file: the trace says how many. */
+/* A step that found the ring full is in no file, and so is a call that would have been held: the
+ * trace says how many. */
 static void tell_losses(struct sv_tracer_thread *t)
 {
     uint64_t lost = atomic_load_explicit(&t->server->ring.lost_steps, memory_order_relaxed);
+    uint64_t held = atomic_load_explicit(&t->server->ring.lost_held, memory_order_relaxed);
     if (lost != t->told_lost_steps)
         sv_engine_lost(&t->timeline, lost - t->told_lost_steps);
+    if (held != t->told_lost_held)
+        SV_LOSS(t->server->life, "calls: the queue of the tracer was full", SV_LIFE_CATEGORY,
+                held - t->told_lost_held);
     t->told_lost_steps = lost;
+    t->told_lost_held = held;
 }
 
 /* With the lock held. */
 static void take_stock(struct sv_tracer_thread *t)
 {
-    const struct sv_life_counts *c = sv_life_count(t->life);
+    struct sv_life *l = t->all ? t->all : t->life;
+    const struct sv_life_counts *c = sv_life_count(l), *kept = sv_life_count(t->life);
     t->counts = (struct stave_serving_counts){.calls = c->calls,
                                               .requests = c->requests,
                                               .batches = c->batches,
                                               .rejected = c->rejected,
                                               .failed = c->failed + c->cancelled,
-                                              .open_requests = sv_life_open_requests(t->life),
-                                              .open_batches = sv_life_open_batches(t->life),
+                                              .open_requests = sv_life_open_requests(l),
+                                              .open_batches = sv_life_open_batches(l),
                                               .forgotten = c->forgotten,
                                               .steps = c->steps,
                                               .step_members = c->step_members,
                                               .tokens_in = c->tokens_in,
                                               .tokens_out = c->tokens_out,
                                               .unexpected = c->unexpected,
-                                              .deferred = t->n_deferred};
+                                              .deferred = t->n_deferred,
+                                              .left_out = kept->left_out[SV_LEFT_REQUESTS],
+                                              .left_out_batches = kept->left_out[SV_LEFT_BATCHES]};
     t->error = first_error(t);
 }
 
@@ -327,6 +407,11 @@ static void finish(struct sv_tracer_thread *t)
     while (empty_ring(t) > 0 || catch_up(t, CALLS_AT_ONCE))
         pass_on(t);
     tell_losses(t);
+    if (t->held) {
+        sv_held_release(t->held); /* they have no end */
+        sv_life_end(t->all);
+    }
+    put_left_out(t);
     sv_life_end(t->life);
     sv_timeline_settle(&t->timeline);
     flush_files(t);
@@ -350,6 +435,7 @@ static void write_files(struct sv_tracer_thread *t)
         t->timeline.n_events = t->timeline.n_bytes = 0;
         tell_losses(t);
         if (flush > t->flushed || now_ms() - flushed_ms >= (int64_t)t->server->config.flush_ms) {
+            put_left_out(t);
             sv_timeline_settle(&t->timeline);
             flush_files(t);
             flushed_ms = now_ms();
@@ -441,6 +527,8 @@ static void thread_free(struct sv_tracer_thread *t)
     sv_backlog_fini(&t->backlog);
     sv_processors_fini(&t->processors);
     sv_life_free(t->life);
+    sv_life_free(t->all);
+    sv_held_free(t->held);
     free(t->words);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->wake);

@@ -45,12 +45,16 @@ static void compute_cpu(void *buffers[], void *arg)
     if (m->net->n && !m->scratch[t->worker])
         m->scratch[t->worker] =
             sv_alloc_aligned(sv_forward_scratch(m->net, m->rows_max) * sizeof(float), 64);
+    struct sv_layer_times *times = sv_operators_begin(t);
     if (m->has_floats)
         sv_forward(m->net, (const float *)STARPU_VECTOR_GET_PTR(buffers[0]),
-                   (float *)STARPU_VECTOR_GET_PTR(buffers[1]), t->rows, m->scratch[t->worker]);
+                   (float *)STARPU_VECTOR_GET_PTR(buffers[1]), t->rows, m->scratch[t->worker],
+                   times);
     else
-        t->is_failed = !sv_typed_compute(t, m->scratch[t->worker]);
+        t->is_failed = !sv_typed_compute(t, m->scratch[t->worker], times);
     end_work(t);
+    if (times)
+        sv_operators_put(t, times);
 }
 
 static void compute_opencl(void *buffers[], void *arg)
@@ -244,7 +248,9 @@ static void on_computed(void *arg)
 {
     struct sv_task *t = arg;
     const struct starpu_task *task = starpu_task_get_current();
-    if (t->trace && task && task->profiling_info)
+    /* Where requests may be left out, what StarPU did for them would stay. */
+    bool is_shown = t->trace && atomic_load(&t->model->engine->keeps_all);
+    if (is_shown && task && task->profiling_info)
         sv_starpu_view_task(t, task->profiling_info);
     if (t->model->has_floats)
         starpu_data_acquire_cb(t->slot->out_handle, STARPU_R, on_output, t);

@@ -127,11 +127,19 @@ struct sv_model {
     struct sv_model_stats stats;
 };
 
+/* When a worker came to the end of each layer of a batch. */
+struct sv_layer_times {
+    int64_t ends_ns[SV_LAYERS_MAX + 1]; /* the embedding first, if there is one */
+    uint32_t n;
+};
+
 struct sv_worker {
     char type[8]; /* "cpu", "opencl" */
     char name[64];
     int32_t device;
     _Atomic uint64_t busy_ns, tasks;
+    stave_track_t row;            /* of its batches in the trace; 0: not traced */
+    struct sv_layer_times layers; /* of the batch that it computes */
 };
 
 /* StarPU's own trace: fxt.c. */
@@ -150,7 +158,8 @@ struct sv_engine {
     struct stave_serving *_Atomic trace; /* NULL: not traced (yet) */
     struct sv_trace_setting tracing;
     pthread_mutex_t trace_lock;
-    char *trace_folder;
+    char *trace_folder, *trace_keep;
+    _Atomic bool keeps_all;     /* no request is left out of the trace */
     struct sv_grpc_front *grpc; /* NULL: no gRPC */
     int64_t started_ns;
     _Atomic uint64_t next_request, next_batch;
@@ -200,7 +209,12 @@ void sv_engine_warm_up(struct sv_engine *e);
 /* forward.c, forward_cl.c: computes rows × in → rows × out. */
 size_t sv_forward_scratch(const struct sv_network *net, uint32_t rows); /* floats */
 void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows,
-                float *scratch);
+                float *scratch, struct sv_layer_times *times); /* NULL: not asked for */
+
+/* operators.c: the layers as slices below the batch on its worker's row. NULL: they are not wanted
+ * of this batch. */
+struct sv_layer_times *sv_operators_begin(const struct sv_task *t);
+void sv_operators_put(const struct sv_task *t, const struct sv_layer_times *times);
 struct sv_forward_cl;
 struct sv_forward_cl *sv_forward_cl_new(const struct sv_network *net, uint32_t rows_max,
                                         int worker);

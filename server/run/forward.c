@@ -108,7 +108,7 @@ static void avgpool(const struct sv_layer *l, const float *in, float *out, uint3
 }
 
 void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows,
-                float *scratch)
+                float *scratch, struct sv_layer_times *times)
 {
     float *halves[2] = {scratch, scratch + net->widest * rows};
     float *columns = scratch + 2 * net->widest * rows;
@@ -122,6 +122,8 @@ void sv_forward(const struct sv_network *net, const float *in, float *out, uint3
         case SV_LAYER_AVGPOOL: avgpool(l, in, to, rows); break;
         }
         activate(l, to, rows);
+        if (times)
+            times->ends_ns[times->n++] = stave_now_ns();
         in = to;
     }
 }

@@ -25,7 +25,7 @@
 
 struct server_options {
     struct sv_words configs;
-    const char *address, *grpc;
+    const char *address, *grpc, *keep;
     bool check, keys;
 };
 
@@ -42,6 +42,10 @@ static const struct sv_option options[] = {
      NULL},
     {0, "grpc", "HOST:PORT", SV_OPT_TEXT, OPTION(grpc),
      "the same for gRPC (grpc_address); off: no gRPC", NULL, NULL},
+    {0, "trace-keep", "RULE", SV_OPT_TEXT, OPTION(keep),
+     "which requests are recorded (trace_keep): all, failed, 'slow > 50ms', p99, or several with "
+     "commas; failed ones always are",
+     NULL, NULL},
     {0, "check", NULL, SV_OPT_FLAG, OPTION(check),
      "check the configurations and the models, and exit", NULL, NULL},
     {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL, NULL},
@@ -368,6 +372,7 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
     shut_down(e, front);
     close_trace(e);
     free(e->trace_folder);
+    free(e->trace_keep);
     return code;
 }
 
@@ -473,6 +478,10 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
         return 0;
     }
     int code = open_configs(o, configs, &n, err);
+    if (code == 0 && o->keep)
+        configs[0]->trace_keep = o->keep;
+    if (code == 0)
+        code = sv_trace_check_keep(configs[0]->trace_keep, err);
     if (code == 0 && o->check) {
         code = check_models(configs, n, err);
     } else if (code == 0) {

@@ -58,6 +58,7 @@ static int open_trace(struct sv_engine *e, struct stave_serving **trace, struct 
         .names = strcmp(c->trace_names, "perfetto") == 0 ? STAVE_SERVING_NAMES_NEWER
                                                          : STAVE_SERVING_NAMES_DEFAULT,
         .truncate = c->trace_truncate,
+        .keep = e->trace_keep,
     };
     *trace = stave_serving_open(&config, &error);
     return *trace ? 0 : sv_error(err, SV_EIO, "trace: %.400s", error.text);
@@ -67,8 +68,11 @@ static void name_all(struct sv_engine *e, struct stave_serving *trace)
 {
     for (uint32_t i = 0; i < e->n_models; i++)
         e->models[i].traced = stave_serving_model(trace, e->models[i].config->name);
-    for (uint32_t i = 0; i < e->n_workers; i++)
-        stave_serving_worker(trace, (int32_t)i, e->workers[i].type, e->workers[i].device);
+    for (uint32_t i = 0; i < e->n_workers; i++) {
+        struct sv_worker *w = &e->workers[i];
+        stave_serving_worker(trace, (int32_t)i, w->type, w->device);
+        w->row = stave_serving_worker_track(trace, (int32_t)i, w->type, w->device);
+    }
     sv_starpu_view_start(e);
 }
 
@@ -80,11 +84,29 @@ static void set_configured(struct sv_engine *e, struct sv_trace_setting *s)
     s->left = e->config->trace_count;
 }
 
+/* With the lock, or before there are others. The rule was checked. */
+static void keep(struct sv_engine *e, const char *rule)
+{
+    free(e->trace_keep);
+    e->trace_keep = sv_strndup(rule, strlen(rule));
+    atomic_store(&e->keeps_all, strcmp(rule, "all") == 0);
+    stave_serving_keep(e->trace, rule, NULL);
+}
+
+int sv_trace_check_keep(const char *rule, struct sv_err *err)
+{
+    struct stave_error error = {0};
+    return stave_serving_keep(NULL, rule, &error) == 0
+               ? 0
+               : sv_error(err, SV_EUSAGE, "trace_%.300s", error.text);
+}
+
 int sv_trace_start(struct sv_engine *e, struct sv_err *err)
 {
     struct stave_serving *trace = NULL;
     pthread_mutex_init(&e->trace_lock, NULL);
     e->trace_folder = sv_strndup(e->config->trace_output, strlen(e->config->trace_output));
+    keep(e, e->config->trace_keep);
     set_configured(e, &e->tracing);
     int code = e->config->trace_enabled ? open_trace(e, &trace, err) : 0;
     e->trace = trace;
@@ -112,12 +134,12 @@ static int open_late(struct sv_engine *e, struct sv_err *err)
 /* ---- what a client wants ---- */
 
 struct wanted {
-    bool has_level, has_rate, has_count, has_parent, has_file; /* it says something */
-    bool no_level, no_rate, no_count, no_parent;               /* null: as it was configured */
+    bool has_level, has_rate, has_count, has_parent, has_file, has_keep; /* it says something */
+    bool no_level, no_rate, no_count, no_parent, no_keep; /* null: as it was configured */
     bool is_on, by_parent;
     uint32_t rate;
     int64_t count;
-    char file[PATH_MAX];
+    char file[PATH_MAX], keep[128];
 };
 
 /* 5 and "5". */
@@ -179,16 +201,31 @@ static int take_parent(const struct sv_member *m, struct wanted *w, struct sv_er
                : sv_error(err, SV_EUSAGE, "trace_by_parent: expected true or false");
 }
 
-static int take_file(const struct sv_member *m, struct wanted *w, struct sv_err *err)
+/* A text that is not empty, as it is. */
+static bool take_text(const struct sv_member *m, char *to, size_t size)
 {
     struct sv_batch b;
     sv_batch_init(&b);
-    struct sv_text path = m->type == '"' ? sv_member_text(m, &b) : (struct sv_text){0};
-    bool is_good = path.len && path.len < sizeof w->file && !memchr(path.bytes, 0, path.len);
+    struct sv_text text = m->type == '"' ? sv_member_text(m, &b) : (struct sv_text){0};
+    bool is_good = text.len && text.len < size && !memchr(text.bytes, 0, text.len);
     if (is_good)
-        snprintf(w->file, sizeof w->file, "%.*s", (int)path.len, path.bytes);
+        snprintf(to, size, "%.*s", (int)text.len, text.bytes);
     sv_batch_fini(&b);
-    return is_good ? 0 : sv_error(err, SV_EUSAGE, "trace_file: expected the path of a folder");
+    return is_good;
+}
+
+static int take_file(const struct sv_member *m, struct wanted *w, struct sv_err *err)
+{
+    return take_text(m, w->file, sizeof w->file)
+               ? 0
+               : sv_error(err, SV_EUSAGE, "trace_file: expected the path of a folder");
+}
+
+static int take_keep(const struct sv_member *m, struct wanted *w, struct sv_err *err)
+{
+    return take_text(m, w->keep, sizeof w->keep)
+               ? sv_trace_check_keep(w->keep, err)
+               : sv_error(err, SV_EUSAGE, "trace_keep: expected a text such as \"slow > 50ms\"");
 }
 
 /* What Triton has besides, with the only value that means something here. */
@@ -211,6 +248,7 @@ static int take(const struct sv_member *m, struct wanted *w, struct sv_err *err)
                 {"trace_rate", &w->has_rate, &w->no_rate, take_rate},
                 {"trace_count", &w->has_count, &w->no_count, take_count},
                 {"trace_by_parent", &w->has_parent, &w->no_parent, take_parent},
+                {"trace_keep", &w->has_keep, &w->no_keep, take_keep},
                 {"trace_file", &w->has_file, NULL, take_file}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!sv_member_is(m, rows[i].key))
@@ -227,7 +265,7 @@ static int take(const struct sv_member *m, struct wanted *w, struct sv_err *err)
         return take_fixed(m, "triton", err);
     return sv_error(err, SV_EUSAGE,
                     "no setting '%.*s'; there are trace_level, trace_rate, trace_count, "
-                    "trace_by_parent and trace_file",
+                    "trace_by_parent, trace_keep and trace_file",
                     (int)(m->key.len < 40 ? m->key.len : 40), m->key.bytes);
 }
 
@@ -277,6 +315,8 @@ static void apply(struct sv_engine *e, struct sv_model *m, const struct wanted *
         to->by_parent = w->no_parent ? base.by_parent : w->by_parent;
     if (w->has_level)
         to->is_on = w->no_level ? base.is_on : w->is_on;
+    if (w->has_keep)
+        keep(e, w->no_keep ? e->config->trace_keep : w->keep);
     to->has_rate = w->has_rate ? !w->no_rate : to->has_rate;
     to->has_count = w->has_count ? !w->no_count : to->has_count;
     to->has_parent = w->has_parent ? !w->no_parent : to->has_parent;
@@ -291,7 +331,9 @@ int sv_trace_set(struct sv_engine *e, struct sv_model *m, const uint8_t *body, s
     if (code < 0)
         return code;
     pthread_mutex_lock(&e->trace_lock);
-    if (w.has_file)
+    if (w.has_keep && m)
+        code = sv_error(err, SV_EUSAGE, "trace_keep holds for the whole server: /v2/trace/setting");
+    if (code == 0 && w.has_file)
         code = move_folder(e, m, w.file, err);
     if (code == 0 && w.has_level && w.is_on)
         code = open_late(e, err);
@@ -320,6 +362,7 @@ void sv_page_trace(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     sv_json_put(&j, "trace_mode", cstr, "triton");
     bool by_parent = (m ? either(m, &m->tracing.has_parent) : s)->by_parent;
     sv_json_put(&j, "trace_by_parent", cstr, by_parent ? "true" : "false");
+    sv_json_put(&j, "trace_keep", cstr, e->trace_keep);
     sv_json_end(&j);
     pthread_mutex_unlock(&e->trace_lock);
 }

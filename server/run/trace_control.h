@@ -11,6 +11,8 @@
 
 /* What the configuration says. The trace is opened if it is on. */
 int sv_trace_start(struct sv_engine *e, struct sv_err *err);
+/* The text of trace_keep. */
+int sv_trace_check_keep(const char *rule, struct sv_err *err);
 /* The engine has its models and workers: the trace gets their names. */
 void sv_trace_name(struct sv_engine *e);
 

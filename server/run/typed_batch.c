@@ -141,7 +141,7 @@ static void compute_identity(struct sv_task *t)
     }
 }
 
-static void compute_tokens(struct sv_task *t, float *scratch)
+static void compute_tokens(struct sv_task *t, float *scratch, struct sv_layer_times *times)
 {
     const struct sv_network *net = t->model->net;
     const int64_t *ids = (const int64_t *)(const void *)t->in[0].bytes;
@@ -155,7 +155,9 @@ static void compute_tokens(struct sv_task *t, float *scratch)
     out->dims[1] = (int64_t)net->out_size;
     out->len = t->rows * net->out_size * sizeof(float);
     out->bytes = sv_alloc_aligned(out->len, 64);
-    sv_forward(net, vectors, (float *)(void *)out->bytes, t->rows, scratch);
+    if (times)
+        times->ends_ns[times->n++] = stave_now_ns();
+    sv_forward(net, vectors, (float *)(void *)out->bytes, t->rows, scratch, times);
     free(vectors);
 }
 
@@ -179,7 +181,7 @@ static bool compute_alone(struct sv_task *t)
     return is_any;
 }
 
-bool sv_typed_compute(struct sv_task *t, float *scratch)
+bool sv_typed_compute(struct sv_task *t, float *scratch, struct sv_layer_times *times)
 {
     const struct sv_model *m = t->model;
     if (m->onnx)
@@ -188,7 +190,7 @@ bool sv_typed_compute(struct sv_task *t, float *scratch)
     if (m->net->kind == SV_NETWORK_IDENTITY)
         compute_identity(t);
     else
-        compute_tokens(t, scratch);
+        compute_tokens(t, scratch, times);
     return true;
 }
 

@@ -11,6 +11,7 @@
 
 struct sv_task;
 struct sv_served;
+struct sv_layer_times;
 
 struct sv_batch_tensor {
     int64_t dims[SV_DIMS_MAX + 1]; /* rows first */
@@ -22,7 +23,7 @@ struct sv_batch_tensor {
 bool sv_typed_fits(const struct sv_task *t, const struct sv_served *r);
 void sv_typed_join(struct sv_task *t);
 /* On a worker; false: t->why. */
-bool sv_typed_compute(struct sv_task *t, float *scratch);
+bool sv_typed_compute(struct sv_task *t, float *scratch, struct sv_layer_times *times);
 /* The request's part of the outputs, which begins with this row. false: no memory, or the outputs
  * are not what the model says. */
 bool sv_typed_divide(const struct sv_task *t, struct sv_served *r, uint32_t row);

@@ -69,8 +69,9 @@ def check_event(event, lanes):
         known = [t for t in a["times_ns"] if t != -1]
         assert len(a["times_ns"]) == 7 and a["ts_ns"] // 1000 == event["ts"] and known and max(known) <= a["ts_ns"], event
     elif name == "batch_submitted":
-        assert event["dur"] == 1 and (tid == 4 or tid >= 10)
+        assert event["ph"] == "i" and tid == 4 and "dur" not in event, event
         check_flow(event, True, True)
+        assert list(args(event)) == ["batch_id", "batch_size", "model_name", "request_ids", "worker_id", "worker_type"], event
     else:
         a = args(event)
         assert name == a["model_name"], event

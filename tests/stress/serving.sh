@@ -102,6 +102,36 @@ members sizes/batching_trace_summary.csv >sizes.records; members sizes.csv >size
 check sizes_are_all_there test "$(grep -o '[0-9]*,\|[0-9]*]' sizes.records | sort -u | wc -l) $(wc -l <sizes.records)" = '815 13'
 check sizes_in_both_queues diff sizes.records sizes.events
 
+# Only slow and failed requests are kept, with what shared their batch: the same from each form, and what is known of the others is their number and their time.
+check keep "$server" keep keep 'slow > 50ms'
+check keep_counts grep -q 'requests 1010 batches 504 rejected 1 failed 2 open 0 0 lost 0' keep.out
+check keep_left_out grep -q '^left out 1000 500' keep.out
+kept=keep/batching_trace
+kept_rows() { rows "$1" kept && cat kept.rows; }
+kept_rows $kept.pftrace >kept.all
+check keep_rows test "$(grep -c '^request [0-9]' kept.all) $(grep -c '^batch [0-9]' kept.all)" = '11 3'
+"$STAVE" convert -q $kept.pftrace --dialect batching -o kept.json; "$STAVE" convert -q $kept.pftrace -o kept.txt; "$STAVE" cut -q $kept.pftrace -o kept.pftrace
+for file in $kept.json ${kept}_summary.csv kept.json kept.txt kept.pftrace; do check "keep_rows_${file//\//_}" diff kept.all <(kept_rows $file); done
+kept_summary() { "$STAVE" report batch "$1" --json --by summary >"$2.summary"; cat "$2.summary"; }
+kept_report() {
+  kept_summary $kept.pftrace kept && python3 -c "
+import json
+s = json.load(open('kept.summary'))['summary']
+whole = 500 * 3.51 + 1.8 + 1.71 + 1.62 + 51.53 + 3.51 + 3.51
+assert (s['requests'], s['left_out'], s['rejected'], s['failed'], s['cancelled'], s['open'], s['batches']) == (1008, 1000, 1, 1, 1, 0, 503), s
+assert abs(s['latency_mean_ns'] - whole / 1008 * 1e6) < 1 and s['latency_max_ns'] == 51530000, s
+assert not {'latency_p50_ns', 'latency_p99_ns', 'queue_max', 'efficiency'} & set(s), s
+assert abs(s['throughput_per_s'] * s['span_ns'] / 1e9 - 1008) < 1e-6 and s['batch_size_mean'] == 1009 / 503, s"
+}
+check keep_report kept_report
+for file in $kept.json kept.json kept.txt kept.pftrace; do check "keep_report_${file//\//_}" sh -c '"$0" report batch "$1" --json --by summary | diff kept.summary -' "$STAVE" $file; done
+run_any keep_compared 3 "$STAVE" report batch $kept.pftrace --baseline $seed.pftrace
+check keep_compared_says grep -q 'requests were left out' keep_compared.err
+check keep_p99 "$server" keep_p99 keep p99
+check keep_p99_left_out sh -c 'n=$(sed -n "s/^left out \([0-9]*\) .*/\1/p" keep_p99.out); [ "$n" -gt 0 ] && [ "$n" -lt 1000 ]'
+run_any keep_refuses 1 "$server" keep_none keep 'slow > 5'
+check keep_refuses_says grep -q "expected all, failed, slow > 50ms" keep_refuses.err
+
 # Killed without a word: the JSON can be read, and with the trace nothing is missing.
 "$server" killed kill >killed.out 2>&1
 check killed_json python3 -c 'import json; e = json.load(open("killed/batching_trace.json"))["traceEvents"]; assert sum(x["name"] == "request_enqueued" for x in e) >= 1000, len(e)'

@@ -1,9 +1,10 @@
 /* A server without models, for tests/stress/serving.sh: `serving_calls DIRECTORY
- * golden|newer|threads|kill|few|busy [truncate]`.
+ * golden|newer|threads|keep|kill|few|busy [truncate|RULE]`.
  *
  *   golden, newer   fixed times and every kind of event, so that the files can be compared byte by
  *                   byte (but for the real time)
  *   threads         four threads serve 5,000 requests each, at once and in any order
+ *   keep RULE       1,009 requests, of which some are left out
  *   kill            2,000 requests, then SIGKILL without a word
  *   few             100 requests, then waits for its standard input to end
  *   busy            opens and waits for its standard input to end */
@@ -49,6 +50,8 @@ static int close_all(void)
            (unsigned long long)c.open_requests, (unsigned long long)c.open_batches,
            (unsigned long long)c.lost);
     printf("deferred %llu\n", (unsigned long long)c.deferred);
+    printf("left out %llu %llu\n", (unsigned long long)c.left_out,
+           (unsigned long long)c.left_out_batches);
     if (stave_serving_close(s, &error) != 0)
         return fprintf(stderr, "serving: %s\n", error.text), 1;
     return 0;
@@ -225,6 +228,35 @@ static int threads(const char *dir)
     return close_all();
 }
 
+/* Of batches that are over in 1.9 ms and of one that takes 50 ms more only the slow one is kept,
+ * and who failed; the next batch is kept because nothing is left out any more. Times are given. */
+static int keep(const char *dir, const char *rule)
+{
+    struct stave_error error;
+    open_in(dir, false, false);
+    if (stave_serving_keep(s, rule, &error) != 0)
+        return fprintf(stderr, "serving: %s\n", error.text), 1;
+    int64_t t = stave_now_ns() + (int64_t)1000000 * US;
+    model = stave_serving_model(s, "m");
+    stave_serving_worker(s, 0, "cpu", -1);
+    one(0, 1000, 2, 0, STAVE_SERVING_WARMUP, t);
+    for (uint64_t i = 0; i < 500; i++)
+        one(1 + i, 1 + 2 * i, 2, 0, 0, t + (int64_t)(10000 + 2000 * i) * US);
+    one(601, 2001, 4, 0, 0, t + 1100000 * US);
+    calls[n_calls - 6].at += 50000 * US; /* the answer to its last request */
+    note((struct call){.what = REJECTED, .id = 3001, .at = t + 1200000 * US});
+    note((struct call){.what = ENQUEUED, .id = 3002, .at = t + 1210000 * US});
+    note((struct call){.what = CANCELLED, .id = 3002, .at = t + 1220000 * US});
+    one(602, 3101, 3, 0, 0, t + 1300000 * US);
+    calls[n_calls - 6].what = FAILED;
+    make_all();
+    if (stave_serving_keep(s, "all", &error) != 0)
+        return 1;
+    one(603, 3301, 2, 0, 0, t + 1500000 * US);
+    make_all();
+    return close_all();
+}
+
 /* Batches of every size at which a list of members is cut, in the events (8) or in the records
  * (56). */
 static int sizes(const char *dir)
@@ -292,6 +324,8 @@ int main(int argc, char **argv)
         return threads(argv[1]);
     if (strcmp(what, "sizes") == 0)
         return sizes(argv[1]);
+    if (strcmp(what, "keep") == 0)
+        return keep(argv[1], argc > 3 ? argv[3] : "all");
     if (strcmp(what, "kill") == 0)
         return killed(argv[1]);
     return busy(argv[1], strcmp(what, "few") == 0 ? 100 : 0);

@@ -96,7 +96,7 @@ TEST(server_values_are_refused)
 TEST(server_embedding_is_the_mean_of_what_is_not_masked)
 {
     static const float words[] = {1, 10, 2, 20, 4, 40};
-    const struct sv_embedding e = {words, 3, 2};
+    const struct sv_embedding e = {.weight = words, .vocabulary = 3, .width = 2};
     const int64_t ids[] = {0, 2, 1}, mask[] = {1, 1, 0}, none[] = {0, 0, 0};
     float out[2];
     sv_network_embed(&e, ids, mask, 3, out);

@@ -78,6 +78,8 @@ static int write_events(struct sv_sink *sink, const struct sv_event *events, siz
             begin(s, events[i].ts_ns);
         s->n_calls++;
         sv_life_put(s->life, &s->in.call);
+        if (!s->is_csv && s->in.call.op == SV_LIFE_LEFT_OUT)
+            sv_batching_json_left_out(&s->json, s->life, &s->in.call);
         if ((s->is_csv ? s->csv.out.len : s->json.out.len) > OUT_BYTES)
             put_out(s);
     }

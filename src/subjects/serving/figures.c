@@ -44,6 +44,44 @@ static int64_t latency_ns(const struct sv_served_request *q)
     return q->edges[SV_N_PHASES] - q->edges[0];
 }
 
+static bool has_left(const struct sv_serving_report *r)
+{
+    return r->counts.left_out[SV_LEFT_REQUESTS] > 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Of n that are known and others of which the sum and the largest are: a percentile is known where
+ * no other can be as large. */
+static struct sv_latency latency_with(int64_t *values, size_t n, const uint64_t *left)
+{
+    struct sv_latency l = {.n = n + left[SV_LEFT_REQUESTS]};
+    int64_t most = (int64_t)left[SV_LEFT_MOST_NS];
+    const double percents[] = {0.50, 0.90, 0.95, 0.99};
+    double *const to[] = {&l.p50_ns, &l.p90_ns, &l.p95_ns, &l.p99_ns};
+    double sum = (double)left[SV_LEFT_SUM_NS];
+    if (n)
+        qsort(values, n, sizeof *values, by_value);
+    for (size_t i = 0; i < n; i++)
+        sum += (double)values[i];
+    l.mean_ns = sum / (double)l.n;
+    l.max_ns = n && values[n - 1] > most ? values[n - 1] : most;
+    for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+        double at = percents[i] * (double)(l.n - 1), below = (double)(uint64_t)at;
+        uint64_t from_top = l.n - 1 - (uint64_t)below; /* so many are larger */
+        *to[i] = -1;
+        if (from_top >= n || values[n - 1 - from_top] < most)
+            continue;
+        int64_t value = values[n - 1 - from_top], next = from_top ? values[n - from_top] : value;
+        *to[i] = (double)value + (at - below) * (double)(next - value);
+    }
+    return l;
+}
+
 static void find_latencies(struct sv_serving_report *r)
 {
     int64_t *values = sv_alloc((r->n_requests + 1) * sizeof *values);
@@ -54,13 +92,20 @@ static void find_latencies(struct sv_serving_report *r)
             if (is_answered(q))
                 values[n++] = phase < 0 ? latency_ns(q) : q->edges[phase + 1] - q->edges[phase];
         }
-        *(phase < 0 ? &r->latency : &r->phases[phase]) = sv_latency_of(values, n);
+        struct sv_latency l = sv_latency_of(values, n);
+        if (phase < 0)
+            r->kept_mean_ns = l.mean_ns;
+        if (phase < 0 && has_left(r))
+            l = latency_with(values, n, r->counts.left_out);
+        *(phase < 0 ? &r->latency : &r->phases[phase]) = l;
     }
     free(values);
 }
 
 double sv_serving_within(const struct sv_serving_report *r, int64_t limit_ns)
 {
+    if (has_left(r))
+        return -1; /* how many of those were */
     uint64_t within = 0, all = r->n_answered + r->n_rejected + r->n_failed;
     for (size_t i = 0; i < r->n_requests; i++)
         within += is_answered(&r->requests[i]) && latency_ns(&r->requests[i]) <= limit_ns;
@@ -86,6 +131,10 @@ static void count_requests(struct sv_serving_report *r)
             r->last_ns = q->edges[SV_N_PHASES];
         has_time = true;
     }
+    if (has_left(r) && (!has_time || r->counts.left_from_ns < r->first_ns))
+        r->first_ns = r->counts.left_from_ns;
+    if (has_left(r) && (!has_time || r->counts.left_to_ns > r->last_ns))
+        r->last_ns = r->counts.left_to_ns;
 }
 
 static void count_batches(struct sv_serving_report *r)
@@ -113,9 +162,11 @@ static void find_rates(struct sv_serving_report *r)
     double seconds = (double)(r->last_ns - r->first_ns) / 1e9;
     if (seconds <= 0)
         return;
-    uint64_t arrived = r->n_answered + r->n_rejected + r->n_failed + r->n_cancelled;
-    r->throughput = (double)r->n_answered / seconds;
-    r->sample_rate = (double)r->n_samples / seconds;
+    const uint64_t *left = r->counts.left_out;
+    uint64_t answered = r->n_answered + left[SV_LEFT_REQUESTS],
+             arrived = answered + r->n_rejected + r->n_failed + r->n_cancelled;
+    r->throughput = (double)answered / seconds;
+    r->sample_rate = (double)(r->n_samples + left[SV_LEFT_SAMPLES]) / seconds;
     r->arrival_rate = (double)arrived / seconds;
 }
 
@@ -352,9 +403,11 @@ void sv_serving_figures(struct sv_serving_report *r)
     count_batches(r);
     find_rates(r);
     find_latencies(r);
-    sv_serving_queue(r);
-    find_windows(r);
-    find_growth(r);
+    if (!has_left(r)) { /* who else waited is not known */
+        sv_serving_queue(r);
+        find_windows(r);
+        find_growth(r);
+    }
     find_congestion(r);
     find_groups(r, &r->by_worker, BY_WORKER);
     find_groups(r, &r->by_size, BY_SIZE);

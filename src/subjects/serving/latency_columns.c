@@ -5,7 +5,7 @@ struct sv_cell *sv_put_latency(struct sv_cell *c, const struct sv_latency *l)
 {
     const double values[] = {l->mean_ns, l->p50_ns, l->p90_ns, l->p95_ns, l->p99_ns};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        *c++ = l->n ? sv_cell_real(values[i]) : sv_cell_null();
+        *c++ = l->n && values[i] >= 0 ? sv_cell_real(values[i]) : sv_cell_null();
     *c++ = l->n ? sv_cell_int(l->max_ns) : sv_cell_null();
     return c;
 }

@@ -268,6 +268,8 @@ void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace
     r->n_open = sv_life_open_requests(l);
     sv_life_end(l);
     r->counts = *sv_life_count(l);
+    r->counts.left_from_ns = at(&m, r->counts.left_from_ns);
+    r->counts.left_to_ns = at(&m, r->counts.left_to_ns);
     link_members(&m);
     sv_life_free(l);
     sv_map_fini(&m.batch_of);

@@ -55,7 +55,7 @@ struct sv_served_depth {
     int64_t depth;
 };
 
-struct sv_latency {
+struct sv_latency { /* -1: not known */
     uint64_t n;
     double mean_ns, p50_ns, p90_ns, p95_ns, p99_ns;
     int64_t max_ns;
@@ -95,7 +95,10 @@ struct sv_serving_report {
     uint64_t n_answered, n_rejected, n_failed, n_cancelled, n_open, n_real_batches, n_samples;
     uint64_t most_samples;
     int64_t first_ns, last_ns; /* first arrival … last end */
+    /* Of all answered requests, also those that were left out of the trace (counts.left_out), as
+     * far as that is known; phases: of those in the trace, whose mean latency is kept_mean_ns. */
     struct sv_latency latency, phases[SV_N_PHASES];
+    double kept_mean_ns;
     double throughput, arrival_rate, sample_rate; /* per second */
     double efficiency;                            /* samples per batch over the largest batch */
     int64_t deepest;

@@ -18,6 +18,7 @@
 enum { MEMBERS_MAX = 65536, MODELS_MAX = 1000 };
 
 struct words {
+    sv_str left_out, left_out_keys[SV_N_LEFT_OUT];
     sv_str cat, request_cat, enqueued, rejected, build, submitted, over, request;
     sv_str request_id, batch_id, batch_size, model_name, request_ids, worker_id, worker_type,
         outcome, ts_ns, times_ns, phases_ns, queue_ns;
@@ -69,6 +70,9 @@ static void find_words(struct words *w, const struct sv_trace *t, bool is_warm)
     w->phases_ns = word(t, is_warm, "phases_ns");
     w->queue_ns = word(t, is_warm, "queue_ns");
     w->warm = is_warm ? SV_LIFE_WARMUP : 0;
+    w->left_out = word(t, is_warm, "left_out"); /* never of warm-up */
+    for (int i = 0; i < SV_N_LEFT_OUT; i++)
+        w->left_out_keys[i] = word(t, is_warm, sv_left_out_names[i]);
 }
 
 static bool arg(const struct reading *r, uint64_t row, sv_str key, struct sv_arg *out)
@@ -206,6 +210,18 @@ static void put_arrival(struct reading *r, uint64_t row, enum sv_life_op op)
         return;
     c.model = model_of(r, row);
     r->sink(r->ctx, &c, (uint32_t)row);
+}
+
+static void put_left_out(struct reading *r, uint64_t row)
+{
+    uint64_t n[SV_N_LEFT_OUT] = {0};
+    for (int i = 0; i < SV_N_LEFT_OUT; i++)
+        arg_number(r, row, r->w.left_out_keys[i], &n[i]);
+    put_call(r, &(struct sv_life_call){.op = SV_LIFE_LEFT_OUT,
+                                       .time_ns = time_of(r, row),
+                                       .model = model_of(r, row),
+                                       .members = n,
+                                       .n = SV_N_LEFT_OUT});
 }
 
 static void put_build(struct reading *r, uint64_t row)
@@ -347,12 +363,14 @@ static uint64_t pass(struct reading *r, enum pass p)
         } else if (p == ARRIVALS && (name == w->enqueued || name == w->rejected)) {
             put_arrival(r, row, name == w->enqueued ? SV_LIFE_ENQUEUED : SV_LIFE_REJECTED);
             n++;
+        } else if (p == ARRIVALS && name == w->left_out) {
+            put_left_out(r, row);
         } else if (p == BATCHES && name == w->build) {
             put_build(r, row);
             n++;
         } else if (p == SUBMISSIONS && name == w->submitted) {
             put_submitted(r, row);
-        } else if (p == WORKERS) {
+        } else if (p == WORKERS && name != w->submitted) {
             put_worker(r, row);
         }
     }

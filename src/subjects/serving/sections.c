@@ -31,10 +31,22 @@ static struct view *view_of(const struct sv_section *s)
     return (struct view *)(uintptr_t)s->data;
 }
 
+static bool has_all(const struct sv_serving_report *r)
+{
+    return r->counts.left_out[SV_LEFT_REQUESTS] == 0;
+}
+
+/* A share of what was not recorded in full is none. */
+static struct sv_cell share_of_all(const struct sv_serving_report *r, double part, double whole)
+{
+    return has_all(r) ? sv_cell_share(part, whole) : sv_cell_null();
+}
+
 /* ---- summary ---- */
 
 static const struct sv_report_column summary_columns[] = {
     {"requests", "requests answered", SV_UNIT_COUNT},
+    {"left_out", NULL, SV_UNIT_COUNT},
     {"rejected", "rejected", SV_UNIT_COUNT},
     {"failed", "failed", SV_UNIT_COUNT},
     {"cancelled", "cancelled", SV_UNIT_COUNT},
@@ -63,8 +75,16 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     const struct sv_serving_report *r = view_of(s)->r;
     double span = (double)(r->last_ns - r->first_ns);
     (void)row;
-    const uint64_t counts[] = {r->n_answered, r->n_rejected,     r->n_failed,  r->n_cancelled,
-                               r->n_open,     r->n_real_batches, r->by_model.n};
+    const uint64_t *left = r->counts.left_out;
+    uint64_t batches = r->n_real_batches + left[SV_LEFT_BATCHES];
+    const uint64_t counts[] = {r->n_answered + left[SV_LEFT_REQUESTS],
+                               left[SV_LEFT_REQUESTS],
+                               r->n_rejected,
+                               r->n_failed,
+                               r->n_cancelled,
+                               r->n_open,
+                               batches,
+                               r->by_model.n};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *c++ = sv_cell_int((int64_t)counts[i]);
     *c++ = sv_cell_int(r->last_ns - r->first_ns);
@@ -72,12 +92,12 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     *c++ = sv_cell_real(r->sample_rate);
     *c++ = sv_cell_real(r->arrival_rate);
     c = sv_put_latency(c, &r->latency);
-    *c++ = sv_cell_share((double)r->n_samples, (double)r->n_real_batches);
-    *c++ = sv_cell_int((int64_t)r->most_samples);
-    *c++ = sv_cell_real(r->efficiency);
-    *c++ = sv_cell_int(r->deepest);
-    *c++ = sv_cell_real(r->mean_depth);
-    *c++ = sv_cell_real(r->growth);
+    *c++ = sv_cell_share((double)(r->n_samples + left[SV_LEFT_SAMPLES]), (double)batches);
+    *c++ = has_all(r) ? sv_cell_int((int64_t)r->most_samples) : sv_cell_null();
+    *c++ = has_all(r) ? sv_cell_real(r->efficiency) : sv_cell_null();
+    *c++ = has_all(r) ? sv_cell_int(r->deepest) : sv_cell_null();
+    *c++ = has_all(r) ? sv_cell_real(r->mean_depth) : sv_cell_null();
+    *c++ = has_all(r) ? sv_cell_real(r->growth) : sv_cell_null();
     *c++ = sv_cell_int(r->congested_ns);
     *c++ = sv_cell_share((double)r->congested_ns, span);
     *c++ = sv_cell_int((int64_t)r->counts.repeated);
@@ -96,7 +116,7 @@ static void fill_phase(const struct sv_section *s, size_t row, struct sv_cell *c
 {
     const struct sv_serving_report *r = view_of(s)->r;
     *c++ = sv_cell_text(sv_life_phase_names[row]);
-    *c++ = sv_cell_share(r->phases[row].mean_ns, r->latency.mean_ns);
+    *c++ = sv_cell_share(r->phases[row].mean_ns, r->kept_mean_ns);
     sv_put_latency(c, &r->phases[row]);
 }
 
@@ -134,7 +154,7 @@ static void fill_worker(const struct sv_section *s, size_t row, struct sv_cell *
     *c++ = sv_cell_int((int32_t)g->key);
     *c++ = sv_cell_text(w->type);
     *c++ = w->device >= 0 ? sv_cell_int(w->device) : sv_cell_null();
-    *c++ = sv_cell_share((double)g->run_ns, (double)(r->last_ns - r->first_ns));
+    *c++ = share_of_all(r, (double)g->run_ns, (double)(r->last_ns - r->first_ns));
     put_group(c, g);
 }
 
@@ -149,7 +169,7 @@ static void fill_size(const struct sv_section *s, size_t row, struct sv_cell *c)
     const struct sv_serving_report *r = view_of(s)->r;
     const struct sv_serving_group *g = &r->by_size.groups[row];
     *c++ = sv_cell_int((int64_t)g->key);
-    *c++ = sv_cell_share((double)g->batches, (double)r->n_real_batches);
+    *c++ = share_of_all(r, (double)g->batches, (double)r->n_real_batches);
     put_group(c, g);
 }
 
@@ -379,7 +399,12 @@ static int run_baseline(const struct sv_report_options *o, const struct sv_servi
     int code = sv_load(o->baseline, &how, &l, err);
     if (code >= 0) {
         sv_serving_report_make(&before, l.trace);
-        if (before.n_answered == 0)
+        if (!has_all(&before) || !has_all(r))
+            code = sv_error(err, SV_EINPUT,
+                            "requests were left out of %s (trace_keep): its latencies cannot be "
+                            "compared; record both runs with trace_keep: all",
+                            has_all(r) ? o->baseline : o->path);
+        else if (before.n_answered == 0)
             code = sv_error(err, SV_EINPUT, "%s has no requests to compare with", o->baseline);
         else
             code = compare(o, &before, r, err);
@@ -400,8 +425,9 @@ static int print_sections(const struct sv_report_options *o, const struct sv_ser
     const struct sv_section sections[] = {
         {"summary", "Summary (without warm-up)", COLUMNS(summary), 1, true, fill_summary, v},
         {"phase", "Phases of a request: they follow each other and add up", COLUMNS(phase),
-         r->latency.n ? SV_N_PHASES : 0, false, fill_phase, v},
-        {"sla", "Requests answered in time", COLUMNS(sla), v->n_sla, false, fill_sla, v},
+         r->phases[0].n ? SV_N_PHASES : 0, false, fill_phase, v},
+        {"sla", "Requests answered in time", COLUMNS(sla), has_all(r) ? v->n_sla : 0, false,
+         fill_sla, v},
         {"worker", "By worker (latency of its requests)", COLUMNS(worker), r->by_worker.n, false,
          fill_worker, v},
         {"size", "By batch size", COLUMNS(size), r->by_size.n, false, fill_size, v},
@@ -435,7 +461,12 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
     if (r.counts.repeated)
         sv_console_note("%" PRIu64 " requests are listed in a second batch: the first one is used",
                         r.counts.repeated);
-    if (r.n_requests == 0 && r.n_batches == 0)
+    if (!has_all(&r))
+        sv_console_note("%" PRIu64 " answered requests were left out of this trace when it was "
+                        "recorded (docs/serving.md): the summary is of all requests, as far as it "
+                        "is known, the rest is of the others",
+                        r.counts.left_out[SV_LEFT_REQUESTS]);
+    if (r.n_requests == 0 && r.n_batches == 0 && has_all(&r))
         code = sv_error(err, SV_EINPUT,
                         "%s has no requests and no batches: no events of category serving.life or "
                         "batching (docs/serving.md)",

@@ -119,16 +119,16 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *words[] = {
         "trace_output",  "server", "names",    "outputs", "truncate", "without_request_spans",
-        "queue_records", "full",   "flush_ms", "enabled", NULL};
+        "queue_records", "full",   "flush_ms", "enabled", "keep",     NULL};
     struct py_server *v = as_server(self);
     struct stave_serving_config c = {.size = sizeof c};
     const char *dir = NULL, *server = NULL;
     int names = 0, truncate = 0, spanless = 0, full = 0, is_enabled = 1;
     unsigned long long flush_ms = 0;
     Py_ssize_t records = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz$iIppniKp:Server", words, &dir, &server,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz$iIppniKpz:Server", words, &dir, &server,
                                      &names, &c.outputs, &truncate, &spanless, &records, &full,
-                                     &flush_ms, &is_enabled))
+                                     &flush_ms, &is_enabled, &c.keep))
         return -1;
     if (v->s) {
         PyErr_SetString(PyExc_RuntimeError, "stave: this server is open already");
@@ -270,6 +270,20 @@ static PyObject *congestion(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
+/* Also of a server that is closed: what is no rule is an error. */
+static PyObject *keep(PyObject *self, PyObject *rule)
+{
+    struct stave_error error = {0};
+    const char *text = PyUnicode_AsUTF8(rule);
+    if (!text)
+        return NULL;
+    if (stave_serving_keep(as_server(self)->s, text, &error) != STAVE_OK) {
+        refuse(&error);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 /* ---- what it did ---- */
 
 static PyObject *file(PyObject *self, PyObject *output)
@@ -301,7 +315,9 @@ static PyObject *counts(PyObject *self, PyObject *unused)
                {"tokens_out", &c.tokens_out},
                {"lost_steps", &c.lost_steps},
                {"unexpected", &c.unexpected},
-               {"deferred", &c.deferred}};
+               {"deferred", &c.deferred},
+               {"left_out", &c.left_out},
+               {"left_out_batches", &c.left_out_batches}};
     (void)unused;
     stave_serving_count(as_server(self)->s, &c);
     PyObject *d = PyDict_New();
@@ -339,6 +355,9 @@ static PyMethodDef server_methods[] = {
      "worker($self, worker, type='cpu', device=-1)\n--\n\nDescribes a worker."},
     {"congestion", PY_FUNCTION(congestion), METH_FASTCALL,
      "congestion($self, is_congested=True, time_ns=0, /)\n--\n\nThe state has changed."},
+    {"keep", keep, METH_O,
+     "keep($self, rule, /)\n--\n\nRecords from now on only some requests: 'slow > 50ms', 'p99', "
+     "'failed' or 'all'."},
     {"file", file, METH_O, "file($self, output, /)\n--\n\nThe name of a file, or ''."},
     {"counts", counts, METH_NOARGS, "counts($self)\n--\n\nWhat was recorded, as a dictionary."},
     {"flush", flush, METH_NOARGS,
