@@ -46,6 +46,8 @@ static bool *threads_of_group(const struct sv_wait_group *w)
 struct rivals {
     struct sv_why_sums by_who, by_pid; /* the piece is the row; of a name; and of a process */
     int64_t ns, delay_ns;              /* all of them; what the kernel counted … */
+    int64_t quota_ns, most_quota_ns;   /* held back by a quota; the most in a row, and that row */
+    uint32_t quota;
     int64_t life_ns;                   /* … in the life of these threads */
     bool is_counted;
 };
@@ -80,6 +82,13 @@ static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *i
         int64_t ns = number(t, args, dur, 0);
         bool is_others = number(t, args, tid, -1) < 0 && a.size == strlen(SV_RIVAL_OTHERS) &&
                          memcmp(a.text, SV_RIVAL_OTHERS, a.size) == 0;
+        if (number(t, args, tid, -1) < 0 && a.size == strlen(SV_RIVAL_QUOTA) &&
+            memcmp(a.text, SV_RIVAL_QUOTA, a.size) == 0) {
+            r->quota_ns = sv_sat_add(r->quota_ns, ns);
+            r->quota = ns > r->most_quota_ns ? row : r->quota;
+            r->most_quota_ns = ns > r->most_quota_ns ? ns : r->most_quota_ns;
+            continue;
+        }
         r->ns = sv_sat_add(r->ns, ns);
         if (is_others)
             continue;
@@ -100,6 +109,25 @@ static bool is_of_one(const struct rivals *r, const struct sv_why_sum *name, int
     return false;
 }
 
+/* The thread's group has used what it may. */
+static void say_quota(struct sv_wait_group *w, const struct rivals *r)
+{
+    const struct sv_trace *t = w->x->trace;
+    struct sv_answer *a = &w->answer;
+    struct sv_arg cgroup;
+    sv_str key = find(t, SV_RIVAL_CGROUP);
+    int64_t all = r->delay_ns > r->quota_ns ? r->delay_ns : r->quota_ns;
+    sv_answer_say(a, ": for %.0f %% of that the quota of its group (cpu.max) is used up",
+                  100 * (double)r->quota_ns / (double)all);
+    if (key && sv_trace_arg(t, t->slices.args[r->quota], key, &cgroup) &&
+        cgroup.type == SV_ARG_TEXT) {
+        snprintf(a->culprit.cgroup, sizeof a->culprit.cgroup, "%.*s",
+                 (int)(cgroup.size < 200 ? cgroup.size : 200), cgroup.text);
+        sv_answer_say(a, ", cgroup %.100s", a->culprit.cgroup);
+    }
+    sv_answer_say(a, ".");
+}
+
 bool sv_waits_rival(struct sv_wait_group *w)
 {
     const struct sv_trace *t = w->x->trace;
@@ -113,6 +141,8 @@ bool sv_waits_rival(struct sv_wait_group *w)
     bool is_true = !r.is_counted || r.delay_ns >= w->doing_ns[SV_DOING_QUEUED] / 2;
     if (w->x->e->observed.is_looked) { /* rivals are seen by kernel programs only */
         sv_answer_say(a, "; who has it is not known.");
+    } else if (r.quota_ns > r.ns) {
+        say_quota(w, &r);
     } else if (r.is_counted && r.ns < r.delay_ns / 2) {
         sv_answer_say(a,
                       ": for %.0f %% of that nobody else has it, as where a quota of its group "

@@ -234,7 +234,8 @@ static void read_arg(struct sv_lock_waits *w, const struct words *k, const struc
         x->is_semaphore = t.is_posted;
         if (t.kernel) {
             x->use = SV_LOCK_KERNEL;
-            x->lock_name = (struct sv_text){t.kernel, (uint32_t)strlen(t.kernel)};
+            if (!x->lock_name.len)
+                x->lock_name = (struct sv_text){t.kernel, (uint32_t)strlen(t.kernel)};
         }
     } else if (a->type == SV_ARG_ARRAY && a->key == k->waker_stack) {
         struct stack_words t = read_stack(a);

@@ -38,6 +38,8 @@
     REASON(GPU, "gpu", "a GPU")                                    \
     REASON(RANK, "rank", "another rank")                           \
     REASON(STOPPED, "stopped", "a signal that lets it continue")   \
+    REASON(QUEUE, "queue", "a message queue")                      \
+    REASON(QUOTA, "quota", "its group's quota of CPU time")        \
     REASON(OTHER, "other", "something that is not known")
 /* clang-format on */
 
@@ -60,12 +62,19 @@ enum sv_wait_reason {
 /* Keys of arguments of a wait. Where it stopped running is its stack (SV_ARG_STACK, as samples have
  * it: without key, outermost frame first). */
 #define SV_WAIT_REASON    "reason"    /* text: one of the reasons */
-#define SV_WAIT_LOCK      "lock"      /* uint: the address of the futex, or of the GIL */
-#define SV_WAIT_LOCK_NAME "lock_name" /* text: its symbol, where known */
+/* uint: the address of the futex, or of the GIL; of the lock of a file its inode; of a System V
+ * semaphore SV_WAIT_SEMAPHORE and its number */
+#define SV_WAIT_LOCK      "lock"
+#define SV_WAIT_SEMAPHORE ((uint64_t)1 << 32)
+#define SV_WAIT_LOCK_NAME "lock_name" /* text: its symbol, where known; the file; "semaphore 5" */
 #define SV_WAIT_HOLDER_TID \
     "holder_tid"                /* int: the thread that held it for the last part of the wait */
 #define SV_WAIT_HOLDER "holder" /* text: name of that thread */
 #define SV_WAIT_PATH   "path"   /* text: the file, pipe or socket, where the probe knows it */
+
+/* int: of Runnable and Preempted, given at their end: for so long, in ns, the CPU was not given to
+ * the thread because its group had used its quota. `reason` is then quota. */
+#define SV_WAIT_QUOTA "quota_ns"
 
 /* Keys of arguments of Runnable: who ended the wait. */
 #define SV_WAIT_WAKER       "waker"       /* text: name of the thread */
@@ -130,6 +139,9 @@ enum sv_coverage_part {
 #define SV_RIVAL_N       "n"         /* int: how often */
 #define SV_RIVAL_CGROUP  "cgroup"    /* text: where known */
 #define SV_RIVAL_OTHERS  "others"
+/* No rival: the quota of CPU time (cpu.max) of the thread's group, or of one above it, was used up.
+ * `cgroup` is that group. */
+#define SV_RIVAL_QUOTA "quota"
 
 /* What the kernel counts of a thread: an instant of this category at the same time. */
 #define SV_CAT_SCHEDSTAT      "schedstat"

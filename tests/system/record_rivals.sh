@@ -48,3 +48,45 @@ run_any busy 0 "$STAVE" record -q --sched --no-block --no-page-cache --interval 
 equals impossible_states "$(ask busy.pftrace "with c as (select c.ts, c.dur, t.utid from slice c join thread_track t on c.track_id = t.id where c.category = 'syscall')
   select count(*) from thread_state s where s.state <> 'Running' and s.dur > 1000000 and exists (select 1 from c where c.utid = s.utid and c.ts > s.ts and c.ts + c.dur < s.ts + s.dur)")" 0
 check busy_has_waits test "$(ask busy.pftrace "select count(*) from thread_state where state <> 'Running' and dur > 1000000")" -gt 10
+
+# Two CPUs that are both taken: who has the other one is a rival, too, and the sums stay those of the kernel.
+if [ "$(nproc)" -ge 2 ]; then
+  other=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/') # the first one
+  cp rival_of_all rival_beside
+  taskset -c "$other" ./rival_beside -c 'while :; do :; done' & beside=$!
+  run_any two 0 "$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o two.pftrace -- taskset -c "$other,$cpu" "$python" "$SRC/tests/system/delayed.py" 0.3 "$rival"
+  kill $beside; wait $beside 2>/dev/null
+  hooks=two
+  read -r tid run delay taken <two.out # each of the two has half of the blame for what it had
+  at_least two_has_one "$(sum "$tid" "rival_pid = $rival")" "$taken" 25
+  at_least two_has_the_other "$(sum "$tid" "rival_pid = $beside")" "$taken" 15
+  at_least two_all_rivals "$(sum "$tid" 1)" "$delay" 75
+  at_most two_no_more_than_the_delay "$(sum "$tid" 1)" "$delay" 105
+else skip two "one CPU"; fi
+
+# A group with a quota of CPU time: that is no rival, and is named. A folder of the old or of the new groups.
+quota() {
+  group=/sys/fs/cgroup/cpu/stave.$$
+  if [ ! -d /sys/fs/cgroup/cpu ]; then group=/sys/fs/cgroup/stave.$$; fi
+  mkdir "$group" 2>/dev/null && { echo 15000 >"$group/cpu.cfs_quota_us" || echo "15000 100000" >"$group/cpu.max"; } 2>/dev/null
+}
+if quota; then
+  cat >in_group.sh <<'S'
+echo $$ >"$1/cgroup.procs" && exec "$2" -c '
+import time
+while time.thread_time() < 0.1: pass
+print(open("/proc/self/schedstat").read(), flush=True)'
+S
+  run_any quota 0 "$STAVE" record -q --no-summary --no-inject --no-explain --sched --no-block --no-page-cache --interval 0 -o quota.pftrace -- sh in_group.sh "$group" "$python"
+  throttled=$(sed -nE 's/^throttled_time //p; s/^throttled_usec (.*)/\1000/p' "$group/cpu.stat")
+  rmdir "$group"
+  read -r _ delay _ <quota.out
+  hooks=quota
+  by_quota=$(ask quota.pftrace "select coalesce(sum(dur), 0) from cpu_rival where rival = 'quota'")
+  check quota_was_used_up test "$delay" -gt 100000000
+  at_least quota_as_the_kernel_counts_it "$by_quota" "$throttled" 90
+  at_most quota_no_more_than_the_kernel_counts "$by_quota" "$throttled" 105
+  at_most quota_no_more_than_the_delay "$(ask quota.pftrace "select sum(dur) from cpu_rival")" "$(ask quota.pftrace "select sum(delay_ns) from schedstat")" 105
+  equals quota_has_its_group "$(ask quota.pftrace "select distinct cgroup from cpu_rival where rival = 'quota'")" "/stave.$$"
+  equals states_have_it "$(ask quota.pftrace "select sum(extract_arg(arg_set_id, 'quota_ns')) from slice where category = 'thread_state' and extract_arg(arg_set_id, 'reason') = 'quota' and extract_arg(arg_set_id, 'cgroup') = '/stave.$$'")" "$by_quota"
+else skip quota "no group of processes can be made here"; fi

@@ -15,7 +15,7 @@ int in_flight(struct bpf_iter__task *ctx)
     void *ring = my_ring();
     if (s && config.has_states)
         put_state(s, SV_STATE_DEAD, now_ns()); /* what is known of it ends here */
-    if (!s || !s->is_open || !ring)
+    if (!s || s->is_open != shared.call_period || !ring)
         return 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = now_ns();

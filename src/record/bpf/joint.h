@@ -31,10 +31,11 @@ static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, unsigne
     (void)now;
 }
 
-static __always_inline void comes_back(struct sv_wire_task *s, __u64 now)
+static __always_inline void comes_back(struct sv_wire_task *s, __u64 now, __u64 quota_ns)
 {
     (void)s;
     (void)now;
+    (void)quota_ns;
 }
 
 static __always_inline void is_woken(void *ctx, struct sv_wire_task *s, const struct waker *by,
@@ -66,10 +67,30 @@ int on_exit(struct exit_context *ctx)
 
 #if KNOWS_KERNEL
 
+/* Locks and queues of the kernel itself: which one the current thread waits for. */
+static __always_inline void find_lock(struct call_under_way *c)
+{
+#if KNOWS_CALLS
+    switch (c->nr) {
+    case CALL_FCNTL:
+    case CALL_FLOCK:
+    case CALL_MQ_SEND:
+    case CALL_MQ_RECEIVE:
+        c->lock = number_of_file((__s32)c->arg0);
+        c->file = (__u32)c->arg0;
+        break;
+    case CALL_SEMOP:
+    case CALL_SEMTIMEDOP: c->lock = SV_WIRE_SEMAPHORE | (__u32)c->arg0; break;
+    }
+#endif
+    (void)c;
+}
+
 static __always_inline void leaves_cpu(void *ctx, struct sv_wire_task *s, struct task_struct *task,
                                        unsigned state, __u64 now)
 {
     struct call_under_way c = call_under_way(task);
+    find_lock(&c);
     if (config.has_states)
         put_wait(s, state, c, now);
     if (HAS_WAITS)
@@ -84,22 +105,26 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *prev, struct task
         return 0;
     const __u64 now = now_ns();
     unsigned state = leaves ? state_at_switch(ctx, is_preempted, prev) : 0;
-    if (config.has_rivals)
+    if (config.has_rivals) {
         end_turn(prev, leaves, state, now);
+        note_turn(next, comes, now);
+    }
     if (leaves)
         leaves_cpu(ctx, leaves, prev, state, now);
     if (!comes)
         return 0;
-    if (config.has_states)
-        put_state(comes, SV_STATE_RUNNING, now);
+    struct quota q = {0};
     if (config.has_rivals)
-        begin_turn(next, comes, now);
+        q = begin_turn(next, comes, now);
+    if (config.has_states)
+        put_running(comes, &q, now);
     if (HAS_WAITS)
-        comes_back(comes, now);
+        comes_back(comes, now, q.ns);
     return 0;
 }
 
-static __always_inline void can_run(void *ctx, struct sv_wire_task *s, bool is_new)
+static __always_inline void can_run(void *ctx, struct sv_wire_task *s, struct task_struct *task,
+                                    bool is_new)
 {
     struct waker by;
     const __u64 now = now_ns();
@@ -107,7 +132,7 @@ static __always_inline void can_run(void *ctx, struct sv_wire_task *s, bool is_n
     if (config.has_states)
         put_wake(s, &by, now);
     if (config.has_rivals)
-        note_woken(s, now);
+        note_woken(s, task, now);
     if (HAS_WAITS && !is_new)
         is_woken(ctx, s, &by, now);
 }
@@ -117,7 +142,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
     struct sv_wire_task *s = followed(task);
     if (s)
-        can_run(ctx, s, false);
+        can_run(ctx, s, task, false);
     return 0;
 }
 
@@ -126,7 +151,7 @@ int BPF_PROG(on_waking_new, struct task_struct *task)
 {
     struct sv_wire_task *s = followed(task);
     if (s)
-        can_run(ctx, s, true);
+        can_run(ctx, s, task, true);
     return 0;
 }
 

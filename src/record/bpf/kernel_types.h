@@ -81,8 +81,13 @@ struct sched_info {
     unsigned long pcount;
     unsigned long long run_delay;
 };
+struct cgroup;
+struct task_group;
 struct task_struct {
     struct sched_entity se;
+    struct task_group *sched_task_group;
+    void *cpus_ptr; /* the bits of the CPUs that it may use */
+    int nr_cpus_allowed;
     struct sched_info sched_info;
     int pid, tgid;
     struct pid *thread_pid;
@@ -158,6 +163,7 @@ struct unix_sock {
 };
 
 struct cgroup_subsys_state {
+    struct cgroup *cgroup;
     struct cgroup_subsys_state *parent;
 };
 struct kernfs_node {
@@ -166,6 +172,16 @@ struct kernfs_node {
 struct cgroup {
     struct cgroup_subsys_state self; /* first, so a pointer to it is one to the cgroup */
     struct kernfs_node *kn;
+};
+
+struct cfs_bandwidth {
+    __u64 quota, throttled_time;
+    int nr_throttled;
+};
+struct task_group {
+    struct cgroup_subsys_state css;
+    struct task_group *parent;
+    struct cfs_bandwidth cfs_bandwidth;
 };
 
 struct io_cqe {

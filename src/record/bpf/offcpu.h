@@ -104,7 +104,8 @@ static __noinline int settle(void *ctx, struct sv_wire_task *s)
         return 0;
     struct call_under_way c = call_under_way(bpf_get_current_task_btf());
     __u64 now = now_ns();
-    s->away.file_mode = mode_of_file(s->away.nr, c.arg0);
+    if (!s->away.file)
+        s->away.file = mode_of_file(s->away.nr, c.arg0);
     if (is_crowded() || !may_take_stack(now, rank_of(s)))
         return put_without_stack(s, now);
     return put_away(take_stack(ctx, r, s, STACK_OF_SWITCH, false), s, now);
@@ -123,7 +124,8 @@ static __always_inline void goes_away(void *ctx, struct sv_wire_task *s, unsigne
     s->away.lock = c.lock;
     s->away.ip = c.ip;
     s->away.state = state;
-    s->away.woken_ns = s->away.file_mode = 0;
+    s->away.woken_ns = 0;
+    s->away.file = c.file;
     s->away.waker_tid = SV_WIRE_NO_PID;
     s->away.waker_comm[0] = 0;
     s->away.begin_ns = now;
@@ -146,7 +148,7 @@ struct {
  * waits until another has taken it: at the condition behind the lock's own condition and mutex. */
 static __always_inline bool is_part_of_more(struct sv_wire_task *s)
 {
-    if (!s->away.lock)
+    if (!is_futex(s->away.nr))
         return false;
     if (!s->limited_lock) {
         __u32 tgid = s->tgid;
@@ -168,7 +170,9 @@ static __always_inline bool lasts(struct sv_wire_task *s, __u64 now)
 
 static __always_inline void note_limit(struct sv_wire_task *s, __u64 now)
 {
-    if (s->away.lock && s->away.woken_ns && !s->away.waker_tid) {
+    if (!is_futex(s->away.nr))
+        return;
+    if (s->away.woken_ns && !s->away.waker_tid) {
         __u64 lock = LOCK_OF(s->away.lock);
         __u32 tgid = s->tgid;
         if (lock != s->limited_lock)
@@ -180,7 +184,7 @@ static __always_inline void note_limit(struct sv_wire_task *s, __u64 now)
     }
 }
 
-static __always_inline void comes_back(struct sv_wire_task *s, __u64 now)
+static __always_inline void comes_back(struct sv_wire_task *s, __u64 now, __u64 quota_ns)
 {
     if (!s->away.begin_ns)
         return;
@@ -189,6 +193,8 @@ static __always_inline void comes_back(struct sv_wire_task *s, __u64 now)
         return;
     }
     s->away.end_ns = now;
+    if (s->away.state == SV_STATE_PREEMPTED && quota_ns >= (now - s->away.begin_ns) / 2)
+        s->away.state |= SV_STATE_QUOTA;
     note_limit(s, now);
     if (s->away.nr == SV_WIRE_NO_CALL)
         put_without_stack(s, now);
@@ -230,7 +236,7 @@ static __always_inline void come_back_unseen(struct sv_wire_task *s)
 {
     bool is_since = s->away.nr == SV_WIRE_NO_CALL && s->start_ns > s->away.begin_ns;
     s->away.state |= SV_STATE_INFERRED;
-    comes_back(s, is_since ? s->start_ns : now_ns());
+    comes_back(s, is_since ? s->start_ns : now_ns(), 0);
 }
 
 static __always_inline int leave_wait(void *ctx, struct sv_wire_task *s)

@@ -102,6 +102,7 @@ struct sv_wire_config {
     __u8 has_rivals;
     __u8 has_waits; /* --offcpu, and this kernel can */
     __u8 pad[1];
+    __u32 n_cpus, pad2;
     __u64 call_ring_bytes;
 };
 
@@ -128,18 +129,18 @@ struct sv_wire_shared {
     __u64 call_min_ns;   /* shorter calls are left out */
     __u64 wait_min_ns;   /* --offcpu: shorter waits are left out */
     __u32 has_no_stacks; /* of waits and of who ends them */
-    __u32 pad;
+    __u32 call_period;   /* from 1 on: how often the programs of calls were attached */
 };
 
 /* A time in which a thread did not run. */
 struct sv_wire_away {
     __u64 begin_ns;         /* 0: it runs */
     __u64 woken_ns, end_ns; /* 0: not yet */
-    __u64 lock;             /* the address of the futex that it waits for; 0: none */
+    __u64 lock;             /* as in struct sv_wire_wait */
     __u64 ip;               /* where it was, where it was not in a call */
     __u32 nr;               /* the call that it was in; SV_WIRE_NO_CALL */
     __u32 state;            /* enum sv_wire_state (sched.h) */
-    __u32 file_mode;        /* of the descriptor that the call has; 0: not known */
+    __u32 file;             /* as in struct sv_wire_wait */
     __u32 waker_tid;        /* 0: an interrupt; SV_WIRE_NO_PID: not known */
     char waker_comm[SV_WIRE_COMM];
 };
@@ -158,7 +159,7 @@ struct sv_wire_task {
     __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */
     __u64 args[8]; /* six, padded so that no index of an argument is out of bounds */
     __u32 nr;
-    __u32 is_open;
+    __u32 is_open;    /* it is in that call: the period (call_period) in which it began; 0: in none */
     __u32 is_outside; /* that descriptor's file is not below --path */
     __u32 tgid, tid;  /* as the recorder numbers it. 0: not followed, and not to be asked again */
     __u32 origin;     /* the process whose program it runs since its fork; 0: its own */
@@ -176,6 +177,7 @@ struct sv_wire_task {
     __u64 limited_ns; /* the end of that wait; 0: it has been woken from another one since */
     __u64
         can_run_ns; /* of the probe rivals: since when it could run and does not; 0: it runs or waits */
+    __u64 throttled_ns;           /* of its groups at that time, see quota.h */
     struct sv_wire_sched counted; /* when it was followed */
     __u32 is_summed, pad;         /* its sums were sent */
 };

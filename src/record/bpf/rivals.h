@@ -2,20 +2,27 @@
  * kernel counted of each thread. Both sides include it; the functions are for the kernel only,
  * called by the programs of joint.h.
  *
- * Each CPU remembers its last turns: who ran until when. When a followed thread gets a CPU, the
- * turns there since it could run are its rivals', whoever they are. They are summed per thread and
- * rival and sent when the thread ends, or the recording. Switches to other threads cost one note of
- * who leaves. */
+ * Each CPU remembers its last turns (turns.h). When a followed thread gets a CPU after a millisecond
+ * or more, the turns since it could run on all CPUs that it may use are its rivals', whoever they
+ * are; after less, those of the CPU that it gets. They are summed per thread and rival and sent when
+ * the thread ends, or the recording. Switches to other threads cost one note of who comes. */
 #ifndef SV_RECORD_BPF_RIVALS_H
 #define SV_RECORD_BPF_RIVALS_H
 
 #include "records.h"
 
-/* The head is that of the thread that did not run; `what` is 1 for the sum of all that have no
- * record of their own. */
+/* In `what`. */
+enum sv_wire_rival_what {
+    SV_RIVAL_IS_THREAD,
+    SV_RIVAL_IS_REST, /* the sum of all that have no record of their own */
+    SV_RIVAL_IS_QUOTA /* no rival: the thread's group had used its quota of CPU time */
+};
+
+/* The head is that of the thread that did not run. */
 struct sv_wire_rival {
     struct sv_wire_head head;
     __u64 dur_ns;
+    __u64 cgroup;    /* the number of the folder of the group with the quota; 0: not known, or none */
     __u32 n;         /* times */
     __u32 tgid, tid; /* SV_WIRE_NO_PID: not in the recorder's pid namespace */
     __u32 pad;
@@ -32,28 +39,12 @@ struct sv_wire_schedstat {
 
 #include "sched.h"
 
-enum { TURNS = 128, RIVALS = 16 }; /* powers of two */
-#define LEAST_DELAY_NS 10000       /* less is what a switch takes */
-#define LEAST_RIVAL_NS 100000      /* who had less in all is not named */
+#include "turns.h"
 
-struct turn {
-    __u64 end_ns;
-    __u32 pid; /* 0: the CPU was idle */
-    __u32 tgid, tid;
-    char comm[SV_WIRE_COMM];
-};
-
-struct cpu_turns {
-    __u32 n;
-    struct turn last[TURNS];
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct cpu_turns);
-} turns SEC(".maps");
+enum { RIVALS = 16 };
+#define LEAST_DELAY_NS 10000   /* less is what a switch takes */
+#define LONG_DELAY_NS  1000000 /* of these all CPUs are looked at, and quotas */
+#define LEAST_RIVAL_NS 100000  /* who had less in all is not named */
 
 struct rival {
     __u64 dur_ns;
@@ -67,6 +58,8 @@ struct rival {
 struct rivals {
     struct rival all[RIVALS];
     struct rival others;
+    __u64 quota_ns, cgroup;
+    __u32 n_quota, pad;
 };
 
 struct {
@@ -97,12 +90,11 @@ static __always_inline void add_to(struct rival *r, __u64 ns, __u32 n)
 /* A new one takes the place of the least, and its rank: so who had a sixteenth of all has a place,
  * however many others there are. Not static, and with numbers only: so the kernel checks it once,
  * not for each turn. */
-__noinline int credit(__u32 pid, __u32 turn, __u64 ns)
+__noinline int credit(__u32 pid, __u32 cpu, __u32 turn, __u64 ns)
 {
-    __u32 zero = 0;
     struct rival *to = 0;
     struct rivals *r = bpf_map_lookup_elem(&rivals_of, &pid);
-    struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
+    struct cpu_turns *c = bpf_map_lookup_elem(&turns, &cpu);
     if (!r || !c)
         return 0;
     const struct turn *t = &c->last[turn & (TURNS - 1)];
@@ -130,84 +122,96 @@ __noinline int credit(__u32 pid, __u32 turn, __u64 ns)
     return 0;
 }
 
-/* Whoever leaves the CPU has had it until now. */
-static __always_inline void note_turn(struct cpu_turns *c, struct task_struct *prev,
-                                      const struct sv_wire_task *leaves, __u64 now)
+/* On one CPU whoever had it is a rival. Of several CPUs each has its part of the time in which none
+ * of them was idle: while one is, the thread waits for the scheduler to use it, not for a rival. Nor
+ * does it while its group has used its quota. */
+__noinline int credit_turns(__u32 pid, __u64 since_ns, __u64 until_ns, __u64 mask, __u64 quota_ns)
 {
-    struct turn *t = &c->last[c->n & (TURNS - 1)];
-    t->end_ns = now;
-    t->pid = (__u32)GET(prev, pid);
-    t->tgid = leaves                 ? leaves->tgid
-              : config.pid_namespace ? SV_WIRE_NO_PID
-                                     : (__u32)GET(prev, tgid);
-    t->tid = leaves ? leaves->tid : config.pid_namespace ? SV_WIRE_NO_PID : t->pid;
-    bpf_probe_read_kernel(t->comm, sizeof t->comm, &prev->comm);
-    c->n++;
-}
-
-struct turns_since {
-    __u64 since_ns;
-    __u32 pid; /* of the thread that could run */
-};
-
-/* The turn before the last i, as far as it was since then. */
-static long credit_turn(__u32 i, void *of)
-{
-    const struct turns_since *x = of;
-    __u32 zero = 0;
-    const struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
-    if (!c || ++i > c->n || i > TURNS)
-        return 1;
-    const struct turn *t = &c->last[(c->n - i) & (TURNS - 1)];
-    const struct turn *before = &c->last[(c->n - i - 1) & (TURNS - 1)];
-    __u64 begin = i < TURNS && i < c->n ? before->end_ns : x->since_ns;
-    begin = begin > x->since_ns ? begin : x->since_ns;
-    if (t->end_ns <= begin)
-        return 1;
-    if (t->pid && t->pid != x->pid)
-        credit(x->pid, c->n - i, t->end_ns - begin);
-    return begin == x->since_ns;
-}
-
-/* The turns since a thread could run, the last one first. */
-__noinline int credit_turns(__u32 pid, __u64 since_ns)
-{
-    struct turns_since x = {.since_ns = since_ns, .pid = pid};
-    if (rivals_for(pid))
-        REPEAT(TURNS, credit_turn, &x);
+    const __u64 all = 1ull << SHARE_BITS;
+    struct look *x = my_look();
+    if (!x || !rivals_for(pid))
+        return 0;
+    x->since_ns = since_ns;
+    x->until_ns = until_ns;
+    x->mask = mask;
+    x->pid = pid;
+    x->own_cpu = bpf_get_smp_processor_id();
+    x->left = LOOKED_CPUS;
+    x->busy_ns = x->most_idle_ns = 0;
+    x->share = mask || quota_ns ? 0 : all;
+    look_at_cpus();
+    if (x->share || !x->busy_ns)
+        return 0;
+    __u64 no_rival = mask && x->most_idle_ns > quota_ns ? x->most_idle_ns : quota_ns,
+          time = until_ns - since_ns;
+    time = time > no_rival ? time - no_rival : 0;
+    x->share = time < x->busy_ns ? (time << SHARE_BITS) / x->busy_ns : all;
+    x->left = LOOKED_CPUS;
+    if (x->share)
+        look_at_cpus();
     return 0;
+}
+
+static __always_inline void add_quota(__u32 pid, const struct quota *q)
+{
+    struct rivals *r = rivals_for(pid);
+    if (!r)
+        return;
+    r->quota_ns += q->ns;
+    r->n_quota++;
+    r->cgroup = q->cgroup;
+}
+
+static __always_inline void can_run_from(struct sv_wire_task *s, struct task_struct *task,
+                                         __u64 now)
+{
+    s->can_run_ns = now;
+    s->throttled_ns = throttled_ns(task);
 }
 
 static __always_inline void end_turn(struct task_struct *prev, struct sv_wire_task *leaves,
                                      unsigned state, __u64 now)
 {
-    __u32 zero = 0;
-    struct cpu_turns *c = bpf_map_lookup_elem(&turns, &zero);
-    if (c)
-        note_turn(c, prev, leaves, now);
-    if (leaves)
-        leaves->can_run_ns = state == SV_STATE_PREEMPTED ? now : 0;
+    if (!leaves)
+        return;
+    leaves->can_run_ns = 0;
+    if (state == SV_STATE_PREEMPTED)
+        can_run_from(leaves, prev, now);
 }
 
-static __always_inline void begin_turn(struct task_struct *next, struct sv_wire_task *comes,
-                                       __u64 now)
+static __always_inline struct quota begin_turn(struct task_struct *next, struct sv_wire_task *comes,
+                                               __u64 now)
 {
-    __u64 since = comes->can_run_ns;
+    struct quota q = {0};
+    __u64 since = comes->can_run_ns, mask = 0;
+    __u32 pid = (__u32)GET(next, pid);
     comes->can_run_ns = 0;
-    if (since && now - since >= LEAST_DELAY_NS)
-        credit_turns((__u32)GET(next, pid), since);
+    if (!since || now - since < LEAST_DELAY_NS)
+        return q;
+    if (now - since >= LONG_DELAY_NS) {
+        q.ns = throttled_ns(next) - comes->throttled_ns;
+        q.ns = q.ns < now - since ? q.ns : now - since;
+        if (GET(next, nr_cpus_allowed) > 1)
+            mask = (__u64)BPF_CORE_READ(next, cpus_ptr); /* as a number */
+    }
+    if (q.ns) {
+        q.cgroup = limited_group(next);
+        add_quota(pid, &q);
+    }
+    credit_turns(pid, since, now, mask, q.ns);
+    return q;
 }
 
-static __always_inline void note_woken(struct sv_wire_task *s, __u64 now)
+static __always_inline void note_woken(struct sv_wire_task *s, struct task_struct *task, __u64 now)
 {
     if (!s->can_run_ns)
-        s->can_run_ns = now;
+        can_run_from(s, task, now);
 }
 
 /* ---- sending ---- */
 
 static __always_inline void put_rival(const struct sv_wire_task *s, const struct rival *r,
-                                      __u32 is_others)
+                                      enum sv_wire_rival_what what, __u64 cgroup)
 {
     void *ring = r->n ? my_ring() : 0;
     struct sv_wire_rival *x = ring ? bpf_ringbuf_reserve(ring, sizeof *x, 0) : 0;
@@ -215,8 +219,9 @@ static __always_inline void put_rival(const struct sv_wire_task *s, const struct
         count(SV_WIRE_RIVAL, x != 0);
     if (!x)
         return;
-    fill_head(&x->head, SV_WIRE_RIVAL, is_others, pids_in(s));
+    fill_head(&x->head, SV_WIRE_RIVAL, what, pids_in(s));
     x->dur_ns = r->dur_ns;
+    x->cgroup = cgroup;
     x->n = r->n;
     x->tgid = r->tgid;
     x->tid = r->tid;
@@ -253,11 +258,13 @@ static __always_inline void put_totals(struct sv_wire_task *s, struct task_struc
         return;
     for (int i = 0; i < RIVALS; i++) {
         if (r->all[i].dur_ns >= LEAST_RIVAL_NS)
-            put_rival(s, &r->all[i], 0);
+            put_rival(s, &r->all[i], SV_RIVAL_IS_THREAD, 0);
         else
             add_to(&r->others, r->all[i].dur_ns, r->all[i].n);
     }
-    put_rival(s, &r->others, 1);
+    put_rival(s, &r->others, SV_RIVAL_IS_REST, 0);
+    const struct rival quota = {.dur_ns = r->quota_ns, .n = r->n_quota};
+    put_rival(s, &quota, SV_RIVAL_IS_QUOTA, r->cgroup);
     bpf_map_delete_elem(&rivals_of, &pid);
 }
 

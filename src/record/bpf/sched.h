@@ -23,6 +23,11 @@ enum sv_wire_state {
 };
 /* Of a wait: the switch that ended it was not seen. Of a state: /proc was looked at (watch/). */
 #define SV_STATE_INFERRED 0x100u
+/* Of a wait for a CPU: for most of it the thread's group had used its quota. */
+#define SV_STATE_QUOTA 0x200u
+#define SV_STATE_ONLY  0xffu
+
+#define SV_WIRE_SEMAPHORE (1ull << 32)
 
 /* A thread is woken. The head is that of the woken thread. */
 struct sv_wire_wake {
@@ -31,15 +36,28 @@ struct sv_wire_wake {
     char waker_comm[SV_WIRE_COMM]; /* or the name of the interrupt, "": not known */
 };
 
+/* A thread runs again, and for a part of the time in which it could its group's quota was used. */
+struct sv_wire_ran {
+    struct sv_wire_head head;
+    __u64 quota_ns;
+    __u64 cgroup; /* the number of the folder of the group */
+};
+
 /* A thread waits, in a call that is known. */
 struct sv_wire_wait {
     struct sv_wire_head head;
-    __u64 lock; /* the address of the futex; 0: none */
+    /* The address of the futex, the inode of the file that is locked or of the message queue,
+     * SV_WIRE_SEMAPHORE and the number of a System V semaphore; 0: none. */
+    __u64 lock;
     __u32 nr;
-    __u32 file_mode; /* of the descriptor that the call has; 0: not known */
+    /* The descriptor: of locks of files and of message queues. Of other calls the mode of the file
+     * that their descriptor is; 0: not known. */
+    __u32 file;
 };
 
 #if defined(__bpf__) && KNOWS_KERNEL
+
+#include "quota.h"
 
 /* The kernel's bits (include/linux/sched.h). */
 enum {
@@ -68,6 +86,25 @@ static __always_inline void put_state(const struct sv_wire_task *s, unsigned sta
     bpf_ringbuf_submit(h, wake_flags(ring, sizeof *h));
 }
 
+static __always_inline void put_running(const struct sv_wire_task *s, const struct quota *q,
+                                        __u64 now)
+{
+    void *ring = q->ns ? ring_of_states(SV_STATE_RUNNING) : 0;
+    if (!ring) {
+        put_state(s, SV_STATE_RUNNING, now);
+        return;
+    }
+    struct sv_wire_ran *r = bpf_ringbuf_reserve(ring, sizeof *r, 0);
+    count(SV_WIRE_STATE, r != 0);
+    if (!r)
+        return;
+    fill_head_at(&r->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s), now);
+    r->head.flags = SV_STATE_RUNNING;
+    r->quota_ns = q->ns;
+    r->cgroup = q->cgroup;
+    bpf_ringbuf_submit(r, wake_flags(ring, sizeof *r));
+}
+
 /* With the call that it is in, where that is known. */
 static __always_inline void put_wait(const struct sv_wire_task *s, unsigned state,
                                      struct call_under_way c, __u64 now)
@@ -85,7 +122,7 @@ static __always_inline void put_wait(const struct sv_wire_task *s, unsigned stat
     w->head.flags = (__u16)state;
     w->lock = c.lock;
     w->nr = c.nr;
-    w->file_mode = 0;
+    w->file = c.file;
     bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 

@@ -86,7 +86,7 @@ static __noinline int enter(struct enter_context *ctx)
     }
     save_args(s, ctx);
     s->nr = (__u32)id;
-    s->is_open = 1;
+    s->is_open = shared.call_period;
     note_waits(s, &config.plans[id]);
     s->start_ns = now_ns();
     note_descriptor(s,
@@ -106,7 +106,7 @@ int send_requests(__u32 wants, long n);
 
 static __always_inline int leave_call(struct exit_context *ctx, struct sv_wire_task *s)
 {
-    if (!s->is_open || NUMBER_OF_EXIT() != s->nr)
+    if (s->is_open != shared.call_period || NUMBER_OF_EXIT() != s->nr)
         return 0;
     long ret = RESULT_OF_EXIT();
     s->is_open = 0;

@@ -12,14 +12,29 @@
 struct call_under_way {
     __u32 nr;   /* SV_WIRE_NO_CALL */
     __u64 arg0; /* its first argument */
-    __u64 lock; /* the futex that it waits for; 0: none */
+    __u64 lock; /* as in struct sv_wire_wait, and `file` */
+    __u32 file;
     __u64 ip;   /* where it left the program */
 };
 
 #if defined(SV_HOOKS_BTF) && defined(__TARGET_ARCH_x86)
 #define KNOWS_CALLS 1
 
-enum { CALL_FUTEX = 202, CALL_FUTEX_WAIT = 455 };
+enum {
+    CALL_SEMOP = 65,
+    CALL_FCNTL = 72,
+    CALL_FLOCK = 73,
+    CALL_FUTEX = 202,
+    CALL_SEMTIMEDOP = 220,
+    CALL_MQ_SEND = 242, /* mq_timedsend, mq_timedreceive */
+    CALL_MQ_RECEIVE = 243,
+    CALL_FUTEX_WAIT = 455
+};
+
+static __always_inline bool is_futex(__u32 nr)
+{
+    return nr == CALL_FUTEX || nr == CALL_FUTEX_WAIT;
+}
 
 /* Between calls the kernel keeps -1 there, in interrupts and faults, too. */
 static __always_inline struct call_under_way call_under_way(struct task_struct *task)
@@ -34,7 +49,7 @@ static __always_inline struct call_under_way call_under_way(struct task_struct *
         return c;
     c.nr = (__u32)nr;
     c.arg0 = regs->di;
-    if (nr == CALL_FUTEX || nr == CALL_FUTEX_WAIT)
+    if (is_futex(c.nr))
         c.lock = c.arg0;
     return c;
 }

@@ -7,6 +7,7 @@
 #include "record/decode/short_calls.h"
 #include "record/decode/state.h"
 #include "record/sample/procfs.h"
+#include "why/words.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -68,6 +69,25 @@ struct sv_file *sv_decode_descriptor(struct sv_decode *d, struct sv_proc *p, int
         *now = sv_fd_at(p, fd);
     }
     return f;
+}
+
+sv_str sv_decode_cgroup(struct sv_decode *d, uint64_t number)
+{
+    bool is_new;
+    char path[SV_PROCFS_CGROUP_MAX];
+    uint64_t *at = sv_map_add(&d->groups, number, &is_new);
+    if (is_new) {
+        size_t n = d->can_ask_procfs ? sv_procfs_cgroup_called(number, path) : 0;
+        *at = n ? sv_dict_str(d->source.dict, path, n) : 0;
+    }
+    return (sv_str)*at;
+}
+
+void sv_decode_put_cgroup(const struct sv_decode *d, struct sv_batch *b, sv_str cgroup)
+{
+    struct sv_text text = sv_dict_text(d->source.dict, cgroup);
+    if (cgroup)
+        sv_decode_path(d, b, d->cgroup, sv_batch_text(b, text.bytes, text.len), text.len);
 }
 
 /* ---- the source ---- */
@@ -190,6 +210,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     sv_tree_init(&d->tree, dict);
     d->tree.link_of = d->options.asks_procfs ? link_of : NULL;
     sv_kernel_words_init(&d->words, dict);
+    d->cgroup = sv_dict_cstr(dict, SV_RIVAL_CGROUP);
     if (d->options.sum_below_ns)
         d->short_calls = sv_short_calls_new(d);
     d->symbols = sv_symbols_new(NULL);
@@ -220,6 +241,7 @@ void sv_decode_free(struct sv_decode *d)
         free(d->states[i]);
     }
     sv_short_calls_free(d->short_calls);
+    sv_map_fini(&d->groups);
     sv_krings_fini(&d->rings);
     sv_inodes_fini(&d->inodes, &d->tree);
     sv_tree_fini(&d->tree);
@@ -291,13 +313,8 @@ void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid)
     d->hidden = pid;
 }
 
-void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
-                    uint64_t since_ns, uint64_t now_ns)
+void sv_decode_missed(struct sv_decode *d)
 {
-    struct sv_dict *dict = d->source.dict;
-    char name[32];
-    snprintf(name, sizeof name, "CPU %u", cpu);
-    sv_track group = sv_dict_child(dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(dict, SV_ROW_LOST));
     for (size_t i = 0; i < d->tree.n; i++) { /* tables of descriptors may be incomplete now */
         if (d->tree.processes[i]->is_ended)
             continue;
@@ -305,6 +322,16 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
         sv_fds_lost(d->tree.processes[i]);
     }
     sv_inodes_lost(&d->inodes);
+}
+
+void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
+                    uint64_t since_ns, uint64_t now_ns)
+{
+    struct sv_dict *dict = d->source.dict;
+    char name[32];
+    snprintf(name, sizeof name, "CPU %u", cpu);
+    sv_track group = sv_dict_child(dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(dict, SV_ROW_LOST));
+    sv_decode_missed(d);
     if (d->n_losses == SV_DECODE_LOSSES) { /* more CPUs lost in one round: the number stays */
         d->losses[SV_DECODE_LOSSES - 1].n += n;
         return;

@@ -59,6 +59,9 @@ void sv_decode_release(struct sv_decode *d);
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
                     uint64_t since_ns, uint64_t now_ns);
 
+/* Calls were made that no record says: what /proc knows is read again. */
+void sv_decode_missed(struct sv_decode *d);
+
 /* What this process does before its next exec is not shown: it is not yet the command that was
  * asked for. */
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);

@@ -48,6 +48,8 @@ struct sv_decode {
     struct sv_symbols *symbols;
     struct sv_stacks *stacks;
     struct sv_kernel_words words;
+    struct sv_map groups; /* cgroups by the number of their folder → string, 0: not known */
+    sv_str cgroup;
     struct sv_decode_recent recent;
     size_t prefix_len;
     uint32_t hidden;  /* process that has not executed the command yet; 0: none */
@@ -87,6 +89,11 @@ struct sv_proc *sv_decode_process(struct sv_decode *d, uint32_t pid);
 /* The row of a probe below the thread of a record. */
 sv_track sv_decode_row(struct sv_decode *d, const struct sv_wire_head *h,
                        enum sv_probe_number probe, const char *name);
+
+/* A cgroup by the number of its folder, looked for once, while it is there; 0: not found. It is
+ * added to the event that is being made, if it is known. */
+sv_str sv_decode_cgroup(struct sv_decode *d, uint64_t number);
+void sv_decode_put_cgroup(const struct sv_decode *d, struct sv_batch *b, sv_str cgroup);
 
 /* The file of a descriptor, with a reference that the caller gives back (sv_file_put()). *now is
  * the descriptor when it still is that file. What the process's table does not have /proc may:

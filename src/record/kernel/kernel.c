@@ -72,6 +72,7 @@ struct sv_kernel {
     struct bpf_map *tasks, *outer, *process_ring, *counts, *roots, *pythons;
     struct bpf_map *call_rings; /* NULL: none */
     bool knows_calls;
+    bool has_calls; /* the programs of system calls are attached */
     enum sv_stack_way stacks;
     struct hooked hooked[PROGRAMS_MAX];
     size_t n_hooked;
@@ -288,13 +289,18 @@ static struct bpf_map *map_named(const struct sv_kernel *k, const char *name)
     return bpf_object__find_map_by_name(k->object, name);
 }
 
+static void set_entries(const struct sv_kernel *k, const char *name, uint32_t n)
+{
+    struct bpf_map *map = map_named(k, name);
+    if (map)
+        bpf_map__set_max_entries(map, n);
+}
+
 /* A map that no program will use: the kernel clears the memory of all its entries. */
 static void shrink(const struct sv_kernel *k, const char *name)
 {
     enum { FEW = 64 };
-    struct bpf_map *map = map_named(k, name);
-    if (map)
-        bpf_map__set_max_entries(map, FEW);
+    set_entries(k, name, FEW);
 }
 
 /* What no program uses is not made. */
@@ -389,6 +395,7 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%d CPUs are more than %d", cpus, CPUS_MAX);
     k->n_cpus = (unsigned)cpus;
     k->call_rings = map_named(k, "call_rings");
+    config.n_cpus = k->n_cpus;
     config.wake_bytes = common_bytes(k, o) / 4;
     config.call_ring_bytes = call_bytes(k, o);
     if (!k->tasks || !k->outer || !k->process_ring || !k->counts || !constants ||
@@ -401,9 +408,8 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         shrink(k, "requests");
     if (!o->probes[SV_PROBE_rivals])
         shrink(k, "rivals_of");
-    struct bpf_map *rooms = map_named(k, "stack_rooms");
-    if (rooms)
-        bpf_map__set_max_entries(rooms, k->n_cpus * STACK_ROOMS);
+    set_entries(k, "turns", o->probes[SV_PROBE_rivals] ? k->n_cpus : 1);
+    set_entries(k, "stack_rooms", k->n_cpus * STACK_ROOMS);
     return plan_rings(k, common_bytes(k, o), config.call_ring_bytes, err);
 }
 
@@ -610,6 +616,7 @@ static int share_memory(struct sv_kernel *k, const struct sv_kernel_options *o, 
     if (at == MAP_FAILED)
         return sv_err_sys(err, "cannot share memory with the kernel programs");
     k->shared = at;
+    k->shared->call_period = 1;
     k->shared->call_min_ns = o->min_latency_ns;
     k->shared->wait_min_ns = o->offcpu_min_ns;
     if (o->follows_all)
@@ -634,6 +641,7 @@ static int load(struct sv_kernel *k, const struct sv_kernel_options *options, st
         code = make_rings(k, err);
     if (code >= 0)
         code = attach_all(k, err);
+    k->has_calls = code >= 0;
     if (code >= 0 && options->probes[SV_PROBE_sample])
         code = attach_sampler(k, (unsigned)options->probes[SV_PROBE_sample], err);
     return code;
@@ -881,6 +889,29 @@ void sv_kernel_limit(struct sv_kernel *k, const struct sv_kernel_limits *limits)
     s->call_min_ns = limits->call_min_ns;
     s->wait_min_ns = limits->wait_min_ns;
     s->has_no_stacks = !limits->has_stacks;
+}
+
+bool sv_kernel_has_calls(const struct sv_kernel *k)
+{
+    return k->has_calls;
+}
+
+/* A thread that was in a call when they were taken away may be in another one of that number when
+ * they are back: the number of the period, which each call keeps, says that it is not the same. */
+int sv_kernel_attach_calls(struct sv_kernel *k, bool is_on, struct sv_err *err)
+{
+    static const char *const programs[] = {"on_exit", "on_enter"};
+    if (is_on)
+        (*(volatile uint32_t *)&k->shared->call_period)++;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        struct bpf_link **link = link_of(k, programs[i]);
+        if (!is_on)
+            detach(k, programs[1 - i]);
+        else if (!*link && !(*link = bpf_program__attach(program_named(k, programs[i]))))
+            return explain(err, errno, "cannot attach the programs of system calls again");
+    }
+    k->has_calls = is_on;
+    return 0;
 }
 
 /* A clock that is disabled costs nothing. */

@@ -128,7 +128,7 @@ static bool decode_offcpu(struct sv_decode *d, void *state, struct sv_batch *b,
     if (n < 0 || a.end_ns < a.begin_ns || a.end_ns > INT64_MAX)
         return false;
     n = n ? n : 1;
-    enum sv_wait_reason reason = sv_waits_reason(a.state & ~SV_STATE_INFERRED, a.nr, a.file_mode);
+    enum sv_wait_reason reason = sv_waits_reason(a.state, a.nr, a.file);
     reason = reason ? reason : SV_WAIT_FOR_OTHER;
     sv_track row = sv_decode_row(d, record, SV_PROBE_offcpu, SV_ROW_OFFCPU);
     struct sv_event *e = sv_batch_put(b, SV_SLICE, (int64_t)a.begin_ns, row, w->reasons[reason],
@@ -136,7 +136,13 @@ static bool decode_offcpu(struct sv_decode *d, void *state, struct sv_batch *b,
     e->dur_ns = (int64_t)(a.end_ns - a.begin_ns);
     if (a.woken_ns >= a.begin_ns && a.woken_ns <= a.end_ns)
         sv_batch_int(b, w->queued, (int64_t)(a.end_ns - a.woken_ns));
-    e->name = w->reasons[sv_waits_put(w, d, b, record->tgid, reason, a.lock)];
+    const struct sv_waits_for what = {.pid = record->tgid,
+                                      .reason = reason,
+                                      .nr = a.nr,
+                                      .file = a.file,
+                                      .lock = a.lock,
+                                      .begin_ns = a.begin_ns};
+    e->name = w->reasons[sv_waits_put(w, d, b, &what)];
     if (a.state & SV_STATE_INFERRED)
         sv_batch_int(b, w->inferred, 1);
     if (a.woken_ns)

@@ -15,7 +15,7 @@
 enum { CGROUPS_MAX = 4096 };
 
 struct rivals {
-    sv_str cat, name, rival, pid, tid, dur, n, cgroup;
+    sv_str cat, name, rival, pid, tid, dur, n, quota;
     sv_str cat_stat, run, delay, switches;
     struct sv_map cgroups; /* process and name → string, 0: not known */
 };
@@ -29,12 +29,12 @@ static void open_rivals(struct sv_decode *d, void *state)
         const char *text;
     } words[] = {{&r->cat, SV_CAT_CPU_RIVAL},
                  {&r->name, "CPU rival"},
+                 {&r->quota, "CPU quota"},
                  {&r->rival, SV_RIVAL},
                  {&r->pid, SV_RIVAL_PID},
                  {&r->tid, SV_RIVAL_TID},
                  {&r->dur, SV_RIVAL_DUR},
                  {&r->n, SV_RIVAL_N},
-                 {&r->cgroup, SV_RIVAL_CGROUP},
                  {&r->cat_stat, SV_CAT_SCHEDSTAT},
                  {&r->run, SV_SCHEDSTAT_RUN},
                  {&r->delay, SV_SCHEDSTAT_DELAY},
@@ -74,11 +74,7 @@ static void put_who(struct sv_decode *d, struct rivals *r, struct sv_batch *b,
         return;
     sv_batch_int(b, r->pid, x->tgid);
     sv_batch_int(b, r->tid, x->tid);
-    sv_str cgroup = cgroup_of(d, r, x->tgid, x->comm, len);
-    if (cgroup) {
-        struct sv_text text = sv_dict_text(d->source.dict, cgroup);
-        sv_decode_path(b, r->cgroup, sv_batch_text(b, text.bytes, text.len), text.len);
-    }
+    sv_decode_put_cgroup(d, b, cgroup_of(d, r, x->tgid, x->comm, len));
 }
 
 static bool decode_rival(struct sv_decode *d, void *state, struct sv_batch *b,
@@ -91,13 +87,18 @@ static bool decode_rival(struct sv_decode *d, void *state, struct sv_batch *b,
         return false;
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)record->ts_ns,
                                       sv_tree_thread(&d->tree, record->tgid, record->tid)->track,
-                                      r->name, r->cat);
-    if (record->what)
+                                      record->what == SV_RIVAL_IS_QUOTA ? r->quota : r->name,
+                                      r->cat);
+    if (record->what == SV_RIVAL_IS_QUOTA)
+        sv_decode_text(b, r->rival, SV_RIVAL_QUOTA, strlen(SV_RIVAL_QUOTA));
+    else if (record->what)
         sv_decode_text(b, r->rival, SV_RIVAL_OTHERS, strlen(SV_RIVAL_OTHERS));
     else
         put_who(d, r, b, x);
     sv_batch_int(b, r->dur, (int64_t)x->dur_ns);
     sv_batch_int(b, r->n, x->n);
+    if (record->what == SV_RIVAL_IS_QUOTA)
+        sv_decode_put_cgroup(d, b, sv_decode_cgroup(d, x->cgroup));
     sv_batch_finish(b, e);
     return true;
 }

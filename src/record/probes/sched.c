@@ -12,6 +12,7 @@
 struct states {
     sv_str names[SV_STATES];
     struct sv_waits waits;
+    sv_str quota;
 };
 
 static void open_states(struct sv_decode *d, void *state)
@@ -25,6 +26,7 @@ static void open_states(struct sv_decode *d, void *state)
     for (unsigned i = 1; i < SV_STATES; i++)
         s->names[i] = names[i] ? sv_dict_cstr(d->source.dict, names[i]) : 0;
     sv_waits_init(&s->waits, d->source.dict);
+    s->quota = sv_dict_cstr(d->source.dict, SV_WAIT_QUOTA);
 }
 
 static bool is_change(const struct sv_traced_thread *x, unsigned state)
@@ -38,15 +40,36 @@ static bool is_change(const struct sv_traced_thread *x, unsigned state)
 }
 
 /* What the state says already is not repeated. */
-static void put_reason(const struct states *s, const struct sv_decode *d, struct sv_batch *b,
+static void put_reason(const struct states *s, struct sv_decode *d, struct sv_batch *b,
                        const struct sv_wire_wait *w)
 {
-    unsigned state = w->head.flags & ~SV_STATE_INFERRED;
+    unsigned state = w->head.flags & SV_STATE_ONLY;
+    struct sv_waits_for what = {.pid = w->head.tgid,
+                                .nr = w->nr,
+                                .file = w->file,
+                                .lock = w->lock,
+                                .begin_ns = w->head.ts_ns};
     if (state == SV_STATE_IO && w->nr == SV_WIRE_NO_CALL) /* in no call: a page is missing */
-        sv_waits_put(&s->waits, d, b, w->head.tgid, SV_WAIT_FOR_FAULT, 0);
+        what.reason = SV_WAIT_FOR_FAULT;
     if (state == SV_STATE_SLEEPING || state == SV_STATE_BLOCKED)
-        sv_waits_put(&s->waits, d, b, w->head.tgid, sv_waits_reason(state, w->nr, w->file_mode),
-                     w->lock);
+        what.reason = sv_waits_reason(state, w->nr, w->file);
+    if (what.reason)
+        sv_waits_put(&s->waits, d, b, &what);
+}
+
+/* The end of the state before. `ran` is NULL unless the thread could run and its group's quota of
+ * CPU time was used up. */
+static void put_end(const struct states *s, struct sv_decode *d, struct sv_batch *b,
+                    int64_t now, sv_track row, const struct sv_wire_ran *ran)
+{
+    struct sv_event *e = sv_batch_put(b, SV_END, now, row, 0, 0);
+    if (!ran || ran->quota_ns > INT64_MAX)
+        return;
+    sv_waits_put(&s->waits, d, b,
+                 &(struct sv_waits_for){.reason = SV_WAIT_FOR_QUOTA, .nr = SV_WIRE_NO_CALL});
+    sv_batch_int(b, s->quota, (int64_t)ran->quota_ns);
+    sv_decode_put_cgroup(d, b, sv_decode_cgroup(d, ran->cgroup));
+    sv_batch_finish(b, e);
 }
 
 /* At most two events: the end of the old state, the begin of the new one. The size of the record
@@ -56,13 +79,15 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
 {
     const struct states *s = state;
     struct sv_traced_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
-    unsigned to = h->flags & ~SV_STATE_INFERRED;
+    unsigned to = h->flags & SV_STATE_ONLY;
     if (to == 0 || to >= SV_STATES || !is_change(x, to))
         return true;
     int64_t now = (int64_t)h->ts_ns < x->state_ns ? x->state_ns : (int64_t)h->ts_ns;
     sv_track row = sv_decode_row(d, h, SV_PROBE_sched, SV_ROW_STATE);
     if (x->state)
-        sv_batch_put(b, SV_END, now, row, 0, 0);
+        put_end(s, d, b, now, row, size >= sizeof(struct sv_wire_ran) && to == SV_STATE_RUNNING
+                                       ? (const struct sv_wire_ran *)(const void *)h
+                                       : NULL);
     x->state = to == SV_STATE_DEAD ? 0 : (uint8_t)to;
     x->state_ns = now;
     if (to == SV_STATE_DEAD)

@@ -379,6 +379,39 @@ size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size)
     return best;
 }
 
+/* Below the folder of `len` bytes in `path`; true: it is there. */
+static bool find_folder(char path[SV_PROCFS_CGROUP_MAX], size_t len, uint64_t number, int depth)
+{
+    const struct dirent *e;
+    DIR *d = depth > 0 ? opendir(path) : NULL;
+    bool is_found = false;
+    while (d && !is_found && (e = readdir(d))) {
+        size_t n = strlen(e->d_name);
+        if (e->d_type != DT_DIR || e->d_name[0] == '.' || len + n + 2 > SV_PROCFS_CGROUP_MAX)
+            continue;
+        path[len] = '/';
+        memcpy(path + len + 1, e->d_name, n + 1);
+        is_found = e->d_ino == number || find_folder(path, len + 1 + n, number, depth - 1);
+    }
+    if (d)
+        closedir(d);
+    return is_found;
+}
+
+size_t sv_procfs_cgroup_called(uint64_t number, char text[SV_PROCFS_CGROUP_MAX])
+{
+    enum { DEPTH = 16 };
+    bool is_unified = sv_procfs_is_cgroup("/sys/fs/cgroup");
+    char path[SV_PROCFS_CGROUP_MAX] = "/sys/fs/cgroup";
+    strcat(path, is_unified ? "" : "/cpu");
+    size_t base = strlen(path);
+    bool is_found = number && find_folder(path, base, number, DEPTH);
+    size_t n = is_found ? strlen(path) - base : 0;
+    memcpy(text, path + base, n);
+    text[n] = 0;
+    return n;
+}
+
 size_t sv_procfs_in_cgroup(const char *folder, uint32_t **pids)
 {
     enum { LIST_MAX = 1 << 20 };

@@ -45,6 +45,9 @@ uint64_t sv_procfs_cgroup_number(const char *folder);
 /* The cgroup of a process, "" for the root of them all or when it is gone. */
 enum { SV_PROCFS_CGROUP_MAX = 1024 };
 size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size);
+/* The cgroup whose folder has this number, where the controller of CPUs is. "": it is not shown
+ * here, or gone. */
+size_t sv_procfs_cgroup_called(uint64_t number, char text[SV_PROCFS_CGROUP_MAX]);
 
 /* A small file of /proc as text; the length, 0 when it cannot be read. Always terminated. */
 size_t sv_procfs_text(const char *path, char *text, size_t size);

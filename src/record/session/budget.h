@@ -15,6 +15,7 @@ enum sv_budget_what {
     SV_BUDGET_STACKS,  /* of waits and of who ends them: 1 or 0 */
     SV_BUDGET_WAITS,   /* the shortest that is recorded, in ns */
     SV_BUDGET_CALLS,   /* the same */
+    SV_BUDGET_PROBES,  /* of calls: 1 attached, 0 not */
     SV_N_BUDGET
 };
 
@@ -50,7 +51,12 @@ struct sv_budget_gap {
     int64_t less_ns; /* less than in the beginning, but something */
 };
 
-enum { SV_BUDGET_STEPS = 24, SV_BUDGET_WINDOW = 5, SV_BUDGET_QUIET = 10 };
+enum {
+    SV_BUDGET_STEPS = 24,
+    SV_BUDGET_WINDOW = 5,
+    SV_BUDGET_QUIET = 10,
+    SV_BUDGET_QUIET_MOST = 160
+};
 
 struct sv_budget {
     double share; /* 0.01: 1 % */
@@ -59,6 +65,11 @@ struct sv_budget {
     struct sv_budget_cost window[SV_BUDGET_WINDOW]; /* since the last step, the newest */
     size_t n_measured;
     unsigned n_quiet; /* measurements below half of the budget, one after the other */
+    /* How many of them a step back needs: more after a step back that had to be undone at once. */
+    unsigned n_patience;
+    unsigned n_since_back; /* measurements since the last step back */
+    bool was_back;         /* the last step was one */
+    size_t n_due; /* steps that the last measurement asks for */
     uint64_t start[SV_N_BUDGET], values[SV_N_BUDGET];
     struct sv_budget_gap gaps[SV_N_BUDGET_PARTS];
     int64_t all_ns; /* of all measurements */
@@ -71,6 +82,9 @@ void sv_budget_open(struct sv_budget *b, double share, const struct sv_budget_st
  * other way round. */
 bool sv_budget_measure(struct sv_budget *b, const struct sv_budget_cost *cost,
                        struct sv_budget_step *step);
+/* Where the cost is far above the budget one measurement asks for several steps: true while there
+ * is another one. */
+bool sv_budget_more(struct sv_budget *b, struct sv_budget_step *step);
 /* Time that passed since the last measurement, at the end. */
 void sv_budget_passed(struct sv_budget *b, int64_t took_ns);
 

@@ -6,6 +6,7 @@
 #include "record/sample/procfs.h"
 #include "record/session/budget.h"
 #include "record/session/recorder.h"
+#include "record/spool/defer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,13 @@
 #include <unistd.h>
 
 #define EVERY_NS ((int64_t)1000000000)
+#define SOON_NS  ((int64_t)250000000) /* where it already costs more than it may */
 
 struct sv_spending {
     struct sv_budget budget;
-    int64_t every_ns;
+    int64_t every_ns, soon_ns;
+    int64_t looked_ns, looked_cost_ns; /* at the recorder's own cost, as of then */
+    double workload;                   /* CPU of the workload per time, at the last measurement */
     int64_t last_ns, last_cpu_ns, last_programs_ns, last_workload_ns;
     bool has_programs; /* the kernel measures its programs */
     bool is_said;      /* that nothing is left to give up */
@@ -95,12 +99,39 @@ static struct sv_budget_cost measure(struct sv_recorder *r, int64_t now)
     c.cost_ns = since(sv_recorder_cpu_ns(), &s->last_cpu_ns);
     if (s->has_programs)
         c.cost_ns += since(sv_kernel_run_ns(r->system.kernel), &s->last_programs_ns);
+    s->workload = c.took_ns > 0 ? (double)c.workload_ns / (double)c.took_ns : 0;
     return c;
+}
+
+/* Each second; sooner where the recorder itself has used more than its share of what the workload
+ * used lately. */
+static bool is_due(struct sv_recorder *r, int64_t now)
+{
+    struct sv_spending *s = r->spending;
+    enum { LEAST_PART = 10 };
+    if (now - s->last_ns >= s->every_ns || now - s->looked_ns < s->soon_ns)
+        return now - s->last_ns >= s->every_ns;
+    int64_t cost = sv_recorder_cpu_ns(), took = since(now, &s->looked_ns);
+    if (s->has_programs)
+        cost += sv_kernel_run_ns(r->system.kernel);
+    double most = s->workload > 1.0 / LEAST_PART ? s->workload : 1.0 / LEAST_PART;
+    return (double)since(cost, &s->looked_cost_ns) > s->budget.share * most * (double)took;
 }
 
 /* ---- carrying out ---- */
 
-static void apply(struct sv_recorder *r)
+/* While its probes were not there calls have opened and closed files: they are asked for anew. */
+static int attach_calls(struct sv_recorder *r, bool is_on, struct sv_err *err)
+{
+    if (sv_kernel_has_calls(r->system.kernel) == is_on)
+        return 0;
+    int code = is_on ? sv_defer_catch_up(r, err) : 0;
+    if (code >= 0 && is_on)
+        sv_decode_missed(r->system.decode);
+    return code < 0 ? code : sv_kernel_attach_calls(r->system.kernel, is_on, err);
+}
+
+static int apply(struct sv_recorder *r, struct sv_err *err)
 {
     const uint64_t *v = r->spending->budget.values;
     struct sv_kernel *k = r->system.kernel;
@@ -109,11 +140,12 @@ static void apply(struct sv_recorder *r)
     sv_kernel_limit(k, &(struct sv_kernel_limits){.call_min_ns = v[SV_BUDGET_CALLS],
                                                   .wait_min_ns = v[SV_BUDGET_WAITS],
                                                   .has_stacks = v[SV_BUDGET_STACKS] != 0});
+    return r->system.plan.groups ? attach_calls(r, v[SV_BUDGET_PROBES] != 0, err) : 0;
 }
 
 /* Names of arguments' values, by enum sv_budget_what. */
 static const char *const whats[SV_N_BUDGET] = {"sample_hz", "wait_stacks", "offcpu_min_ns",
-                                               "min_latency_ns"};
+                                               "min_latency_ns", "call_probes"};
 
 static int write_instant(struct sv_recorder *r, const struct sv_budget_step *step, bool is_back,
                          int64_t now, struct sv_err *err)
@@ -172,17 +204,23 @@ int sv_spending_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct sv_spending *s = r->spending;
     struct sv_budget_step step;
-    if (!s || now - s->last_ns < s->every_ns)
+    if (!s || !is_due(r, now))
         return 0;
+    s->looked_ns = now;
     struct sv_budget_cost cost = measure(r, now);
     unsigned n_before = s->budget.n_took_back;
     if (!sv_budget_measure(&s->budget, &cost, &step)) {
         say_exhausted(s);
         return 0;
     }
-    apply(r);
+    bool is_back = s->budget.n_took_back != n_before;
+    int code = write_instant(r, &step, is_back, now, err);
+    while (code >= 0 && sv_budget_more(&s->budget, &step))
+        code = write_instant(r, &step, false, now, err);
+    if (code >= 0)
+        code = apply(r, err);
     describe(r);
-    return write_instant(r, &step, s->budget.n_took_back != n_before, now, err);
+    return code;
 }
 
 /* ---- begin and end ---- */
@@ -190,12 +228,15 @@ int sv_spending_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 static struct sv_budget_start start_of(const struct sv_recorder *r)
 {
     const struct sv_kernel_options *o = &r->system.plan;
+    /* Plain hooks find processes by their calls. */
+    bool is_typed = sv_kernel_hooks(r->system.kernel) != SV_HOOKS_PLAIN;
     bool has_waits = o->probes[SV_PROBE_offcpu] && sv_kernel_knows_calls(r->system.kernel);
     return (struct sv_budget_start){
         {[SV_BUDGET_SAMPLES] = {o->probes[SV_PROBE_sample] != 0, o->probes[SV_PROBE_sample]},
          [SV_BUDGET_STACKS] = {has_waits, 1},
          [SV_BUDGET_WAITS] = {has_waits, o->offcpu_min_ns},
-         [SV_BUDGET_CALLS] = {o->groups != 0, o->min_latency_ns}}};
+         [SV_BUDGET_CALLS] = {o->groups != 0, o->min_latency_ns},
+         [SV_BUDGET_PROBES] = {o->groups != 0 && is_typed, 1}}};
 }
 
 void sv_spending_open(struct sv_recorder *r)
@@ -207,6 +248,7 @@ void sv_spending_open(struct sv_recorder *r)
     struct sv_spending *s = r->spending = sv_alloc(sizeof *s);
     long ms = test ? strtol(test, NULL, 10) : 0;
     s->every_ns = ms > 0 && ms < 1000 ? ms * 1000000 : EVERY_NS;
+    s->soon_ns = s->every_ns < SOON_NS ? s->every_ns : SOON_NS;
     s->ns_per_tick = 1e9 / (double)sysconf(_SC_CLK_TCK);
     s->has_programs = sv_kernel_time_programs(r->system.kernel);
     if (!s->has_programs)

@@ -9,6 +9,7 @@
 
 #include "core/base/mem.h"
 #include "record/bpf/sched.h"
+#include "record/probes/waits.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -118,7 +119,7 @@ static void look_at_file(struct sv_watch *w, uint32_t pid, uint64_t fd, enum dir
     snprintf(path, sizeof path, "%s/%u/fd/%u", w->options.root, pid, (unsigned)fd);
     if (fd >= 1 << 24 || stat(path, &st) != 0)
         return;
-    to->file_mode = st.st_mode;
+    to->file = st.st_mode;
     if (S_ISFIFO(st.st_mode))
         to->holder = sv_watch_pipe_end(w, pid, st.st_ino, direction == READS);
 }
@@ -149,7 +150,7 @@ static void look_at_poll(struct sv_watch *w, uint32_t pid, const uint64_t args[6
                   sv_watch_read(pid, args[0], &one, sizeof one) && one.fd >= 0;
     if (is_one)
         look_at_file(w, pid, (uint64_t)one.fd, one.events & POLLOUT ? WRITES : READS, to);
-    if (!S_ISFIFO(to->file_mode))
+    if (!S_ISFIFO(to->file))
         to->nr = SV_WIRE_NO_CALL;
 }
 
@@ -186,13 +187,31 @@ static void look_at_futex(struct sv_watch *w, const struct sv_watch_thread *x,
     }
 }
 
+/* Locks and queues of the kernel itself. */
+static void look_at_lock(const struct sv_watch *w, uint32_t pid, uint64_t first,
+                         struct sv_watch_wait *to)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%u/fd/%u", w->options.root, pid, (unsigned)first);
+    switch (sv_waits_object(to->nr)) {
+    case SV_WAITS_FILE_LOCK:
+    case SV_WAITS_QUEUE:
+        to->lock = stat(path, &st) == 0 ? st.st_ino : 0;
+        to->file = (uint32_t)first;
+        break;
+    case SV_WAITS_SEMAPHORE: to->lock = SV_WIRE_SEMAPHORE | (uint32_t)first; break;
+    case SV_WAITS_NO_OBJECT: break;
+    }
+}
+
 /* The wait by the kernel's function, where only that may be read: no arguments, so nothing that may
  * be idle (a futex, epoll). */
 static void read_wchan(struct sv_watch *w, struct sv_watch_thread *x, struct sv_watch_wait *to)
 {
     static const struct {
         const char *begin;
-        uint32_t nr, file_mode;
+        uint32_t nr, file;
     } functions[] = {{"hrtimer_nanosleep", SYS_clock_nanosleep, 0},
                      {"do_nanosleep", SYS_clock_nanosleep, 0},
                      {"do_wait", SYS_wait4, 0},
@@ -209,7 +228,7 @@ static void read_wchan(struct sv_watch *w, struct sv_watch_thread *x, struct sv_
         if (strncmp(text, functions[i].begin, strlen(functions[i].begin)) != 0)
             continue;
         to->nr = functions[i].nr;
-        to->file_mode = functions[i].file_mode;
+        to->file = functions[i].file;
     }
     if (to->nr == SYS_wait4)
         to->holder = sv_watch_child(w, x->pid, to->nr, any_child);
@@ -241,6 +260,8 @@ static void read_wait(struct sv_watch *w, struct sv_watch_thread *x, struct sv_w
         look_at_poll(w, x->pid, args, to);
     } else if (direction_of(to->nr)) {
         look_at_file(w, x->pid, a[0], direction_of(to->nr), to);
+    } else {
+        look_at_lock(w, x->pid, a[0], to);
     }
     if (to->holder == x->tid)
         to->holder = 0;
@@ -313,7 +334,7 @@ static void put_offcpu(struct sv_watch *w, struct sv_watch_thread *x, int64_t en
                                 .lock = x->wait.lock,
                                 .nr = x->wait.nr,
                                 .state = x->state | SV_STATE_INFERRED,
-                                .file_mode = x->wait.file_mode,
+                                .file = x->wait.file,
                                 .waker_tid = x->wait.holder};
     struct sv_wire_offcpu *r = (void *)s->record;
     r->head.ts_ns = away.end_ns;
@@ -351,7 +372,7 @@ static void enter(struct sv_watch *w, struct sv_watch_thread *x, unsigned state,
     if (is_fault || (wait && wait->nr != SV_WIRE_NO_CALL)) {
         r.nr = wait->nr;
         r.lock = wait->lock;
-        r.file_mode = wait->file_mode;
+        r.file = wait->file;
         sv_watch_put(w, &r, sizeof r);
     } else {
         sv_watch_put(w, &r.head, sizeof r.head);
