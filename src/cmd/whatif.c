@@ -16,6 +16,7 @@
 struct whatif {
     const char *from, *as_median, *unit;
     struct sv_words without;
+    struct sv_range range;
     bool strict, assume, json, no_index;
     uint64_t memory_limit;
 };
@@ -253,6 +254,7 @@ static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct whatif, json), "the answer as JSON", NULL, NULL},
     SV_MEMORY_OPTION(struct whatif),
     SV_INDEX_OPTION(struct whatif),
+    SV_RANGE_OPTIONS(struct whatif),
     SV_INPUTS_OPTIONS(struct whatif),
     {0},
 };
