@@ -172,24 +172,27 @@ static const struct file *last_of(const struct recording *r)
     return &r->files[r->n - 1];
 }
 
-/* Puts a side on the trace's clock or on the wall clock: those are what parts have. False: this
- * recording has no wall clock. */
-static bool place(const struct recording *r, const struct sv_side *side, bool is_since,
-                  struct sv_side *out)
+/* Sides that count from the end of all there is, as times of the wall clock. */
+static void place_at_end(const struct set *s, struct sv_side *side, bool is_since)
+{
+    int64_t end = 0;
+    for (size_t i = 0; i < s->n; i++)
+        end = s->files[i].changed_ns > end ? s->files[i].changed_ns : end;
+    if (side->kind == SV_SIDE_OF_END)
+        *side = (struct sv_side){SV_SIDE_UTC, sv_sat_sub(end, side->ns)};
+    if (side->kind != SV_SIDE_OF_DAY)
+        return;
+    int64_t ns = end / DAY_NS * DAY_NS + side->ns;
+    *side = (struct sv_side){SV_SIDE_UTC, ns - (is_since && ns > end ? DAY_NS : 0)};
+}
+
+/* Sides that count from the start of a recording, on the trace's clock: parts have that, and the
+ * wall clock. False: this recording has no wall clock. */
+static bool place(const struct recording *r, const struct sv_side *side, struct sv_side *out)
 {
     *out = *side;
-    if (side->kind == SV_SIDE_OF_START) {
-        out->kind = SV_SIDE_CLOCK;
-        out->ns = sv_sat_add(r->files->label.start_ns, side->ns);
-    } else if (side->kind == SV_SIDE_OF_END) {
-        out->kind = SV_SIDE_UTC;
-        out->ns = sv_sat_sub(last_of(r)->changed_ns, side->ns);
-    } else if (side->kind == SV_SIDE_OF_DAY) {
-        int64_t end = last_of(r)->changed_ns;
-        out->kind = SV_SIDE_UTC;
-        out->ns = end / DAY_NS * DAY_NS + side->ns;
-        out->ns -= is_since && out->ns > end ? DAY_NS : 0;
-    }
+    if (side->kind == SV_SIDE_OF_START)
+        *out = (struct sv_side){SV_SIDE_CLOCK, sv_sat_add(r->files->label.start_ns, side->ns)};
     return out->kind != SV_SIDE_UTC || r->files->label.has_utc;
 }
 
@@ -233,7 +236,7 @@ static bool is_meant(const struct recording *r, const struct wanted *w)
         strcmp(name, r->files->path) != 0 &&
         !(dot && strncmp(name, r->name, stem = (size_t)(dot - r->name)) == 0 && !name[stem]))
         return false;
-    if (!place(r, &w->since, true, &since) || !place(r, &w->until, false, &until))
+    if (!place(r, &w->since, &since) || !place(r, &w->until, &until))
         return true; /* it is said when it is the only one */
     for (size_t i = 0; i < r->n; i++)
         if (touches(r, i, &since, &until))
@@ -303,7 +306,7 @@ static int take_parts(const struct recording *r, const struct wanted *w, const c
 {
     struct sv_side since, until;
     size_t first = c->n;
-    if (!place(r, &w->since, true, &since) || !place(r, &w->until, false, &until))
+    if (!place(r, &w->since, &since) || !place(r, &w->until, &until))
         return sv_error(err, SV_EUSAGE,
                         "%.200s has no wall clock: give --since and --until as times from its "
                         "start, such as 90s",
@@ -324,13 +327,17 @@ static int take_parts(const struct recording *r, const struct wanted *w, const c
 }
 
 /* All operands in `paths` mean one recording together. */
-static int choose(const char *const *paths, size_t n, const struct wanted *w, const char *from,
+static int choose(const char *const *paths, size_t n, const struct wanted *wanted, const char *from,
                   struct sv_chosen *c, struct sv_err *err)
 {
     struct set s = {0};
+    struct wanted is = *wanted;
+    const struct wanted *w = &is;
     const struct recording *one = NULL;
     size_t n_meant = 0;
     int code = gather(paths, n, from, &s, err);
+    place_at_end(&s, &is.since, true);
+    place_at_end(&s, &is.until, false);
     for (size_t i = 0; i < s.n_all && code >= 0; i++)
         if (is_meant(&s.all[i], w)) {
             one = &s.all[i];
