@@ -49,6 +49,7 @@ struct sv_input_impl {
     const uint8_t *memory;
     size_t memory_left;
     const struct sv_piece *pieces; /* of fd; NULL: all of it */
+    struct sv_piece own_piece;
     size_t n_pieces;
     uint64_t piece_used; /* bytes of the first one */
     enum form form;
@@ -655,6 +656,15 @@ void sv_input_open_part(int fd, const struct sv_piece *part, const char *name,
 {
     sv_input_open_pieces(fd, part, 1, name, out);
     (*out)->impl->form = FORM_UNKNOWN;
+}
+
+void sv_input_take_part(int fd, const struct sv_piece *part, const char *name,
+                        struct sv_input **out)
+{
+    sv_input_open_part(fd, part, name, out);
+    (*out)->impl->own_piece = *part;
+    (*out)->impl->pieces = &(*out)->impl->own_piece;
+    (*out)->impl->owns_fd = true;
 }
 
 void sv_input_close(struct sv_input *in)

@@ -51,6 +51,9 @@ void sv_input_open_pieces(int fd, const struct sv_piece *pieces, size_t n, const
 /* One part of a file as if it were a file: decompressed like one. */
 void sv_input_open_part(int fd, const struct sv_piece *part, const char *name,
                         struct sv_input **out);
+/* The same, and takes the descriptor. */
+void sv_input_take_part(int fd, const struct sv_piece *part, const char *name,
+                        struct sv_input **out);
 void sv_input_close(struct sv_input *in);
 
 /* Makes the window at least `need` bytes long unless the input ends before. Returns 1 when it is, 0

@@ -15,6 +15,7 @@
 struct explain {
     const char *from, *unit, *against;
     struct sv_words ignore;
+    struct sv_range range;
     bool strict, assume, json, no_index;
     uint64_t memory_limit;
 };
@@ -260,6 +261,7 @@ static const struct sv_option options[] = {
      "what has become slower since this trace, per unit", NULL, NULL},
     SV_MEMORY_OPTION(struct explain),
     SV_INDEX_OPTION(struct explain),
+    SV_RANGE_OPTIONS(struct explain),
     SV_INPUTS_OPTIONS(struct explain),
     {0},
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "files/range.h"
 #include "files/rotation.h"
 #include "sql/sql.h"
 #include "store/trace.h"
@@ -16,6 +17,7 @@ struct sv_export_options {
     bool strict, assume, force, no_index;
     uint64_t memory_limit, retry_s;
     struct sv_words categories;
+    struct sv_range range; /* always empty: each form has its own way to read parts */
 };
 
 struct sv_export_form {

@@ -10,7 +10,7 @@
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
-#include "files/open.h"
+#include "files/recordings.h"
 #include "files/sample.h"
 #include "store/ranks.h"
 #include "why/coverage.h"
@@ -24,6 +24,7 @@ struct info {
     const char *from;
     bool strict, json, all, exact;
     uint64_t top, sample_above;
+    struct sv_range range;
 };
 
 #define SAMPLE_ABOVE (256u << 20)
@@ -40,6 +41,7 @@ struct census {
     struct sv_sample sample;     /* n is 0: all was read */
     const struct sv_input *head; /* reading stops after its beginning; NULL: it does not */
     bool is_stopped;
+    uint64_t all_bytes; /* of several files; 0: of the one that is open */
 };
 
 static bool is_estimate(const struct census *c)
@@ -330,7 +332,8 @@ static void print_categories(const struct census *c, uint64_t top)
 
 static uint64_t size_of(const struct census *c, const struct sv_opened *in)
 {
-    return is_estimate(c) ? c->sample.size : in->in->size_bytes;
+    uint64_t bytes = c->all_bytes ? c->all_bytes : in->in->size_bytes;
+    return is_estimate(c) ? c->sample.size : bytes;
 }
 
 /* Only recordings by Stave begin with their first event and end with their last. */
@@ -771,7 +774,7 @@ static bool count_sample(const struct info *o, const char *path, struct census *
     uint64_t above = o->sample_above ? o->sample_above : SAMPLE_ABOVE;
     sv_err_clear(&err);
     *in = (struct sv_opened){0};
-    if (o->exact || o->strict || o->from)
+    if (o->exact || o->strict || o->from || sv_needs_choice(&path, 1, &o->range))
         return false;
     int code = sv_open_sample(path, above, &c->sample, c->dict, in, &err);
     if (code > 0 && read_sample(c, in) && !is_damaged(c, &in->report)) {
@@ -788,9 +791,22 @@ static bool count_sample(const struct info *o, const char *path, struct census *
     return false;
 }
 
+/* Of a folder or a range of time what they mean. */
+static int open_all(const struct info *o, const char *path, struct sv_chosen *chosen,
+                    struct sv_dict *dict, struct sv_opened *in, struct sv_err *err)
+{
+    struct sv_read_options read = {0};
+    if (!sv_needs_choice(&path, 1, &o->range))
+        return sv_open_input(path, o->from, 0, dict, in, err);
+    *in = (struct sv_opened){.path = path, .fd = -1};
+    int code = sv_choose_parts(&path, 1, &o->range, o->from, chosen, err);
+    return code < 0 ? code : sv_chosen_open(chosen, o->from, read, dict, in, err);
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct info *o = options;
+    struct sv_chosen chosen = {0};
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
     if (code >= 0)
         code = sv_options_either("json", "top", err);
@@ -805,10 +821,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     census_init(&c);
     bool is_sample = count_sample(o, operands->items[0], &c, &in);
     if (!is_sample)
-        code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
+        code = open_all(o, operands->items[0], &chosen, c.dict, &in, err);
     if (code >= 0) {
         if (!is_sample)
-            code = sv_run(&in, &c.sink, o->strict, "reading", err);
+            code =
+                sv_run(&in, sv_chosen_window(&chosen, c.dict, &c.sink), o->strict, "reading", err);
+        in.path = operands->items[0];
+        c.all_bytes = chosen.bytes;
         int printed = 0;
         bool is_nothing = code == SV_EINPUT &&
                           c.events == 0; /* no trace: there is nothing to say */
@@ -819,6 +838,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = code < 0 ? code : printed;
     }
     sv_opened_close(&in);
+    sv_chosen_fini(&chosen);
     census_fini(&c);
     return code;
 }
@@ -835,6 +855,7 @@ static const struct sv_option options[] = {
     {0, "sample-above", "BYTES", SV_OPT_BYTES, offsetof(struct info, sample_above),
      "estimate the counts of files larger than this (default 256M; compressed ones: an eighth)",
      NULL, NULL},
+    SV_RANGE_OPTIONS(struct info),
     SV_INPUT_OPTIONS(struct info),
     {0},
 };

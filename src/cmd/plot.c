@@ -88,9 +88,11 @@ static int check_options(size_t kind, struct sv_err *err)
         {"arrows", "no-arrows"}, {"top", "max-rows"}, {"log", "linear"}};
     char what[64], allowed[400];
     snprintf(what, sizeof what, "plot %s", kinds[kind].name);
-    snprintf(allowed, sizeof allowed,
-             "output width height scale title memory-limit no-index input-format strict %s",
-             kinds[kind].options);
+    snprintf(
+        allowed, sizeof allowed,
+        "output width height scale title memory-limit no-index input-format strict since until "
+        "recording %s",
+        kinds[kind].options);
     int code = sv_options_only(what, allowed, err);
     for (size_t i = 0; i < sizeof apart / sizeof *apart && code >= 0; i++)
         code = sv_options_either(apart[i][0], apart[i][1], err);
@@ -141,7 +143,8 @@ static int run_trace(size_t kind, struct sv_plot *p, const struct sv_interval *w
     struct sv_load_how how = {.from = p->format,
                               .strict = p->o->strict,
                               .memory_limit_bytes = p->o->memory_limit,
-                              .index = p->o->no_index};
+                              .index = p->o->no_index,
+                              .range = p->o->range};
     code = sv_load(p->path, &how, &loaded, err);
     p->trace = loaded.trace;
     if (code >= 0)
@@ -260,6 +263,7 @@ static const struct sv_option options[] = {
      "batch: latency limits of the panel sla in milliseconds (default 50,100,200)", NULL, "batch"},
     SV_MEMORY_OPTION(struct sv_plot_options),
     SV_INDEX_OPTION(struct sv_plot_options),
+    SV_RANGE_OPTIONS(struct sv_plot_options),
     SV_INPUT_OPTIONS_AS(struct sv_plot_options, "input-format", input_format),
     {0},
 };

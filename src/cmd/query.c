@@ -18,6 +18,7 @@
 struct query {
     const char *from, *file;
     struct sv_rows_choice to;
+    struct sv_range range;
     bool strict, assume, time, interactive, no_index;
     uint64_t memory_limit;
 };
@@ -184,6 +185,7 @@ static const struct sv_option options[] = {
      "report the time of loading and of each statement on standard error", NULL, NULL},
     SV_MEMORY_OPTION(struct query),
     SV_INDEX_OPTION(struct query),
+    SV_RANGE_OPTIONS(struct query),
     SV_INPUTS_OPTIONS(struct query),
     {0},
 };

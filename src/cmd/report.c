@@ -24,7 +24,8 @@ static int check_options(const struct sv_report_subject *s, struct sv_err *err)
 {
     char what[64], allowed[400];
     snprintf(what, sizeof what, "report %s", s->name);
-    snprintf(allowed, sizeof allowed, "by top json all csv memory-limit no-index from strict %s",
+    snprintf(allowed, sizeof allowed,
+             "by top json all csv memory-limit no-index from strict since until recording %s",
              s->options);
     int code = sv_options_only(what, allowed, err);
     if (code >= 0)
@@ -198,6 +199,7 @@ static const struct sv_option options[] = {
      NULL},
     SV_MEMORY_OPTION(struct sv_report_options),
     SV_INDEX_OPTION(struct sv_report_options),
+    SV_RANGE_OPTIONS(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
     {0},
 };

@@ -22,6 +22,7 @@ struct stats {
     struct sv_rows_choice to;
     const char *from, *group_by, *sort;
     struct sv_words filter;
+    struct sv_range range;
     bool strict, assume, counters, ns, no_index;
     uint64_t top, memory_limit;
 };
@@ -255,6 +256,7 @@ static const struct sv_option options[] = {
     SV_ROWS_OPTION(struct stats, "to", to),
     SV_MEMORY_OPTION(struct stats),
     SV_INDEX_OPTION(struct stats),
+    SV_RANGE_OPTIONS(struct stats),
     SV_INPUTS_OPTIONS(struct stats),
     {0},
 };

@@ -4,10 +4,12 @@
 #include "cmd/commands.h"
 #include "core/base/json.h"
 #include "files/open.h"
+#include "files/range.h"
 #include "record/session/running.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 struct status_options {
@@ -30,6 +32,84 @@ struct list {
     size_t n;
 };
 
+static void put_words(struct sv_json *j, const char *name, const char *words, char between)
+{
+    sv_json_key(j, name, strlen(name));
+    sv_json_begin(j, '[');
+    while (*words) {
+        size_t n = strcspn(words, (char[]){between, '\0'});
+        sv_json_text(j, words, n);
+        words += n + (words[n] != '\0');
+    }
+    sv_json_end(j);
+}
+
+/* What not every recording has is null. */
+static void put_limits(struct sv_json *j, const struct sv_running *r)
+{
+    const struct sv_running_state *s = &r->state;
+    sv_json_lit(j, "disk_limit");
+    if (s->disk_bytes)
+        sv_json_u64(j, s->disk_bytes);
+    else
+        sv_json_null(j);
+    sv_json_lit(j, "budget");
+    if (s->budget > 0) {
+        sv_json_begin(j, '{');
+        sv_json_put(j, "share", double, s->budget);
+        sv_json_put(j, "cost", double, s->cost);
+        sv_json_put(j, "steps_given_up", u64, s->steps);
+        sv_json_end(j);
+    } else {
+        sv_json_null(j);
+    }
+    sv_json_lit(j, "parts");
+    if (s->parts) {
+        sv_json_begin(j, '{');
+        sv_json_put(j, "files", u64, s->parts);
+        sv_json_put(j, "removed", u64, s->parts_removed);
+        sv_json_end(j);
+    } else {
+        sv_json_null(j);
+    }
+}
+
+static void put_triggers(struct sv_json *j, const struct sv_running *r)
+{
+    const struct sv_running_state *s = &r->state;
+    sv_json_lit(j, "triggers");
+    if (!r->is_ring) {
+        sv_json_null(j);
+        return;
+    }
+    sv_json_begin(j, '{');
+    put_words(j, "when", s->conditions, '\n');
+    sv_json_put(j, "hits", u64, s->hits);
+    sv_json_put(j, "counted_only", u64, s->skipped);
+    sv_json_put(j, "saved", u64, s->saved);
+    sv_json_put(j, "removed", u64, s->removed);
+    sv_json_put(j, "newest", cstr, s->newest);
+    sv_json_end(j);
+}
+
+static void put_recording(struct sv_json *j, const struct sv_running *r)
+{
+    char since[SV_UTC_SIZE];
+    sv_json_begin(j, '{');
+    sv_json_put(j, "pid", i64, r->id.pid);
+    sv_json_put(j, "age_s", i64, (int64_t)time(NULL) - r->since_s);
+    sv_json_put(j, "since_utc", cstr, sv_utc_text(since, r->since_s * 1000000000));
+    sv_json_put(j, "bytes", u64, r->bytes);
+    sv_json_put(j, "name", cstr, r->name);
+    sv_json_put(j, "out", cstr, r->out);
+    sv_json_put(j, "events", u64, r->state.events);
+    sv_json_put(j, "lost", u64, r->state.lost);
+    put_words(j, "recorded", r->state.recorded, ' ');
+    put_limits(j, r);
+    put_triggers(j, r);
+    sv_json_end(j);
+}
+
 static int fill(void *ctx, size_t most, struct sv_buf *to, struct sv_err *err)
 {
     const struct list *l = ctx;
@@ -40,15 +120,8 @@ static int fill(void *ctx, size_t most, struct sv_buf *to, struct sv_err *err)
     sv_json_put(&j, "version", u64, 1);
     sv_json_lit(&j, "recordings");
     sv_json_begin(&j, '[');
-    for (size_t i = 0; i < l->n && i < most; i++) {
-        sv_json_begin(&j, '{');
-        sv_json_put(&j, "pid", i64, l->all[i].id.pid);
-        sv_json_put(&j, "age_s", i64, (int64_t)time(NULL) - l->all[i].since_s);
-        sv_json_put(&j, "bytes", u64, l->all[i].bytes);
-        sv_json_put(&j, "name", cstr, l->all[i].name);
-        sv_json_put(&j, "out", cstr, l->all[i].out);
-        sv_json_end(&j);
-    }
+    for (size_t i = 0; i < l->n && i < most; i++)
+        put_recording(&j, &l->all[i]);
     sv_json_end(&j);
     sv_json_end(&j);
     return 0;

@@ -15,6 +15,7 @@
 struct steps {
     const char *from, *marker, *run;
     struct sv_rows_choice to;
+    struct sv_range range;
     bool strict, assume, ns, no_index;
     uint64_t memory_limit;
 };
@@ -269,6 +270,7 @@ static const struct sv_option options[] = {
     SV_ROWS_OPTION(struct steps, "to", to),
     SV_MEMORY_OPTION(struct steps),
     SV_INDEX_OPTION(struct steps),
+    SV_RANGE_OPTIONS(struct steps),
     SV_INPUTS_OPTIONS(struct steps),
     {0},
 };

@@ -28,6 +28,7 @@ struct view {
     const char *align;
     bool strict, assume, no_browser, follow, compare, no_index;
     uint64_t port, memory_limit;
+    struct sv_range range;
 };
 
 /* ---- the browser ---- */
@@ -150,7 +151,7 @@ static int check_inputs(const struct view *o, const struct sv_words *paths, stru
 {
     int code = sv_check_inputs(paths->items, paths->n, NULL, err);
     for (size_t i = 0; i < paths->n && code >= 0; i++) {
-        if (!can_read_again(paths->items[i]))
+        if (!can_read_again(paths->items[i])) /* nor folders: what is in them is looked for */
             continue;
         struct sv_dict *dict = sv_dict_new();
         struct sv_opened in;
@@ -265,7 +266,8 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
                               .pass_ctx = s,
                               .index = index_use(o),
                               .is_live = s->is_live,
-                              .tail_bytes = s->tail_bytes};
+                              .tail_bytes = s->tail_bytes,
+                              .range = o->range};
     struct stat file;
     sv_progress_watch(on_progress, s);
     int code = sv_load_traces(paths->items, paths->n, &how, l, err);
@@ -493,6 +495,7 @@ static const struct sv_option options[] = {
      "show a recording that is running, and what comes", NULL, NULL},
     SV_MEMORY_OPTION(struct view),
     SV_INDEX_OPTION(struct view),
+    SV_RANGE_OPTIONS(struct view),
     SV_INPUTS_OPTIONS(struct view),
     {0},
 };

@@ -17,6 +17,7 @@
 struct whatif {
     const char *from, *as_median, *unit;
     struct sv_words without;
+    struct sv_range range;
     bool strict, assume, json, all, no_index;
     uint64_t memory_limit;
 };
@@ -274,6 +275,7 @@ static const struct sv_option options[] = {
      "with --json: all of each list, however long", NULL, NULL},
     SV_MEMORY_OPTION(struct whatif),
     SV_INDEX_OPTION(struct whatif),
+    SV_RANGE_OPTIONS(struct whatif),
     SV_INPUTS_OPTIONS(struct whatif),
     {0},
 };

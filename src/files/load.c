@@ -4,10 +4,12 @@
 
 #include "cli/console.h"
 #include "clocks/merge.h"
+#include "core/base/mem.h"
 #include "files/beside.h"
-#include "files/rotation.h"
+#include "files/recordings.h"
 #include "files/tail.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool fits(const struct sv_loaded *l, size_t memory_limit_bytes)
@@ -57,24 +59,36 @@ static int read_into_store(const struct sv_load_how *how, struct sv_workers *wor
     l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
     sv_trace_use(l->trace, workers);
     struct sv_sink *sink = sv_trace_sink(l->trace);
+    bool has_window = how->chosen && how->chosen->has_window;
+    if (has_window)
+        sink = sv_chosen_window(how->chosen, l->dict, sink);
     if (how->pass)
         sink = how->pass(how->pass_ctx, l->dict, sink);
-    else
+    else if (!has_window) /* it holds events back, and their tracks with them */
         l->in.source = sv_beside(l->in.source, l->trace, workers, how->memory_limit_bytes);
     return sv_run(&l->in, sink, how->strict, "loading", err);
 }
 
-int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
-            struct sv_err *err)
+static int open_trace(const char *path, const struct sv_load_how *how, struct sv_workers *workers,
+                      struct sv_loaded *l, struct sv_err *err)
+{
+    struct sv_read_options read = {.workers = workers, .rotation = how->rotation};
+    if (how->chosen)
+        return sv_chosen_open(how->chosen, how->from, read, l->dict, &l->in, err);
+    return how->tail_bytes ? sv_open_tail(path, how->tail_bytes, l->dict, &l->in, err)
+                           : sv_open_input_as(path, how->from, &read, l->dict, &l->in, err);
+}
+
+static int load_one(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
+                    struct sv_err *err)
 {
     *l = (struct sv_loaded){.dict = sv_dict_new()};
-    bool has_index = how->index != SV_INDEX_NOT_USED && !how->rotation; /* it is one file's */
+    /* it is one file's */
+    bool has_index = how->index != SV_INDEX_NOT_USED && !how->rotation && !how->chosen;
     if (has_index && load_kept(path, how, l))
         return 0;
     struct sv_workers *workers = sv_workers_new(how->threads);
-    struct sv_read_options read = {.workers = workers, .rotation = how->rotation};
-    int code = how->tail_bytes ? sv_open_tail(path, how->tail_bytes, l->dict, &l->in, err)
-                               : sv_open_input_as(path, how->from, &read, l->dict, &l->in, err);
+    int code = open_trace(path, how, workers, l, err);
     if (code >= 0)
         code = read_into_store(how, workers, l, err);
     if (l->in.in)
@@ -83,6 +97,45 @@ int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l
     if (code >= 0 && has_index && how->index == SV_INDEX_USED)
         keep(path, how, l);
     return code;
+}
+
+/* The path outlives what was chosen. */
+static int load_chosen(const struct sv_chosen *c, const struct sv_load_how *how,
+                       struct sv_loaded *l, struct sv_err *err)
+{
+    struct sv_load_how with = *how;
+    char *path = sv_strndup(c->paths[0], strlen(c->paths[0]));
+    bool is_alone = c->n == 1 && !c->has_window && !c->is_growing;
+    with.chosen = is_alone ? NULL : c;
+    int code = load_one(path, &with, l, err);
+    l->own_path = path;
+    l->in.path = path;
+    return code;
+}
+
+/* Folders, and a range of time. */
+static int choose_and_load(const char *const *paths, size_t n, const struct sv_load_how *how,
+                           struct sv_loaded *l, struct sv_err *err)
+{
+    struct sv_load_how with = *how;
+    struct sv_chosen c;
+    with.range = (struct sv_range){0};
+    *l = (struct sv_loaded){0};
+    int code = sv_choose_parts(paths, n, &how->range, how->from, &c, err);
+    if (code >= 0)
+        code = c.is_one ? load_chosen(&c, &with, l, err)
+                        : sv_load_traces(c.paths, c.n, &with, l, err);
+    if (!c.is_one)
+        l->in.path = paths[0];
+    sv_chosen_fini(&c);
+    return code;
+}
+
+int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
+            struct sv_err *err)
+{
+    return sv_needs_choice(&path, 1, &how->range) ? choose_and_load(&path, 1, how, l, err)
+                                                  : load_one(path, how, l, err);
 }
 
 /* Reads one of several inputs into the merge. The first one's path and format are used for all. */
@@ -159,8 +212,10 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
 {
     struct sv_load_how with = *how;
     struct sv_rotations r;
+    if (sv_needs_choice(paths, n, &how->range))
+        return choose_and_load(paths, n, how, l, err);
     if (n == 1)
-        return sv_load(paths[0], how, l, err);
+        return load_one(paths[0], how, l, err);
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     sv_report_init(&l->in.report);
     int code = sv_check_inputs(paths, n, NULL, err);
@@ -170,7 +225,7 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
     if (r.n == 1) {
         sv_loaded_free(l);
         with.rotation = &r.items[0];
-        code = sv_load(r.inputs[0], &with, l, err);
+        code = load_one(r.inputs[0], &with, l, err);
     } else {
         code = load_merged(&r, how, l, err);
     }
@@ -184,5 +239,6 @@ void sv_loaded_free(struct sv_loaded *l)
         sv_trace_free(l->trace);
     sv_opened_close(&l->in);
     sv_dict_free(l->dict);
+    free(l->own_path);
     *l = (struct sv_loaded){0};
 }

@@ -2,13 +2,17 @@
 #pragma once
 
 #include "files/kept.h"
+#include "files/range.h"
 #include "store/trace.h"
+
+struct sv_chosen;
 
 struct sv_loaded {
     struct sv_dict *dict;
     struct sv_trace *trace;
     struct sv_opened in;    /* closed for reading; path, format and report stay */
     struct sv_kept_key key; /* of the file, where an index may be made or was used */
+    char *own_path;         /* in.path, where it is none that was given */
 };
 
 enum sv_index_use {
@@ -35,10 +39,13 @@ struct sv_load_how {
     unsigned index;      /* enum sv_index_use */
     bool is_live;        /* the file is being written: its findings are not printed */
     uint64_t tail_bytes; /* only about so much of its end; 0: all */
+    struct sv_range range;
     const struct sv_rotation *
         /* sv_load(): the trace is the first of these parts (files/rotation.h); NULL: alone */
         rotation;
+    const struct sv_chosen *chosen; /* instead: parts and window (files/recordings.h) */
 };
+/* A folder means the parts of the recording in it (files/recordings.h). */
 int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
             struct sv_err *err);
 /* Several traces in one store, as `merge` puts them together, parts of one recording as one trace:
@@ -70,10 +77,10 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
             "stop with an error instead of using more memory than this", NULL, "Input" \
     }
 /* struct sv_load_how, as the options above of a command say. */
-#define SV_LOAD_HOW(o)                                                   \
-    {                                                                    \
-        .from = (o)->from, .strict = (o)->strict, .assume = (o)->assume, \
-        .memory_limit_bytes = (o)->memory_limit, .index = (o)->no_index  \
+#define SV_LOAD_HOW(o)                                                                       \
+    {                                                                                        \
+        .from = (o)->from, .strict = (o)->strict, .assume = (o)->assume,                     \
+        .memory_limit_bytes = (o)->memory_limit, .index = (o)->no_index, .range = (o)->range \
     }
 /* `struct sv_interval window`; `what` is done with it. */
 #define SV_TIME_OPTION(type, what)                                                          \

@@ -7,32 +7,28 @@
 #include "files/rotation.h"
 
 #include "core/base/mem.h"
+#include "core/files/claim.h"
 #include "core/stream/machine.h"
 #include "files/open.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { HEAD_BYTES = 1 << 16, NAME_MAX_BYTES = 64, MARKER_BYTES = 21 };
+enum { HEAD_BYTES = 1 << 16, LABEL_BYTES = 1 << 18, MARKER_BYTES = 21 };
 
-/* What the metadata say. */
-struct label {
-    char recording[NAME_MAX_BYTES];
-    uint32_t number; /* from 1 on; 0: no part */
-    int64_t start_ns;
-};
-
-static struct label label_of(const struct sv_dict *dict)
+static struct sv_part_label label_of(const struct sv_dict *dict)
 {
-    struct label l = {0};
+    struct sv_part_label l = {0};
     const struct sv_meta *meta = sv_dict_find_meta(dict, SV_META_ROTATION);
     long long start;
     unsigned number;
     if (!meta || sscanf(sv_dict_text(dict, meta->value).bytes, "%63s %u %lld", l.recording, &number,
                         &start) != 3)
-        return (struct label){0};
+        return (struct sv_part_label){0};
     l.number = number;
     l.start_ns = start;
     return l;
@@ -43,6 +39,7 @@ static struct label label_of(const struct sv_dict *dict)
 /* An event that goes on from the part before, with its arguments. */
 struct held {
     struct sv_event event;
+    int64_t start_ns; /* of its part */
     struct sv_arg args[2];
 };
 
@@ -60,7 +57,7 @@ struct rotation {
     size_t n, at;
     struct sv_input *in; /* of a part after the first */
     struct sv_read_options options;
-    struct label label; /* of the part that is read */
+    struct sv_part_label label; /* of the part that is read */
     sv_str mark;
     struct held *held;
     size_t n_held, cap_held, n_given;
@@ -108,7 +105,7 @@ static void hold(struct rotation *r, const struct sv_event *e)
 {
     r->held = sv_grow(r->held, &r->cap_held, r->n_held + 1, sizeof *r->held);
     struct held *h = &r->held[r->n_held++];
-    *h = (struct held){.event = *e};
+    *h = (struct held){.event = *e, .start_ns = r->label.start_ns};
     h->event.n_args = e->n_args < 2 ? e->n_args : 2;
     memcpy(h->args, e->args, h->event.n_args * sizeof *h->args);
     size_t n = (size_t)e->track + 1;
@@ -145,7 +142,7 @@ static int give_held(struct rotation *r, struct sv_batch *b)
     while (r->n_given < r->n_held && b->n < SV_BATCH) {
         const struct held *h = &r->held[r->n_given++];
         const struct row *row = &r->rows[h->event.track];
-        int64_t ns = r->label.start_ns > h->event.ts_ns ? r->label.start_ns : h->event.ts_ns;
+        int64_t ns = h->start_ns > h->event.ts_ns ? h->start_ns : h->event.ts_ns;
         struct sv_event *e = sv_batch_put(b, h->event.kind,
                                           row->next_ns <= ns ? row->next_ns - 1 : ns,
                                           h->event.track, h->event.name, h->event.cat);
@@ -169,7 +166,7 @@ static void close_part(struct rotation *r)
 static int open_next(struct rotation *r, struct sv_err *err)
 {
     const char *path = r->paths[++r->at];
-    int code = sv_input_open(path, &r->in, err);
+    int code = sv_part_input(path, &r->in, err);
     if (code >= 0)
         code = sv_format_open(sv_format_named("perfetto"), r->in, &r->options, r->source.dict,
                               r->source.report, &r->inner, err);
@@ -179,7 +176,7 @@ static int open_next(struct rotation *r, struct sv_err *err)
 /* It comes before the first event of a part. What is made of several parts is none. */
 static void learn(struct rotation *r)
 {
-    struct label l = label_of(r->source.dict);
+    struct sv_part_label l = label_of(r->source.dict);
     if (l.number && (r->n == 1 || l.number == r->numbers[r->at]))
         r->label = l;
     if (r->n > 1)
@@ -275,32 +272,75 @@ static bool is_file(const char *path)
     return !sv_is_database(path) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The label, from the first events of the file; number 0: no part. */
-static struct label read_label(const char *path, const char *from)
+/* Reads the first events of what was opened. */
+static void read_label(struct sv_opened *o, struct sv_dict *dict, struct sv_part_label *l)
 {
-    struct label l = {0};
+    struct sv_err ignored;
+    struct sv_batch *b = sv_alloc(sizeof *b);
+    sv_err_clear(&ignored);
+    sv_batch_init(b);
+    int n = o->source->next(o->source, b, &ignored);
+    *l = label_of(dict);
+    if (!l->number && n > 0)
+        l->start_ns = b->events[0].ts_ns;
+    l->is_trace = n > 0 || dict->n_meta > 0 || dict->clocks.n > 0;
+    l->has_utc = sv_clocks_convert(&dict->clocks, dict->clocks.trace_clock, SV_CLOCK_REALTIME,
+                                   l->start_ns, &l->utc_ns);
+    sv_batch_fini(b);
+    free(b);
+}
+
+/* Takes the file up to there, as long as it is that long; NULL: it is not, or no file. */
+static struct sv_input *open_head(const char *path, uint64_t bytes, bool is_cut)
+{
+    struct stat st;
+    struct sv_input *in = NULL;
+    int fd = is_file(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    bool is_there = fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
+                    (is_cut || (uint64_t)st.st_size >= bytes);
+    if (is_there) {
+        struct sv_piece head = {0, (uint64_t)st.st_size < bytes ? (uint64_t)st.st_size : bytes};
+        sv_input_take_part(fd, &head, path, &in);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return in;
+}
+
+struct sv_part_label sv_part_label_of(const char *path, const char *from)
+{
+    struct sv_part_label l = {0};
     struct sv_err ignored;
     struct sv_opened o;
+    struct sv_input *in = open_head(path, LABEL_BYTES, true);
+    if (!in)
+        return l;
     struct sv_dict *dict = sv_dict_new();
     sv_err_clear(&ignored);
-    if (is_file(path) && sv_open_input(path, from, 0, dict, &o, &ignored) >= 0) {
-        if (o.source->next == rotation_next) {
-            struct sv_batch *b = sv_alloc(sizeof *b);
-            sv_batch_init(b);
-            (void)o.source->next(o.source, b, &ignored);
-            l = label_of(dict);
-            sv_batch_fini(b);
-            free(b);
-        }
-        sv_opened_close(&o);
-    }
+    if (sv_open_input_in(path, in, from, &(struct sv_read_options){0}, dict, &o, &ignored) >= 0)
+        read_label(&o, dict, &l);
+    sv_opened_close(&o);
     sv_dict_free(dict);
     return l;
 }
 
+int sv_part_input(const char *path, struct sv_input **in, struct sv_err *err)
+{
+    struct sv_claim c;
+    char out[SV_CLAIM_PATH_MAX];
+    size_t len = strlen(path), suffix = sizeof SV_PART_SUFFIX - 1;
+    *in = NULL;
+    if (len > suffix && len < sizeof out && strcmp(path + len - suffix, SV_PART_SUFFIX) == 0) {
+        snprintf(out, sizeof out, "%.*s", (int)(len - suffix), path);
+        if (sv_claim_read(out, &c) == SV_CLAIM_THERE && c.whole_bytes != SV_CLAIM_UNKNOWN)
+            *in = open_head(path, c.whole_bytes, false);
+    }
+    return *in ? 0 : sv_input_open(path, in, err);
+}
+
 struct found {
     const char *path;
-    struct label label;
+    struct sv_part_label label;
     size_t place; /* on the command line */
 };
 
@@ -359,7 +399,7 @@ void sv_rotations_find(const char *const *paths, size_t n, const char *from, str
     for (size_t i = 0; i < n; i++) {
         found[i] = (struct found){.path = paths[i], .place = i};
         if (n > 1)
-            found[i].label = read_label(paths[i], from);
+            found[i].label = sv_part_label_of(paths[i], from);
     }
     if (n > 1)
         qsort(found, n, sizeof *found, by_part);

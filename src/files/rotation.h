@@ -22,6 +22,20 @@ struct sv_rotation {
     size_t n;
 };
 
+/* What the first events of a file say of it. */
+struct sv_part_label {
+    char recording[64];
+    uint32_t number;  /* from 1 on; 0: no part */
+    int64_t start_ns; /* on the trace's clock; of what is no part, the first event */
+    int64_t utc_ns;   /* the same by the wall clock */
+    bool has_utc, is_trace;
+};
+struct sv_part_label sv_part_label_of(const char *path, const char *from);
+
+/* Opens a part. Of one that is being written (OUT.part) only what its writer says is whole. */
+struct sv_input;
+int sv_part_input(const char *path, struct sv_input **in, struct sv_err *err);
+
 /* Inputs of a command, with the parts of each recording put together. */
 struct sv_rotations {
     const char **inputs; /* the first part stands for all; borrowed */

@@ -10,6 +10,7 @@ struct sv_plot_options {
     const char *output, *from, *to, *input_format, *title, *diff, *marker, *sla;
     const char *around, *margin, *rows, *group, *order;
     struct sv_interval window;
+    struct sv_range range;
     struct sv_words panels;
     uint64_t width, height, max_rows, arrows, top, buckets, memory_limit;
     const char *scale;

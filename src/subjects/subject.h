@@ -7,6 +7,7 @@
 
 #include "core/base/buf.h"
 #include "core/base/err.h"
+#include "files/range.h"
 #include "sql/sql.h"
 #include "store/trace.h"
 #include "subjects/list.h"
@@ -15,6 +16,7 @@ struct sv_report_options {
     const char *from, *by, *top;
     bool strict, json, all, csv, no_index;
     uint64_t memory_limit;
+    struct sv_range range;
     /* batch: */
     const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,
         *max_rejected;

@@ -21,6 +21,7 @@ recommends() {
   for name in libcurl4 libcairo2 libmicrohttpd12; do case $recommends in *"$name,"*) ;; *) return 1 ;; esac; done
 }
 check unpacks dpkg-deb -x "$deb" "$TMP/root"
+check service_disabled sh -c 'test -s "$TMP/root/usr/lib/systemd/system/stave-record.service" && ! find "$TMP/root" -path "*.wants*" | grep -q .'
 check depends depends
 check recommends recommends
 check runs "$TMP/root/usr/bin/stave" --version

@@ -10,6 +10,7 @@ prefix=$TMP/prefix
 version=$(sed -nE 's/^#define STAVE_VERSION_[A-Z]+ //p' "$SRC/include/stave/stave.h" | paste -sd.)
 
 check program "$prefix/bin/stave" --version
+check service grep -q "^ExecStart=stave record " "$prefix/lib/systemd/system/stave-record.service"
 check queries test -s "$prefix/share/stave/sql/duckdb/tables.sql"
 check manual test -s "$prefix/share/man/man1/stave.1.gz"
 for verb in $("$STAVE" verbs); do check "manual_$verb" test -s "$prefix/share/man/man1/stave-$verb.1.gz"; done

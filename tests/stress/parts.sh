@@ -116,7 +116,7 @@ check ring_short_whole test "$(count t.pftrace 'begin .*"epoch".*number=1')" = 1
 run_any trigger_none 3 "$STAVE" trigger
 check trigger_none_says grep -q "no recording with --last is running" trigger_none.err
 "$STAVE" record "${options[@]}" -o plain.pftrace -- "$epochs" 0 stop_plain & recorder=$!
-for _ in $(seq 600); do [ -s run/stave-recordings/$recorder ] && break; sleep 0.05; done
+check plain_listed until_true '[ -s "$(echo run/stave-recordings/$recorder.*)" ]'
 run_any trigger_plain 2 "$STAVE" trigger $recorder
 check trigger_plain_says grep -q "a trigger needs --last" trigger_plain.err
 touch stop_plain; wait $recorder

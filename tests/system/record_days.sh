@@ -28,6 +28,8 @@ check time_one_each test "$steps" -ge 70 -a "$steps" -le $((70 + $(find . -name 
 # Bounded disk: the oldest parts go, the newest are there, and what is there is whole.
 "${bare[@]}" --rotate 256K --disk 1M -o disk.pftrace -- "$BUILD/tests/stress/epochs" 1 full 2>disk.err &
 check disk_goes_on until_true '[ -e disk-0007.pftrace ]'
+status_says() { "$STAVE" status --json | python3 -c 'import json, sys; (r,) = json.load(sys.stdin)["recordings"]; assert r["parts"]["files"] >= 7 and r["parts"]["removed"] >= 1 and r["disk_limit"] == 1 << 20 and r["events"] > 0 and r["lost"] == 0 and r["budget"] is None and r["triggers"] is None and "sdk" in r["recorded"] and r["since_utc"].startswith("20"), r'; }
+check disk_status until_true status_says # it is written twice a second
 check disk_bounded_now test "$(cat disk*.pftrace* 2>/dev/null | wc -c)" -le $(((1 << 20) + (512 << 10)))
 touch full; wait $!
 check disk_bounded test "$(cat disk*.pftrace | wc -c)" -le $(((1 << 20) + (512 << 10)))

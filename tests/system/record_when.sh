@@ -114,6 +114,8 @@ touch full; wait $!
 "${bare[@]}" -o 'slow/%t.pftrace' --when 'step > 100s' -- sh -c '"$0" step=5*3; touch did; "$0" until=stop' "$steps" 2>asked.err &
 check asked_listed until_true '[ -e did ] && "$STAVE" status | grep -q "slow/"'
 run_any asked 0 "$STAVE" trigger
+"$STAVE" status --json >asked.json
+check asked_status python3 -c 'import json; (r,) = json.load(open("asked.json"))["recordings"]; t = r["triggers"]; assert t["when"] == ["step > 100s"] and t["hits"] == 0 and t["saved"] == 1 and t["newest"].startswith("slow/") and r["parts"] is None, r'
 check asked_prints_it test -s "$(cat asked.out)"
 touch stop; wait $!
 check asked_has_events sh -c '"$0" cat -q "$1" | grep -q "begin .* \"step\""' "$STAVE" "$(cat asked.out)"

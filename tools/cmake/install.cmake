@@ -50,6 +50,8 @@ endif()
 
 # Queries for other engines over what `stave export` writes.
 install(DIRECTORY share/sql DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/stave)
+# Not enabled: see docs/deploy.md.
+install(FILES share/systemd/stave-record.service DESTINATION lib/systemd/system)
 install(FILES share/tsan.supp DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/stave)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 file(GLOB notes CONFIGURE_DEPENDS README.md CHANGELOG.md)

@@ -9,6 +9,7 @@
 #include "core/files/out_name.h"
 #include "core/files/output.h"
 #include "core/stream/machine.h"
+#include "files/rotation.h"
 #include "record/output/ring_files.h"
 #include "record/output/saved_name.h"
 #include "record/output/still_open.h"
@@ -26,6 +27,7 @@
 #include <unistd.h>
 
 enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
+enum { SNAPSHOTS_MAX = 8192 };
 #define SMALLEST_BYTES ((uint64_t)256 << 10)
 #define SHORTEST_NS    ((int64_t)1000000000)
 #define LATE_NS        ((int64_t)1000000000) /* events reach us at most so late */
@@ -47,7 +49,9 @@ struct sv_parts {
     struct segment kept[SEGMENTS_MAX]; /* closed ones, oldest first */
     size_t n_kept;
     uint64_t kept_bytes;
-    uint32_t oldest;    /* --rotate: the first part that is still there */
+    uint32_t oldest;  /* --rotate: the first part that is still there */
+    uint32_t earlier; /* --disk: the first that may be one of a recording before */
+    uint64_t earlier_bytes;
     uint32_t first;     /* --rotate: of this recording; what has lower numbers was there before */
     uint32_t number;    /* of the file that grows */
     char recording[48]; /* the same in all parts, and in no other recording */
@@ -230,6 +234,43 @@ uint32_t sv_parts_free_number(const char *out)
     return next;
 }
 
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Of a recording before, under this name. */
+static bool is_earlier_part(const char *path)
+{
+    return access(path, F_OK) == 0 && sv_part_label_of(path, NULL).number > 0;
+}
+
+/* The newest part of a recording before has the name that ours will have: it gets a number, too. */
+static void number_earlier(const char *out)
+{
+    char path[PATH_SIZE];
+    if (!is_earlier_part(out))
+        return;
+    sv_parts_name(out, sv_parts_free_number(out), path, sizeof path);
+    if (renameat2(AT_FDCWD, out, AT_FDCWD, path, RENAME_NOREPLACE) != 0 && access(path, F_OK) != 0)
+        (void)rename(out, path); /* a file system that cannot refuse to replace */
+}
+
+/* What --disk also counts: a recorder that is started again and again shall not fill the disk. */
+static void count_earlier(struct sv_parts *p, const char *out)
+{
+    char path[PATH_SIZE];
+    p->earlier = p->first;
+    for (uint32_t n = p->first; n-- > 1;) {
+        sv_parts_name(out, n, path, sizeof path);
+        if (is_earlier_part(path)) {
+            p->earlier = n;
+            p->earlier_bytes += size_of(path);
+        }
+    }
+}
+
 /* The file that grows now. */
 static void begin_file(struct sv_parts *p, struct sv_sink *file)
 {
@@ -248,8 +289,12 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
                                .forget = r->output.sink->forget ? parts_forget : NULL};
     sv_sink_takes_as(&p->sink, r->output.sink, SV_IN_NO_ORDER);
     begin_file(p, r->output.sink);
+    if (r->options->use.rotate)
+        number_earlier(r->options->out.path);
     p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
                                       : r->output.claim.segment;
+    if (r->options->use.rotate && r->options->triggers.disk_bytes)
+        count_earlier(p, r->options->out.path);
     p->number = p->oldest = p->first;
     p->start_ns = sv_recorder_now_ns();
     r->output.parts = p;
@@ -277,12 +322,6 @@ static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_o
                          char path[static SV_RING_PATH_MAX])
 {
     sv_ring_segment_name(r->options->out.path, number, is_open, path);
-}
-
-static uint64_t size_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 /* ---- the next file ---- */
@@ -326,14 +365,29 @@ static void drop_oldest_part(struct sv_recorder *r)
         p->kept_bytes -= bytes < p->kept_bytes ? bytes : p->kept_bytes;
 }
 
+/* What is no part, or gone, is left alone. */
+static void drop_earlier(struct sv_recorder *r)
+{
+    struct sv_parts *p = r->output.parts;
+    char path[PATH_SIZE];
+    sv_parts_name(r->options->out.path, p->earlier++, path, sizeof path);
+    uint64_t bytes = size_of(path);
+    if (is_earlier_part(path) && unlink(path) == 0)
+        p->earlier_bytes -= bytes < p->earlier_bytes ? bytes : p->earlier_bytes;
+}
+
 /* --disk: the parts and the one that grows are never more for longer than a round. */
 static void keep_to_disk(struct sv_recorder *r)
 {
     struct sv_parts *p = r->output.parts;
     uint64_t disk = r->options->triggers.disk_bytes;
-    while (disk && !p->is_ring && p->oldest < p->number &&
-           p->kept_bytes + sv_output_position(p->sink.file) > disk)
-        drop_oldest_part(r);
+    while (disk && !p->is_ring && (p->earlier < p->first || p->oldest < p->number) &&
+           p->earlier_bytes + p->kept_bytes + sv_output_position(p->sink.file) > disk) {
+        if (p->earlier < p->first)
+            drop_earlier(r);
+        else
+            drop_oldest_part(r);
+    }
 }
 
 /* The file that has ended gets its name: a part that stays, or a segment. */
@@ -359,10 +413,21 @@ static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
     return 0;
 }
 
-/* Only the newest snapshot goes into the next file; the others are kept for the logs. */
+/* Of very many every second one goes, so that days need no more memory than hours. */
+static void thin_out(struct sv_clocks *old)
+{
+    size_t n = 0;
+    for (size_t i = 0; old->n >= SNAPSHOTS_MAX && i < old->n; i += 2)
+        old->snapshots[n++] = old->snapshots[i];
+    old->n = n ? n : old->n;
+}
+
+/* Only the newest snapshot goes into the next file; the others are kept for the logs and for names
+ * with %t. */
 static void turn_clocks(struct sv_recorder *r)
 {
     struct sv_clocks *c = &r->dict->clocks;
+    thin_out(&r->output.parts->old);
     for (size_t i = 0; i + 1 < c->n; i++)
         sv_clocks_add(&r->output.parts->old, &c->snapshots[i]);
     if (c->n > 1) {
@@ -416,7 +481,7 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     turn_clocks(r);
     sv_record_meter_new_file(r);
     p->number++;
-    p->start_ns = now;
+    p->start_ns = sv_recorder_now_ns(); /* `now` is from before what this round has written */
     struct sv_sink *file;
     label(r);
     code = sv_open_growing(&r->options->out, r->output.part, r->dict, &r->report, &file, err);
@@ -650,6 +715,14 @@ void sv_parts_free(struct sv_recorder *r)
 uint64_t sv_parts_bytes(const struct sv_recorder *r)
 {
     return r->output.parts ? r->output.parts->kept_bytes : 0;
+}
+
+void sv_parts_counts(const struct sv_recorder *r, uint64_t *n, uint64_t *n_removed)
+{
+    const struct sv_parts *p = r->output.parts;
+    bool has = p && !p->is_ring;
+    *n = has ? p->number - p->first + 1 : 0;
+    *n_removed = has ? p->oldest - p->first : 0;
 }
 
 void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all)

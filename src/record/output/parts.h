@@ -35,6 +35,8 @@ void sv_parts_wait(struct sv_recorder *r); /* until it is saved */
 void sv_parts_free(struct sv_recorder *r); /* removes segments unless the output is kept */
 
 uint64_t sv_parts_bytes(const struct sv_recorder *r); /* in the files before the newest one */
+/* --rotate: files of this recording so far, and how many of them were removed; else 0. */
+void sv_parts_counts(const struct sv_recorder *r, uint64_t *n, uint64_t *n_removed);
 /* All snapshots of the recording: the dictionary holds only those of the newest file. To be freed
  * by sv_clocks_fini(). */
 void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all);

@@ -46,6 +46,15 @@ static bool put_time(const char *pattern, const char *utc, char *to, size_t size
     return true;
 }
 
+static void utc_text(int64_t ns, char utc[static 32])
+{
+    struct tm tm;
+    time_t s = (time_t)(ns / 1000000000);
+    gmtime_r(&s, &tm);
+    size_t n = strftime(utc, 32, "%Y%m%dT%H%M%S", &tm);
+    snprintf(utc + n, 32 - n, ".%03dZ", (int)(ns % 1000000000 / 1000000));
+}
+
 bool sv_saved_split(char *path, size_t size, char *pattern, size_t pattern_size)
 {
     char utc[32];
@@ -55,21 +64,21 @@ bool sv_saved_split(char *path, size_t size, char *pattern, size_t pattern_size)
     if (strlen(path) >= pattern_size)
         return false;
     memcpy(pattern, path, strlen(path) + 1);
-    int64_t now = sv_recorder_now_ns();
-    sv_saved_time(now, now, utc);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    utc_text((int64_t)t.tv_sec * 1000000000 + t.tv_nsec, utc);
     return put_time(pattern, utc, path, size);
 }
 
-void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32])
+/* By the clocks as they were then: the wall clock may have been set since. */
+void sv_saved_time(const struct sv_recorder *r, int64_t ts_ns, char utc[static 32])
 {
-    struct timespec t;
-    struct tm tm;
-    clock_gettime(CLOCK_REALTIME, &t);
-    int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (now_ns - ts_ns);
-    time_t s = (time_t)(ns / 1000000000);
-    gmtime_r(&s, &tm);
-    size_t n = strftime(utc, 32, "%Y%m%dT%H%M%S", &tm);
-    snprintf(utc + n, 32 - n, ".%03dZ", (int)(ns % 1000000000 / 1000000));
+    struct sv_clocks all;
+    int64_t ns = 0;
+    sv_parts_clocks(r, &all);
+    (void)sv_clocks_convert(&all, SV_CLOCK_BOOTTIME, SV_CLOCK_REALTIME, ts_ns, &ns);
+    sv_clocks_fini(&all);
+    utc_text(ns, utc);
 }
 
 void sv_saved_name(const struct sv_record_options *o, const char *utc, uint32_t *number, char *path,

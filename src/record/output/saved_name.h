@@ -32,7 +32,8 @@ bool sv_saved_protect(const char *pattern, char *to, size_t size);
 /* What is left of it in `path` becomes the time; "" in `pattern` if there was none. */
 bool sv_saved_split(char *path, size_t size, char *pattern, size_t pattern_size);
 
-void sv_saved_time(int64_t ts_ns, int64_t now_ns, char utc[static 32]); /* 20261118T203512.345Z */
+/* 20261118T203512.345Z */
+void sv_saved_time(const struct sv_recorder *r, int64_t ts_ns, char utc[static 32]);
 /* The next name: the pattern with this time, or OUT-0001 and so on; *number is that of the last
  * one, so that none is used twice when files are removed. */
 void sv_saved_name(const struct sv_record_options *o, const char *utc, uint32_t *number, char *path,

@@ -4,6 +4,7 @@
 #include "record/decode/calls.h"
 #include "record/sample/gpus.h"
 #include "record/session/recorder.h"
+#include "record/session/running.h"
 #include "record/session/spend.h"
 #include "record/session/use.h"
 #include "why/words.h"
@@ -142,4 +143,36 @@ void sv_record_describe_parts(struct sv_recorder *r)
     const char *hooks = r->system.kernel ? sv_hooks_names[sv_kernel_hooks(r->system.kernel)] : "";
     if (hooks[0])
         sv_dict_set_meta(r->dict, "hooks", hooks, strlen(hooks), false);
+}
+
+/* Words with `between` them, as many as there is space for. */
+static void add_word(char *to, size_t size, const char *word, char between)
+{
+    size_t n = strlen(to);
+    if (n + strlen(word) + 2 < size)
+        snprintf(to + n, size - n, "%.*s%s", n > 0, &between, word);
+}
+
+void sv_record_publish(struct sv_recorder *r, uint64_t events, uint64_t bytes)
+{
+    const struct sv_words *when = &r->options->triggers.when;
+    struct sv_trigger_counts t = sv_triggers_counts(r);
+    struct sv_running_state s = {.events = events,
+                                 .lost = r->losses.sum,
+                                 .hits = t.hits,
+                                 .saved = t.saved,
+                                 .removed = t.removed,
+                                 .skipped = t.skipped,
+                                 .disk_bytes = r->options->triggers.disk_bytes};
+    sv_parts_counts(r, &s.parts, &s.parts_removed);
+    sv_spending_now(r, &s.budget, &s.cost, &s.steps);
+    for (unsigned i = 0; i < SV_N_COVERAGE_PARTS; i++) {
+        const struct sv_meta *m = sv_dict_find_meta(r->dict, keys[i]);
+        if (m && strcmp(sv_dict_text(r->dict, m->value).bytes, SV_COVERAGE_NO) != 0)
+            add_word(s.recorded, sizeof s.recorded, keys[i] + sizeof SV_COVERAGE_KEY - 1, ' ');
+    }
+    for (size_t i = 0; i < when->n; i++)
+        add_word(s.conditions, sizeof s.conditions, when->items[i], '\n');
+    snprintf(s.newest, sizeof s.newest, "%s", t.newest);
+    sv_running_update(r->status.listing, bytes, &s);
 }

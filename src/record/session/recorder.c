@@ -491,7 +491,9 @@ int sv_recorder_sums(struct sv_recorder *r, int64_t now, bool all, struct sv_err
 static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     int64_t now = sv_recorder_now_ns();
-    int code = r->system.kernel ? kernel_round(r, now, err) : sv_record_ladder_round(r, now, err);
+    int code = sv_clock_marks_round(r, err);
+    if (code >= 0)
+        code = r->system.kernel ? kernel_round(r, now, err) : sv_record_ladder_round(r, now, err);
     if (code >= 0)
         code = sv_recorder_sums(r, now, is_last, err);
     if (code >= 0)
@@ -612,14 +614,7 @@ static void show_status(struct sv_recorder *r)
     uint64_t size = bytes_so_far(r);
     r->status.shown_ns = now;
     r->status.shown_events = events;
-    struct sv_trigger_counts t = sv_triggers_counts(r);
-    struct sv_running_state state = {.events = events,
-                                     .lost = r->losses.sum,
-                                     .hits = t.hits,
-                                     .saved = t.saved,
-                                     .removed = t.removed};
-    snprintf(state.newest, sizeof state.newest, "%s", t.newest);
-    sv_running_update(r->status.listing, size, &state);
+    sv_record_publish(r, events, size);
     if (sv_common.quiet || !isatty(STDERR_FILENO))
         return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",

@@ -113,6 +113,13 @@ struct sv_record_times {
     int64_t cpu_ran_ns; /* our own CPU time between the start and the end of what is recorded */
 };
 
+/* Where the clocks were at the last round (clock_marks.c). */
+struct sv_record_clocks {
+    int64_t looked_ns;
+    int64_t real_ns, asleep_ns; /* how far CLOCK_REALTIME is before, MONOTONIC behind BOOTTIME */
+    bool is_known;
+};
+
 /* What was lost on a CPU, by kind; `what` is a constant. */
 struct sv_recorder_loss {
     const char *what;
@@ -152,6 +159,7 @@ struct sv_recorder {
     struct sv_record_copier copier;
     struct sv_record_signals signals;
     struct sv_record_times times;
+    struct sv_record_clocks clocks;
     struct sv_record_losses losses;
     struct sv_record_status status;
     struct sv_triggers *triggers; /* NULL: no ring */
@@ -174,6 +182,8 @@ void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dic
 /* --sum-calls: writes the sums of seconds that are over, or `all`, which must be before tracks of
  * processes are forgotten. */
 int sv_recorder_sums(struct sv_recorder *r, int64_t now, bool all, struct sv_err *err);
+/* Marks that the wall clock was set, or the machine suspended, since the round before. */
+int sv_clock_marks_round(struct sv_recorder *r, struct sv_err *err);
 /* All of the source's round into the meter. */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
 
@@ -183,8 +193,10 @@ void sv_record_forget(struct sv_recorder *r, int64_t now);
 /* The same while records of the spool are decoded: `decoded_ns` is the time of the last one. */
 void sv_record_forget_decoded(struct sv_recorder *r, int64_t decoded_ns);
 
-/* What is recorded, into the metadata of the trace (record/session/recorded.c). */
+/* What is recorded, into the metadata of the trace, and into the list of `stave status`
+ * (record/session/recorded.c). */
 void sv_record_describe_parts(struct sv_recorder *r);
+void sv_record_publish(struct sv_recorder *r, uint64_t events, uint64_t bytes);
 
 /* The ladder (record/session/ladder.c): opened when it is known whether there is a kernel, `why`
  * there is none; followed processes are watched where there is none. The last look is before the

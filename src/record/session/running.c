@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char magic[8] = "stave-r4";
+static const char magic[8] = "stave-r5";
 
 enum { BASE_MAX = 512, PLACE_MAX = BASE_MAX + SV_OWN_NAME_MAX };
 
@@ -174,6 +174,8 @@ static bool read_one(int dir, const char *name, struct sv_running *r)
     }
     r->name[sizeof r->name - 1] = r->out[sizeof r->out - 1] = r->folder[sizeof r->folder - 1] = 0;
     r->state.newest[sizeof r->state.newest - 1] = 0;
+    r->state.recorded[sizeof r->state.recorded - 1] = 0;
+    r->state.conditions[sizeof r->state.conditions - 1] = 0;
     r->is_outside = state == SV_PROCESS_UNKNOWN;
     return is_whole;
 }

@@ -21,6 +21,13 @@
 struct sv_running_state {
     uint64_t events, lost;
     uint64_t hits, saved, removed; /* of a ring: conditions met, files saved, and removed again */
+    uint64_t skipped;              /* conditions met while another was saved: counted only */
+    uint64_t parts, parts_removed; /* --rotate: files so far, the one that grows included */
+    uint64_t disk_bytes;           /* --disk; 0: no limit */
+    double budget, cost;           /* --budget and what was measured last, shares; 0: none */
+    uint64_t steps;                /* of detail that are given up now */
+    char recorded[256];            /* what is recorded: "states waits calls …" */
+    char conditions[512];          /* of --when, one after the other, with '\n' between them */
     char newest[1024];             /* the last file that was saved, as -o has it; "" */
 };
 

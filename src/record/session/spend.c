@@ -273,6 +273,14 @@ void sv_spending_finish(struct sv_recorder *r, int64_t now)
     describe(r);
 }
 
+void sv_spending_now(const struct sv_recorder *r, double *budget, double *cost, uint64_t *steps)
+{
+    const struct sv_spending *s = r->spending;
+    *budget = s ? s->budget.share : 0;
+    *cost = s ? s->budget.cost : 0;
+    *steps = s ? s->budget.n_taken : 0;
+}
+
 void sv_spending_close(struct sv_recorder *r)
 {
     free(r->spending);

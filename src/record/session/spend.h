@@ -22,6 +22,10 @@ int sv_spending_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
 void sv_spending_finish(struct sv_recorder *r, int64_t now);
 void sv_spending_close(struct sv_recorder *r);
 
+/* The budget, what was measured last (shares), and how many steps are given up now; 0 without
+ * --budget. */
+void sv_spending_now(const struct sv_recorder *r, double *budget, double *cost, uint64_t *steps);
+
 /* For the metadata of a part (why/words.h): " off_ns=… less_ns=… of_ns=…", or "". */
 void sv_spending_words(const struct sv_recorder *r, enum sv_coverage_part part, char *text,
                        size_t size);

@@ -153,6 +153,12 @@ void sv_triggers_forget(struct sv_recorder *r, sv_track track)
         sv_when_forget(r->triggers->when, track);
 }
 
+void sv_triggers_suspended(struct sv_recorder *r, int64_t ns)
+{
+    if (r->triggers)
+        sv_when_suspended(r->triggers->when, ns);
+}
+
 /* ---- hits ---- */
 
 /* Into the trace: the event, its condition and its cause. */
@@ -266,7 +272,7 @@ static int save_hit(struct sv_recorder *r, int64_t now, struct sv_err *err)
     int code = sv_defer_waiting(r) > 0 ? sv_defer_catch_up(r, err) : 0;
     if (code < 0)
         return code;
-    sv_saved_time(t->hit.ts_ns, now, utc);
+    sv_saved_time(r, t->hit.ts_ns, utc);
     sv_saved_name(r->options, utc, &t->number, t->path, sizeof t->path);
     snprintf(t->line, sizeof t->line, "%s: %s", sv_when_text(t->when, t->hit.condition),
              t->hit.cause);
@@ -286,7 +292,7 @@ static int save_manually(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct sv_triggers *t = r->triggers;
     char utc[32];
-    sv_saved_time(now, now, utc);
+    sv_saved_time(r, now, utc);
     sv_saved_name(r->options, utc, &t->number, t->path, sizeof t->path);
     t->line[0] = '\0';
     r->signals.n_triggers = 0;
@@ -401,5 +407,6 @@ struct sv_trigger_counts sv_triggers_counts(const struct sv_recorder *r)
         .hits = t->n_hits,
         .saved = t->n_saved,
         .removed = t->n_removed,
+        .skipped = t->skipped_all,
         .newest = t->end_saved > t->first_saved ? t->saved[t->end_saved - 1].path : ""};
 }

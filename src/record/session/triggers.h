@@ -68,6 +68,7 @@ struct sv_trigger_options {
 /* What `stave status` says of them. */
 struct sv_trigger_counts {
     uint64_t hits, saved, removed; /* removed: by --keep and --disk */
+    uint64_t skipped;              /* hits that were only counted */
     const char *newest;            /* the last file that was saved, ""; valid until the next call */
 };
 
@@ -79,6 +80,8 @@ void sv_triggers_close(struct sv_recorder *r); /* waits for what is being explai
 
 void sv_triggers_feed(struct sv_recorder *r, const struct sv_event *events, size_t n);
 void sv_triggers_forget(struct sv_recorder *r, sv_track track);
+/* Nothing happened for so long before now: times of conditions are counted without it. */
+void sv_triggers_suspended(struct sv_recorder *r, int64_t ns);
 /* After each round: hits, and saves when it is time. */
 int sv_triggers_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
 /* The last round is over: what is waiting to be saved is saved now. */

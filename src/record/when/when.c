@@ -361,6 +361,19 @@ void sv_when_forget(struct sv_when *w, sv_track track)
     }
 }
 
+void sv_when_suspended(struct sv_when *w, int64_t ns)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        struct sv_condition *c = w->all[i];
+        c->last_ns += c->is_seen ? ns : 0;
+        for (size_t k = 0; k < c->n_rows; k++)
+            c->rows[k].since_ns += ns;
+    }
+    for (uint32_t i = 0; i < SV_OPEN_MAX && w->n_open; i++)
+        if (w->open[i].track)
+            w->open[i].begin_ns += ns;
+}
+
 void sv_when_tick(struct sv_when *w, int64_t now_ns)
 {
     if (w->first_tick_ns == INT64_MIN)

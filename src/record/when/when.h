@@ -44,6 +44,8 @@ void sv_when_feed(struct sv_when *w, const struct sv_event *events, size_t n);
 void sv_when_exit(struct sv_when *w, int64_t ts_ns, const char *name, int status);
 /* It is this late now, and all events up to it have been fed. */
 void sv_when_tick(struct sv_when *w, int64_t now_ns);
+/* The machine was suspended for so long until now: what is absent or open was not, meanwhile. */
+void sv_when_suspended(struct sv_when *w, int64_t ns);
 void sv_when_forget(struct sv_when *w, sv_track track); /* its number will be another track's */
 
 /* Takes the oldest hit. More than a few dozen at once are counted only. */
