@@ -87,7 +87,7 @@ void sv_decode_put_cgroup(const struct sv_decode *d, struct sv_batch *b, sv_str 
 {
     struct sv_text text = sv_dict_text(d->source.dict, cgroup);
     if (cgroup)
-        sv_decode_path(d, b, d->cgroup, sv_batch_text(b, text.bytes, text.len), text.len);
+        sv_decode_path(b, d->cgroup, sv_batch_text(b, text.bytes, text.len), text.len);
 }
 
 /* ---- the source ---- */
