@@ -127,6 +127,17 @@ static bool is_bounded(Elf *elf)
     return bytes <= most;
 }
 
+/* The system's libraries: of these the names of functions say enough, and to unpack the sections of
+ * their files for debuggers takes a tenth of a second for libc alone. */
+static bool is_of_system(const char *path)
+{
+    static const char *const folders[] = {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return true;
+    return false;
+}
+
 static Dwarf *open_dwarf(Elf *elf)
 {
     return elf && is_bounded(elf) ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
@@ -176,7 +187,7 @@ struct sv_debug_info *sv_debug_info_new(const struct sv_code_file *f, size_t *le
             dwarf_end(d->dwarf);
         d->fd = open_separate(elf, f->path);
         d->other = d->fd >= 0 ? elf_begin(d->fd, ELF_C_READ, NULL) : NULL;
-        d->dwarf = open_dwarf(d->other);
+        d->dwarf = is_of_system(f->path) ? NULL : open_dwarf(d->other);
         if (d->fd >= 0)
             sv_elf_read(d->fd, *left, &d->symbols);
         size_t bytes = sv_elf_bytes(&d->symbols);
