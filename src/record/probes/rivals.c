@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#define ASKED_NS 1000000 /* who had less is not worth a look at /proc */
 enum { CGROUPS_MAX = 4096 };
 
 struct rivals {
@@ -74,7 +75,8 @@ static void put_who(struct sv_decode *d, struct rivals *r, struct sv_batch *b,
         return;
     sv_batch_int(b, r->pid, x->tgid);
     sv_batch_int(b, r->tid, x->tid);
-    sv_decode_put_cgroup(d, b, cgroup_of(d, r, x->tgid, x->comm, len));
+    if (x->dur_ns >= ASKED_NS)
+        sv_decode_put_cgroup(d, b, cgroup_of(d, r, x->tgid, x->comm, len));
 }
 
 static bool decode_rival(struct sv_decode *d, void *state, struct sv_batch *b,
