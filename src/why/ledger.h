@@ -167,6 +167,7 @@ struct sv_ledger_options {
     size_t n_given;
     enum sv_unit_kind given_kind;
     size_t pieces_max; /* from here on pieces are summed; 0: by the size of the trace */
+    unsigned threads;  /* 0: the default; the result is the same */
 };
 
 void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
