@@ -206,10 +206,13 @@ static bool small_files(struct files *f)
 
 static bool small_reads(struct files *f)
 {
+    /* A read of few bytes in memory is a call, and takes a few microseconds. Where it takes longer,
+     * it waits for more than that, and a larger buffer may not be what it needs. */
+    enum { READ_NS = 25000 };
     const struct sv_wait_report *r = &f->passes;
     struct sv_answer *a = &f->w->answer;
     if (r->file_reads < 500 || r->small_reads * 10 < r->file_reads * 8 ||
-        part(f->w->rapid_ns, f->w) < 0.25)
+        part(f->w->rapid_ns, f->w) < 0.25 || r->small_reads_ns > (int64_t)r->small_reads * READ_NS)
         return false;
     a->cause = SV_CAUSE_SMALL_READS;
     say_first(f);
