@@ -144,7 +144,8 @@ static const struct sv_option options[] = {
      "only this section; io: process, file, folder, device, peer or span (steps and phases); gpu: "
      "summary, device, stream, gap, kernel, copy, memory, allocation or step; ops: summary, "
      "phase, operator, module or kernel; batch: summary, "
-     "phase, sla, worker, size, model, queue, congestion, batch or request; llm: summary, latency, "
+     "phase, sla, worker, size, model, queue, congestion, why, batch or request; llm: summary, "
+     "latency, "
      "phase, slo, size, load, why, step, request, span or member; comm: summary, rank, "
      "group, collective or difference; wait: summary, span, loader, wait, chain, lock, pass or "
      "advice; "
@@ -175,8 +176,9 @@ static const struct sv_option options[] = {
     {0, "request", "ID", SV_OPT_TEXT, offsetof(struct sv_report_options, request),
      "batch, llm: show where the time of this request went", NULL, NULL},
     {0, "why", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, why),
-     "llm: the slowest tokens, each with the step, preemption, queue or cold load behind it", NULL,
-     NULL},
+     "batch: what requests waited for in each phase, and who had it; llm: the slowest tokens, each "
+     "with the step, preemption, queue or cold load behind it",
+     NULL, NULL},
     {0, "slo", "LIMITS", SV_OPT_TEXT, offsetof(struct sv_report_options, slo),
      "llm: limits of ttft, tpot, itl and e2e, as ttft=200ms,tpot=50ms; the report has the goodput",
      NULL, NULL},
@@ -222,6 +224,7 @@ static const struct sv_example examples[] = {
      "for CI: exit code 1 if it became slower"},
     {"stave report llm batching_trace.pftrace --slo ttft=200ms,tpot=50ms",
      "time to first token, time per token, goodput of an engine with continuous batching"},
+    {"stave report batch run.pftrace --why", "what requests waited for in the queue and later"},
     {"stave report llm batching_trace.pftrace --why", "what the slowest tokens waited for"},
     {"stave report wait run.pftrace", "what training waits for, and what is behind it"},
     {"stave report wait run.pftrace --step 57", "why did step 57 wait?"},

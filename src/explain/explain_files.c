@@ -206,10 +206,13 @@ static bool small_files(struct files *f)
 
 static bool small_reads(struct files *f)
 {
+    /* A read of few bytes in memory is a call, and takes a few microseconds. Where it takes longer,
+     * it waits for more than that, and a larger buffer may not be what it needs. */
+    enum { READ_NS = 25000 };
     const struct sv_wait_report *r = &f->passes;
     struct sv_answer *a = &f->w->answer;
     if (r->file_reads < 500 || r->small_reads * 10 < r->file_reads * 8 ||
-        part(f->w->rapid_ns, f->w) < 0.25)
+        part(f->w->rapid_ns, f->w) < 0.25 || f->w->rapid_reads_ns > (int64_t)r->small_reads * READ_NS)
         return false;
     a->cause = SV_CAUSE_SMALL_READS;
     say_first(f);
@@ -299,6 +302,7 @@ static int64_t active_of(const struct sv_ledger *l, uint32_t thread)
 /* The processes that this group waits for, with their numbers. To be freed. */
 static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uint32_t *n_at_once)
 {
+    enum { LATE_PART = 4 };
     const struct sv_ledger *l = w->x->ledger;
     struct loader *all = sv_alloc((l->states.n + 1) * sizeof *all);
     *n = *n_at_once = 0;
@@ -315,9 +319,11 @@ static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uin
                                       .active_ns = active_of(l, i)};
     }
     qsort(all, *n, sizeof *all, by_start);
-    int64_t until = INT64_MIN;
+    int64_t until = 0;
     for (size_t i = 0, first = 0; i < *n; i++) {
-        bool is_new = i == 0 || all[i].parent != all[i - 1].parent || all[i].from_ns >= until;
+        /* Looks at /proc see the end of a process late: a fresh one may begin before it. */
+        int64_t end = until - (until - all[first].from_ns) / LATE_PART;
+        bool is_new = i == 0 || all[i].parent != all[i - 1].parent || all[i].from_ns >= end;
         first = is_new ? i : first;
         until = is_new || all[i].to_ns > until ? all[i].to_ns : until;
         all[i].number = (uint32_t)(i - first);

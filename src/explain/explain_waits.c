@@ -181,20 +181,40 @@ static uint32_t holder_of(const struct sv_ledger *l, const struct sv_why_piece *
     return to != SV_NO_THREAD ? to : p->thread;
 }
 
+static bool is_moment(const struct sv_why_piece *p, unsigned doing)
+{
+    return p->doing == doing &&
+           (p->is_sum ? p->is_sum == SV_WHY_SUM_OF_MOMENTS : p->dur_ns < SV_WHY_MOMENT_NS);
+}
+
+/* Does the thread read right before the piece? A sum has no place in time, but stays near the sums of
+ * what came between its own. */
+static bool is_after_read(const struct sv_ledger *l, size_t i)
+{
+    enum { NEAR = 8 };
+    const struct sv_why_piece *p = &l->pieces[i];
+    const struct sv_why_unit *u = &l->units[p->unit];
+    if (!p->is_sum)
+        return i > 0 && p[-1].doing == SV_DOING_READS;
+    for (size_t k = i > u->first + NEAR ? i - NEAR : u->first; k < u->end && k <= i + NEAR; k++)
+        if (l->pieces[k].thread == p->thread && is_moment(&l->pieces[k], SV_DOING_READS))
+            return true;
+    return false;
+}
+
 static void collect(struct sv_wait_group *w)
 {
     const struct sv_ledger *l = w->x->ledger;
-    enum { MOMENT_NS = 200000 };
     uint32_t unit = UINT32_MAX;
     int64_t in_unit = 0;
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
         if (!sv_waits_has(w, i))
             continue;
-        bool is_read = p->doing == SV_DOING_READS,
-             is_between = i > 0 && p->doing == SV_DOING_RUNS && p->dur_ns < MOMENT_NS &&
-                          l->pieces[i - 1].doing == SV_DOING_READS;
-        w->rapid_ns += (is_read && p->dur_ns < MOMENT_NS) || is_between ? p->dur_ns : 0;
+        bool is_read = is_moment(p, SV_DOING_READS),
+             is_between = is_moment(p, SV_DOING_RUNS) && is_after_read(l, i);
+        w->rapid_ns += is_read || is_between ? p->dur_ns : 0;
+        w->rapid_reads_ns += is_read ? p->dur_ns : 0;
         if (p->unit != unit) {
             if (unit != UINT32_MAX)
                 keep_worst(&w->answer, &l->units[unit], in_unit);

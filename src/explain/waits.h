@@ -38,6 +38,7 @@ struct sv_wait_group {
     struct sv_answer answer;
     int64_t ns, assumed_ns, doing_ns[SV_N_DOINGS];
     int64_t rapid_ns; /* reads and the moments between two of them: what a larger buffer saves */
+    int64_t rapid_reads_ns; /* of it the reads; those that a busy machine made long are none */
     struct sv_why_sums holders, paths; /* by thread; by path */
     char waits_in[96];                 /* the waiter's own slice, where nothing else is known */
     const struct sv_why_piece *piece;  /* that stands for them; NULL: not chosen yet */

@@ -193,12 +193,12 @@ const char *const sv_sql_views[] = {
     /* Of an inference server: as the reports find them, whatever the form of the trace, without
      * warm-up. Slices of other programs, too; those of a server's own JSON are what the rows above
      * were made of. */
-    "CREATE VIEW batch AS SELECT id, 'batch' AS name, ts, dur, batch_id, model, size, worker, "
-    "NULL AS track_id, NULL AS arg_set_id FROM served_batch WHERE NOT is_warmup "
+    "CREATE VIEW batch AS SELECT id, 'batch' AS name, ts, dur, batch_id, model, size, requests, "
+    "worker, NULL AS track_id, NULL AS arg_set_id FROM served_batch WHERE NOT is_warmup "
     "UNION ALL SELECT s.id, s.name, s.ts, s.dur, "
     "coalesce(extract_arg(s.arg_set_id, 'batch_id'), extract_arg(s.arg_set_id, 'batch')), "
     "extract_arg(s.arg_set_id, 'model_name'), "
-    "coalesce(extract_arg(s.arg_set_id, 'batch_size'), extract_arg(s.arg_set_id, 'size')), "
+    "coalesce(extract_arg(s.arg_set_id, 'batch_size'), extract_arg(s.arg_set_id, 'size')), NULL, "
     "extract_arg(s.arg_set_id, 'worker_id'), s.track_id, s.arg_set_id FROM slice s "
     "WHERE s.category IN (" SV_CATEGORIES_BATCH_SLICE ") AND s.name NOT LIKE '%request%' AND "
     "s.dur != 0 AND (s.category != 'batching' OR NOT is_served())",

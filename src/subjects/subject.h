@@ -21,7 +21,7 @@ struct sv_report_options {
     const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,
         *max_rejected;
     const char *slo;   /* llm */
-    bool why;          /* llm: the slowest tokens */
+    bool why;          /* batch: what requests waited for; llm: the slowest tokens */
     const char *steps; /* gpu, wait: the marker of steps */
     const char *step;  /* wait: only this one */
     bool assume;       /* comm, io, wait: of several traces */

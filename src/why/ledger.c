@@ -1,5 +1,5 @@
 /* The ledger of time: each unit is walked along its thread, and each wait for somebody is followed
- * into that one. Called by explain, the report on waits and SQL.
+ * into that one. Called by explain, the report on waits and SQL. Units are walked on all cores.
  *
  * A followed wait costs the pieces of the other thread in its window. Many threads may wait for one
  * that does much, so all followed pieces together have a bound, beyond which waits are not
@@ -10,6 +10,7 @@
 #include "core/base/sat.h"
 #include "store/ranks.h"
 #include "subjects/io/words.h"
+#include "threads/workers.h"
 #include "why/open_slices.h"
 #include "why/step_kinds.h"
 #include "why/talkers.h"
@@ -35,17 +36,21 @@ enum { DEPTH_MAX = 8, NO_CLASS = SV_N_WHY_CLASSES, FOLLOW_PER_ROW = 8, FOLLOW_LE
 /* A piece and its edge have about as many bytes as a row of the store: a fifth of the store. */
 enum { ROWS_PER_PIECE = 10, PIECES_LEAST = 1 << 18, PIECES_OF_UNIT = 256 };
 
+/* Threads that walk units have copies: the ledger and the members from `unit` on are their own. */
 struct maker {
     struct sv_ledger *l;
     struct sv_open_slices open;
     struct sv_steps steps;
     struct sv_step_kinds kinds;
     sv_str cat_runtime;
-    uint32_t unit;
-    uint64_t followed, follow_max;
-    size_t pieces_max, sum_at; /* pieces: of all, and when those of this unit are summed again */
-    size_t first_edge;         /* of the unit */
     struct sv_talkers peers;
+    size_t pieces_max; /* of all units */
+    uint64_t follow_max;
+    unsigned threads;
+    uint32_t unit;
+    uint64_t followed;
+    size_t sum_at;     /* pieces: when those of this unit are summed */
+    size_t first_edge; /* of the unit */
 };
 
 /* How the walk came to a thread. */
@@ -592,16 +597,15 @@ static void divide(struct maker *m, uint32_t thread, sv_track track, const struc
         free(changes);
 }
 
-/* Makes fewer pieces of the unit so far, once all together are too many. */
+/* Makes fewer pieces of the unit so far, if it has many. */
 static void sum_unit(struct maker *m)
 {
     struct sv_ledger *l = m->l;
     size_t first = l->units[m->unit].first;
-    if (l->n_pieces > m->pieces_max && l->n_pieces - first > PIECES_OF_UNIT)
+    if (l->n_pieces - first > PIECES_OF_UNIT)
         sv_ledger_sum(l, first, m->first_edge);
-    size_t twice = 2 * l->n_pieces - first;
-    m->sum_at = twice > first + PIECES_OF_UNIT ? twice : first + PIECES_OF_UNIT;
-    m->sum_at = m->sum_at > m->pieces_max ? m->sum_at : m->pieces_max;
+    size_t n = 2 * (l->n_pieces - first);
+    m->sum_at = first + (n > m->pieces_max ? n : m->pieces_max);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX bounds it */
@@ -695,8 +699,7 @@ static void walk_unit(struct maker *m, uint32_t i)
     m->unit = i;
     m->first_edge = l->n_edges;
     l->units[i].first = l->n_pieces;
-    m->sum_at = m->pieces_max > l->n_pieces + PIECES_OF_UNIT ? m->pieces_max
-                                                             : l->n_pieces + PIECES_OF_UNIT;
+    m->sum_at = l->n_pieces + m->pieces_max;
     if (u.run_ns > u.ts_ns)
         walk_queue(m, &u);
     if (u.thread != SV_NO_THREAD)
@@ -708,16 +711,153 @@ static void walk_unit(struct maker *m, uint32_t i)
     else
         add_unknown(m, u.run_ns, u.done_ns);
     add_unknown(m, u.done_ns, u.ts_ns + u.dur_ns);
-    if (l->n_pieces > m->pieces_max)
-        sum_unit(m);
     l->units[i].end = l->n_pieces;
+}
+
+/* ---- all units, on several threads ---- */
+
+/* Units that one thread walks, one after the other. */
+struct part {
+    struct maker m;
+    struct sv_ledger l; /* what was found for them */
+    size_t first, end;  /* units */
+    size_t *edges;      /* by unit: its first one; and the end of the last */
+    bool *is_summed;    /* by unit */
+    size_t cap_edges, cap_summed;
+};
+
+/* Two bounds hold for all units together, in their order: when there are too many pieces, those of
+ * further units are summed; when too much was followed, nothing more is. Who takes the parts, in
+ * order, decides both, so that the result does not depend on the number of threads. */
+struct crew {
+    struct maker *m;    /* with the ledger that gets everything */
+    struct maker usual; /* what each part begins with */
+    struct sv_ledger empty;
+    size_t next, each; /* units */
+    bool is_full;      /* too many pieces: never again false; threads look at it */
+    bool is_exhausted; /* too much was followed */
+};
+
+static bool fill_part(void *ctx, void *item)
+{
+    struct crew *c = ctx;
+    struct part *x = item;
+    x->first = c->next;
+    x->end = x->first + c->each < c->empty.n_units ? x->first + c->each : c->empty.n_units;
+    c->next = x->end;
+    return x->first < x->end;
+}
+
+static void walk_part(void *ctx, void *item)
+{
+    const struct crew *c = ctx;
+    struct part *x = item;
+    struct sv_ledger kept = x->l;
+    x->l = c->empty;
+    x->l.pieces = kept.pieces;
+    x->l.pieces_cap = kept.pieces_cap;
+    x->l.edges = kept.edges;
+    x->l.edges_cap = kept.edges_cap;
+    x->m = c->usual;
+    x->m.l = &x->l;
+    x->edges = sv_grow(x->edges, &x->cap_edges, x->end - x->first + 1, sizeof *x->edges);
+    x->is_summed = sv_grow(x->is_summed, &x->cap_summed, x->end - x->first, sizeof *x->is_summed);
+    for (size_t i = x->first; i < x->end; i++) {
+        x->edges[i - x->first] = x->l.n_edges;
+        walk_unit(&x->m, (uint32_t)i);
+        /* Once it is full, it is for all units that come later. */
+        x->is_summed[i - x->first] = __atomic_load_n(&c->is_full, __ATOMIC_RELAXED);
+        if (x->is_summed[i - x->first])
+            sum_unit(&x->m);
+        x->l.units[i].end = x->l.n_pieces;
+    }
+    x->edges[x->end - x->first] = x->l.n_edges;
+}
+
+static void free_part(void *item)
+{
+    struct part *x = item;
+    free(x->l.pieces);
+    free(x->l.edges);
+    free(x->edges);
+    free(x->is_summed);
+}
+
+/* Sums the last unit if there are too many pieces, or were before. */
+static void settle_unit(struct crew *c, struct sv_why_unit *u, bool is_summed)
+{
+    struct maker *m = c->m;
+    bool is_full = c->is_full || m->l->n_pieces > m->pieces_max;
+    __atomic_store_n(&c->is_full, is_full, __ATOMIC_RELAXED);
+    if (is_full && !is_summed)
+        sum_unit(m);
+    u->end = m->l->n_pieces;
+}
+
+/* Puts what was found for a unit behind what is there. */
+static void take_unit(struct crew *c, const struct part *x, size_t i)
+{
+    struct sv_ledger *l = c->m->l;
+    struct sv_why_unit *u = &l->units[i];
+    size_t n = u->end - u->first, edge = x->edges[i - x->first],
+           n_edges = x->edges[i - x->first + 1] - edge;
+    l->pieces = sv_grow(l->pieces, &l->pieces_cap, l->n_pieces + n, sizeof *l->pieces);
+    l->edges = sv_grow(l->edges, &l->edges_cap, l->n_edges + n_edges, sizeof *l->edges);
+    c->m->unit = (uint32_t)i;
+    c->m->first_edge = l->n_edges;
+    for (size_t k = 0; k < n; k++) {
+        struct sv_why_piece p = x->l.pieces[u->first + k];
+        p.edge += p.edge != SV_NO_EDGE ? (uint32_t)(l->n_edges - edge) : 0;
+        l->pieces[l->n_pieces + k] = p;
+    }
+    for (size_t k = 0; k < n_edges; k++) {
+        struct sv_why_edge e = x->l.edges[edge + k];
+        e.before += e.before != SV_NO_EDGE ? (uint32_t)(l->n_edges - edge) : 0;
+        l->edges[l->n_edges + k] = e;
+    }
+    u->first = l->n_pieces;
+    l->n_pieces += n;
+    l->n_edges += n_edges;
+    settle_unit(c, u, x->is_summed[i - x->first]);
+}
+
+static void take_part(struct crew *c, const struct part *x)
+{
+    struct maker *m = c->m;
+    bool fits = m->followed + x->m.followed <= m->follow_max && !c->is_exhausted;
+    c->is_exhausted = !fits;
+    m->followed += fits ? x->m.followed : 0;
+    m->l->is_summed |= fits && x->l.is_summed;
+    for (size_t i = x->first; i < x->end; i++) {
+        struct sv_why_unit *u = &m->l->units[i];
+        if (fits) {
+            take_unit(c, x, i);
+            continue;
+        }
+        memset(u->class_ns, 0, sizeof u->class_ns);
+        walk_unit(m, (uint32_t)i);
+        settle_unit(c, u, false);
+    }
 }
 
 static void walk_units(struct maker *m)
 {
-    for (size_t i = 0; i < m->l->n_units; i++)
-        walk_unit(m, (uint32_t)i);
-    sv_units_count(m->l);
+    enum { THREADS_FROM = 1 << 16, PARTS = 256 };
+    struct sv_ledger *l = m->l;
+    struct crew c = {.m = m, .usual = *m, .empty = *l, .each = l->n_units / PARTS + 1};
+    bool is_small = l->trace->slices.n < THREADS_FROM && !m->threads;
+    struct sv_workers *w = is_small ? NULL : sv_workers_new(m->threads);
+    c.empty.pieces = NULL;
+    c.empty.edges = NULL;
+    c.empty.pieces_cap = c.empty.edges_cap = 0;
+    c.usual.followed = 0;
+    struct sv_line *line = sv_line_new(
+        w, &(struct sv_line_ops){fill_part, walk_part, free_part, sizeof(struct part)}, &c);
+    for (const struct part *x; (x = sv_line_next(line));)
+        take_part(&c, x);
+    sv_line_free(line);
+    sv_workers_free(w);
+    sv_units_count(l);
 }
 
 /* Nothing is marked: what repeats in the thread that leads takes its place. */
@@ -749,6 +889,7 @@ void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,
                       .cat_runtime = sv_dict_find_str(t->dict, "cuda_runtime", 12),
                       .follow_max = t->slices.n * FOLLOW_PER_ROW + FOLLOW_LEAST};
     *l = (struct sv_ledger){.trace = t};
+    m.threads = o->threads;
     m.pieces_max = o->pieces_max                                 ? o->pieces_max
                    : t->slices.n / ROWS_PER_PIECE > PIECES_LEAST ? t->slices.n / ROWS_PER_PIECE
                                                                  : PIECES_LEAST;

@@ -87,6 +87,13 @@ struct sv_why_edge {
     bool by_flow, is_assumed;
 };
 
+#define SV_WHY_MOMENT_NS 200000
+enum sv_why_sum_of {
+    SV_WHY_NO_SUM,
+    SV_WHY_SUM,
+    SV_WHY_SUM_OF_MOMENTS /* each is shorter than SV_WHY_MOMENT_NS */
+};
+
 struct sv_why_piece {
     int64_t ts_ns, dur_ns;
     uint32_t unit;
@@ -96,7 +103,7 @@ struct sv_why_piece {
     uint32_t state;  /* the state's slice; SV_NO_ROW: none */
     uint8_t class, doing;
     bool is_assumed; /* a rule decided, not a fact */
-    bool is_sum;     /* of several like it: the time is that of the first */
+    uint8_t is_sum;  /* of several like it: the time is that of the first; enum sv_why_sum_of */
 };
 
 enum sv_unit_kind {
@@ -167,6 +174,7 @@ struct sv_ledger_options {
     size_t n_given;
     enum sv_unit_kind given_kind;
     size_t pieces_max; /* from here on pieces are summed; 0: by the size of the trace */
+    unsigned threads;  /* 0: the default; the result is the same */
 };
 
 void sv_ledger_make(struct sv_ledger *l, const struct sv_trace *t,

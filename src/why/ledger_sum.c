@@ -1,8 +1,8 @@
 /* A ledger of very many pieces: short ones of a unit that are alike become one. Called by
  * why/ledger.c.
  *
- * Alike are pieces of the same class, doing, doer, file or slice, and chain of edges. Those that
- * take a good part of their unit stay as they are. A sum has the time of its first piece and the
+ * Alike are pieces of the same class, doing, doer, file or slice, and chain of edges, all of them
+ * moments or none. Those that take a good part of their unit stay as they are. A sum has the time of its first piece and the
  * length of all, so the unit's time still adds up. */
 #include "why/ledger.h"
 
@@ -31,10 +31,15 @@ static uint64_t chain_of(const struct sv_ledger *l, uint32_t edge)
     return hash;
 }
 
+static bool is_moment(const struct sv_why_piece *p)
+{
+    return p->is_sum ? p->is_sum == SV_WHY_SUM_OF_MOMENTS : p->dur_ns < SV_WHY_MOMENT_NS;
+}
+
 static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    uint64_t hash = mix(chain_of(l, p->edge),
-                        (uint64_t)p->class << 16 | (uint64_t)p->doing << 8 | p->is_assumed);
+    uint64_t hash = mix(chain_of(l, p->edge), (uint64_t)p->class << 16 | (uint64_t)p->doing << 8 |
+                                                  (uint64_t)is_moment(p) << 1 | p->is_assumed);
     struct sv_text path = sv_why_path(l, p);
     hash = mix(hash, p->thread);
     if (path.len)
@@ -87,8 +92,8 @@ void sv_ledger_sum(struct sv_ledger *l, size_t first_piece, size_t first_edge)
             *at = kept;
             l->pieces[kept++] = p;
         } else {
+            l->pieces[*at].is_sum = is_moment(&p) ? SV_WHY_SUM_OF_MOMENTS : SV_WHY_SUM;
             l->pieces[*at].dur_ns += p.dur_ns;
-            l->pieces[*at].is_sum = true;
         }
     }
     sv_map_fini(&sums);

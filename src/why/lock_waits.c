@@ -60,15 +60,56 @@ static bool is_any(const char *const *words, const char *text, size_t len)
 /* Functions of the C library that are one system call: what is waited in, not who waits. */
 static bool is_wrapper(struct sv_text f)
 {
-    static const char *const calls[] = {
-        "read",       "write",      "pread",    "pwrite",  "fsync",  "fdatasync",
-        "msync",      "sync",       "syncfs",   "poll",    "select", "pselect",
-        "epoll_wait", "recv",       "recvfrom", "recvmsg", "send",   "sendto",
-        "sendmsg",    "connect",    "accept",   "accept4", "sleep",  "usleep",
-        "nanosleep",  "waitpid",    "wait",     "flock",   "fcntl",  "semop",
-        "ioctl",      "mq_receive", "mq_send",  "msgrcv",  "msgsnd", "copy_file_range",
-        "sendfile",   "open",       "openat",   "close",   NULL};
+    static const char *const calls[] = {"read",
+                                        "write",
+                                        "pread",
+                                        "pwrite",
+                                        "fsync",
+                                        "fdatasync",
+                                        "msync",
+                                        "sync",
+                                        "syncfs",
+                                        "poll",
+                                        "select",
+                                        "pselect",
+                                        "epoll_wait",
+                                        "recv",
+                                        "recvfrom",
+                                        "recvmsg",
+                                        "send",
+                                        "sendto",
+                                        "sendmsg",
+                                        "connect",
+                                        "accept",
+                                        "accept4",
+                                        "sleep",
+                                        "usleep",
+                                        "nanosleep",
+                                        "clock_nanosleep",
+                                        "waitpid",
+                                        "wait",
+                                        "flock",
+                                        "fcntl",
+                                        "semop",
+                                        "ioctl",
+                                        "mq_receive",
+                                        "mq_send",
+                                        "msgrcv",
+                                        "msgsnd",
+                                        "copy_file_range",
+                                        "sendfile",
+                                        "open",
+                                        "openat",
+                                        "close",
+                                        NULL};
     return is_any(calls, f.bytes, f.len);
+}
+
+/* "sleep_ms", "pause::sleep_for<…>": a helper whose name says all that it does. */
+static bool is_napper(struct sv_text f)
+{
+    const char *at = memmem(f.bytes, f.len, "sleep", 5);
+    return at && (at == f.bytes || at[-1] == '_' || at[-1] == ':');
 }
 
 /* Files of Python's library whose functions wait, or wake others, on behalf of their caller. */
@@ -168,6 +209,7 @@ static struct stack_words read_stack(const struct sv_arg *stack)
 {
     struct stack_words t = {.function = {"", 0}, .frame = {"", 0}};
     struct sv_text native = {"", 0}, native_frame = {"", 0};
+    bool is_only_napper = false;
     for (uint32_t i = stack->size; i > 0; i--) {
         if (stack[i].type != SV_ARG_TEXT)
             continue;
@@ -187,7 +229,10 @@ static struct stack_words read_stack(const struct sv_arg *stack)
             break;
         }
         bool is_inner = i + 2 > stack->size && is_wrapper(f);
-        if (!native.len && !is_of_libraries(f) && !is_inner) {
+        if (is_of_libraries(f) || is_inner)
+            continue;
+        if (!native.len || is_only_napper) {
+            is_only_napper = !native.len && is_napper(f);
             native = f;
             native_frame = (struct sv_text){stack[i].text, stack[i].size};
         }

@@ -17,7 +17,7 @@ struct change {
 };
 
 struct sv_open_changes {
-    struct change *items; /* NULL: not made yet */
+    struct change *items;
     size_t n, cap;
 };
 
@@ -27,10 +27,17 @@ void sv_open_slices_init(struct sv_open_slices *o, const struct sv_trace *t)
     o->tracks = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *o->tracks);
 }
 
+static void forget(struct sv_open_changes *c)
+{
+    if (c)
+        free(c->items);
+    free(c);
+}
+
 void sv_open_slices_fini(struct sv_open_slices *o)
 {
     for (sv_track i = 0; i < o->trace->n_tracks; i++)
-        free(o->tracks[i].items);
+        forget(o->tracks[i]);
     free(o->tracks);
     *o = (struct sv_open_slices){0};
 }
@@ -60,8 +67,9 @@ static void add_ends(struct sv_open_changes *c, const struct sv_trace *t, uint32
     }
 }
 
-static void make(struct sv_open_changes *c, const struct sv_trace *t, sv_track track)
+static struct sv_open_changes *make(const struct sv_trace *t, sv_track track)
 {
+    struct sv_open_changes *c = sv_alloc(sizeof *c);
     uint32_t before = SV_NO_ROW;
     add(c, INT64_MIN, SV_NO_ROW, SV_NO_ROW);
     for (uint32_t row = t->tracks[track].first; row < t->tracks[track].end; row++) {
@@ -74,14 +82,27 @@ static void make(struct sv_open_changes *c, const struct sv_trace *t, sv_track t
     }
     if (before != SV_NO_ROW)
         add_ends(c, t, before, INT64_MAX);
+    return c;
+}
+
+/* Of two threads that list the same track at once one gives its list up: they are equal. */
+static const struct sv_open_changes *changes_of(struct sv_open_slices *o, sv_track track)
+{
+    struct sv_open_changes *known = __atomic_load_n(&o->tracks[track], __ATOMIC_ACQUIRE), *made;
+    if (known)
+        return known;
+    made = make(o->trace, track);
+    if (__atomic_compare_exchange_n(&o->tracks[track], &known, made, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return made;
+    forget(made);
+    return known;
 }
 
 struct sv_open_view sv_open_slice(struct sv_open_slices *o, sv_track track, int64_t ts_ns)
 {
     const struct sv_trace *t = o->trace;
-    struct sv_open_changes *c = &o->tracks[track];
-    if (!c->items)
-        make(c, t, track);
+    const struct sv_open_changes *c = changes_of(o, track);
     /* the first change at or after ts_ns; the one at the beginning of time is before everything */
     size_t low;
     SV_SEARCH(low, middle, 1, c->n, c->items[middle].from_ns < ts_ns);

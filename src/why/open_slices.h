@@ -7,7 +7,7 @@
  *     sv_open_slices_fini(&o);
  *
  * The changes of a track are listed once, when it is asked for; a question is a binary search in
- * them. Instants and slices that take no time do not count. */
+ * them. Several threads may ask at once. Instants and slices that take no time do not count. */
 #ifndef SV_WHY_OPEN_SLICES_H
 #define SV_WHY_OPEN_SLICES_H
 
@@ -22,7 +22,7 @@ struct sv_open_view {
 
 struct sv_open_slices {
     const struct sv_trace *trace;
-    struct sv_open_changes *tracks; /* by track */
+    struct sv_open_changes **tracks; /* by track; NULL: not listed yet */
 };
 
 void sv_open_slices_init(struct sv_open_slices *o, const struct sv_trace *t);

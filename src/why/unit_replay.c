@@ -20,10 +20,20 @@ struct edge {
     bool is_end;
 };
 
+/* A thread at work for another one, which woke it, or woke who woke it. */
+struct helper {
+    uint32_t thread;
+    int64_t since_ns;
+};
+
 struct runner {
     struct sv_state_cursor cursor;
     struct sv_state_piece piece;
     bool has_begun, is_over, is_producer;
+    int64_t begin_ns;       /* of the wait that its piece is, or is a part of */
+    uint32_t works_for;     /* SV_NO_THREAD: nobody */
+    struct helper *helpers; /* who works for it */
+    size_t n_helpers, cap_helpers;
     uint64_t woken;         /* how often a unit's own thread ended its wait */
     size_t edge, end_edges; /* of units */
     size_t at, end;         /* pieces of the ledger that it did: the next one to look at */
@@ -200,10 +210,13 @@ static double new_time(const struct replay *r, uint32_t thread, size_t k, int64_
 static bool next_piece(struct replay *r, uint32_t thread)
 {
     struct runner *x = &r->runners[thread];
+    const struct sv_state_piece *p = &x->piece;
     x->is_over = !sv_state_next(&x->cursor, &x->piece);
-    if (!x->is_over)
-        weigh(r, thread);
-    return !x->is_over;
+    if (x->is_over)
+        return false;
+    x->begin_ns = p->row != SV_NO_ROW ? r->l->trace->slices.ts_ns[p->row] : p->from_ns;
+    weigh(r, thread);
+    return true;
 }
 
 static bool begin_thread(struct replay *r, uint32_t thread)
@@ -233,6 +246,54 @@ static void count_units(struct replay *r, uint32_t thread, size_t k, double from
     }
 }
 
+/* ---- who works for whom ---- */
+
+static bool is_wait(const struct sv_state_piece *p)
+{
+    return !sv_state_is_work(p) && p->reason != SV_WAIT_FOR_CPU;
+}
+
+/* `waker` has woken the thread: it now works for that one, if units are its, or for the one that
+ * this works for. */
+static void begin_help(struct replay *r, uint32_t thread, uint32_t waker, int64_t ts_ns)
+{
+    enum { HELPERS_MAX = 256 };
+    struct runner *x = &r->runners[thread];
+    uint32_t to = r->runners[waker].end_edges ? waker : r->runners[waker].works_for;
+    struct runner *y = to != SV_NO_THREAD ? &r->runners[to] : NULL;
+    if (!y || x->end_edges || x->works_for == to || y->n_helpers == HELPERS_MAX)
+        return;
+    y->helpers = sv_grow(y->helpers, &y->cap_helpers, y->n_helpers + 1, sizeof *y->helpers);
+    y->helpers[y->n_helpers++] = (struct helper){thread, ts_ns};
+    x->works_for = to;
+}
+
+/* A helper has ended a wait of the thread. Other helpers that became idle while it waited have done
+ * their part, too: who comes last ends the wait, which may be another one than it was. Raises `at`,
+ * by pick, to the latest of their ends. */
+static void end_help(struct replay *r, uint32_t thread, uint32_t waker, double *at)
+{
+    struct runner *x = &r->runners[thread];
+    size_t kept = 0;
+    for (size_t i = 0; i < x->n_helpers; i++) {
+        const struct helper h = x->helpers[i];
+        struct runner *y = &r->runners[h.thread];
+        bool is_idle = !y->is_over && is_wait(&y->piece) && y->begin_ns > h.since_ns;
+        if (y->works_for != thread)
+            continue;
+        if (h.thread != waker && !is_idle) {
+            x->helpers[kept++] = h;
+            continue;
+        }
+        y->works_for = SV_NO_THREAD;
+        for (size_t k = 0; k < r->n && h.thread != waker && y->begin_ns >= x->begin_ns; k++) {
+            double done = r->now[h.thread * r->n + k];
+            at[k] = done > at[k] ? done : at[k];
+        }
+    }
+    x->n_helpers = kept;
+}
+
 /* Ends the piece of a thread; false: it was its last. */
 static bool end_piece(struct replay *r, uint32_t thread)
 {
@@ -247,11 +308,19 @@ static bool end_piece(struct replay *r, uint32_t thread)
         (waker == thread || !r->runners[waker].has_begun || r->runners[waker].is_over))
         waker = SV_NO_THREAD;
     x->woken += waker != SV_NO_THREAD && r->runners[waker].end_edges;
+    double helped[SV_WITHOUT_MAX] = {0};
+    if (waker != SV_NO_THREAD && p->to_ns == sv_trace_end_ns(r->l->trace, p->row)) {
+        if (r->runners[waker].works_for == thread)
+            end_help(r, thread, waker, helped);
+        else
+            begin_help(r, thread, waker, p->to_ns);
+    }
     for (size_t k = 0; k < r->n; k++) {
         double *now = &r->now[thread * r->n + k], keep = r->keep[thread * r->n + k],
                lasts = (double)(p->to_ns - p->from_ns);
         if (waker != SV_NO_THREAD) {
-            lasts = new_time(r, waker, k, p->to_ns) - *now;
+            lasts = new_time(r, waker, k, p->to_ns);
+            lasts = (lasts > helped[k] ? lasts : helped[k]) - *now;
             lasts = lasts > 0 ? lasts : 0;
         }
         if (is_work && is_there)
@@ -405,6 +474,8 @@ void sv_units_replay(const struct sv_ledger *l, const struct sv_without *picks, 
                        .heap = sv_alloc((threads + 1) * sizeof *r.heap),
                        .to = to};
     memset(to, 0, n * sizeof *to);
+    for (size_t i = 0; i < threads; i++)
+        r.runners[i].works_for = SV_NO_THREAD;
     find_units(&r);
     sort_pieces(&r);
     find_producers(&r);
@@ -429,5 +500,7 @@ void sv_units_replay(const struct sv_ledger *l, const struct sv_without *picks, 
     free(r.work);
     free(r.keep);
     free(r.now);
+    for (size_t i = 0; i < threads; i++)
+        free(r.runners[i].helpers);
     free(r.runners);
 }

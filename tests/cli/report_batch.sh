@@ -138,3 +138,28 @@ END
   run_any lists 0 "$STAVE" info lists.csv
   check lists_are_reported grep -q 'row of a batch not understood' lists.err lists.out
 else skip sql "no stave query in this build"; fi
+
+# What requests waited for: the ledger, by phase. The rows add up to the time of the requests, which is that of the phases.
+python3 "$SRC/tests/cli/report_batch/locked.py" >locked.txt
+run why 0 "$STAVE" report batch locked.txt --why
+run why_request 0 "$STAVE" report batch locked.txt --why --request 5
+run why_json 0 "$STAVE" report batch locked.txt --why --json --top 1
+check why_adds_up python3 - <<'P'
+import json, os, subprocess
+stave = os.environ["STAVE"]
+ask = lambda *words: json.loads(subprocess.check_output([stave, "report", "batch", "locked.txt", "--json", "--top", "0", *words]))
+rows, report = ask("--why")["why"], ask()
+for phase in report["phase"]:
+    ns = sum(r["dur_ns"] for r in rows if r["phase"] == phase["phase"])
+    assert ns == round(phase["mean_ns"] * 24), (phase, ns)
+lock = [r for r in rows if r["class"] == "lock" and r["who"] == "indexer"]
+assert sum(r["dur_ns"] for r in lock) == 8 * 6_000_000 and all(r["requests"] == 8 for r in lock), lock
+assert report["why"] == [] # made when it is asked for
+P
+run why_of_phases 0 "$STAVE" report batch locked.txt --by phase
+grep -v thread_state locked.txt >phases.txt
+run why_without_threads 0 "$STAVE" report batch phases.txt --why
+run why_of_few 3 "$STAVE" report batch seed.csv --why
+run why_and_by 2 "$STAVE" report batch locked.txt --why --by phase
+run why_and_baseline 2 "$STAVE" report batch locked.txt --why --baseline locked.txt
+check requests_and_samples [ "$("$STAVE" query -q --to csv locked.txt 'select size, requests from batch limit 1' | tail -n 1)" = 2,1 ]

@@ -365,6 +365,30 @@ def gpus(trace):
                 trace.differs(f"share of {finding['cause']}", report=known, explain=finding["share"])
 
 
+def gpu_steps(trace):
+    """While no device is busy, a step's thread is at work or waits as its ledger says."""
+    gpu = trace.report("gpu") or {}
+    spaces = trace.sql("select count(distinct machine_id) from process")[0]
+    if not gpu.get("step") or "device" not in gpu or len(trace.files) > 1 or (spaces or 0) > 1:
+        return
+    busy = []
+    for row in trace.rows("select ts, dur from kernel union all select ts, dur from memcpy union all select ts, dur from slice "
+                          "where category = 'gpu_memset' order by 1"):
+        if busy and row["ts"] <= busy[-1][1]:
+            busy[-1][1] = max(busy[-1][1], row["ts"] + row["dur"])
+        else:
+            busy.append([row["ts"], row["ts"] + row["dur"]])
+    host = idle = 0
+    for p in trace.rows("select ts, dur, class from why where unit_kind = 'step'"):
+        free = p["dur"] - sum(max(0, min(p["ts"] + p["dur"], b) - max(p["ts"], a)) for a, b in busy)
+        if p["class"] in ("compute", "disk", "page", "copy"):
+            host += free
+        else:
+            idle += free
+    trace.same("steps of devices, host", report=sum(s["host_ns"] for s in gpu["step"]), ledger=host)
+    trace.same("steps of devices, idle", report=sum(s["idle_ns"] for s in gpu["step"]), ledger=idle)
+
+
 def files(trace):
     report = trace.report("io")
     if not report:
@@ -408,9 +432,22 @@ def requests(trace):
             "select max(dur) from request where outcome = 'responded' and not is_warmup")[0])
     if b and l:
         both(trace, batch, llm)
+    if b and b["requests"] >= 20:
+        why_of_requests(trace, batch)
     if l:
         trace.same("engine steps", report=l["steps"], rows=len(llm.get("step", [])) or None,
                    SQL=trace.sql("select count(*) from engine_step where not is_warmup")[0])
+
+
+def why_of_requests(trace, batch):
+    """What requests waited for, by phase and class: the ledger's requests are those of the report."""
+    rows = (loaded(trace.run("report", "batch", "--why", "--json", "--top", "0")) or {}).get("why", [])
+    time = lambda key, value: sum(r["dur_ns"] for r in rows if r[key] == value)
+    for row in trace.rows("select class, sum(dur) as ns from why where unit_kind = 'request' group by 1"):
+        trace.same(f"requests, class {row['class']}", report=time("class", row["class"]), SQL=row["ns"])
+    for phase in batch["phase"]:
+        trace.same(f"requests, time in {phase['phase']}", phases=phase["mean_ns"] * batch["summary"]["requests"],
+                   why=float(time("phase", phase["phase"])))
 
 
 def both(trace, batch, llm):
@@ -542,7 +579,7 @@ def compare(trace):
         return [f"{trace.name}: no info"]
     forms(trace)
     page = viewer(trace)
-    for law in (counts, gpus, files, requests, ranks, waits):
+    for law in (counts, gpus, gpu_steps, files, requests, ranks, waits):
         law(trace)
     steps(trace, page)
     return list(dict.fromkeys(trace.lines))

@@ -87,12 +87,12 @@ static struct made make(struct scene *s)
 }
 
 /* Each nth step reads for longer; 0: none does. */
-static struct made make_steps(int each)
+static struct made make_n_steps(int n, int each)
 {
     struct scene *s = calloc(1, sizeof *s);
     REQUIRE(s);
     put(s, "%s", tracks);
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < n; i++)
         put_step(s, i, each && i % each == each - 1 ? 190 : 30);
     put_at(s, s->at, woken);
     put_at(s, s->at + 1, "end #3");
@@ -108,6 +108,11 @@ static void unmake(struct made *m)
 }
 
 static const struct sv_ledger_options usual = {.step = -1};
+
+static struct made make_steps(int each)
+{
+    return make_n_steps(STEPS, each);
+}
 
 TEST(replay_of_units)
 {
@@ -134,6 +139,129 @@ TEST(replay_of_units)
     CHECK_INT_EQ((int64_t)to[4].ns, STEPS * 40 * MS); /* the feeder is not faster */
     CHECK_INT_EQ((int64_t)to[5].gone_ns, 0);
     sv_ledger_fini(&l);
+    unmake(&m);
+}
+
+/* A state of a thread, in ms. */
+static void put_state(struct scene *s, int track, int64_t from, int64_t to, const char *state,
+                      const char *more)
+{
+    put(s, "%" PRId64 ".%03" PRId64 "000000 slice #%d %s dur=%" PRId64 ".%03" PRId64 "000000 %s\n",
+        from / 1000, from % 1000, track, state, (to - from) / 1000, (to - from) % 1000, more);
+}
+
+#define SLEEPS     "\"Sleeping\" cat=\"thread_state\"", "{reason=\"lock\"}"
+#define RUNS       "\"Running\" cat=\"thread_state\"", ""
+#define WOKEN(tid) "\"Runnable\" cat=\"thread_state\"", "{waker_tid=" #tid "}"
+
+/* A step of 50 ms that three threads work on: they end after 26, 16 and 44 ms. The last one reads a
+ * file for 34 ms. */
+static void put_pool_step(struct scene *s, int number)
+{
+    static const int ends[] = {26, 16, 44};
+    int64_t at = number * 50;
+    put(s, "%" PRId64 ".%03" PRId64 "000000 slice #2 \"step %d\" cat=\"step\" dur=0.050000000\n",
+        at / 1000, at % 1000, number);
+    put_state(s, 3, at, at + 2, RUNS);
+    put_state(s, 3, at + 2, at + 44, SLEEPS);
+    put_state(s, 3, at + 44, at + 45, WOKEN(13));
+    put_state(s, 3, at + 45, at + 50, RUNS);
+    for (int i = 0; i < 3; i++) {
+        put_state(s, 11 + 3 * i, at + 2, at + 3, WOKEN(10));
+        put_state(s, 11 + 3 * i, at + 3, at + ends[i], RUNS);
+        put_state(s, 11 + 3 * i, at + ends[i], at + 52, SLEEPS);
+    }
+    put_state(s, 18, at + 9, at + 43, "\"read\" cat=\"syscall\"", "{fd=4 path=\"/data/a.bin\"}");
+}
+
+static struct made make_pool(void)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    REQUIRE(s);
+    put(s, "%s", tracks);
+    for (int i = 0; i < 3; i++)
+        put(s,
+            "track #%d thread uuid=0x%d parent=#1 pid=10 tid=%d\n"
+            "track #%d custom uuid=0x%d parent=#%d name=\"state\"\n"
+            "track #%d custom uuid=0x%d parent=#%d name=\"system calls\"\n",
+            10 + 3 * i, 50 + 3 * i, 11 + i, 11 + 3 * i, 51 + 3 * i, 10 + 3 * i, 12 + 3 * i,
+            52 + 3 * i, 10 + 3 * i);
+    for (int i = 0; i < 3; i++)
+        put_state(s, 11 + 3 * i, 0, 2, SLEEPS);
+    for (int i = 0; i < STEPS; i++)
+        put_pool_step(s, i);
+    return make(s);
+}
+
+/* Without the file the thread that came last comes first: the step ends with the one after it. */
+TEST(a_unit_ends_with_its_last_thread)
+{
+    struct made m = make_pool();
+    struct sv_ledger l;
+    struct sv_without w[3] = {SV_WITHOUT_NOTHING, SV_WITHOUT_NOTHING, SV_WITHOUT_NOTHING};
+    struct sv_replayed to[3];
+    w[1].file = "a.bin";
+    w[2].thread = "11";
+    sv_ledger_make(&l, m.trace, &usual);
+    CHECK_INT_EQ(l.n_counted, STEPS);
+    sv_units_replay(&l, w, 3, to);
+    CHECK_INT_EQ((int64_t)to[0].ns, STEPS * 50 * MS);
+    CHECK_INT_EQ((int64_t)to[1].ns, STEPS * 32 * MS); /* 26, and 6 of the trainer */
+    CHECK_INT_EQ((int64_t)to[2].ns, STEPS * 50 * MS); /* nobody waits for it */
+    sv_ledger_fini(&l);
+    unmake(&m);
+}
+
+static void check_equal(const struct sv_ledger *a, const struct sv_ledger *b)
+{
+    REQUIRE(a->n_units == b->n_units && a->n_pieces == b->n_pieces && a->n_edges == b->n_edges);
+    CHECK_INT_EQ(a->is_summed, b->is_summed);
+    CHECK(memcmp(a->pieces, b->pieces, a->n_pieces * sizeof *a->pieces) == 0);
+    CHECK(memcmp(a->class_ns, b->class_ns, sizeof a->class_ns) == 0);
+    for (size_t i = 0; i < a->n_units; i++)
+        CHECK(a->units[i].first == b->units[i].first && a->units[i].end == b->units[i].end);
+    for (size_t i = 0; i < a->n_edges; i++) {
+        const struct sv_why_edge *x = &a->edges[i], *y = &b->edges[i];
+        CHECK(x->before == y->before && x->thread == y->thread && x->to == y->to &&
+              x->row == y->row && x->call == y->call && x->reason == y->reason);
+    }
+}
+
+/* Units that are far longer than PIECES_OF_UNIT, so that pieces are summed from some unit on. */
+static struct sv_ledger ledger_of_tens(const struct sv_trace *t, unsigned threads, size_t most)
+{
+    struct sv_given_unit units[STEPS];
+    struct sv_ledger l, usual_one;
+    sv_ledger_make(&usual_one, t, &usual);
+    for (int i = 0; i < STEPS; i++)
+        units[i] = (struct sv_given_unit){.number = i,
+                                          .from_ns = 0,
+                                          .run_ns = 0,
+                                          .done_ns = (i + 1) * 5 * 40 * MS,
+                                          .to_ns = (i + 1) * 5 * 40 * MS,
+                                          .thread = usual_one.units[0].thread};
+    sv_ledger_make(&l, t,
+                   &(struct sv_ledger_options){.step = -1,
+                                               .given = units,
+                                               .n_given = STEPS,
+                                               .given_kind = SV_UNIT_IS_TURN,
+                                               .threads = threads,
+                                               .pieces_max = most});
+    sv_ledger_fini(&usual_one);
+    return l;
+}
+
+TEST(a_ledger_does_not_depend_on_the_number_of_threads)
+{
+    struct made m = make_n_steps(5 * STEPS, 0);
+    static const size_t most[] = {0, 10000, 300, 1};
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        struct sv_ledger one = ledger_of_tens(m.trace, 1, most[i]),
+                         four = ledger_of_tens(m.trace, 4, most[i]);
+        check_equal(&one, &four);
+        sv_ledger_fini(&one);
+        sv_ledger_fini(&four);
+    }
     unmake(&m);
 }
 

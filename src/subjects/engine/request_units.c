@@ -2,7 +2,8 @@
  * sv_why_make().
  *
  * A worker (of batches) or an engine (of steps) has times in which it worked. Its thread is the one
- * of the process that ran longest in them. Without states of threads only the phases are known. */
+ * of the process that ran longest in them. Where only calls and waits are recorded it is the one
+ * that waits between them and not within. Without either only the phases are known. */
 #include "subjects/engine/request_units.h"
 
 #include "core/base/map.h"
@@ -64,11 +65,12 @@ static void add_window(struct workers *w, const struct sv_llm *l, const struct s
     sv_spans_append(&w->items[*at].windows, &(struct sv_spans){.items = &x, .n = 1});
 }
 
+enum { WINDOWS_MAX = 200 }; /* that are looked at */
+
 /* How long a thread ran in the first of these times. */
 static int64_t ran_within(const struct sv_thread_states *s, uint32_t thread,
                           const struct sv_spans *windows)
 {
-    enum { WINDOWS_MAX = 200 };
     int64_t ns = 0;
     for (size_t i = 0; i < windows->n && i < WINDOWS_MAX; i++) {
         struct sv_state_cursor c =
@@ -79,6 +81,30 @@ static int64_t ran_within(const struct sv_thread_states *s, uint32_t thread,
     return ns;
 }
 
+/* Of the time between these windows the share in which a thread waits or sleeps, less that of the
+ * time within them: 1 for one that waits for nothing but work. Where the worker always works there
+ * is no time between. */
+static double waits_between(const struct sv_thread_states *s, uint32_t thread,
+                            const struct sv_spans *windows)
+{
+    enum { ROOM_PART = 50 };
+    size_t n = windows->n < WINDOWS_MAX ? windows->n : WINDOWS_MAX;
+    int64_t from = windows->items[0].from_ns, to = windows->items[n - 1].to_ns, waits[2] = {0};
+    int64_t all = sv_spans_within(windows, from, to);
+    struct sv_state_cursor c = sv_state_window(s, thread, from, to);
+    bool is_always = n < 2 || to - from - all < (to - from) / ROOM_PART;
+    for (struct sv_state_piece p; sv_state_next(&c, &p);) {
+        if (p.reason == SV_WAIT_NO_REASON || p.reason == SV_WAIT_FOR_CPU ||
+            p.reason == SV_WAIT_FOR_DISK || p.reason == SV_WAIT_FOR_FAULT)
+            continue;
+        int64_t within = sv_spans_within(windows, p.from_ns, p.to_ns);
+        waits[1] += within;
+        waits[0] += p.to_ns - p.from_ns - within;
+    }
+    double between = is_always ? 1 : (double)waits[0] / (double)(to - from - all);
+    return all > 0 ? between - (double)waits[1] / (double)all : 0;
+}
+
 /* libstave's own threads work for no request. */
 static bool is_own(const struct sv_thread_states *s, uint32_t thread)
 {
@@ -87,21 +113,40 @@ static bool is_own(const struct sv_thread_states *s, uint32_t thread)
     return name.len > 6 && memcmp(name.bytes, "stave-", 6) == 0;
 }
 
+/* The one thread that is busy when the worker is; SV_NO_THREAD: none, or two are. */
+static uint32_t who_is_busy(const struct sv_thread_states *s, const struct worker *w)
+{
+    const double least = 0.3;
+    double best = 0, second = 0;
+    uint32_t who = SV_NO_THREAD;
+    for (uint32_t k = 0; k < s->n && w->windows.n; k++) {
+        if (s->threads[k].process != w->process || !s->threads[k].calls || is_own(s, k))
+            continue;
+        double fits = waits_between(s, k, &w->windows);
+        second = fits > best ? best : fits > second ? fits : second;
+        who = fits > best ? k : who;
+        best = fits > best ? fits : best;
+    }
+    return best > least && best > second + least ? who : SV_NO_THREAD;
+}
+
 static void find_threads(struct workers *w, const struct sv_thread_states *s)
 {
     for (size_t i = 0; i < w->n; i++) {
+        struct worker *x = &w->items[i];
         int64_t best = 0;
-        sv_spans_settle(&w->items[i].windows);
-        for (uint32_t k = 0; k < s->n && w->items[i].process; k++) {
-            if (s->threads[k].process != w->items[i].process || !s->threads[k].state ||
-                is_own(s, k))
+        sv_spans_settle(&x->windows);
+        for (uint32_t k = 0; k < s->n && x->process; k++) {
+            if (s->threads[k].process != x->process || !s->threads[k].state || is_own(s, k))
                 continue;
-            int64_t ns = ran_within(s, k, &w->items[i].windows);
+            int64_t ns = ran_within(s, k, &x->windows);
             if (ns > best) {
                 best = ns;
-                w->items[i].thread = k;
+                x->thread = k;
             }
         }
+        if (x->process && x->thread == SV_NO_THREAD)
+            x->thread = who_is_busy(s, x);
     }
 }
 

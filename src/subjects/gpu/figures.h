@@ -107,7 +107,10 @@ struct sv_gpu_group {
 struct sv_gpu_step {
     const struct sv_step *step;
     int64_t compute_ns, talk_ns, copy_ns; /* each without what those before it cover */
-    int64_t host_ns, idle_ns; /* no device busy, and the step's thread at work, or not */
+    /* no device busy, and the step's thread at work (it runs, copies, is in calls on files), or
+     * waiting: sums over the ledger */
+    int64_t host_ns, idle_ns;
+    unsigned waits_for; /* most of idle_ns; SV_N_WHY_CLASSES: nothing */
 };
 
 /* Allocations that nobody released. */

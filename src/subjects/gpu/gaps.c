@@ -292,48 +292,36 @@ static void unite_devices(const struct sv_gpu_report *r, uint32_t space, const s
     sv_spans_unite(&sets[SV_GPU_COPIES], &sets[SV_GPU_TALKS]);
 }
 
-/* When the thread of each step is at work itself: directly below the marker, and not waiting for a
- * device. Children come in the order of time, and each has one parent, so one pass over the rows
- * finds those of all steps. */
-static struct sv_spans *find_host_work(const struct sv_gpu_making *m, const struct sv_steps *steps)
+/* While no device is busy the step's thread is at work itself, or waits: by the ledger. */
+static void divide_rest(struct sv_gpu_step *x, const struct sv_ledger *l,
+                        const struct sv_why_unit *u, const struct sv_spans *busy)
 {
-    const struct sv_slices *c = &m->t->slices;
-    struct sv_spans *work = sv_alloc((steps->n + 1) * sizeof *work);
-    struct sv_map by_row = {0}; /* marker → its step */
-    for (size_t i = 0; i < steps->n; i++)
-        *sv_map_add(&by_row, steps->steps[i].row, NULL) = i;
-    for (uint32_t row = 0; row < c->n && steps->n; row++) {
-        if (c->parent[row] == SV_NO_ROW || c->kind[row] != SV_SLICE ||
-            m->by_name[c->name[row]] == SV_WORK_WAIT)
-            continue;
-        const uint64_t *step = sv_map_find(&by_row, c->parent[row]);
-        if (!step)
-            continue;
-        const struct sv_step *s = &steps->steps[*step];
-        int64_t to_ns = sv_trace_end_ns(m->t, row), end = s->ts_ns + s->dur_ns;
-        sv_spans_add(&work[*step], c->ts_ns[row], to_ns < end ? to_ns : end, row);
+    int64_t by_class[SV_N_WHY_CLASSES] = {0};
+    for (size_t i = u->first; i < u->end; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        int64_t ns = p->dur_ns - sv_spans_within(busy, p->ts_ns, p->ts_ns + p->dur_ns);
+        bool is_work = p->class == SV_WHY_COMPUTE || p->class == SV_WHY_DISK ||
+                       p->class == SV_WHY_PAGE || p->class == SV_WHY_COPY;
+        *(is_work ? &x->host_ns : &x->idle_ns) += ns;
+        if (!is_work)
+            by_class[p->class] += ns;
     }
-    sv_map_fini(&by_row);
-    return work;
+    x->waits_for = SV_N_WHY_CLASSES;
+    for (unsigned k = 0; k < SV_N_WHY_CLASSES; k++)
+        if (by_class[k] > 0 &&
+            (x->waits_for == SV_N_WHY_CLASSES || by_class[k] > by_class[x->waits_for]))
+            x->waits_for = k;
 }
 
-static struct sv_gpu_step divide(const struct sv_step *s, const struct sv_spans *host,
+static struct sv_gpu_step divide(const struct sv_step *s,
                                  const struct sv_spans sets[SV_N_GPU_KINDS])
 {
     int64_t end = s->ts_ns + s->dur_ns;
     int64_t compute = sv_spans_within(&sets[SV_GPU_COMPUTES], s->ts_ns, end);
     int64_t talk = sv_spans_within(&sets[SV_GPU_TALKS], s->ts_ns, end);
     int64_t busy = sv_spans_within(&sets[SV_GPU_COPIES], s->ts_ns, end);
-    int64_t at_work = sv_spans_length(host);
-    for (size_t i = 0; i < host->n; i++)
-        at_work -=
-            sv_spans_within(&sets[SV_GPU_COPIES], host->items[i].from_ns, host->items[i].to_ns);
-    return (struct sv_gpu_step){.step = s,
-                                .compute_ns = compute,
-                                .talk_ns = talk - compute,
-                                .copy_ns = busy - talk,
-                                .host_ns = at_work,
-                                .idle_ns = s->dur_ns - busy - at_work};
+    return (struct sv_gpu_step){
+        .step = s, .compute_ns = compute, .talk_ns = talk - compute, .copy_ns = busy - talk};
 }
 
 /* Steps in the order of their machines, so that the devices of each are united once. */
@@ -346,7 +334,10 @@ void sv_gpu_divide_steps(struct sv_gpu_making *m, const char *marker)
     struct placed *order = sv_alloc((r->steps.n + 1) * sizeof *order);
     struct placed *devices = sv_alloc((r->n_devices + 1) * sizeof *devices);
     size_t next = 0;
-    struct sv_spans *host = find_host_work(m, &r->steps);
+    struct sv_ledger l; /* no sums of pieces: each is divided by what devices did meanwhile */
+    sv_ledger_make(
+        &l, m->t,
+        &(struct sv_ledger_options){.step = -1, .steps = &r->steps, .pieces_max = SIZE_MAX / 2});
     for (size_t i = 0; i < r->steps.n; i++)
         order[i] = (struct placed){m->t->dict->tracks[r->steps.steps[i].track].space, i};
     for (size_t i = 0; i < r->n_devices; i++)
@@ -360,12 +351,12 @@ void sv_gpu_divide_steps(struct sv_gpu_making *m, const char *marker)
                 sv_spans_fini(&sets[k]);
             unite_devices(r, order[i].space, devices, &next, sets);
         }
-        r->by_step[at] = divide(&r->steps.steps[at], &host[at], sets);
-        sv_spans_fini(&host[at]);
+        r->by_step[at] = divide(&r->steps.steps[at], sets);
+        divide_rest(&r->by_step[at], &l, &l.units[at], &sets[SV_GPU_COPIES]);
     }
     for (int k = 0; k < SV_N_GPU_KINDS; k++)
         sv_spans_fini(&sets[k]);
+    sv_ledger_fini(&l);
     free(order);
     free(devices);
-    free(host);
 }

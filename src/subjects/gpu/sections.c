@@ -347,6 +347,7 @@ static const struct sv_report_column step_columns[] = {
     {"host_ns", "host only", SV_UNIT_NS},
     {"idle_ns", "idle", SV_UNIT_NS},
     {"utilisation", "device busy", SV_UNIT_SHARE},
+    {"waits_for", "idle for", SV_UNIT_TEXT},
 };
 
 static void fill_step(const struct sv_section *s, size_t row, struct sv_cell *cells)
@@ -363,6 +364,8 @@ static void fill_step(const struct sv_section *s, size_t row, struct sv_cell *ce
     ns(&c, x->host_ns);
     ns(&c, x->idle_ns);
     share(&c, x->compute_ns + x->talk_ns + x->copy_ns, x->step->dur_ns);
+    *c.next++ = x->waits_for < SV_N_WHY_CLASSES ? sv_cell_text(sv_why_class_names[x->waits_for])
+                                                : sv_cell_null();
 }
 
 static const struct sv_report_column sampled_columns[] = {

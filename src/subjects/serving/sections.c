@@ -7,9 +7,11 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "files/load.h"
+#include "subjects/engine/request_units.h"
 #include "subjects/serving/changes.h"
 #include "subjects/serving/latency_columns.h"
 #include "subjects/serving/sla.h"
+#include "subjects/serving/why.h"
 #include "subjects/subject.h"
 
 #include <inttypes.h>
@@ -22,6 +24,7 @@ struct view {
     size_t n_sla;
     struct sv_buf text; /* of the row that is being filled */
     char label[64];
+    struct sv_serving_why why;
 };
 
 /* ---- columns that sections share ---- */
@@ -312,6 +315,70 @@ static void fill_request(const struct sv_section *s, size_t row, struct sv_cell 
     *c++ = sv_cell_int(q->is_warmup);
 }
 
+/* ---- why ---- */
+
+static const struct sv_report_column why_columns[] = {
+    {"phase", "phase", SV_UNIT_TEXT},      {"class", "waits for", SV_UNIT_TEXT},
+    {"share", "share", SV_UNIT_SHARE},     {"phase_share", "of the phase", SV_UNIT_SHARE},
+    {"dur_ns", "time", SV_UNIT_NS},        {"requests", "requests", SV_UNIT_COUNT},
+    {"who", "who", SV_UNIT_TEXT},          {"tid", "tid", SV_UNIT_COUNT},
+    {"doing", "does", SV_UNIT_TEXT},       {"in", "in", SV_UNIT_TEXT},
+    {"longest_ns", "longest", SV_UNIT_NS}, {"longest_request", "in request", SV_UNIT_COUNT},
+};
+
+static struct sv_cell text_cell(struct sv_text t)
+{
+    return t.len ? (struct sv_cell){.type = SV_CELL_TEXT, .text = t.bytes, .len = t.len}
+                 : sv_cell_null();
+}
+
+static void fill_why(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_why *w = &view_of(s)->why;
+    const struct sv_serving_why_row *x = &w->rows[row];
+    const struct sv_dict *d = w->ledger.trace->dict;
+    struct sv_cell who = sv_cell_null(), tid = sv_cell_null();
+    if (x->thread != SV_NO_THREAD) {
+        const struct sv_thread_rows *thread = &w->ledger.states.threads[x->thread];
+        struct sv_text own = sv_dict_text(d, d->tracks[thread->track].name);
+        who = text_cell(own.len ? own : sv_dict_text(d, d->tracks[thread->process].name));
+        tid = sv_cell_int(d->tracks[thread->track].tid);
+    }
+    *c++ = sv_cell_text(sv_life_phase_names[x->phase]);
+    *c++ = sv_cell_text(sv_why_class_names[x->class]);
+    *c++ = sv_cell_share((double)x->ns, (double)w->ns);
+    *c++ = sv_cell_share((double)x->ns, (double)w->phase_ns[x->phase]);
+    *c++ = sv_cell_int(x->ns);
+    *c++ = sv_cell_int((int64_t)x->n);
+    *c++ = who;
+    *c++ = tid;
+    *c++ = sv_cell_text(sv_why_doing_names[x->doing]);
+    *c++ = text_cell(x->in);
+    *c++ = sv_cell_int(x->longest_ns);
+    *c++ = sv_cell_int((int64_t)x->longest);
+}
+
+static bool asks_why(const struct sv_report_options *o)
+{
+    return o->why || (o->by && strcmp(o->by, "why") == 0);
+}
+
+/* Makes the ledger, and says where it knows little. */
+static int find_why(const struct sv_report_options *o, struct view *v, const struct sv_trace *t,
+                    const struct sv_served_request *only, struct sv_err *err)
+{
+    sv_serving_why_make(&v->why, v->r, t, only);
+    if (v->why.is_other)
+        return sv_error(err, SV_EINPUT,
+                        "--why: %s has fewer than %d answered requests; stave report wait divides "
+                        "the time of its threads",
+                        o->path, SV_REQUESTS_LEAST);
+    if (!v->why.has_threads)
+        sv_console_note("which threads work for requests is not known, only the phases are: record "
+                        "the server with 'stave record' (docs/serving.md)");
+    return 0;
+}
+
 /* ---- one request ---- */
 
 static void print_companions(const struct sv_serving_report *r, const struct sv_served_request *q)
@@ -335,9 +402,17 @@ static void print_companions(const struct sv_serving_report *r, const struct sv_
     sv_print(stdout, "%s\n", b->n > 17 ? " …" : "");
 }
 
-static int print_waterfall(const struct sv_report_options *o, const struct sv_serving_report *r,
-                           struct sv_err *err)
+#define COLUMNS(name) name##_columns, sizeof name##_columns / sizeof *name##_columns
+
+static struct sv_section why_section(const struct view *v, const char *title)
 {
+    return (struct sv_section){"why", title, COLUMNS(why), v->why.n, false, fill_why, v};
+}
+
+static int print_waterfall(const struct sv_report_options *o, struct view *v,
+                           const struct sv_trace *t, struct sv_err *err)
+{
+    const struct sv_serving_report *r = v->r;
     char text[32];
     uint64_t id;
     if (sv_parse_count(o->request, &id) < 0)
@@ -354,7 +429,12 @@ static int print_waterfall(const struct sv_report_options *o, const struct sv_se
     sv_print(stdout, "\n  %-11s %12s %12s\n", "phase", "from", "takes");
     for (int i = 0; i < SV_N_PHASES; i++)
         sv_print_bar(sv_life_phase_names[i], q->edges[i], q->edges[i + 1], q->edges[0], total);
-    return 0;
+    if (!o->why)
+        return 0;
+    int code = find_why(o, v, t, q, err);
+    const struct sv_section section = why_section(v, "What it waited for");
+    sv_print(stdout, "\n");
+    return code < 0 ? code : sv_sections_print(&section, 1, o, err);
 }
 
 /* ---- another run ---- */
@@ -416,11 +496,14 @@ static int run_baseline(const struct sv_report_options *o, const struct sv_servi
 
 /* ---- the report ---- */
 
-#define COLUMNS(name) name##_columns, sizeof name##_columns / sizeof *name##_columns
-
-static int print_sections(const struct sv_report_options *o, const struct sv_serving_report *r,
-                          struct view *v, struct sv_err *err)
+static int print_sections(const struct sv_report_options *o, struct view *v,
+                          const struct sv_trace *t, struct sv_err *err)
 {
+    const struct sv_serving_report *r = v->r;
+    struct sv_report_options asked = *o;
+    int code = asks_why(o) ? find_why(o, v, t, NULL, err) : 0;
+    if (code < 0)
+        return code;
     bool wants_requests = o->by && strcmp(o->by, "request") == 0;
     const struct sv_section sections[] = {
         {"summary", "Summary (without warm-up)", COLUMNS(summary), 1, true, fill_summary, v},
@@ -435,13 +518,15 @@ static int print_sections(const struct sv_report_options *o, const struct sv_ser
         {"queue", "Queue over time", COLUMNS(queue), r->n_windows, false, fill_queue, v},
         {"congestion", "Congestion", COLUMNS(congestion), r->n_congestion, false, fill_congestion,
          v},
+        why_section(v, "What requests waited for, by phase: sums of the ledger"),
         {"batch", "Batches and their requests", COLUMNS(batch), r->n_batches, false, fill_batch, v},
         {"request", "Requests", COLUMNS(request), wants_requests ? r->n_requests : 0, false,
          fill_request, v},
     };
     /* For a program the batches are what it wants first. */
-    struct sv_report_options asked = *o;
-    if (o->csv && !o->by)
+    if (o->why)
+        asked.by = "why";
+    else if (o->csv && !o->by)
         asked.by = "batch";
     return sv_sections_print(sections, sizeof sections / sizeof *sections, &asked, err);
 }
@@ -472,11 +557,12 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
                         "batching (docs/serving.md)",
                         o->path);
     else if (o->request)
-        code = print_waterfall(o, &r, err);
+        code = print_waterfall(o, &v, t, err);
     else if (o->baseline)
         code = run_baseline(o, &r, err);
     else
-        code = print_sections(o, &r, &v, err);
+        code = print_sections(o, &v, t, err);
+    sv_serving_why_fini(&v.why);
     sv_buf_fini(&v.text);
     sv_serving_report_fini(&r);
     return code;
@@ -491,7 +577,7 @@ static int check_options(struct sv_err *err)
     static const char *const apart[][2] = {
         {"request", "baseline"}, {"request", "json"}, {"request", "csv"},  {"request", "by"},
         {"request", "top"},      {"request", "sla"},  {"baseline", "csv"}, {"baseline", "by"},
-        {"baseline", "top"},     {"baseline", "sla"}};
+        {"baseline", "top"},     {"baseline", "sla"}, {"baseline", "why"}, {"why", "by"}};
     return sv_report_check(limits, sizeof limits / sizeof *limits, apart,
                            sizeof apart / sizeof *apart, err);
 }
@@ -499,8 +585,8 @@ static int check_options(struct sv_err *err)
 const struct sv_report_subject sv_serving_report = {
     .name = "batch",
     .summary = "requests and batches of an inference server",
-    .sections = "summary phase sla worker size model queue congestion batch request",
-    .options = "sla request baseline max-latency-regression max-throughput-drop max-rejected",
+    .sections = "summary phase sla worker size model queue congestion why batch request",
+    .options = "sla why request baseline max-latency-regression max-throughput-drop max-rejected",
     .check = check_options,
     .run = run,
 };

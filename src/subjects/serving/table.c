@@ -47,7 +47,17 @@ static uint64_t batch_rows(struct sv_sql *q)
     return r ? r->n_batches : 1000;
 }
 
-enum batch_column { B_ID, B_TS, B_DUR, B_BATCH, B_MODEL, B_SIZE, B_WORKER, B_IS_WARMUP };
+enum batch_column {
+    B_ID,
+    B_TS,
+    B_DUR,
+    B_BATCH,
+    B_MODEL,
+    B_SIZE,
+    B_REQUESTS,
+    B_WORKER,
+    B_IS_WARMUP
+};
 
 /* It begins with its collection and ends with its callback. How long is known of some, when is
  * not. */
@@ -66,6 +76,7 @@ static void batch_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     case B_BATCH: sqlite3_result_int64(ctx, (sqlite3_int64)b->id); break;
     case B_MODEL: sqlite3_result_text(ctx, sv_served_model(r, b->model), -1, SQLITE_STATIC); break;
     case B_SIZE: sqlite3_result_int64(ctx, b->samples); break;
+    case B_REQUESTS: sqlite3_result_int64(ctx, b->n); break;
     case B_WORKER:
         if (b->worker >= 0)
             sqlite3_result_int64(ctx, b->worker);
@@ -77,7 +88,7 @@ static void batch_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
 static const struct sv_sql_table sv_sql_served_batch = {
     .name = "served_batch",
     .columns = "id INTEGER, ts INTEGER, dur INTEGER, batch_id INTEGER, model TEXT, size INTEGER, "
-               "worker INTEGER, is_warmup INTEGER",
+               "requests INTEGER, worker INTEGER, is_warmup INTEGER",
     .rows = batch_rows,
     .make = served_of,
     .column = batch_column,

@@ -19,6 +19,7 @@ struct why {
     int64_t begin, delay, wall;
     int n_causes;
     char causes[4096], allowed[1024];
+    char more[1024]; /* further members: ", \"slow\": {…}" */
 };
 
 static inline int64_t why_now(void)
@@ -103,9 +104,9 @@ static inline void why_write(struct why *w, const char *kind, long n, int marked
     fprintf(f,
             "{\"healthy\": %s, \"units\": {\"kind\": \"%s\", \"n\": %ld, \"marked\": %s},\n"
             " \"dur_ns\": %lld, \"pid\": %d, \"causes\": [%s], \"allowed\": [%s],\n"
-            " \"noise\": {\"cpu\": %.4f}}\n",
+            " \"noise\": {\"cpu\": %.4f}%s}\n",
             w->n_causes ? "false" : "true", kind, n, marked ? "true" : "false", (long long)w->wall,
-            (int)getpid(), w->causes, w->allowed, (double)w->delay / (double)w->wall);
+            (int)getpid(), w->causes, w->allowed, (double)w->delay / (double)w->wall, w->more);
     fclose(f);
 }
 
