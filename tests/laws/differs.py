@@ -128,9 +128,13 @@ def numbers_of(row):
             isinstance(v, str) and v.isdigit()]
 
 
-def nearest(cells, rows):
-    """What the JSON row that fits best says to each cell of a row of text: tables may be sorted otherwise."""
-    fits = [[said_by(cell, row) for cell in cells] for row in rows]
+def nearest(cells, rows, i):
+    """What the JSON row that fits best says to each cell of row i of the text: tables may be sorted otherwise."""
+    fits = []
+    for row in (*rows[i:i + 1], *rows):
+        fits.append([said_by(cell, row) for cell in cells])
+        if False not in fits[-1]:  # none fits better
+            return fits[-1]
     return max(fits, key=lambda fit: sum(f is True for f in fit))
 
 
@@ -143,7 +147,7 @@ def text_of(trace, subject, section, rows):
         trace.differs(f"report {subject} --by {section}, rows", text=len(lines), JSON=len(rows))
         return
     values = [numbers_of(row) for row in rows]
-    fits = [nearest(cells, values) for cells in lines[:MOST]]
+    fits = [nearest(cells, values, i) for i, cells in enumerate(lines[:MOST])]
     for i, column in enumerate(columns):
         known = [fit[i] for fit in fits if fit[i] is not None]
         # A column of which no row is in the JSON is not shared: it is derived from others.

@@ -139,7 +139,7 @@ sv_sdk_programs(example examples tests ${sources})
 
 # What the suites unit, fuzz, golden and cli run: `make test` runs them again under ASan, where a build costs a minute.
 add_custom_target(input_tests)
-add_dependencies(input_tests stave_program unit fuzz_targets stress_lossy stress_numbers stress_gpu_feed stress_epochs
+add_dependencies(input_tests stave_program unit fuzz_targets stress_lossy stress_numbers stress_gpu_feed stress_epochs stress_paced
   example_layers example_training example_continuous_batching)
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
