@@ -214,12 +214,18 @@ int sv_spending_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
         return 0;
     }
     bool is_back = s->budget.n_took_back != n_before;
-    int code = write_instant(r, &step, is_back, now, err);
-    while (code >= 0 && sv_budget_more(&s->budget, &step))
-        code = write_instant(r, &step, false, now, err);
-    if (code >= 0)
-        code = apply(r, err);
+    struct sv_budget_step steps[SV_BUDGET_STEPS] = {step};
+    size_t n = 1;
+    while (n < SV_BUDGET_STEPS && sv_budget_more(&s->budget, &steps[n]))
+        n++;
+    int code = apply(r, err);
+    /* Less is recorded from the end of the change on, more from its beginning. */
+    int64_t at = is_back ? now : sv_recorder_now_ns();
+    for (size_t i = 0; code >= 0 && i < n; i++)
+        code = write_instant(r, &steps[i], is_back, at, err);
     describe(r);
+    /* What the change itself has cost says nothing of what it brings. */
+    sv_budget_passed(&s->budget, measure(r, sv_recorder_now_ns()).took_ns);
     return code;
 }
 
