@@ -16,8 +16,10 @@ sum() { ask "$hooks.pftrace" "select coalesce(sum(dur), 0) from cpu_rival join t
 for hooks in btf raw; do
   run_any "$hooks" 0 "$STAVE" record -q --sched --hooks "$hooks" --no-block --no-page-cache --interval 0 -o "$hooks.pftrace" -- taskset -c "$cpu" "$python" "$SRC/tests/system/delayed.py" 0.3 "$rival"
   read -r tid run delay taken <"$hooks.out"
-  # On a machine that does nothing else the rival has all of the delay; others take their part of both.
-  at_least "${hooks}_rival_by_its_pid" "$(sum "$tid" "rival_pid = $rival and rival_tid = $rival and rival = 'rival_of_all'")" "$taken" 80
+  # On a machine that does nothing else the rival has all of the delay; others take their part of both, and who has less than a sixteenth may not be named.
+  if [ $((taken * 8)) -ge "$delay" ]; then
+    at_least "${hooks}_rival_by_its_pid" "$(sum "$tid" "rival_pid = $rival and rival_tid = $rival and rival = 'rival_of_all'")" "$taken" 80
+  else skip "${hooks}_rival_by_its_pid" "others had the CPU: the rival had $taken of $delay ns"; fi
   at_least "${hooks}_all_rivals" "$(sum "$tid" 1)" "$delay" 80
   at_most "${hooks}_no_more_than_the_delay" "$(sum "$tid" 1)" "$delay" 105
   cgroup=$(ask "$hooks.pftrace" "select coalesce(max(cgroup), '/') from cpu_rival where rival_pid = $rival")
@@ -51,35 +53,38 @@ check busy_has_waits test "$(ask busy.pftrace "select count(*) from thread_state
 
 # Two CPUs that are both taken: who has the other one is a rival, too, and the sums stay those of the kernel.
 if [ "$(nproc)" -ge 2 ]; then
-  other=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/') # the first one
+  first=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/') # of the CPUs that we may use
   cp rival_of_all rival_beside
-  taskset -c "$other" ./rival_beside -c 'while :; do :; done' & beside=$!
-  run_any two 0 "$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o two.pftrace -- taskset -c "$other,$cpu" "$python" "$SRC/tests/system/delayed.py" 0.3 "$rival"
+  taskset -c "$first" ./rival_beside -c 'while :; do :; done' & beside=$!
+  run_any two 0 "$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o two.pftrace -- taskset -c "$first,$cpu" "$python" "$SRC/tests/system/delayed.py" 0.3 "$rival"
   kill $beside; wait $beside 2>/dev/null
   hooks=two
-  read -r tid run delay taken <two.out # each of the two has half of the blame for what it had
-  at_least two_has_one "$(sum "$tid" "rival_pid = $rival")" "$taken" 25
-  at_least two_has_the_other "$(sum "$tid" "rival_pid = $beside")" "$taken" 15
+  read -r tid run delay taken <two.out
   at_least two_all_rivals "$(sum "$tid" 1)" "$delay" 75
   at_most two_no_more_than_the_delay "$(sum "$tid" 1)" "$delay" 105
+  # Each has half of the blame for what it had. Where many others run, neither may be named.
+  if [ $((taken * 3)) -ge "$delay" ]; then
+    at_least two_has_one "$(sum "$tid" "rival_pid = $rival")" "$taken" 25
+    at_least two_has_the_other "$(sum "$tid" "rival_pid = $beside")" "$taken" 15
+  else skip two_names "others had the CPUs: the two had $taken each of $delay ns"; fi
 else skip two "one CPU"; fi
 
 # A group with a quota of CPU time: that is no rival, and is named. A folder of the old or of the new groups.
 quota() {
   group=/sys/fs/cgroup/cpu/stave.$$
   if [ ! -d /sys/fs/cgroup/cpu ]; then group=/sys/fs/cgroup/stave.$$; fi
-  mkdir "$group" 2>/dev/null && { echo 15000 >"$group/cpu.cfs_quota_us" || echo "15000 100000" >"$group/cpu.max"; } 2>/dev/null
+  mkdir "$group" 2>/dev/null && { echo 3000 >"$group/cpu.cfs_quota_us" || echo "3000 100000" >"$group/cpu.max"; } 2>/dev/null
 }
 if quota; then
   cat >in_group.sh <<'S'
 echo $$ >"$1/cgroup.procs" && exec "$2" -c '
 import time
-while time.thread_time() < 0.1: pass
+while time.thread_time() < 0.04: pass
 print(open("/proc/self/schedstat").read(), flush=True)'
 S
   run_any quota 0 "$STAVE" record -q --no-summary --no-inject --no-explain --sched --no-block --no-page-cache --interval 0 -o quota.pftrace -- sh in_group.sh "$group" "$python"
   throttled=$(sed -nE 's/^throttled_time //p; s/^throttled_usec (.*)/\1000/p' "$group/cpu.stat")
-  rmdir "$group"
+  check quota_group_is_empty until_true 'rmdir "$group"'
   read -r _ delay _ <quota.out
   hooks=quota
   by_quota=$(ask quota.pftrace "select coalesce(sum(dur), 0) from cpu_rival where rival = 'quota'")

@@ -9,7 +9,8 @@
 static const struct sv_budget_start all = {{[SV_BUDGET_SAMPLES] = {true, 19},
                                             [SV_BUDGET_STACKS] = {true, 1},
                                             [SV_BUDGET_WAITS] = {true, MS},
-                                            [SV_BUDGET_CALLS] = {true, 0}}};
+                                            [SV_BUDGET_CALLS] = {true, 0},
+                                            [SV_BUDGET_PROBES] = {true, 1}}};
 static const struct sv_budget_step in_order[] = {
     {SV_BUDGET_SAMPLES, 19, 9},
     {SV_BUDGET_SAMPLES, 9, 0},
@@ -19,6 +20,7 @@ static const struct sv_budget_step in_order[] = {
     {SV_BUDGET_CALLS, 0, MS},
     {SV_BUDGET_CALLS, MS, 10 * MS},
     {SV_BUDGET_CALLS, 10 * MS, 100 * MS},
+    {SV_BUDGET_PROBES, 1, 0},
 };
 enum { STEPS = sizeof in_order / sizeof *in_order };
 
@@ -138,15 +140,68 @@ TEST(budget_counts_for_how_long_what_was_not_recorded)
     struct sv_budget_step step;
     sv_budget_open(&b, 0.01, &all);
     for (unsigned i = 0; i < STEPS; i++)
-        CHECK(second(&b, 0.5, &step));
+        CHECK(second(&b, 0.011, &step));
     sv_budget_passed(&b, S / 2);
     /* The second that ends with a step still had what the step gives up. */
     CHECK_INT_EQ(b.all_ns, STEPS * S + S / 2);
     CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_SAMPLES].less_ns, S);
-    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_SAMPLES].off_ns, 6 * S + S / 2);
-    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_WAITS].less_ns, 5 * S + S / 2);
+    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_SAMPLES].off_ns, 7 * S + S / 2);
+    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_WAITS].less_ns, 6 * S + S / 2);
     CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_WAITS].off_ns, 0);
-    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_CALLS].less_ns, 2 * S + S / 2);
+    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_CALLS].less_ns, 3 * S);
+    CHECK_INT_EQ(b.gaps[SV_BUDGET_OF_CALLS].off_ns, S / 2);
+}
+
+/* Takes all steps that a measurement asks for; returns how many. */
+static unsigned steps_of(struct sv_budget *b, double cost)
+{
+    struct sv_budget_step step;
+    unsigned n = second(b, cost, &step);
+    while (n && sv_budget_more(b, &step))
+        n++;
+    CHECK(n == 0 || step.what == b->steps[b->n_taken - 1].what);
+    return n;
+}
+
+TEST(budget_of_a_load_that_explodes)
+{
+    struct sv_budget b;
+    sv_budget_open(&b, 0.02, &all);
+    CHECK_UINT_EQ(steps_of(&b, 0.09), 5); /* half of what is left */
+    CHECK_UINT_EQ(steps_of(&b, 0.09), 2);
+    CHECK_UINT_EQ(steps_of(&b, 0.09), 1);
+    CHECK_UINT_EQ(steps_of(&b, 0.09), 1);
+    CHECK_UINT_EQ(steps_of(&b, 0.09), 0); /* nothing is left */
+    CHECK_UINT_EQ(b.n_taken, STEPS);
+    sv_budget_open(&b, 0.02, &all);
+    CHECK_UINT_EQ(steps_of(&b, 0.05), 2);
+    CHECK_UINT_EQ(steps_of(&b, 0.03), 1);
+    CHECK_UINT_EQ(steps_of(&b, 0.02), 0);
+}
+
+TEST(budget_is_patient_with_what_costs_too_much_again)
+{
+    struct sv_budget b;
+    struct sv_budget_step step;
+    sv_budget_open(&b, 0.02, &all);
+    CHECK_UINT_EQ(steps_of(&b, 0.03), 1);
+    unsigned patience[5];
+    for (unsigned i = 0; i < TEST_COUNT(patience); i++) {
+        for (patience[i] = 1; !second(&b, 0, &step); patience[i]++)
+            CHECK(patience[i] < 1000);
+        CHECK_UINT_EQ(b.n_taken, 0);
+        CHECK_UINT_EQ(steps_of(&b, 0.03), 1);
+    }
+    CHECK_UINT_EQ(patience[0], SV_BUDGET_QUIET);
+    CHECK_UINT_EQ(patience[1], 2 * SV_BUDGET_QUIET);
+    CHECK_UINT_EQ(patience[4], SV_BUDGET_QUIET_MOST);
+    /* Much later it is another load. */
+    for (unsigned i = 0; i < 1000; i++)
+        second(&b, 0.015, &step);
+    CHECK_UINT_EQ(steps_of(&b, 0.3), 4);
+    for (patience[0] = 1; !second(&b, 0, &step); patience[0]++)
+        CHECK(patience[0] < 1000);
+    CHECK_UINT_EQ(patience[0], SV_BUDGET_QUIET);
 }
 
 TEST(budget_shares)

@@ -13,12 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SETTLES = 3 }; /* measurements in the beginning that do not count */
 #define EVERY_NS ((int64_t)1000000000)
-#define SOON_NS  ((int64_t)250000000) /* where it already costs more than it may */
+#define SOON_NS  ((int64_t)500000000) /* where it already costs more than it may */
 
 struct sv_spending {
     struct sv_budget budget;
     int64_t every_ns, soon_ns;
+    int64_t settled_ns; /* when the beginning is over; 0: it is */
     int64_t looked_ns, looked_cost_ns; /* at the recorder's own cost, as of then */
     double workload;                   /* CPU of the workload per time, at the last measurement */
     int64_t last_ns, last_cpu_ns, last_programs_ns, last_workload_ns;
@@ -109,6 +111,12 @@ static bool is_due(struct sv_recorder *r, int64_t now)
 {
     struct sv_spending *s = r->spending;
     enum { LEAST_PART = 10 };
+    if (s->settled_ns && now < s->settled_ns)
+        return false;
+    if (s->settled_ns) {
+        s->settled_ns = 0;
+        sv_budget_passed(&s->budget, measure(r, now).took_ns);
+    }
     if (now - s->last_ns >= s->every_ns || now - s->looked_ns < s->soon_ns)
         return now - s->last_ns >= s->every_ns;
     int64_t cost = sv_recorder_cpu_ns(), took = since(now, &s->looked_ns);
@@ -214,12 +222,18 @@ int sv_spending_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
         return 0;
     }
     bool is_back = s->budget.n_took_back != n_before;
-    int code = write_instant(r, &step, is_back, now, err);
-    while (code >= 0 && sv_budget_more(&s->budget, &step))
-        code = write_instant(r, &step, false, now, err);
-    if (code >= 0)
-        code = apply(r, err);
+    struct sv_budget_step steps[SV_BUDGET_STEPS] = {step};
+    size_t n = 1;
+    while (n < SV_BUDGET_STEPS && sv_budget_more(&s->budget, &steps[n]))
+        n++;
+    int code = apply(r, err);
+    /* Less is recorded from the end of the change on, more from its beginning. */
+    int64_t at = is_back ? now : sv_recorder_now_ns();
+    for (size_t i = 0; code >= 0 && i < n; i++)
+        code = write_instant(r, &steps[i], is_back, at, err);
     describe(r);
+    /* What the change itself has cost says nothing of what it brings. */
+    sv_budget_passed(&s->budget, measure(r, sv_recorder_now_ns()).took_ns);
     return code;
 }
 
@@ -257,6 +271,8 @@ void sv_spending_open(struct sv_recorder *r)
     struct sv_budget_start start = start_of(r);
     sv_budget_open(&s->budget, share, &start);
     measure(r, sv_recorder_now_ns());
+    /* Symbols and processes are read once, in the beginning. */
+    s->settled_ns = s->last_ns + SETTLES * s->every_ns;
     describe(r);
 }
 
