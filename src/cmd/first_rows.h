@@ -1,4 +1,4 @@
-/* --order of `show` and `plot timeline`: whether the rows that the findings are about come first. */
+/* --order of `show` and `plot timeline`: whether the rows that findings are about come first. */
 #pragma once
 
 #include "core/base/err.h"

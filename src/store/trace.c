@@ -679,6 +679,15 @@ bool sv_trace_arg_of_type(const struct sv_trace *t, uint32_t handle, unsigned ty
     return sv_lists_find(&t->impl->args, handle, 0, type, out);
 }
 
+enum sv_args_hit sv_trace_args_search(const struct sv_trace *t, uint32_t handle,
+                                      struct sv_args_search *s)
+{
+    const struct sv_lists *p = &t->impl->args;
+    s->texts = s->texts ? s->texts : sv_alloc(p->n_texts + 1);
+    s->shapes = s->shapes ? s->shapes : sv_alloc(p->n_shapes + 1);
+    return handle ? sv_lists_search(p, handle, s) : SV_ARGS_NO_HIT;
+}
+
 struct sv_arg sv_trace_counter(const struct sv_trace *t, uint64_t row)
 {
     const struct sv_counters *c = &t->counters;

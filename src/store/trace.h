@@ -160,6 +160,20 @@ bool sv_trace_arg(const struct sv_trace *t, uint32_t handle, sv_str key, struct 
 bool sv_trace_arg_of_type(const struct sv_trace *t, uint32_t handle, unsigned type,
                           struct sv_arg *out);
 
+/* Whether a list holds what is searched for, without decoding it. What was found out about texts
+ * and shapes is kept, so that each is looked at once in a search. */
+struct sv_args_search {
+    bool (*is_text_hit)(const void *ctx, const char *text, size_t len);
+    const void *ctx;
+    const uint8_t *key_hits; /* by string */
+    bool is_number;          /* whole numbers that equal `number` are hits */
+    int64_t number;
+    uint8_t *texts, *shapes; /* NULL at the beginning; free() them */
+};
+enum sv_args_hit { SV_ARGS_NO_HIT = 1, SV_ARGS_HIT, SV_ARGS_UNSURE /* decode it to know */ };
+enum sv_args_hit sv_trace_args_search(const struct sv_trace *t, uint32_t handle,
+                                      struct sv_args_search *s);
+
 /* The value of a counter as it came: type SV_ARG_INT, SV_ARG_UINT or SV_ARG_DOUBLE. */
 struct sv_arg sv_trace_counter(const struct sv_trace *t, uint64_t row);
 

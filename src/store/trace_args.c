@@ -18,6 +18,7 @@
  * decoding trusts them. */
 #include "core/base/wire.h"
 #include "core/stream/args.h"
+#include "store/args_hash.h"
 #include "store/image.h"
 #include "store/trace_impl.h"
 
@@ -33,7 +34,6 @@ enum { INLINE = 0, JOIN = 1, CHAIN = 2, SHAPE_FIRST = 3 };
 #define TEXT_SHORT      2u                       /* bytes that are cheaper repeated than found */
 #define TEXT_LONG       (1u << 16)               /* bytes from which a text is not looked up */
 #define TEXTS_MAX       (1u << 24)
-#define HASH_STEP       0x9fb21c651e98df25ull
 #define VALUE_MAX       16u /* bytes of a value without text; as many for the head of an inline slot */
 #define UNIT            4u /* lists begin at multiples of it; handles count in it */
 #define POOL_MAX        ((size_t)UINT32_MAX * UNIT)
@@ -177,45 +177,6 @@ static const uint8_t *get_double(const uint8_t *at, double *d)
     at = get_varint(at, &u);
     *d = (double)sv_unzigzag(u >> 1);
     return at;
-}
-
-/* ---- hashes ---- */
-
-static inline uint64_t load8(const uint8_t *p)
-{
-    uint64_t w;
-    memcpy(&w, p, sizeof w);
-    return w;
-}
-
-static inline uint64_t stir(uint64_t h, uint64_t w)
-{
-    h = (h ^ w) * HASH_STEP;
-    return h ^ h >> 32;
-}
-
-/* The last bytes are read overlapping the ones before, so there is no tail loop. */
-static uint64_t hash_short(const uint8_t *p, size_t n)
-{
-    if (n >= 4) {
-        uint32_t a, b;
-        memcpy(&a, p, sizeof a);
-        memcpy(&b, p + n - 4, sizeof b);
-        return stir(stir(n, (uint64_t)a << 32 | b), n);
-    }
-    uint64_t w = n ? (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1] : 0;
-    return stir(stir(n, w), n);
-}
-
-static uint64_t hash_bytes(const uint8_t *p, size_t n)
-{
-    if (n < 8)
-        return hash_short(p, n);
-    uint64_t h = n;
-    for (size_t i = 0; i + 8 < n; i += 8)
-        h = stir(h, load8(p + i));
-    h = stir(h, load8(p + n - 8));
-    return stir(h, n);
 }
 
 /* ---- shapes ---- */
@@ -730,6 +691,60 @@ bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned
         return true;
     }
     return sv_lists_find(p, b, key, type, out);
+}
+
+/* ---- searching ---- */
+
+enum { KEY_IS_HIT = 255 }; /* else how many slots of a shape have to be looked at, and 1 */
+
+static uint8_t slots_to_search(const uint64_t *heads, size_t n, const struct sv_args_search *s)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (heads[i] >> 32 && s->key_hits[heads[i] >> 32])
+            return KEY_IS_HIT;
+        last = s->is_number || (heads[i] & 0xff) == SV_ARG_TEXT ? i + 1 : last;
+    }
+    return (uint8_t)(last + 1);
+}
+
+static bool has_text_hit(const struct sv_lists *p, uint64_t v, const uint8_t *at,
+                         struct sv_args_search *s)
+{
+    if (v & 1)
+        return s->is_text_hit(s->ctx, (const char *)at, v >> 1 & 0xffffff);
+    uint64_t ref = p->texts[v >> 1];
+    uint8_t *known = &s->texts[v >> 1];
+    if (!*known)
+        *known = 1 + s->is_text_hit(s->ctx, (char *)byte_at(p, ref >> 24), ref & 0xffffff);
+    return *known == 2;
+}
+
+enum sv_args_hit sv_lists_search(const struct sv_lists *p, uint32_t list, struct sv_args_search *s)
+{
+    uint64_t shape, v;
+    double d;
+    const uint8_t *at = get_varint(byte_at(p, (size_t)list * UNIT), &shape);
+    if (shape < SHAPE_FIRST)
+        return SV_ARGS_UNSURE;
+    const uint64_t *heads = p->slots + p->shapes[shape].first;
+    uint8_t *known = &s->shapes[shape];
+    *known = *known ? *known : slots_to_search(heads, p->shapes[shape].n, s);
+    if (*known == KEY_IS_HIT)
+        return SV_ARGS_HIT;
+    for (size_t i = 0; i + 1 < *known; i++) {
+        unsigned type = heads[i] & 0xff;
+        if (1u << type & containers || type == SV_ARG_NULL)
+            continue;
+        at = type == SV_ARG_DOUBLE ? get_double(at, &d) : get_varint(at, &v);
+        if (type == SV_ARG_TEXT && has_text_hit(p, v, at, s))
+            return SV_ARGS_HIT;
+        at += type == SV_ARG_TEXT && v & 1 ? v >> 1 & 0xffffff : 0;
+        if ((type == SV_ARG_INT && s->is_number && sv_unzigzag(v) == s->number) ||
+            (type == SV_ARG_UINT && s->is_number && s->number >= 0 && v == (uint64_t)s->number))
+            return SV_ARGS_HIT;
+    }
+    return SV_ARGS_NO_HIT;
 }
 
 /* ---- files ---- */

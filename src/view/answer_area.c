@@ -20,9 +20,9 @@
 #define NODES_MAX 2000u
 #define DURATIONS_MAX \
     (1u << 25) /* more slices than this have no percentiles: they would take too much memory */
-#define DEPTHS         1024u /* of the tree; what is deeper counts for its ancestor there */
-#define RECENT         4096u
-#define NAMES_ANSWERED 5000
+#define DEPTHS          1024u /* of the tree; what is deeper counts for its ancestor there */
+#define RECENT          4096u
+#define NAMES_ANSWERED  5000
 #define ARROWS_ANSWERED 1000u
 
 /* What a slice is: each kind has a table and a tree of its own. */
@@ -563,12 +563,12 @@ void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct s
         struct area *a = sv_alloc(sizeof *a);
         a->s = s;
         a->ask = &ask;
-        a->state = sv_dict_find_str(s->trace->dict, SV_CAT_THREAD_STATE,
-                                    strlen(SV_CAT_THREAD_STATE));
-        a->wait = sv_dict_find_str(s->trace->dict, SV_CAT_OFFCPU_SAMPLE,
-                                   strlen(SV_CAT_OFFCPU_SAMPLE));
-        a->group_of = sv_alloc(((size_t)s->trace->dict->n_strings + 1) * N_KINDS *
-                               sizeof *a->group_of);
+        a->state =
+            sv_dict_find_str(s->trace->dict, SV_CAT_THREAD_STATE, strlen(SV_CAT_THREAD_STATE));
+        a->wait =
+            sv_dict_find_str(s->trace->dict, SV_CAT_OFFCPU_SAMPLE, strlen(SV_CAT_OFFCPU_SAMPLE));
+        a->group_of =
+            sv_alloc(((size_t)s->trace->dict->n_strings + 1) * N_KINDS * sizeof *a->group_of);
         if (!ask.has_from || !ask.has_to || ask.to_ns <= ask.from_ns) {
             sv_web_error(out, 400, "'from' and 'to' must be times, 'from' the earlier one");
         } else {

@@ -1,7 +1,7 @@
 /* Arguments that hold a text: see search_args.h. Called by /api/search for the rows of a trace.
  *
- * Equal lists are stored once, so what was found out about a list is kept; each one is decoded at
- * most once. Must not change the trace. */
+ * Equal lists are stored once, so what was found out about a list is kept; the store looks through
+ * most of them without decoding. Must not change the trace. */
 #include "view/search_args.h"
 
 #include "core/base/glob.h"
@@ -12,7 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOT_KNOWN, HAS_IT, HAS_IT_NOT };
+/* Any case; neither text is terminated. */
+static bool contains(const char *text, size_t len, const char *word)
+{
+    size_t n = strlen(word);
+    int lower = tolower((unsigned char)*word), upper = toupper((unsigned char)*word);
+    for (size_t i = 0; n && i + n <= len; i++)
+        if ((text[i] == (char)lower || text[i] == (char)upper) &&
+            strncasecmp(text + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+static bool text_matches(const void *ctx, const char *text, size_t len)
+{
+    const struct sv_arg_search *s = ctx;
+    return s->is_glob ? sv_glob_match(s->text, text, len) : contains(text, len, s->text);
+}
 
 void sv_arg_search_init(struct sv_arg_search *s, const struct sv_trace *t, const char *text,
                         const uint8_t *is_match)
@@ -26,33 +42,27 @@ void sv_arg_search_init(struct sv_arg_search *s, const struct sv_trace *t, const
     errno = 0;
     s->number = strtoll(text, &end, 10);
     s->is_number = *text && !isspace((unsigned char)*text) && !*end && errno == 0;
-    s->known = sv_alloc_aligned((size_t)most + 1, 64);
-    memset(s->known, NOT_KNOWN, (size_t)most + 1);
+    s->known = sv_alloc((size_t)most + 1);
+    s->lists = (struct sv_args_search){.is_text_hit = text_matches,
+                                       .ctx = s,
+                                       .key_hits = is_match,
+                                       .is_number = s->is_number,
+                                       .number = s->number};
     sv_batch_init(&s->scratch);
 }
 
 void sv_arg_search_fini(struct sv_arg_search *s)
 {
     free(s->known);
+    free(s->lists.texts);
+    free(s->lists.shapes);
     sv_batch_fini(&s->scratch);
-}
-
-/* Any case; neither text is terminated. */
-static bool contains(const char *text, size_t len, const char *word)
-{
-    size_t n = strlen(word);
-    int first = tolower((unsigned char)*word);
-    for (size_t i = 0; n && i + n <= len; i++)
-        if (tolower((unsigned char)text[i]) == first && strncasecmp(text + i, word, n) == 0)
-            return true;
-    return false;
 }
 
 static bool value_matches(const struct sv_arg_search *s, const struct sv_arg *a)
 {
     if (a->type == SV_ARG_TEXT)
-        return s->is_glob ? sv_glob_match(s->text, a->text, a->size)
-                          : contains(a->text, a->size, s->text);
+        return text_matches(s, a->text, a->size);
     bool is_whole = a->type == SV_ARG_INT || (a->type == SV_ARG_UINT && a->u <= INT64_MAX);
     return s->is_number && is_whole && a->i == s->number;
 }
@@ -76,7 +86,10 @@ bool sv_arg_search_has(struct sv_arg_search *s, uint32_t handle)
     sv_str key;
     if (handle == 0)
         return false;
-    if (s->known[handle] == NOT_KNOWN)
-        s->known[handle] = sv_arg_search_find(s, handle, &key) ? HAS_IT : HAS_IT_NOT;
-    return s->known[handle] == HAS_IT;
+    uint8_t *known = &s->known[handle];
+    if (!*known)
+        *known = (uint8_t)sv_trace_args_search(s->t, handle, &s->lists);
+    if (*known == SV_ARGS_UNSURE)
+        *known = sv_arg_search_find(s, handle, &key) ? SV_ARGS_HIT : SV_ARGS_NO_HIT;
+    return *known == SV_ARGS_HIT;
 }

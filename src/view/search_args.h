@@ -10,7 +10,8 @@ struct sv_arg_search {
     bool is_glob, is_number; /* a whole number: `number`, as it is written */
     int64_t number;
     const uint8_t *is_match; /* by string of the dictionary: the text is in it */
-    uint8_t *known;          /* by list: whether it holds the text */
+    uint8_t *known;          /* by list: enum sv_args_hit, 0: not known */
+    struct sv_args_search lists;
     struct sv_batch scratch;
 };
 

@@ -83,8 +83,9 @@ async function compare(browser, start, tmp, file) {
   const other = `${tmp}/other.txt`;
   fs.writeFileSync(other, good.replaceAll('dur=0.000600000', 'dur=0.000300000').replaceAll('"s3"', '"new"'));
   const viewer = await start([file, other], '--compare'), page = await open(browser, viewer.url);
-  const names = await page.text('#names');
-  check('both_traces_have_headings', names.includes('A · life.txt') && names.includes('B · other.txt') && names.indexOf('life') < names.indexOf('other'), names);
+  const labels = await page.eval(() => [...document.querySelectorAll('.name.row')].sort((a, b) => parseFloat(a.style.transform.slice(11)) - parseFloat(b.style.transform.slice(11))).map((n) => [n.querySelector('.label').dataset.side, n.querySelector('.label').textContent]));
+  same('rows_of_both_traces_lie_beside_each_other', labels, [['A', 'main'], ['B', 'main']]);
+  same('both_files_are_named', await page.text('#trace-name'), 'A · life.txtB · other.txt');
   await page.clickOn('#tab-compare');
   const rows = await page.until(() => { const r = [...document.querySelectorAll('[data-testid=compare-table] tbody tr:not(.spacer)')].map((tr) => [...tr.children].map((td) => td.textContent)); return r.length ? r : null; });
   const row = (name) => rows.find((r) => r[0] === name);

@@ -72,8 +72,8 @@ await run(async ({ browser, start, tmp }) => {
   check('it_unfolds', await height() > 5 * folded, [folded, await height()]);
   // a chart for each counter of an area: one that rises from 0 to its greatest value
   await page.press('a', 'ctrl');
-  await page.until(() => document.querySelector('[data-testid=area-tab-1]'));
-  await page.clickOn('[data-testid=area-tab-1]');
+  await page.until(() => document.querySelector('[data-testid=area-tab-counters]'));
+  await page.clickOn('[data-testid=area-tab-counters]');
   await page.idle();
   const charts = await page.eval(() => [...document.querySelectorAll('[data-testid=area-counters] .chart')].map((c) => { const at = (x, y) => c.getContext('2d').getImageData(x, y, 1, 1).data[3]; return [at(c.width - 1, 0) > 0, at(0, 0) === 0 && at(c.width >> 1, 0) === 0]; }));
   same('counters_of_an_area_have_charts', charts.length, 3);
@@ -102,8 +102,10 @@ await run(async ({ browser, start, tmp }) => {
   const [, second] = rows.filter((r) => r.depth === 0 && r.lines), order = (await ofWaits.api('/api/order', { rows: [[second.id, 0, 0]] })).rows;
   same('all_rows_are_there', [...order].sort((a, b) => a - b), rows.map((r) => r.id));
   same('an_order_begins_with_what_was_asked_for', order[0], second.id);
-  const busy = (await viewer.api('/api/trace')).rows, ten = busy.find((r) => r.name === 'loader 10'), wish = (await viewer.api('/api/order', { rows: [[ten.id, 0, 0]] })).rows;
-  same('also_within_its_group', wish.slice(0, busy.length), [ten.id, ...busy.map((r) => r.id).filter((id) => id !== ten.id)]);
+  const { rows: busy, groups: busyGroups } = await viewer.api('/api/trace'), atEnd = ({ group }) => ['machine', 'other'].indexOf(busyGroups.find((g) => g.id === group).gather), ten = busy.find((r) => r.name === 'loader 10'), wish = (await viewer.api('/api/order', { rows: [[ten.id, 0, 0]] })).rows;
+  same('also_within_its_group', wish, [ten.id, ...[...busy].sort((a, b) => atEnd(a) - atEnd(b)).map((r) => r.id).filter((id) => id !== ten.id)]);
+  const idler = busy.find((r) => atEnd(r) === 1), named = await viewer.api('/api/order', { rows: [[idler.id, 0, 0]] });
+  check('whom_a_finding_names_is_not_among_the_others', named.rows[0] === idler.id && !named.gather.other.includes(idler.group) && named.gather.other.length === 29, named.gather);
   const groups = order.map((id) => rows[id].group);
   check('groups_stay_together', groups.every((g, i) => i === 0 || g === groups[i - 1] || !groups.slice(0, i).includes(g)), groups);
   same('without_wishes_it_is_that_of_the_trace', (await ofWaits.api('/api/order', { rows: [] })).rows, rows.map((r) => r.id));

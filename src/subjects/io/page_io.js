@@ -37,15 +37,20 @@ export class IoPage extends Page {
 
   /** Who waits: of each step or phase the time in which at least one thread was in a call. */
   waiting(span) {
-    const all = [...new Set(span.map((s) => s.name))].map((name) => span.filter((s) => s.name === name)).sort((a, b) => b.length - a.length).slice(0, 6);
-    const [bar, place] = choice('Steps or phases', all.map((spans) => ({ name: spans[0].name, content: () => this.waitingChart(spans) })));
+    const kindOf = ({ name }) => name.replace(/#\d+$/, '#*'); // ProfilerStep#7 is one of many
+    const all = [...new Set(span.map(kindOf))]
+      .map((kind) => ({ kind, spans: span.filter((s) => kindOf(s) === kind) }))
+      .sort((a, b) => b.spans.length - a.spans.length).slice(0, 6);
+    const [bar, place] = choice('Steps or phases', all.map(({ kind, spans }) => ({
+      name: kind, content: () => this.waitingChart(kind, spans),
+    })));
     return section('Who waits for I/O', `${span.length >= MOST ? `The first ${MOST} steps and phases; a` : 'A'} click leads to the time line`, all.length > 1 ? [bar] : [], legend(this.app, WAIT), place);
   }
 
-  waitingChart(spans) {
+  waitingChart(kind, spans) {
     const { app } = this, durations = spans.map((s) => s.dur_ns).sort((a, b) => a - b), middle = durations[durations.length >> 1];
     return new Bars(app, {
-      title: `I/O of ${spans[0].name}`, height: 210, testid: 'io-spans', n: spans.length, parts: WAIT, cap: durations.at(-1) > middle * 6 ? middle * 3 : 0, label: (i) => this.numberOf(spans[i]) ?? String(i + 1),
+      title: `I/O of ${kind}`, height: 210, testid: 'io-spans', n: spans.length, parts: WAIT, cap: durations.at(-1) > middle * 6 ? middle * 3 : 0, label: (i) => this.numberOf(spans[i]) ?? String(i + 1),
       value: (i, p) => (p ? Math.max(0, spans[i].dur_ns - spans[i].any_io_ns) : Math.min(spans[i].any_io_ns, spans[i].dur_ns)),
       act: (i) => this.pages.jump({ from: BigInt(spans[i].start_ns), to: BigInt(spans[i].start_ns) + BigInt(spans[i].dur_ns) }),
       tip: (i) => [`${spans[i].name} · ${this.numberOf(spans[i]) === undefined ? `${i + 1} of ${spans.length}` : `step ${this.numberOf(spans[i])}`}`, `${formatExact(BigInt(spans[i].dur_ns))} from ${formatSeconds(BigInt(spans[i].start_ns) - app.zero)}`, `any thread in I/O: ${ns(spans[i].any_io_ns)}`,

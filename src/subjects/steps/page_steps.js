@@ -7,7 +7,7 @@ import { leading, legend, number, Page, press, section, tableSection, words } fr
 import { formatCount, formatExact, formatSeconds } from './time.js';
 
 // The order and the colours of `stave plot steps`.
-const WORK = { forward: 0, backward: 5, optimizer: 2, comm: 4, copy: 3, data: 1, checkpoint: 6, disk: 3, other: 7, idle: 'idle', untraced: 'idle' };
+const WORK = { forward: 0, backward: 5, optimizer: 2, comm: 4, copy: 3, data: 1, checkpoint: 6, disk: 3, other: 7, idle: 'idle', untraced: 'untraced' };
 const DEVICE = [2, 3, 4];
 const WORDS = { comm: 'communication', untraced: 'not traced', device_kernel: 'kernels', device_copy: 'copies', device_comm: 'communication' };
 const NOTES = { first: 'slow first step', straggler: 'straggler', outlier: 'outlier' };

@@ -38,7 +38,7 @@ function share(title, field, whole) {
     title, number: true, key: (r) => r[field], text: (r) => `${(part(r) * 100).toFixed(1)} %`,
     cell: (r, cell) => {
       const bar = el('span', { class: 'share' });
-      bar.style.width = `${Math.min(1, part(r)) * 100}%`;
+      bar.style.setProperty('--part', String(Math.min(1, part(r))));
       bar.style.background = 'var(--accent)';
       cell.classList.add('shared');
       cell.append(bar, el('span', { text: `${(part(r) * 100).toFixed(1)} %` }));

@@ -23,6 +23,7 @@ export function amount(value) {
 /** The colour of a number in the palette, or of a name: "idle" is outside of it. */
 export function colourOf(palette, colour) {
   if (colour === 'idle') return palette.name === 'dark' ? '#48515c' : '#dfe3e8';
+  if (colour === 'untraced') return palette.name === 'dark' ? '#2b323a' : '#f1f3f5';
   return palette.slices[colour] || palette[colour];
 }
 
@@ -362,7 +363,7 @@ export function chip(app, colour) {
 export function strip(app, label, parts, testid) {
   const shown = parts.filter((p) => p.value > 0), whole = shown.reduce((sum, p) => sum + p.value, 0);
   return el('div', { class: 'strip', role: 'img', 'data-testid': testid, 'aria-label': `${label}: ${shown.map((p) => `${p.name} ${percent(p.value / whole)}`).join(', ')}` }, ...shown.map((part) => {
-    const piece = el('span', { class: part.colour === 'idle' ? 'piece on-idle' : 'piece', title: `${part.name}: ${part.text}`, text: part.value / whole > 0.09 ? part.name : '' });
+    const piece = el('span', { class: ['idle', 'untraced'].includes(part.colour) ? 'piece on-idle' : 'piece', title: `${part.name}: ${part.text}`, text: part.value / whole > 0.09 ? part.name : '' });
     piece.style.flexGrow = String(part.value / whole);
     piece.style.background = colourOf(app.palette, part.colour);
     return piece;

@@ -42,7 +42,7 @@ export class ExplainPage extends Page {
       figures('explain-figures', [
         ['Explained', ns(units.dur_ns), unitsText(units)],
         units.marked === false && ['Units', 'found', 'by what repeats'],
-        findings.length > 0 && ['Largest cause', percent(findings[0].share, 0), findings[0].cause],
+        findings.length > 0 && ['Largest cause', percent(findings[0].share, 0), findings[0].cause.replace(/_/g, ' ')],
         findings.length > 0 && ['Findings', String(findings.length + data.left_off)],
       ]),
       ...(findings.length ? [] : [section('What slows this run down', '', [], el('p', { text: summary(data) }))]),

@@ -53,7 +53,7 @@ export function share(app, title, value, colour) {
   return number(title, value, percent, {
     cell: (row, cell) => {
       const bar = el('span', { class: 'share' });
-      bar.style.width = `${Math.min(1, value(row) || 0) * 100}%`;
+      bar.style.setProperty('--part', String(Math.min(1, value(row) || 0)));
       bar.style.background = colourOf(app.palette, colour);
       cell.classList.add('shared');
       cell.append(bar, el('span', { text: value(row) === undefined ? '–' : percent(value(row)) }));

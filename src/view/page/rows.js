@@ -90,8 +90,9 @@ function pairs(a, b) {
     waiting.get(key).push(node);
   }
   const found = a.map((node) => [node, (waiting.get(runless(node.name)) || []).shift()]);
-  const left = new Set([...waiting.values()].flat());
-  return [...found, ...b.filter((node) => left.has(node)).map((node) => [undefined, node])];
+  const left = [...waiting.values()].flat(), alone = found.filter(([, node]) => !node);
+  if (left.length === 1 && alone.length === 1) alone[0][1] = left.pop(); // what else could it be
+  return [...found, ...b.filter((node) => left.includes(node)).map((node) => [undefined, node])];
 }
 
 /** Rows of both runs in turn; what is below two of them is below the second one. */
