@@ -130,18 +130,66 @@ static const char *shown(const struct sv_top *t, sv_str s, unsigned width, bool 
     return to;
 }
 
+/* The words of people for the scheduler's states; others are reasons of waits, which stay. */
+static const char *state_label(struct sv_text name)
+{
+    static const struct {
+        const char *state, *label;
+    } labels[] = {{"Running", "on a CPU"},      {"Runnable", "run queue"},
+                  {"Preempted", "run queue"},   {"Blocked on I/O", "disk"},
+                  {"Blocked", "in the kernel"}, {"Sleeping", "sleeping"},
+                  {"Stopped", "stopped"}};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (name.len == strlen(labels[i].state) && !memcmp(name.bytes, labels[i].state, name.len))
+            return labels[i].label;
+    return NULL;
+}
+
+enum { STATES_MAX = 32 };
+struct state {
+    char name[48];
+    double ns;
+};
+
+static int by_ns(const void *a, const void *b)
+{
+    double x = ((const struct state *)a)->ns, y = ((const struct state *)b)->ns;
+    return (x < y) - (x > y);
+}
+
+/* Whole items only: one that does not fit into the line is left out, with those behind it. */
 static void put_states(struct lines *l, const struct sv_top *t, const struct sv_top_view *v)
 {
     char text[512];
-    size_t n, at = 0;
+    struct state states[STATES_MAX];
+    size_t n, n_states = 0, at;
     struct ranked *rows = rank(t, SV_TOP_STATES, v, &n);
     double all = (double)state_ns(t, v, NULL);
+    for (size_t i = 0; i < n && n_states < STATES_MAX; i++) {
+        char name[48];
+        const char *label = state_label(sv_dict_text(t->names, rows[i].row->name));
+        size_t k = 0;
+        if (!label)
+            label = shown(t, rows[i].row->name, 40, v->is_ascii, name, sizeof name);
+        while (k < n_states && strcmp(states[k].name, label) != 0)
+            k++;
+        if (k == n_states) {
+            states[n_states++].ns = 0;
+            snprintf(states[k].name, sizeof states[k].name, "%s", label);
+        }
+        states[k].ns += (double)rows[i].weight;
+    }
+    qsort(states, n_states, sizeof *states, by_ns);
     at = (size_t)snprintf(text, sizeof text, "Threads:");
-    for (size_t i = 0; i < n && at < sizeof text - 80; i++) {
-        char name[64];
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s %s %.0f %%", i ? "," : "",
-                               shown(t, rows[i].row->name, 40, v->is_ascii, name, sizeof name),
-                               100 * share((double)rows[i].weight, all));
+    for (size_t i = 0; i < n_states; i++) {
+        char item[80];
+        int len = snprintf(item, sizeof item, "%s %s %.0f %%", i ? "," : "", states[i].name,
+                           100 * share(states[i].ns, all));
+        if (100 * states[i].ns < all / 2 || at + (size_t)len > l->width ||
+            at + (size_t)len >= sizeof text)
+            break;
+        memcpy(text + at, item, (size_t)len + 1);
+        at += (size_t)len;
     }
     if (n)
         put_line(l, text);

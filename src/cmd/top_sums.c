@@ -94,11 +94,30 @@ static sv_str text_of(struct sv_top *t, const struct sv_arg *a)
     return a && a->type == SV_ARG_TEXT ? sv_dict_str(t->names, a->text, a->size) : 0;
 }
 
-/* A function with its file, without the line: "f (train.py:12)" and ":14)" are one. */
+static bool has(const struct sv_arg *frame, const char *part)
+{
+    return frame->type == SV_ARG_TEXT && memmem(frame->text, frame->size, part, strlen(part));
+}
+
+static bool begins(const struct sv_arg *frame, const char *word)
+{
+    size_t len = strlen(word);
+    return frame->type == SV_ARG_TEXT && frame->size >= len && !memcmp(frame->text, word, len);
+}
+
+/* A function with its file, without the line: "f (train.py:12)" and ":14)" are one. So are places
+ * of a library that has no names: "[libx.so+0x12]" is "[libx.so]". */
 static sv_str function_of(struct sv_top *t, const struct sv_arg *frame)
 {
     char text[512];
     size_t len = frame->type == SV_ARG_TEXT ? frame->size : 0, at = len;
+    const char *plus = begins(frame, "[") ? memmem(frame->text, len, "+0x", 3) : NULL;
+    if (plus && (size_t)(plus - frame->text) < sizeof text - 1) {
+        at = (size_t)(plus - frame->text);
+        memcpy(text, frame->text, at);
+        text[at] = ']';
+        return sv_dict_str(t->names, text, at + 1);
+    }
     if (len < 3 || len >= sizeof text || frame->text[len - 1] != ')')
         return text_of(t, frame);
     for (at = len - 1; at > 0 && frame->text[at - 1] >= '0' && frame->text[at - 1] <= '9';)
@@ -108,11 +127,6 @@ static sv_str function_of(struct sv_top *t, const struct sv_arg *frame)
     memcpy(text, frame->text, at - 1);
     text[at - 1] = ')';
     return sv_dict_str(t->names, text, at);
-}
-
-static bool has(const struct sv_arg *frame, const char *part)
-{
-    return frame->type == SV_ARG_TEXT && memmem(frame->text, frame->size, part, strlen(part));
 }
 
 /* The user's code: the innermost function of Python; else the innermost one that has a name which
@@ -134,20 +148,42 @@ static sv_str waiter_of(struct sv_top *t, const struct sv_event *e)
 
 /* ---- events ---- */
 
+/* Python's functions, and what the innermost one of them has called: how the interpreter gets from
+ * one to the next is left out, and so are its own places that have no name. */
+static size_t visible(const struct sv_arg *stack, const struct sv_arg *to[static FRAMES_MAX])
+{
+    size_t n = 0;
+    bool has_python = false;
+    for (uint32_t i = stack->size; i > 0 && n < FRAMES_MAX; i--) {
+        const struct sv_arg *frame = &stack[i];
+        bool is_python = has(frame, ".py)") || has(frame, ".py:");
+        if (!has_python || is_python)
+            to[n++] = frame;
+        if (!is_python || has_python)
+            continue;
+        has_python = true;
+        size_t kept = 0;
+        for (size_t k = 0; k < n; k++)
+            if (!begins(to[k], "[python") && !begins(to[k], "[libpython"))
+                to[kept++] = to[k];
+        n = kept;
+    }
+    return n;
+}
+
 static void take_sample(struct sv_top *t, const struct sv_event *e)
 {
     sv_str seen[FRAMES_MAX];
-    size_t n = 0;
-    const struct sv_arg *stack = stack_of(e);
+    const struct sv_arg *frames[FRAMES_MAX], *stack = stack_of(e);
+    size_t n = 0, n_frames = stack ? visible(stack, frames) : 0;
     struct sv_text name = sv_dict_text(t->dict, e->name);
-    sv_str own = stack ? function_of(t, &stack[stack->size])
-                       : sv_dict_str(t->names, name.bytes, name.len);
+    sv_str own = n_frames ? function_of(t, frames[0]) : sv_dict_str(t->names, name.bytes, name.len);
     t->samples_now++;
     t->samples_all++;
     sv_top_add(t, SV_TOP_FUNCTIONS, own, 0, &(struct sv_top_sum){.n = 1, .more = 1});
     seen[n++] = own;
-    for (uint32_t i = stack ? stack->size - 1 : 0; i > 0 && n < FRAMES_MAX; i--) {
-        sv_str caller = function_of(t, &stack[i]);
+    for (size_t i = 1; i < n_frames; i++) {
+        sv_str caller = function_of(t, frames[i]);
         size_t k = 0;
         while (k < n && seen[k] != caller)
             k++;

@@ -105,6 +105,22 @@ records() {
 printf 'import stave\nwith stave.trace("recorded"): pass\n' >use_record.py
 check wheel_records records
 
+every_verb() { # python3 -m stave VERB is stave VERB: the same help, the same answer to what is wrong, the same exit code
+  local verb bad=0 n=0
+  while read -r verb _; do
+    n=$((n + 1))
+    for words in "--help all" --no-such-option; do
+      [ "$verb $words" != "record --help all" ] || continue # says more: the options of Python
+      # shellcheck disable=SC2086 # words
+      fresh/bin/stave "$verb" $words >as.out 2>as.err </dev/null; code=$?
+      # shellcheck disable=SC2086
+      fresh/bin/python -m stave "$verb" $words >module.out 2>module.err </dev/null; [ $? = $code ] && cmp as.out module.out && cmp as.err module.err || { echo "$verb $words"; bad=1; }
+    done
+  done < <(fresh/bin/stave verbs)
+  [ $n -ge 30 ] && [ $bad = 0 ]
+}
+check wheel_every_verb_by_python every_verb
+
 "$python" -m zipfile -e "$wheel" unpacked
 binaries=$(find unpacked/stave -type f \( -name '*.so*' -o -path '*/_program/stave' \))
 tag() { # the newest version that a binary wants is the tag's: by the undefined symbols, not by what the wheel's maker reads

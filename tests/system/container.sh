@@ -15,6 +15,7 @@ mkdir box; chmod 777 box
 boxed() {
   # shellcheck disable=SC2016 # expanded inside
   unshare --mount --propagation private bash -c 'mount -t tmpfs -o "${SHM:-size=64m,mode=1777}" tmpfs /dev/shm; mount --bind box box
+    [ -z "${NO_PROC:-}" ] || mount --bind "$NO_PROC" /proc
     [ "${ROOT:-ro}" = rw ] || mount -o remount,bind,ro /
     cd "${IN:-box}" && exec "$@"' boxed "$python" "$SRC/tests/system/confine.py" --seccomp 1234 env -u HOME -u XDG_RUNTIME_DIR "$@"
 }
@@ -107,6 +108,10 @@ else
 fi
 check default_runs recorded default "$python" asleep.py
 check default_sentence grep -q 'sleeps [0-9]* % of the time, for a time that it chose itself in throttle() (asleep.py' default.said
+check default_hot_runs recorded burns "$python" hot.py
+equals default_hot_function "$(ask box/burns.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" burn
+run_any default_hot_explained 0 "$STAVE" explain box/burns.pftrace
+check default_hot_is_named grep -q 'burn (hot.py:' default_hot_explained.out
 check default_gil_runs recorded hog "$python" gil.py
 check default_gil_sentence grep -qE "interpreter lock, which thread tokenizer \(tid [0-9]+\) holds in (count_words|hog)\(\) \(gil.py" hog.said
 run_any wait 0 "$STAVE" report wait box/hog.pftrace
@@ -145,6 +150,13 @@ check fallback_is_there bash -c 'ls box/true-*.pftrace'
 SHM=size=4k,mode=1777 IN=/dev/shm boxed env TMPDIR="$TMP/box" "$STAVE" record -- echo ran_full >full.said 2>&1
 check full_disk_ran grep -q '^ran_full' full.said
 check full_disk_said grep -q 'this folder cannot be written to (No space left on device): the trace goes to' full.said
+
+NO_PROC=box/readonly boxed "$STAVE" record -o noproc.pftrace -- sh -c 'echo ran_bare; exit 3' >noproc.said 2>&1; equals no_proc_code $? 3
+check no_proc_ran grep -q '^ran_bare' noproc.said
+check no_proc_said grep -q '/proc is not mounted: .*; recorded without it: events of libstave' noproc.said
+mkdir -m 700 hidden
+boxed env PATH="$TMP/hidden:$PATH" "$STAVE" record -o none.pftrace -- no_such_program >nosuch.said 2>&1; equals no_such_code $? 4
+check no_such_said grep -q "cannot run 'no_such_program': no folder of PATH" nosuch.said
 
 # ---- Landlock: writes below one folder only ----
 landlocked() { (cd "${IN:-box}" && "$python" "$SRC/tests/system/confine.py" --seccomp --landlock "$TMP/box" 1234 env -u HOME -u XDG_RUNTIME_DIR -u STAVE_SESSION_DIR "$@"); }

@@ -40,6 +40,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   until_true 'grep -q said work.out'
   check by_root look root
   check root_function has root.json 'd["functions"] and any(f["name"] == "burn (work.py)" and f["total"] > 0.2 for f in d["functions"])'
+  check root_places_are_joined has root.json 'not any("+0x" in f["name"] for f in d["functions"]) and not any(f["name"].startswith("PyEval_EvalCode") for f in d["functions"])'
   check root_wait has root.json 'any(w["name"] == "lock" for w in d["waits"])'
   check root_file has root.json 'any(f["name"].endswith("/data.bin") and f["bytes"] > 0 for f in d["files"])'
   as=(setpriv --reuid=1234 --regid=1234 --clear-groups)
@@ -51,6 +52,8 @@ check user_file has user.json 'any(f["name"].endswith("/data.bin") and f["bytes"
 check form has user.json 'd["version"] == 1 and d["lost"] == 0 and 0 < d["cpu"] < 3 and {s["name"] for s in d["states"]} >= {"Running", "lock"}'
 check prints plain
 check plain grep -q '^ *[0-9.]* %  *[0-9.]* %  burn (work.py)$' user.txt
+check states_are_whole_items grep -qE '^Threads:( [a-z][a-zA-Z ]* [0-9]+ %,?)+$' user.txt
+check states_in_words bash -c '! grep -qE "Runnable|Preempted" user.txt'
 check plain_says_how grep -q 'by looks at /proc' user.txt
 check on_a_screen screen screen 'burn (work.py),key:f,function,key:w,<module> (work.py),key:q' "${as[@]}" "$STAVE" top -p $work --interval 300ms
 check eighty_columns "$python" -c 'import sys; sys.exit(any(len(line) > 80 for line in open("screen.txt").read().split("--screen--", 1)[1].rpartition("--screen--")[0].splitlines()))'

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,6 +69,34 @@ int sv_child_start(struct sv_recorder *r, struct sv_err *err)
     return r->child.pid > 0 ? 0 : sv_err_sys(err, "cannot start a process");
 }
 
+/* execvp() says EACCES, too, when a folder of PATH may not be searched and no other one has the
+ * command. */
+static bool is_in_path(const char *name)
+{
+    char path[4096];
+    const char *list = getenv("PATH");
+    for (const char *at = list ? list : ""; *at;) {
+        size_t n = strcspn(at, ":");
+        int len = snprintf(path, sizeof path, "%.*s/%s", (int)n, at, name);
+        if (len < (int)sizeof path && access(path, F_OK) == 0)
+            return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+static int cannot_run(const char *name, int error, struct sv_err *err)
+{
+    bool is_plain = !strchr(name, '/');
+    if (is_plain && (error == ENOENT || (error == EACCES && !is_in_path(name))))
+        return sv_error(err, SV_EIO,
+                        "cannot run '%s': no folder of PATH that this user may search "
+                        "has such a program",
+                        name);
+    errno = error;
+    return sv_err_sys(err, "cannot run '%s'", name);
+}
+
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
 {
     int error = 0;
@@ -78,11 +107,7 @@ int sv_child_begin(struct sv_recorder *r, struct sv_err *err)
                       sizeof error); /* ends when the command has begun */
     close(r->child.error_fd);
     r->child.begin_fd = r->child.error_fd = -1;
-    if (n > 0) {
-        errno = error;
-        return sv_err_sys(err, "cannot run '%s'", r->command->items[0]);
-    }
-    return 0;
+    return n > 0 ? cannot_run(r->command->items[0], error, err) : 0;
 }
 
 bool sv_child_look(struct sv_recorder *r)

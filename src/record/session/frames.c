@@ -53,6 +53,23 @@ static void name_wait(const struct sv_named_source *s, const struct sv_event *e)
         set_text(lock, name);
 }
 
+/* A library has recorded it, so nobody else says that a program begins: its maps are other ones
+ * now, and it may be Python. */
+static void take_exec(const struct sv_named_source *s, const struct sv_event *e)
+{
+    uint32_t pid = pid_of(s, e);
+    const struct sv_arg *a = e->args, *end = a + e->n_args;
+    char program[4096];
+    sv_symbols_exec(s->symbols, pid, e->ts_ns);
+    while (a < end && !(a->key == s->path && a->type == SV_ARG_TEXT && a->size < sizeof program))
+        a = sv_arg_next(a);
+    if (a == end)
+        return;
+    memcpy(program, a->text, a->size);
+    program[a->size] = '\0';
+    sv_stacks_exec(s->stacks, pid, program);
+}
+
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct sv_named_source *s = (struct sv_named_source *)source;
@@ -61,8 +78,8 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
         const struct sv_event *e = &b->events[i];
         if (e->cat == s->cat && e->n_args)
             name_wait(s, e);
-        else if (e->cat == s->process && e->name == s->exec) /* its maps are other ones now */
-            sv_symbols_exec(s->symbols, pid_of(s, e), e->ts_ns);
+        else if (e->cat == s->process && e->name == s->exec)
+            take_exec(s, e);
         else
             sv_inside_count(&s->inside, e);
     }
@@ -80,6 +97,7 @@ struct sv_source *sv_named_source(struct sv_named_source *s, struct sv_source *i
             .symbols = sv_decode_symbols(decode),
             .process = sv_dict_cstr(inner->dict, SV_CAT_PROCESS),
             .exec = sv_dict_cstr(inner->dict, "exec"),
+            .path = sv_dict_cstr(inner->dict, "path"),
             .cat = sv_dict_cstr(inner->dict, SV_CAT_OFFCPU_SAMPLE),
             .waker_stack = sv_dict_cstr(inner->dict, SV_WAIT_WAKER_STACK),
             .lock_name = sv_dict_cstr(inner->dict, SV_WAIT_LOCK_NAME),

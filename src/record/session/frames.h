@@ -14,7 +14,7 @@ struct sv_named_source {
     struct sv_stacks *stacks;
     struct sv_symbols *symbols;
     struct sv_inside inside;
-    sv_str cat, waker_stack, lock_name, process, exec;
+    sv_str cat, waker_stack, lock_name, process, exec, path;
 };
 
 /* `inner` stays the caller's. */

@@ -24,10 +24,7 @@ static int parse(const char *text, int64_t *ns, struct sv_err *err)
 int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err)
 {
     const char *given = r->options->use.gpu_interval;
-    int code = parse(given              ? given
-                     : r->options->only ? "0"
-                                        : "200ms",
-                     &r->samplers.gpu_interval_ns, err);
+    int code = parse(given ? given : r->is_bare ? "0" : "200ms", &r->samplers.gpu_interval_ns, err);
     if (code < 0 || r->samplers.gpu_interval_ns == 0)
         return code;
     r->samplers.gpus = sv_gpus_new(r->dict, sv_decode_tree(r->system.decode), NULL, NULL);

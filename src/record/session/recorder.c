@@ -251,6 +251,21 @@ static int parse_offcpu(const struct sv_record_options *o, uint64_t *shortest, s
     return code;
 }
 
+/* Without /proc nothing can be looked at, and the kernel's records have no names: a command runs
+ * all the same. */
+static int open_procfs(struct sv_recorder *r, struct sv_err *err)
+{
+    r->is_bare = r->options->only != NULL;
+    int code = sv_procfs_open(err);
+    if (code >= 0 || r->options->strict || r->command->n == 0)
+        return code;
+    sv_console_note("%s; recorded without it: events of libstave", err->msg);
+    sv_err_clear(err);
+    r->is_bare = r->is_partial = true;
+    r->samplers.usage_interval_ns = 0;
+    return 0;
+}
+
 /* What the options ask of the kernel. */
 static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
 {
@@ -285,7 +300,7 @@ static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
         code = parse_offcpu(o, &k->offcpu_min_ns, err);
     k->min_latency_ns = (uint64_t)shortest;
     sv_probes_choose(o->probes, k->groups, k->probes);
-    if (o->only) {
+    if (r->is_bare) {
         memset(k->probes, 0, sizeof k->probes);
         k->groups = 0;
     }
@@ -295,7 +310,7 @@ static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     struct sv_err why = {0};
-    if (r->options->only)
+    if (r->is_bare)
         return 0;
     if (sv_kernel_open(&r->system.plan, &r->system.kernel, &why) < 0) {
         r->is_partial = true;
@@ -799,7 +814,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         r->samplers.usage_interval_ns < INTERVAL_SHORTEST_NS)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
     if (code >= 0)
-        code = sv_procfs_open(err);
+        code = open_procfs(r, err);
     if (code >= 0)
         code = plan_kernel(r, err);
     if (code >= 0)

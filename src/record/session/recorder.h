@@ -170,6 +170,7 @@ struct sv_recorder {
     bool has_begun;  /* something may have been recorded */
     bool is_aborted; /* by a second signal: the growing file stays */
     bool is_partial; /* something that was asked for is not possible */
+    bool is_bare;    /* events of libstave only: --only sdk, or there is no /proc */
 };
 
 /* Returns the exit code of the command, or negative. */
