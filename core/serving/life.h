@@ -43,7 +43,7 @@ enum sv_life_op {
     SV_LIFE_STREAMED,    /* samples: tokens */
     SV_LIFE_LEFT_OUT,    /* model; members: numbers of requests that are not recorded, see below */
     SV_N_LIFE_OPS,
-    SV_LIFE_STEP,   /* no call of the life cycle: in rings only, see sv_life_step() */
+    SV_LIFE_STEP,     /* no call of the life cycle: in rings only, see sv_life_step() */
     SV_LIFE_CONTEXT,  /* in rings only; members: struct sv_life_context in words */
     SV_LIFE_OPERATORS /* in rings only, and no call of the life cycle; id: a batch */
 };
