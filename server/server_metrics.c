@@ -66,6 +66,15 @@ void sv_metrics_value(struct sv_buf *out, const char *name, const char *labels, 
     sv_buf_byte(out, '\n');
 }
 
+void sv_metrics_put(struct sv_buf *out, const struct sv_metric *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].type)
+            sv_metrics_family(out, rows[i].name, rows[i].type, rows[i].help);
+        sv_metrics_value(out, rows[i].name, rows[i].labels ? rows[i].labels : "", rows[i].value);
+    }
+}
+
 void sv_metrics_histogram(struct sv_buf *out, const char *name, const char *labels,
                           const struct sv_histogram *h)
 {

@@ -33,5 +33,11 @@ void sv_model_metrics_init(struct sv_model_metrics *m);
 void sv_metrics_family(struct sv_buf *out, const char *name, const char *type, const char *help);
 /* One sample; labels is `model="x"` or "". */
 void sv_metrics_value(struct sv_buf *out, const char *name, const char *labels, double value);
+/* Several, each with its family, which is that of the row before where type is NULL. */
+struct sv_metric {
+    const char *name, *type, *help, *labels; /* labels NULL: none */
+    double value;
+};
+void sv_metrics_put(struct sv_buf *out, const struct sv_metric *rows, size_t n);
 void sv_metrics_histogram(struct sv_buf *out, const char *name, const char *labels,
                           const struct sv_histogram *h);

@@ -230,6 +230,12 @@ static uint32_t find_batch(const struct sv_life *l, uint64_t id)
     return slot ? (uint32_t)*slot : NONE;
 }
 
+const struct sv_life_batch *sv_life_find_batch(const struct sv_life *l, uint64_t id)
+{
+    uint32_t slot = find_batch(l, id);
+    return slot != NONE ? &l->batches[slot] : NULL;
+}
+
 static void unlink_request(struct sv_life *l, uint32_t slot)
 {
     const struct sv_life_request *r = &l->requests[slot];

@@ -43,8 +43,9 @@ enum sv_life_op {
     SV_LIFE_STREAMED,    /* samples: tokens */
     SV_LIFE_LEFT_OUT,    /* model; members: numbers of requests that are not recorded, see below */
     SV_N_LIFE_OPS,
-    SV_LIFE_STEP,   /* no call of the life cycle: in rings only, see sv_life_step() */
-    SV_LIFE_CONTEXT /* in rings only; members: struct sv_life_context in words */
+    SV_LIFE_STEP,     /* no call of the life cycle: in rings only, see sv_life_step() */
+    SV_LIFE_CONTEXT,  /* in rings only; members: struct sv_life_context in words */
+    SV_LIFE_OPERATORS /* in rings only, and no call of the life cycle; id: a batch */
 };
 /* As events are named: "enqueued", "batch failed" … */
 extern const char *const sv_life_op_names[SV_N_LIFE_OPS];
@@ -200,6 +201,8 @@ void sv_life_step(struct sv_life *l, const struct sv_life_step *step);
 void sv_life_end(struct sv_life *l);
 
 const struct sv_life_counts *sv_life_count(const struct sv_life *l);
+/* An open batch, or NULL. */
+const struct sv_life_batch *sv_life_find_batch(const struct sv_life *l, uint64_t id);
 uint64_t sv_life_open_requests(const struct sv_life *l);
 uint64_t sv_life_open_batches(const struct sv_life *l);
 const char *sv_life_model(const struct sv_life *l, uint32_t model); /* "model" when unknown */

@@ -183,6 +183,15 @@ STAVE_API void stave_serving_submitted(struct stave_serving *s, uint64_t batch, 
 STAVE_API void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t worker,
                                      int64_t time_ns);
 STAVE_API void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t time_ns);
+/* What the worker computed for the batch, called right after stave_serving_finished() in the same
+ * thread: slices below the batch on the row of its worker, in the .pftrace only. At most 1,024. The
+ * texts stay the caller's, unchanged until the server is closed. */
+struct stave_serving_operator {
+    const char *name, *layer; /* such as "conv", and of which layer; "" or NULL: none */
+    int64_t start_ns, end_ns;
+};
+STAVE_API void stave_serving_operators(struct stave_serving *s, uint64_t batch,
+                                       const struct stave_serving_operator *operators, size_t n);
 /* The completion callback ran from start_ns to end_ns. This ends the batch. A server without
  * callbacks passes 0 for both, right after stave_serving_finished(). */
 STAVE_API void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
@@ -251,10 +260,6 @@ STAVE_API void stave_serving_streamed(struct stave_serving *s, uint64_t request,
 /* The state of the server's congestion detector has changed. */
 STAVE_API void stave_serving_congestion(struct stave_serving *s, bool is_congested,
                                         int64_t time_ns);
-/* The row on which the batches of a worker are drawn, for slices of the server's own within them
- * (operators). Type and device as in stave_serving_worker(). 0: not traced. */
-STAVE_API stave_track_t stave_serving_worker_track(const struct stave_serving *s, int32_t worker,
-                                                   const char *type, int32_t device);
 /* Flow numbers for the server's own events (a task, a copy): given as STAVE_FLOW_IN or
  * STAVE_FLOW_OUT they connect the event with the batch or request. */
 STAVE_API uint64_t stave_serving_batch_flow(const struct stave_serving *s, uint64_t batch);

@@ -334,6 +334,8 @@ static void end_request(struct sv_held_calls *h, const struct sv_keep_rule *rule
 static void put_request(struct sv_held_calls *h, const struct sv_keep_rule *rule,
                         const struct sv_call_cell *c, const uint64_t *words)
 {
+    if (!c->is_held) /* it is in the trace already: so is all that belongs to it */
+        keep_request(h, c->id);
     uint32_t slot = find(&h->requests, c->id);
     if (slot == NONE && c->op == SV_LIFE_ENQUEUED && c->is_held) {
         slot = new_part(h, c->id, false);
@@ -374,6 +376,12 @@ static void put_batch(struct sv_held_calls *h, const struct sv_call_cell *c, con
 {
     bool has_members = c->op == SV_LIFE_COLLECTED || c->op == SV_LIFE_MEMBERS;
     uint32_t slot = find(&h->batches, c->id);
+    for (uint32_t i = 0; has_members && !c->is_held && i < c->n; i++)
+        keep_request(h, words[i]);
+    if (slot != NONE && !c->is_held) {
+        take_batch(h, slot, true);
+        slot = NONE;
+    }
     if (slot == NONE && has_members && c->is_held)
         slot = new_part(h, c->id, true);
     if (slot == NONE) {
@@ -409,9 +417,8 @@ static void put_step(struct sv_held_calls *h, const struct sv_call_cell *c, cons
 void sv_held_put(struct sv_held_calls *h, const struct sv_keep_rule *rule,
                  const struct sv_call_cell *c, const uint64_t *words)
 {
-    bool is_new_rule = !c->is_held && c->op >= SV_LIFE_ENQUEUED && c->op <= SV_LIFE_BATCH_FAILED;
-    if (h->n_calls && (is_new_rule || h->n_calls >= CALLS_MAX))
-        sv_held_release(h); /* calls are recorded at once again, or there are too many */
+    if (h->n_calls >= CALLS_MAX)
+        sv_held_release(h);
     switch (c->op) {
     case SV_LIFE_ENQUEUED:
     case SV_LIFE_DEQUEUED:
@@ -424,6 +431,7 @@ void sv_held_put(struct sv_held_calls *h, const struct sv_keep_rule *rule,
     case SV_LIFE_SUBMITTED:
     case SV_LIFE_STARTED:
     case SV_LIFE_FINISHED:
+    case SV_LIFE_OPERATORS:
     case SV_LIFE_CALLBACK:
     case SV_LIFE_BATCH_FAILED: put_batch(h, c, words); break;
     case SV_LIFE_STEP: put_step(h, c, words); break;

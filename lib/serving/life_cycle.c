@@ -248,6 +248,17 @@ void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t tim
     CALL(s, .op = SV_LIFE_FINISHED, .id = batch, .time_ns = time_ns);
 }
 
+enum { OPERATORS_MAX = 1024, OPERATOR_WORDS = sizeof(struct stave_serving_operator) / 8 };
+
+/* A record only. */
+void stave_serving_operators(struct stave_serving *s, uint64_t batch,
+                             const struct stave_serving_operator *operators, size_t n)
+{
+    uint32_t k = n < OPERATORS_MAX ? (uint32_t)n : OPERATORS_MAX;
+    put_call(s, (struct sv_call_cell){.op = SV_LIFE_OPERATORS, .id = batch, .time_ns = 1, .n = k},
+             (const uint64_t *)(const void *)operators, k * OPERATOR_WORDS, NULL);
+}
+
 void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
                             int64_t end_ns)
 {

@@ -52,15 +52,3 @@ void stave_serving_worker(struct stave_serving *s, int32_t worker, const char *t
         .op = SV_LIFE_WORKER, .id = (uint64_t)(uint32_t)worker, .device = device};
     sv_serving_put_text(s, &c, type);
 }
-
-stave_track_t stave_serving_worker_track(const struct stave_serving *s, int32_t worker,
-                                         const char *type, int32_t device)
-{
-    struct sv_life_worker w = {.number = worker, .device = device};
-    char name[SV_WORKER_LABEL_MAX];
-    if (!s)
-        return 0;
-    snprintf(w.type, sizeof w.type, "%s", type && *type ? type : "unknown");
-    sv_life_worker_label(&w, 0, name);
-    return stave_track(stave_track(s->group, SV_WORKERS_TRACK), name); /* the same for a name */
-}

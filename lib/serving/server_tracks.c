@@ -34,7 +34,7 @@ void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
     t->congestion = stave_track(group, "congestion");
     t->requests = stave_track(group, "requests");
     t->batches = stave_track(group, "batches");
-    t->workers = stave_track(group, SV_WORKERS_TRACK);
+    t->workers = stave_track(group, "workers");
     const stave_track_t order[] = {t->queued.track,   t->inflight.track, t->size.track,
                                    t->rejected.track, t->congestion,     t->requests,
                                    t->batches,        t->workers};
@@ -263,6 +263,24 @@ static void put_worker_span(struct sv_timeline *t, struct sv_life *l, const stru
                       "batch", b->id, "samples", b->samples, STAVE_FLOW_IN,
                       stave_serving_batch_flow(t->server, b->id));
     t->n_events++;
+}
+
+void sv_timeline_operators(struct sv_timeline *t, struct sv_life *l, uint64_t batch,
+                           const struct stave_serving_operator *operators, uint32_t n)
+{
+    const struct sv_life_batch *b = sv_life_find_batch(l, batch);
+    if (!b || b->worker < 0 || !b->is_finished) /* its slice is not there */
+        return;
+    stave_track_t track = worker_track(t, sv_life_worker(l, b->worker), b->lane);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stave_serving_operator *o = &operators[i];
+        if (!o->name || o->start_ns < b->started_ns || o->end_ns > b->finished_ns ||
+            o->end_ns < o->start_ns)
+            continue;
+        SV_COMPLETE_NAMED(track, o->start_ns, o->end_ns - o->start_ns, o->name, "cpu_op", 0,
+                          "layer", o->layer ? o->layer : "", "batch", b->id);
+        t->n_events++;
+    }
 }
 
 static void put_congestion(struct sv_timeline *t, int64_t end_ns)

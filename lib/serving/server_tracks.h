@@ -48,6 +48,9 @@ void sv_timeline_fini(struct sv_timeline *t);
 void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
                         int64_t time_ns, const struct sv_life_request *r,
                         const struct sv_life_batch *b);
+/* Below the batch's slice on its worker's row, which is there. */
+void sv_timeline_operators(struct sv_timeline *t, struct sv_life *l, uint64_t batch,
+                           const struct stave_serving_operator *operators, uint32_t n);
 /* The counters. */
 void sv_timeline_count_moment(struct sv_timeline *t, const struct sv_life *l,
                               enum sv_life_moment moment, int64_t time_ns,

@@ -27,9 +27,6 @@ enum {
     SV_SERVING_PATH_MAX = 4096
 };
 
-/* The parent of the workers' rows. */
-#define SV_WORKERS_TRACK "workers"
-
 struct sv_serving_paths {
     char json[SV_SERVING_PATH_MAX], csv[SV_SERVING_PATH_MAX], metrics[SV_SERVING_PATH_MAX],
         pftrace[SV_SERVING_PATH_MAX], dir[SV_SERVING_PATH_MAX];

@@ -154,7 +154,10 @@ static void put_kept(void *ctx, const struct sv_call_cell *c, const uint64_t *wo
         sv_serving_record(t->server, c, words);
         t->timeline.n_events++;
     }
-    if (c->op == SV_LIFE_STEP)
+    if (c->op == SV_LIFE_OPERATORS)
+        sv_timeline_operators(&t->timeline, t->life, c->id,
+                              (const struct stave_serving_operator *)(const void *)words, c->n);
+    else if (c->op == SV_LIFE_STEP)
         put_step(t, c, words);
     else
         put_into(t->life, c, words);
@@ -175,7 +178,7 @@ static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, const 
         .is_on = true,
         .slow_ns = atomic_load_explicit(&s->slow_ns, memory_order_relaxed),
         .percent = atomic_load_explicit(&s->slow_percent, memory_order_relaxed)};
-    if (c->op != SV_LIFE_STEP)
+    if (c->op != SV_LIFE_STEP && c->op != SV_LIFE_OPERATORS)
         put_into(t->all, c, words);
     sv_held_put(t->held, &rule, c, words);
 }

@@ -138,7 +138,6 @@ struct sv_worker {
     char name[64];
     int32_t device;
     _Atomic uint64_t busy_ns, tasks;
-    stave_track_t row;            /* of its batches in the trace; 0: not traced */
     struct sv_layer_times layers; /* of the batch that it computes */
 };
 
@@ -211,8 +210,7 @@ size_t sv_forward_scratch(const struct sv_network *net, uint32_t rows); /* float
 void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows,
                 float *scratch, struct sv_layer_times *times); /* NULL: not asked for */
 
-/* operators.c: the layers as slices below the batch on its worker's row. NULL: they are not wanted
- * of this batch. */
+/* operators.c: the layers as slices below the batch. NULL: they are not wanted of this batch. */
 struct sv_layer_times *sv_operators_begin(const struct sv_task *t);
 void sv_operators_put(const struct sv_task *t, const struct sv_layer_times *times);
 struct sv_forward_cl;

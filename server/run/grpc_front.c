@@ -383,14 +383,14 @@ void sv_grpc_front_metrics(struct sv_grpc_front *f, struct sv_buf *out)
     if (!f)
         return;
     struct sv_grpc_counts n = sv_grpc_count(f->server);
-    sv_metrics_family(out, "grpc_open_calls", "gauge", "open gRPC calls");
-    sv_metrics_value(out, "grpc_open_calls", "", (double)n.open);
-    sv_metrics_family(out, "grpc_calls_total", "counter", "gRPC calls");
-    sv_metrics_value(out, "grpc_calls_total", "", (double)n.calls);
-    sv_metrics_family(out, "grpc_ended_total", "counter",
-                      "gRPC calls that did not end well, by reason");
-    sv_metrics_value(out, "grpc_ended_total", "reason=\"error\"", (double)n.failed);
-    sv_metrics_value(out, "grpc_ended_total", "reason=\"client_gone\"", (double)n.gone);
-    sv_metrics_value(out, "grpc_ended_total", "reason=\"time\"", (double)n.late);
-    sv_metrics_value(out, "grpc_ended_total", "reason=\"too_many\"", (double)n.refused);
+    const char *const ended = "grpc_ended_total";
+    const struct sv_metric rows[] = {
+        {"grpc_open_calls", "gauge", "open gRPC calls", NULL, (double)n.open},
+        {"grpc_calls_total", "counter", "gRPC calls", NULL, (double)n.calls},
+        {ended, "counter", "gRPC calls that did not end well, by reason", "reason=\"error\"",
+         (double)n.failed},
+        {ended, NULL, NULL, "reason=\"client_gone\"", (double)n.gone},
+        {ended, NULL, NULL, "reason=\"time\"", (double)n.late},
+        {ended, NULL, NULL, "reason=\"too_many\"", (double)n.refused}};
+    sv_metrics_put(out, rows, sizeof rows / sizeof *rows);
 }

@@ -117,16 +117,16 @@ static enum MHD_Result send_page(struct MHD_Connection *c, struct sv_engine *e, 
 static void print_front(struct sv_front *f, struct sv_buf *b)
 {
     struct sv_gate_counts n = sv_gate_count(f->gate);
-    sv_metrics_family(b, "http_pending_bytes", "gauge", "memory of incomplete requests");
-    sv_metrics_value(b, "http_pending_bytes", "", (double)n.bytes);
-    sv_metrics_family(b, "http_connections", "gauge", "open connections");
-    sv_metrics_value(b, "http_connections", "", (double)n.connections);
-    sv_metrics_family(b, "http_cut_total", "counter",
-                      "requests that were ended before they were complete, by reason");
-    sv_metrics_value(b, "http_cut_total", "reason=\"client_bytes\"", (double)n.client_full);
-    sv_metrics_value(b, "http_cut_total", "reason=\"all_bytes\"", (double)n.all_full);
-    sv_metrics_value(b, "http_cut_total", "reason=\"time\"", (double)n.late);
-    sv_metrics_value(b, "http_cut_total", "reason=\"connections\"", (double)n.displaced);
+    const char *const cut = "http_cut_total";
+    const struct sv_metric rows[] = {
+        {"http_pending_bytes", "gauge", "memory of incomplete requests", NULL, (double)n.bytes},
+        {"http_connections", "gauge", "open connections", NULL, (double)n.connections},
+        {cut, "counter", "requests that were ended before they were complete, by reason",
+         "reason=\"client_bytes\"", (double)n.client_full},
+        {cut, NULL, NULL, "reason=\"all_bytes\"", (double)n.all_full},
+        {cut, NULL, NULL, "reason=\"time\"", (double)n.late},
+        {cut, NULL, NULL, "reason=\"connections\"", (double)n.displaced}};
+    sv_metrics_put(b, rows, sizeof rows / sizeof *rows);
 }
 
 static enum MHD_Result send_metrics(struct MHD_Connection *c, struct sv_front *f)

@@ -158,17 +158,17 @@ void sv_metrics_page(struct sv_engine *e, struct sv_buf *out)
 {
     print_models(e, out);
     print_workers(e, out);
-    sv_metrics_family(out, "models_loaded", "gauge", "models being served");
-    sv_metrics_value(out, "models_loaded", "", e->n_models);
-    sv_metrics_family(out, "traceparent_invalid_total", "counter",
-                      "headers traceparent that were ignored because they are not valid");
-    sv_metrics_value(out, "traceparent_invalid_total", "", counted(&e->bad_traceparents));
-    if (e->trace) {
-        struct stave_serving_counts counts = {.size = sizeof counts};
-        stave_serving_count(e->trace, &counts);
-        sv_metrics_family(
-            out, "trace_calls_lost_total", "counter",
-            "life-cycle calls that were lost because the queue of the trace was full");
-        sv_metrics_value(out, "trace_calls_lost_total", "", (double)counts.lost);
-    }
+    struct stave_serving_counts counts = {.size = sizeof counts};
+    stave_serving_count(e->trace, &counts);
+    const struct sv_metric rows[] = {
+        {"models_loaded", "gauge", "models being served", NULL, e->n_models},
+        {"traceparent_invalid_total", "counter",
+         "headers traceparent that were ignored because they are not valid", NULL,
+         counted(&e->bad_traceparents)},
+        {"trace_calls_lost_total", "counter",
+         "life-cycle calls that were lost because the queue of the trace was full", NULL,
+         (double)counts.lost},
+        {"trace_left_out_total", "counter", "requests that were left out of the trace (trace_keep)",
+         NULL, (double)counts.left_out}};
+    sv_metrics_put(out, rows, sizeof rows / sizeof *rows - (e->trace ? 0 : 2));
 }

@@ -68,11 +68,8 @@ static void name_all(struct sv_engine *e, struct stave_serving *trace)
 {
     for (uint32_t i = 0; i < e->n_models; i++)
         e->models[i].traced = stave_serving_model(trace, e->models[i].config->name);
-    for (uint32_t i = 0; i < e->n_workers; i++) {
-        struct sv_worker *w = &e->workers[i];
-        stave_serving_worker(trace, (int32_t)i, w->type, w->device);
-        w->row = stave_serving_worker_track(trace, (int32_t)i, w->type, w->device);
-    }
+    for (uint32_t i = 0; i < e->n_workers; i++)
+        stave_serving_worker(trace, (int32_t)i, e->workers[i].type, e->workers[i].device);
     sv_starpu_view_start(e);
 }
 

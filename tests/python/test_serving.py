@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+import stave
 from conftest import NO_OUT, STAVE, ask
 
 serving = pytest.importorskip("stave.serving")
@@ -449,6 +450,32 @@ def test_the_stub_names_everything():
         bodies = dict(part.split(":", 1) for part in f.read().split("\nclass ")[1:])
     for name, body in bodies.items():
         assert not [n for n in vars(getattr(_serving, name.split("(")[0])) if not n.startswith("__") and f"def {n}(" not in body], name
+
+
+def test_only_slow_requests_are_kept(tmp_path):
+    with serving.open(tmp_path, keep="slow > 50ms") as server:
+        begin = stave.now_ns()
+        for i, took_ms in enumerate((10, 20, 60, 10)):
+            t = begin + i * 10**9
+            requests = [server.request("m", time_ns=t) for _ in range(2)]
+            batch = server.batch(requests, start_ns=t + 1000, end_ns=t + 2000)
+            batch.submitted(t + 3000)
+            batch.started(0, t + 4000)
+            batch.finished(t + took_ms * 10**6)
+            batch.callback(t + took_ms * 10**6, t + took_ms * 10**6 + 1)
+            for r in requests:
+                r.responded(t + took_ms * 10**6 + 10)
+        server.request("m", time_ns=begin).failed("no memory", begin + 5)
+        with pytest.raises(ValueError, match="expected all, failed"):
+            server.keep("slow")
+        server.flush()
+        assert (server.counts()["left_out"], server.counts()["left_out_batches"]) == (6, 3)
+    rows = [requests_of(tmp_path, form) for form in FORMS]
+    assert rows[0] == rows[1] == rows[2]
+    assert [(r["outcome"], r["dur"]) for r in rows[0]] == [("responded", 60000010)] * 2 + [("failed", 5)]
+    assert rows[0][0]["batch_id"] == rows[0][1]["batch_id"] and rows[0][2]["batch_id"] is None
+    with pytest.raises(ValueError, match="keep: 'p100'"):
+        serving.open(tmp_path / "other", keep="p100")
 
 
 # ---- a whole server ----

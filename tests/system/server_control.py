@@ -3,6 +3,7 @@ import gzip
 import http.client
 import json
 import sys
+import time
 import zlib
 
 PORT, WHAT, *REST = int(sys.argv[1]), *sys.argv[2:]
@@ -73,13 +74,32 @@ def refused():
                        ({"trace_rate": ""}, "trace_rate"), ({"trace_count": -2}, "trace_count"), ({"trace_level": ["TENSORS"]}, "trace_level"),
                        ({"trace_level": 5}, "trace_level"), ({"trace_levels": ["OFF"]}, "trace_levels"), ({"trace_mode": "opentelemetry"}, "trace_mode"),
                        ({"log_frequency": "5"}, "log_frequency"), ({"trace_level": ["OFF"], "trace_file": "/elsewhere"}, "trace_file"),
+                       ({"trace_keep": "slow > 5"}, "trace_keep"), ({"trace_keep": 5}, "trace_keep"), ({"trace_keep": ""}, "trace_keep"),
                        ({"trace_by_parent": "maybe"}, "trace_by_parent"), ({"trace_level": "OFF", "trace_rate": "0"}, "trace_rate")):
         said = setting(body, status=400)["error"]
         assert word in said, (body, said)
     assert setting({"log_frequency": "0", "trace_mode": "triton"}) == before
     setting({}, "/v2/models/none/trace/setting", 404)
+    assert "whole server" in setting({"trace_keep": "p99"}, "/v2/models/mlp/trace/setting", 400)["error"]
     setting({}, "/v2/trace/settings", 404)
     assert setting() == before
+
+
+def keep():
+    """Seven that are left out, two that are kept when all are; nobody is slow."""
+    assert setting()["trace_keep"] == "slow > 600s"
+    infer(4)
+    assert setting({"trace_keep": "failed"})["trace_keep"] == "failed"
+    infer(3)
+    for _ in range(6000):  # the last batch is over a little after its answer
+        if b'inference_inflight_tasks{model="mlp"} 0.0\n' in call("GET", "/metrics")[1]:
+            break
+        time.sleep(0.01)
+    else:
+        sys.exit("the last batch is not over")
+    setting({"trace_keep": "all"})
+    infer(2)
+    assert setting({"trace_keep": None})["trace_keep"] == "slow > 600s"
 
 
 def another_user():

@@ -49,6 +49,24 @@ fi
 stop sampled
 equals one_of_three "$(ask sampled/batching_trace.pftrace 'SELECT count(*) FROM request')" 3
 
+# Only some requests: what is left out is counted, in each form that has a place for it; the layers of a batch are below it, and stay away with it.
+{ model mlp; printf '%s\n' 'trace_enabled: true' "trace_output: $TMP/kept" 'trace_keep: slow > 600s' 'trace_operators: true' 'warmup_pregen_inputs: 0'; } >kept.yml
+start kept.yml
+run_any keep 0 client keep
+stop kept
+kept=kept/batching_trace
+for file in $kept.pftrace $kept.json ${kept}_summary.csv; do equals "kept_${file##*.}" "$(ask $file "SELECT count(*) || ' ' || sum(outcome = 'responded') FROM request")" '2 2'; done
+for file in $kept.pftrace $kept.json; do
+  equals "left_out_${file##*.}" "$("$STAVE" report batch $file --json --by summary 2>/dev/null | "$python" -c 'import json, sys; s = json.load(sys.stdin)["summary"]; print(s["requests"], s["left_out"], s["batches"], s["rejected"] + s["failed"] + s["open"])')" '9 7 9 0'
+done
+equals kept_operators "$(ask $kept.pftrace "SELECT count(*) || ' ' || count(DISTINCT o.parent_id) || ' ' || sum(b.name = 'mlp') FROM slice o JOIN slice b ON o.parent_id = b.id WHERE o.category = 'cpu_op'")" '6 2 6'
+equals operators_of_requests "$(ask $kept.pftrace "SELECT count(*) || ' ' || count(DISTINCT r.request_id) || ' ' || count(DISTINCT extract_arg(o.arg_set_id, 'layer')) FROM request r JOIN slice o ON extract_arg(o.arg_set_id, 'batch') = r.batch_id WHERE o.category = 'cpu_op'")" '6 2 3'
+run_any ops 0 "$STAVE" report ops $kept.pftrace --by operator --csv
+check ops_has_layers grep -q '^dense,6,' ops.out
+run_any bad_rule 2 timeout 60 "$server" --config kept.yml --trace-keep 'slow > 5' --check
+check bad_rule_says grep -q "trace_keep: 'slow > 5': expected all, failed" bad_rule.err
+run_any good_rule 0 timeout 60 "$server" --config kept.yml --trace-keep p99.9 --check
+
 # Packed bodies; a server that stops under load ends what runs, refuses the rest in words, and its trace has the same.
 { model mlp; printf '%s\n' 'trace_enabled: true' "trace_output: $TMP/stopped" 'max_message_bytes: 65536' 'max_queue_size: 1000'; } >stopped.yml
 start stopped.yml

@@ -60,11 +60,7 @@ static struct sv_cell rate(uint64_t n, const struct sv_llm_figures *f)
 /* ---- summary ---- */
 
 static const struct sv_report_column summary_columns[] = {
-    {"requests", "requests answered", SV_UNIT_COUNT},
-    {"rejected", "rejected", SV_UNIT_COUNT},
-    {"failed", "failed", SV_UNIT_COUNT},
-    {"cancelled", "cancelled", SV_UNIT_COUNT},
-    {"open", "without an end", SV_UNIT_COUNT},
+    SV_OUTCOME_COLUMNS,
     {"span_ns", "first arrival to last end", SV_UNIT_NS},
     {"requests_per_s", "requests/s", SV_UNIT_REAL},
     {"output_tokens_per_s", "output tokens/s", SV_UNIT_REAL},
@@ -93,11 +89,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     const struct sv_llm_figures *f = view_of(s)->f;
     int64_t span = sv_sat_sub(f->last_ns, f->first_ns);
     (void)row;
-    *c++ = count(f->answered);
-    *c++ = count(f->rejected);
-    *c++ = count(f->failed);
-    *c++ = count(f->cancelled);
-    *c++ = count(f->open);
+    c = sv_put_outcomes(c, f->answered, f->rejected, f->failed, f->cancelled, f->open);
     *c++ = sv_cell_int(span);
     *c++ = rate(f->answered, f);
     *c++ = rate(f->output_tokens, f);

@@ -1,4 +1,4 @@
-/* Columns of a latency that reports share: mean, percentiles, maximum. */
+/* Columns that reports share: of a latency (mean, percentiles, maximum), and how requests ended. */
 #pragma once
 
 #include "cli/rows.h"
@@ -15,3 +15,12 @@ enum { SV_N_LATENCY_COLUMNS = 6 };
 
 /* Their cells, NULL without a value; returns the cell after them. */
 struct sv_cell *sv_put_latency(struct sv_cell *c, const struct sv_latency *l);
+
+#define SV_OUTCOME_COLUMNS                                                                     \
+    {"requests", "requests answered", SV_UNIT_COUNT}, {"rejected", "rejected", SV_UNIT_COUNT}, \
+        {"failed", "failed", SV_UNIT_COUNT}, {"cancelled", "cancelled", SV_UNIT_COUNT},        \
+    {                                                                                          \
+        "open", "without an end", SV_UNIT_COUNT                                                \
+    }
+struct sv_cell *sv_put_outcomes(struct sv_cell *c, uint64_t answered, uint64_t rejected,
+                                uint64_t failed, uint64_t cancelled, uint64_t open);

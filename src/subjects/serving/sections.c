@@ -48,12 +48,8 @@ static struct sv_cell share_of_all(const struct sv_serving_report *r, double par
 /* ---- summary ---- */
 
 static const struct sv_report_column summary_columns[] = {
-    {"requests", "requests answered", SV_UNIT_COUNT},
+    SV_OUTCOME_COLUMNS,
     {"left_out", NULL, SV_UNIT_COUNT},
-    {"rejected", "rejected", SV_UNIT_COUNT},
-    {"failed", "failed", SV_UNIT_COUNT},
-    {"cancelled", "cancelled", SV_UNIT_COUNT},
-    {"open", "without an end", SV_UNIT_COUNT},
     {"batches", "batches", SV_UNIT_COUNT},
     {"models", "models", SV_UNIT_COUNT},
     {"span_ns", "first arrival to last end", SV_UNIT_NS},
@@ -80,16 +76,11 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     (void)row;
     const uint64_t *left = r->counts.left_out;
     uint64_t batches = r->n_real_batches + left[SV_LEFT_BATCHES];
-    const uint64_t counts[] = {r->n_answered + left[SV_LEFT_REQUESTS],
-                               left[SV_LEFT_REQUESTS],
-                               r->n_rejected,
-                               r->n_failed,
-                               r->n_cancelled,
-                               r->n_open,
-                               batches,
-                               r->by_model.n};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        *c++ = sv_cell_int((int64_t)counts[i]);
+    c = sv_put_outcomes(c, r->n_answered + left[SV_LEFT_REQUESTS], r->n_rejected, r->n_failed,
+                        r->n_cancelled, r->n_open);
+    *c++ = sv_cell_int((int64_t)left[SV_LEFT_REQUESTS]);
+    *c++ = sv_cell_int((int64_t)batches);
+    *c++ = sv_cell_int((int64_t)r->by_model.n);
     *c++ = sv_cell_int(r->last_ns - r->first_ns);
     *c++ = sv_cell_real(r->throughput);
     *c++ = sv_cell_real(r->sample_rate);
