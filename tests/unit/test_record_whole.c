@@ -558,6 +558,43 @@ TEST(a_program_that_does_something_of_each_kind)
     test_in_child(of_each_kind);
 }
 
+/* ---- what ends or saves a recording ---- */
+
+static void signalled(void)
+{
+    verb_enter("signals");
+    test_write_file("save.sh",
+                    "kill -USR1 $PPID; until [ -e t-0001.pftrace ]; do sleep 0.02; done\n"
+                    "kill -USR1 $PPID; until [ -e t-0002.pftrace ]; do sleep 0.02; done\n");
+    test_write_file("stop.sh",
+                    "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.02; done\n");
+    test_write_file("end.sh", "exit 3\n");
+    CHECK_INT_EQ(record("-o t.pftrace --only sdk --last 1000s --no-explain -- /bin/sh save.sh"), 0);
+    CHECK(says("saved t-0001.pftrace\n") && says("saved t-0002.pftrace\n") && !says("t-0003"));
+    CHECK_STR_EQ(verb_files(), "end.sh save.sh stop.sh t-0001.pftrace t-0002.pftrace t.pftrace");
+    /* What asks to stop is passed on to the command, whose exit code is the result. */
+    CHECK_INT_EQ(record("-o s.pftrace --only sdk --no-explain -- /bin/sh stop.sh"), 9);
+    CHECK(says("s.pftrace (") && access("s.pftrace", F_OK) == 0);
+    CHECK_INT_EQ(
+        record("-o w.pftrace --only sdk --pause 60min --tail 0s --no-explain --when 'exit == "
+               "3' --when 'exit == 4' -- /bin/sh end.sh"),
+        3);
+    CHECK(says("saved w-0001.pftrace: exit == 3: process 'sh' ended with exit code 3\n"));
+    CHECK_STR_EQ(ask("w-0001.pftrace", "SELECT name FROM slice WHERE category = \"trigger\""),
+                 "exit == 3\n");
+    CHECK(access("w.pftrace", F_OK) == 0 && access("w-0002.pftrace", F_OK) != 0);
+    CHECK_INT_EQ(
+        record("-o x.pftrace --only sdk --no-explain --when 'exit == 4' -- /bin/sh end.sh"), 3);
+    CHECK(!says("saved") && access("x-0001.pftrace", F_OK) != 0);
+    CHECK(access("x.pftrace", F_OK) == 0);
+    verb_leave();
+}
+
+TEST(signals_and_conditions)
+{
+    test_in_child(signalled);
+}
+
 /* Nothing is made, and the command does not run. */
 static void refused(void)
 {
