@@ -53,8 +53,8 @@ static void need_kernel(void)
     sv_kernel_close(k);
 }
 
-/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one that
- * opens it 3,000 times and ends with 3. */
+/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one
+ * that opens it 3,000 times and ends with 3. */
 static void make_work(void)
 {
     char text[1001];
