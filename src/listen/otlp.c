@@ -255,13 +255,12 @@ static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answ
     struct sv_http_unpacked u;
     struct sv_buf json;
     char why[200] = "";
-    const char *message = why;
     sv_buf_init(&json, BODY_MAX);
     unsigned status =
         sv_http_unpack(sv_web_header(q, "Content-Encoding"), q->body, q->len, BODY_MAX, &u);
     const uint8_t *bytes = u.bytes;
     size_t len = u.len;
-    message = status ? u.message : why;
+    const char *message = status ? u.message : why;
     if (status == 0 && is_type(sv_web_header(q, "Content-Type"), JSON)) {
         status = from_json(bytes, len, &json, why, sizeof why) ? 0 : 400;
         bytes = json.data;

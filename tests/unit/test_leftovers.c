@@ -216,7 +216,7 @@ static bool is_there(const char *name)
     return access(name, F_OK) == 0;
 }
 
-/* The growing file and the marker go; a file that has taken the name since it was looked at stays. */
+/* The growing file and the marker go; a file that has taken the name since then stays. */
 TEST(only_what_was_looked_at_is_removed)
 {
     verb_enter("remove");

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 /* Numbers that no process has: memory of none is read. */
-enum { PID = 4194300, OTHER = 4194301 };
+enum { NOBODY = 4194300, OTHER = 4194301 };
+static unsigned process = NOBODY;
 #define MS ((int64_t)1000000)
 
 struct bench {
@@ -31,7 +32,7 @@ static void put(const struct bench *b, const char *file, const char *text)
 static void put_of(const struct bench *b, unsigned tid, const char *file, const char *text)
 {
     char name[100];
-    snprintf(name, sizeof name, "%d/task/%u/%s", PID, tid, file);
+    snprintf(name, sizeof name, "%u/task/%u/%s", process, tid, file);
     put(b, name, text);
 }
 
@@ -45,7 +46,7 @@ static void make(const struct bench *b, const char *folder)
 static void add_thread(const struct bench *b, unsigned tid)
 {
     char name[100];
-    snprintf(name, sizeof name, "%d/task/%u", PID, tid);
+    snprintf(name, sizeof name, "%u/task/%u", process, tid);
     make(b, name);
     put_of(b, tid, "comm", "worker\n");
     put_of(b, tid, "children", "");
@@ -73,17 +74,17 @@ static struct bench *open_bench(void)
     CHECK(b);
     snprintf(b->root, sizeof b->root, "/tmp/stave-watch-XXXXXX");
     CHECK(mkdtemp(b->root));
-    snprintf(name, sizeof name, "%d", PID);
+    snprintf(name, sizeof name, "%u", process);
     make(b, name);
-    snprintf(name, sizeof name, "%d/task", PID);
+    snprintf(name, sizeof name, "%u/task", process);
     make(b, name);
-    snprintf(name, sizeof name, "%d/cmdline", PID);
+    snprintf(name, sizeof name, "%u/cmdline", process);
     put(b, name, "job");
-    snprintf(name, sizeof name, "%d/stat", PID);
+    snprintf(name, sizeof name, "%u/stat", process);
     put(b, name, "1 (job) S 1 1");
-    snprintf(name, sizeof name, "%d/comm", PID);
+    snprintf(name, sizeof name, "%u/comm", process);
     put(b, name, "job\n");
-    add_thread(b, PID);
+    add_thread(b, process);
     b->k = kbench_new(NULL);
     b->w = sv_watch_new(&(struct sv_watch_options){.root = b->root,
                                                    .every_ns = 50 * MS,
@@ -92,7 +93,7 @@ static struct bench *open_bench(void)
                                                    .has_waits = true,
                                                    .has_samples = true},
                         sv_decode_rings(b->k->decode));
-    sv_watch_add(b->w, PID);
+    sv_watch_add(b->w, process);
     b->at_ns = 1000 * MS;
     return b;
 }
@@ -129,7 +130,7 @@ static unsigned count(const char *text, const char *word)
 TEST(wait_goes_on)
 {
     struct bench *b = open_bench();
-    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    set(b, process, 'S', SLEEPS, 5, 1, 3);
     const char *text = look(b, 0);
     CHECK(strstr(text, "Sleeping") && strstr(text, "sleep") && strstr(text, "inferred"));
     CHECK_INT_EQ(count(look(b, 50), "thread_state"), 0);
@@ -142,11 +143,11 @@ TEST(wait_goes_on)
 TEST(divides_by_sums)
 {
     struct bench *b = open_bench();
-    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    set(b, process, 'S', SLEEPS, 5, 1, 3);
     look(b, 0);
-    set(b, PID, 'R', "running\n", 35, 21, 4);
+    set(b, process, 'R', "running\n", 35, 21, 4);
     look(b, 100); /* much of it is open: it may be in a run queue */
-    set(b, PID, 'S', SLEEPS, 35, 21, 4);
+    set(b, process, 'S', SLEEPS, 35, 21, 4);
     const char *text = look(b, 0);
     CHECK_INT_EQ(count(text, "Runnable"), 1);
     CHECK_INT_EQ(count(text, "Running"), 1);
@@ -161,7 +162,7 @@ TEST(counts_at_the_end)
 {
     struct bench *b = open_bench();
     char path[200];
-    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    set(b, process, 'S', SLEEPS, 5, 1, 3);
     add_thread(b, OTHER);
     set(b, OTHER, 'S', SLEEPS, 7, 2, 9);
     look(b, 0);
@@ -170,7 +171,7 @@ TEST(counts_at_the_end)
     for (const char *const *f =
              (const char *const[]){"comm", "children", "stat", "syscall", "schedstat", "", NULL};
          *f; f++) {
-        snprintf(path, sizeof path, "%s/%d/task/%d/%s", b->root, PID, OTHER, *f);
+        snprintf(path, sizeof path, "%s/%u/task/%d/%s", b->root, process, OTHER, *f);
         CHECK(remove(path) == 0);
     }
     look(b, 50); /* the descriptors are still readable here: /proc's are not */
@@ -191,7 +192,7 @@ TEST(gives_no_reason_where_it_may_be_idle)
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct bench *b = open_bench();
-        set(b, PID, 'S', calls[i], 5, 1, 3);
+        set(b, process, 'S', calls[i], 5, 1, 3);
         const char *text = look(b, 0);
         CHECK(strstr(text, "Sleeping") && !strstr(text, "reason"));
         close_bench(b);
@@ -210,8 +211,8 @@ TEST(asks_for_the_function_of_the_kernel)
                  {"0", NULL}};
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
         struct bench *b = open_bench();
-        set(b, PID, 'S', "", 5, 1, 3);
-        put_of(b, PID, "wchan", waits[i].function);
+        set(b, process, 'S', "", 5, 1, 3);
+        put_of(b, process, "wchan", waits[i].function);
         const char *text = look(b, 0);
         CHECK(strstr(text, "Sleeping"));
         CHECK(waits[i].reason ? strstr(text, waits[i].reason) != NULL : !strstr(text, "reason"));
@@ -223,10 +224,50 @@ TEST(asks_for_the_function_of_the_kernel)
 TEST(a_missing_page_is_a_fault)
 {
     struct bench *b = open_bench();
-    set(b, PID, 'D', "-1 0x7ffc00 0x7f0000\n", 5, 1, 3);
+    set(b, process, 'D', "-1 0x7ffc00 0x7f0000\n", 5, 1, 3);
     const char *text = look(b, 0);
     CHECK(strstr(text, "Blocked on I/O") && strstr(text, "fault"));
     close_bench(b);
+}
+
+/* Words of this process's own memory: a contended mutex is a lock, a word that is the number of a
+ * thread is a wait for its end, and of all else no reason is known. */
+TEST(what_a_futex_is)
+{
+    static const struct {
+        uint32_t words[3], value, operation;
+        const char *said; /* NULL: no reason is given */
+    } rows[] = {
+        {{2, 1, OTHER}, 2, 0x80, "reason=lock lock="},
+        {{2, 1, OTHER}, 2, 0, "reason=lock lock="},
+        {{2, 1, OTHER}, 2, 0x89, NULL},
+        {{1, 1, OTHER}, 1, 0x80, NULL},
+        {{2, 1, OTHER}, 3, 0x80, NULL},
+        {{2, 1, OTHER + 1}, 2, 0x80, "reason=lock lock="},
+        {{OTHER, 0, 0}, OTHER, 0x189, "reason=child"},
+        {{OTHER + 1, 0, 0}, OTHER + 1, 0x189, NULL},
+        {{OTHER, 0, 0}, 0, 0x189, NULL},
+    };
+    process = (unsigned)getpid();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct bench *b = open_bench();
+        char call[200];
+        uint32_t words[3];
+        memcpy(words, rows[i].words, sizeof words);
+        CONTEXT("row %zu", i);
+        add_thread(b, OTHER);
+        set(b, OTHER, 'S', SLEEPS, 7, 2, 9);
+        set(b, process, 'S', SLEEPS, 5, 1, 3);
+        look(b, 0);
+        snprintf(call, sizeof call, "202 0x%llx 0x%x 0x%x 0x0 0x0 0x0 0x7ffc00 0x7f0000\n",
+                 (unsigned long long)(uintptr_t)words, rows[i].operation, rows[i].value);
+        set(b, process, 'S', call, 5, 1, 4);
+        const char *text = look(b, 50);
+        CHECK(rows[i].said ? strstr(text, rows[i].said) != NULL : !strstr(text, "reason=l"));
+        CHECK(rows[i].said || !strstr(text, "reason=child"));
+        close_bench(b);
+    }
+    process = NOBODY;
 }
 
 TEST(survives_any_text)
@@ -243,15 +284,15 @@ TEST(survives_any_text)
                                         "18446744073709551615 18446744073709551615 1"};
     enum { N = sizeof texts / sizeof *texts };
     struct bench *b = open_bench();
-    set(b, PID, 'S', SLEEPS, 5, 1, 3);
+    set(b, process, 'S', SLEEPS, 5, 1, 3);
     look(b, 0);
     for (unsigned i = 0; i < N * N * N; i++) {
-        put_of(b, PID, "stat", texts[i % N]);
-        put_of(b, PID, "syscall", texts[i / N % N]);
-        put_of(b, PID, "schedstat", texts[i / N / N % N]);
+        put_of(b, process, "stat", texts[i % N]);
+        put_of(b, process, "syscall", texts[i / N % N]);
+        put_of(b, process, "schedstat", texts[i / N / N % N]);
         look(b, 50);
     }
-    set(b, PID, 'D', "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n", 5, 1, 3);
+    set(b, process, 'D', "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n", 5, 1, 3);
     look(b, 50);
     sv_watch_finish(b->w, b->at_ns + MS);
     close_bench(b);

@@ -8,13 +8,18 @@
 #include "tests/unit/verb.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int record(const char *line)
@@ -48,8 +53,8 @@ static void need_kernel(void)
     sv_kernel_close(k);
 }
 
-/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one that
- * opens it 3,000 times and ends with 3. */
+/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one
+ * that opens it 3,000 times and ends with 3. */
 static void make_work(void)
 {
     char text[1001];
@@ -403,6 +408,191 @@ static void packed(void)
 TEST(a_folder_and_an_archive)
 {
     test_in_child(packed);
+}
+
+/* ---- one program that does something of each kind ---- */
+
+enum { BLOCK = 4096, BLOCKS = 4, SLOW_US = 20000 };
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_held;
+
+static void *hold_gate(void *ctx)
+{
+    (void)ctx;
+    pthread_mutex_lock(&gate);
+    atomic_store(&is_held, true);
+    usleep(SLOW_US);
+    pthread_mutex_unlock(&gate);
+    return NULL;
+}
+
+/* The second thread has the lock while the first one wants it. */
+static void wait_for_lock(void)
+{
+    pthread_t other;
+    atomic_store(&is_held, false);
+    REQUIRE(pthread_create(&other, NULL, hold_gate, NULL) == 0);
+    while (!atomic_load(&is_held))
+        usleep(100);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    pthread_join(other, NULL);
+}
+
+/* A child writes late to the pipe from which this process reads. */
+static void wait_for_pipe(void)
+{
+    int ends[2], status;
+    char c;
+    REQUIRE(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(SLOW_US);
+        _exit(write(ends[1], "x", 1) == 1 ? 5 : 6);
+    }
+    CHECK(read(ends[0], &c, 1) == 1);
+    CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 5);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void submit(aio_context_t ctx, int fd, char *block, unsigned opcode)
+{
+    struct iocb requests[BLOCKS], *pointers[BLOCKS];
+    struct io_event events[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) {
+        requests[i] = (struct iocb){.aio_lio_opcode = (uint16_t)opcode,
+                                    .aio_fildes = (uint32_t)fd,
+                                    .aio_buf = (uint64_t)(uintptr_t)block,
+                                    .aio_nbytes = BLOCK,
+                                    .aio_offset = i * BLOCK};
+        pointers[i] = &requests[i];
+    }
+    CHECK_INT_EQ(syscall(SYS_io_submit, ctx, (long)BLOCKS, pointers), BLOCKS);
+    for (long back = 0, n; back < BLOCKS; back += n) {
+        n = syscall(SYS_io_getevents, ctx, 1L, BLOCKS - back, events, NULL);
+        REQUIRE(n > 0);
+    }
+}
+
+static void use_files(const char *path)
+{
+    static char block[BLOCK];
+    aio_context_t ctx = 0;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(fd >= 0);
+    for (int i = 0; i < BLOCKS; i++)
+        CHECK_INT_EQ(write(fd, block, BLOCK), BLOCK);
+    CHECK_INT_EQ(pread(fd, block, 1000, BLOCK), 1000);
+    CHECK_INT_EQ(fsync(fd), 0);
+    if (syscall(SYS_io_setup, 8L, &ctx) == 0) {
+        submit(ctx, fd, block, IOCB_CMD_PWRITE);
+        submit(ctx, fd, block, IOCB_CMD_PREAD);
+    }
+    int copy = dup(fd);
+    CHECK_INT_EQ(pwrite(copy, block, 10, 0), 10);
+    CHECK_INT_EQ(ftruncate(fd, 5 * BLOCK), 0);
+    close(copy);
+    close(fd);
+}
+
+/* What the recordings below record. By itself it is a test of nothing but itself. */
+TEST(work)
+{
+    const char *path = getenv("TEST_WORK");
+    use_files(path ? path : test_scratch("data"));
+    wait_for_pipe();
+    wait_for_lock();
+}
+
+static void record_work(const char *options, const char *out)
+{
+    char line[1200], self[512];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    REQUIRE(n > 0);
+    self[n] = '\0';
+    setenv("TEST_WORK", "data", 1);
+    snprintf(line, sizeof line, "-o %s --no-explain %s -- %s -n record_whole.work", out, options,
+             self);
+    CHECK_INT_EQ(record(line), 0);
+    unsetenv("TEST_WORK");
+}
+
+static void of_each_kind(void)
+{
+    need_kernel();
+    verb_enter("kinds");
+    record_work("--strict --sample 997", "t.pftrace");
+    CHECK(says(" 15 17.0 KiB 32.0 KiB ") && says("/kinds/data\n"));
+    CHECK(says(" system calls, 2 processes, ") && says(", 8 requests of io_submit"));
+    CHECK(says(" busiest processes (2 in all)\n") && !says("lost"));
+    CHECK_STR_EQ(
+        ask("t.pftrace",
+            "SELECT name, count(*), sum(extract_arg(arg_set_id, \"bytes\")) FROM slice WHERE "
+            "category IN (\"syscall\", \"aio\") AND " PATH_ENDS
+            "\"*/kinds/data\" GROUP BY 1 ORDER BY 1"),
+        "aio_read,4,16384\naio_write,4,16384\nclose,2,\nfsync,1,\nftruncate,1,\nopenat,1,\n"
+        "pread64,1,1000\npwrite64,1,10\nwrite,4,16384\n");
+    CHECK_STR_EQ(ask("t.pftrace", "SELECT name, count(*) FROM slice WHERE category = \"process\" "
+                                  "GROUP BY 1 ORDER BY 1"),
+                 "exec,1\nexit,2\nfork,1\n");
+    CHECK_STR_EQ(ask("t.pftrace", "SELECT DISTINCT name FROM slice WHERE category = "
+                                  "\"offcpu_sample\" AND name IN (\"lock\", \"pipe\", \"sleep\") "
+                                  "ORDER BY 1"),
+                 "lock\npipe\nsleep\n");
+    CHECK_STR_EQ(ask("t.pftrace", "SELECT DISTINCT name FROM slice WHERE category = "
+                                  "\"thread_state\" AND name IN (\"Running\", \"Runnable\", "
+                                  "\"Sleeping\") ORDER BY 1"),
+                 "Runnable\nRunning\nSleeping\n");
+    CHECK(number_of("t.pftrace", "SELECT count(*) FROM slice WHERE category = \"fault\"") > 0);
+    CHECK(number_of("t.pftrace", "SELECT count(DISTINCT tid) FROM thread JOIN process USING (upid) "
+                                 "WHERE process.name = \"unit\" AND tid > 0") >= 3);
+    CHECK_STR_EQ(ask("t.pftrace", "SELECT str_value FROM metadata WHERE name = \"sample_hz\""),
+                 "997\n");
+    verb_leave();
+}
+
+TEST(a_program_that_does_something_of_each_kind)
+{
+    test_in_child(of_each_kind);
+}
+
+/* ---- what ends or saves a recording ---- */
+
+static void signalled(void)
+{
+    verb_enter("signals");
+    test_write_file("save.sh",
+                    "kill -USR1 $PPID; until [ -e t-0001.pftrace ]; do sleep 0.02; done\n"
+                    "kill -USR1 $PPID; until [ -e t-0002.pftrace ]; do sleep 0.02; done\n");
+    test_write_file("stop.sh",
+                    "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.02; done\n");
+    test_write_file("end.sh", "exit 3\n");
+    CHECK_INT_EQ(record("-o t.pftrace --only sdk --last 1000s --no-explain -- /bin/sh save.sh"), 0);
+    CHECK(says("saved t-0001.pftrace\n") && says("saved t-0002.pftrace\n") && !says("t-0003"));
+    CHECK_STR_EQ(verb_files(), "end.sh save.sh stop.sh t-0001.pftrace t-0002.pftrace t.pftrace");
+    /* What asks to stop is passed on to the command, whose exit code is the result. */
+    CHECK_INT_EQ(record("-o s.pftrace --only sdk --no-explain -- /bin/sh stop.sh"), 9);
+    CHECK(says("s.pftrace (") && access("s.pftrace", F_OK) == 0);
+    CHECK_INT_EQ(
+        record("-o w.pftrace --only sdk --pause 60min --tail 0s --no-explain --when 'exit == "
+               "3' --when 'exit == 4' -- /bin/sh end.sh"),
+        3);
+    CHECK(says("saved w-0001.pftrace: exit == 3: process 'sh' ended with exit code 3\n"));
+    CHECK_STR_EQ(ask("w-0001.pftrace", "SELECT name FROM slice WHERE category = \"trigger\""),
+                 "exit == 3\n");
+    CHECK(access("w.pftrace", F_OK) == 0 && access("w-0002.pftrace", F_OK) != 0);
+    CHECK_INT_EQ(
+        record("-o x.pftrace --only sdk --no-explain --when 'exit == 4' -- /bin/sh end.sh"), 3);
+    CHECK(!says("saved") && access("x-0001.pftrace", F_OK) != 0);
+    CHECK(access("x.pftrace", F_OK) == 0);
+    verb_leave();
+}
+
+TEST(signals_and_conditions)
+{
+    test_in_child(signalled);
 }
 
 /* Nothing is made, and the command does not run. */

@@ -18,7 +18,8 @@ extern char verb_message[512];                       /* of the error */
 void verb_enter(const char *name);
 void verb_leave(void);
 
-/* Runs it with these words, separated by blanks unless they are in 'single quotes'. Returns what it returns: 0 or more, or an error. */
+/* Runs it with these words, separated by blanks unless they are in 'single quotes'. Returns what it
+ * returns: 0 or more, or an error. */
 int verb(const struct sv_command *c, const char *line);
 /* The names in the current folder, in order: "a.json b.json.part". */
 const char *verb_files(void);

@@ -53,8 +53,8 @@ const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size);
 void sv_krings_release(struct sv_krings *r); /* gives what was read back to the kernel */
 void sv_krings_rewind(struct sv_krings *r);  /* what was read and not given back is read again */
 
-/* After the last round: how many records no later than `until_ns` were not read, because one of them
- * or one before them never became complete. */
+/* After the last round: how many records no later than `until_ns` were not read, because one of
+ * them or one before them never became complete. */
 uint64_t sv_krings_unread(const struct sv_krings *r, uint64_t until_ns);
 
 /* What was read of ring `i` and not given back, as it is in the ring, with the heads of its

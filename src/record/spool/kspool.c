@@ -63,9 +63,8 @@ static int read_at(const struct sv_kspool *s, uint64_t at, void *bytes, size_t n
     ssize_t got = pread(s->fd, bytes, n, (off_t)at);
     if (got < 0)
         return sv_err_sys(err, "%.300s", s->path);
-    return (size_t)got == n
-               ? 0
-               : sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: became shorter", s->path);
+    return (size_t)got == n ? 0
+                            : sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: became shorter", s->path);
 }
 
 int sv_kspool_make(struct sv_kspool *s, const char *out, uint32_t n_rings, struct sv_err *err)
