@@ -16,6 +16,7 @@
 /* A part of a recording (files/rotation.h): the recording, the number of the part from 1 on, and
  * when it began, as "ID NUMBER NS". */
 #define SV_META_ROTATION "stave.rotation"
+#define SV_META_BUILD_ID "build_id."  /* its file follows; the value is its build id */
 #define SV_ARG_PART      "stave.part" /* of what goes on in another part: its number */
 
 struct sv_dict;

@@ -10,6 +10,7 @@ struct convert {
     struct sv_output_choice out;
     const char *from, *gpu_tracks;
     bool strict;
+    struct sv_range range;
 };
 
 /* The stage that --gpu-tracks asks for, before the output. */
@@ -34,6 +35,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, SIZE_MAX, "input file", err);
     if (code < 0)
         return code;
+    if (operands->n > 1 && (o->range.since || o->range.until || o->range.recording))
+        return sv_error(err, SV_EUSAGE,
+                        "--since, --until and --recording work with one input, which may be a "
+                        "folder of parts");
     if (operands->n > 1 && o->gpu_tracks)
         return sv_error(
             err, SV_EUSAGE,
@@ -43,11 +48,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
             .out = o->out, .from = o->from, .strict = o->strict, .inputs = operands};
         return sv_join_run(&join, err);
     }
-    code = sv_check_inputs(operands->items, 1, o->out.path, err);
-    if (code < 0)
-        return code;
     return sv_copy_trace(&(struct sv_copy){.path = operands->items[0],
                                            .from = o->from,
+                                           .range = o->range,
                                            .out = &o->out,
                                            .strict = o->strict,
                                            .what = "converting",
@@ -59,6 +62,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct convert),
+    SV_RANGE_OPTIONS(struct convert),
     SV_INPUT_OPTIONS(struct convert),
     {0, "gpu-tracks", "HOW", SV_OPT_TEXT, offsetof(struct convert, gpu_tracks),
      "tracks of GPU work: streams (device, context, stream) or kind (GPU Compute, GPU Memory Copy "

@@ -8,6 +8,7 @@ struct redact {
     struct sv_output_choice out;
     const char *from, *what;
     bool strict;
+    struct sv_range range;
 };
 
 static int put_stage(const void *ctx, struct sv_dict *dict, struct sv_report *report,
@@ -25,12 +26,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
     if (code >= 0)
         code = sv_redact_parse(o->what ? o->what : "all", &plan, err);
-    if (code >= 0)
-        code = sv_check_inputs(operands->items, 1, o->out.path, err);
     if (code < 0)
         return code;
     return sv_copy_trace(&(struct sv_copy){.path = operands->items[0],
                                            .from = o->from,
+                                           .range = o->range,
                                            .out = &o->out,
                                            .strict = o->strict,
                                            .what = "redacting",
@@ -45,6 +45,7 @@ static const struct sv_option options[] = {
     {0, "what", "LIST", SV_OPT_TEXT, offsetof(struct redact, what),
      "paths, commands, sql, args=GLOB or all (the first three; default), separated by commas",
      "all paths commands sql", NULL},
+    SV_RANGE_OPTIONS(struct redact),
     SV_INPUT_OPTIONS(struct redact),
     {0},
 };
@@ -64,12 +65,16 @@ const struct sv_command sv_command_redact = {
         "Copies a trace, so that it can be given to others. Every component of a path becomes a "
         "token of ten letters, the same wherever it occurs in the copy, in arguments, names, "
         "stacks "
-        "and metadata: any word with a slash counts as a path. Command lines of processes go. "
+        "and metadata: any word with a slash counts as a path, and the file of a stack's frame. "
+        "Command lines of processes go. "
         "Texts "
-        "in quotes and numbers in SQL become '?'. args=GLOB replaces the values of arguments with "
-        "such a key by 'redacted'.\n\nThe tokens are made with a random key that is kept nowhere: "
-        "two copies have different ones. Names of processes, functions and slices stay, as do the "
-        "host's name and times. The input is not changed.",
+        "in quotes and numbers in SQL become '?', its comments go. args=GLOB replaces the values "
+        "of arguments with "
+        "such a key by 'redacted'.\n\nA folder with the parts of a recording becomes one "
+        "file.\n\nThe tokens are made with a random key that is kept nowhere: "
+        "two copies have different ones. Names of processes, threads, functions and slices stay, "
+        "as "
+        "do the host's name and times. The input is not changed.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

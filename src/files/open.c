@@ -9,7 +9,7 @@
 #include "core/base/mem.h"
 #include "core/files/recording_mode.h"
 #include "core/files/trusted.h"
-#include "files/rotation.h"
+#include "files/recordings.h"
 #include "files/unpack.h"
 #include "formats/foreign.h"
 #include "formats/tar.h"
@@ -449,9 +449,22 @@ int sv_copy_trace(const struct sv_copy *c, struct sv_err *err)
     struct sv_dict *dict = sv_dict_new();
     struct sv_opened in;
     struct sv_sink *sink;
-    int code = sv_open_input(c->path, c->from, 0, dict, &in, err);
+    struct sv_chosen chosen = {0};
+    in = (struct sv_opened){.path = c->path, .fd = -1};
+    int code = sv_check_inputs(&c->path, 1, c->out->path, err);
+    if (code >= 0 && sv_needs_choice(&c->path, 1, &c->range)) {
+        code = sv_choose_parts(&c->path, 1, &c->range, c->from, &chosen, err);
+        if (code >= 0)
+            code = sv_chosen_open(&chosen, c->from, (struct sv_read_options){0}, dict, &in, err);
+    } else if (code >= 0) {
+        code = sv_open_input(c->path, c->from, 0, dict, &in, err);
+    }
     if (code >= 0)
         code = sv_open_output(c->out, dict, &in.report, &sink, err);
+    if (code >= 0 && chosen.has_window) /* the writer wants the shape of the input */
+        sink = sv_chosen_window(
+            &chosen, dict,
+            sv_pump_adapt(in.source->gives & ~SV_ORDER_BITS, sink, dict, &in.report, NULL));
     if (code >= 0 && c->before)
         code = c->before(c->ctx, dict, &in.report, &sink, err);
     if (code >= 0)
@@ -461,6 +474,7 @@ int sv_copy_trace(const struct sv_copy *c, struct sv_err *err)
         code = SV_EXIT_LESS;
     }
     sv_opened_close(&in);
+    sv_chosen_fini(&chosen);
     sv_dict_free(dict);
     return code;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "files/range.h"
 #include "formats/formats.h"
 
 /* An input that is open: path, bytes, format, events, findings. */
@@ -139,7 +140,8 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
 /* One input into one output. `before` (may be NULL) puts stages before the writer: it replaces
  * *sink, or closes it and fails. */
 struct sv_copy {
-    const char *path, *from;
+    const char *path, *from; /* a folder: the recording in it */
+    struct sv_range range;
     const struct sv_output_choice *out;
     bool strict;
     const char *what; /* as for sv_run() */

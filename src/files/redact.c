@@ -6,7 +6,10 @@
 #include "files/redact.h"
 
 #include "core/base/glob.h"
+#include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/stream/frame_text.h"
+#include "core/stream/machine.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -16,13 +19,14 @@
 
 #define REDACTED "redacted"
 
-static const char *const path_keys[] = {"path",     "path2", "root", "cgroup",   "file",
-                                        "filename", "cwd",   "dir",  "directory"};
+static const char *const path_keys[] = {
+    "path",     "path2",   "root",          "cgroup",         "file",
+    "filename", "cwd",     "dir",           "directory",      "exe",
+    "script",   "library", "code.filepath", "code.file.path", "code.filename"};
 static const char *const command_keys[] = {
     "command", "cmdline", "argv", "command_line", "process.command_line", "process.command_args"};
 static const char *const sql_keys[] = {"sql", "statement", "query", "db.statement",
                                        "db.query.text"};
-static const char *const sql_words[] = {"select ", "insert ", "update ", "delete ", "with "};
 /* Metadata of a trace that name where it was made, and with what words. */
 static const char *const command_meta[] = {"command", "trace_name", "cmdline"};
 
@@ -118,38 +122,31 @@ static char *paths_in(const struct sv_redact_plan *p, const char *text, size_t l
     return to;
 }
 
-static bool is_sql(const char *text, size_t len)
+/* "step (train.py:41)": the file, not its line. "[libm.so.6+0x1f0]": the file, not the place in
+ * it. NULL: the text is no frame of a stack. */
+static char *frame(const struct sv_redact_plan *p, const char *text, size_t len, size_t *out_len)
 {
-    for (size_t i = 0; i < sizeof sql_words / sizeof *sql_words; i++)
-        if (len > strlen(sql_words[i]) &&
-            strncasecmp(text, sql_words[i], strlen(sql_words[i])) == 0)
-            return true;
-    return false;
+    struct sv_frame_parts parts = sv_frame_parts(text, len);
+    const char *plus = len > 5 && text[0] == '[' ? memmem(text, len, "+0x", 3) : NULL;
+    size_t at = plus ? 1 : parts.file_at, n = plus ? (size_t)(plus - text) - 1 : parts.file_len,
+           path_len;
+    if (n == 0 || memchr(text + at, ' ', n))
+        return NULL;
+    char *path = whole_path(p, text + at, n, &path_len), *to = sv_alloc(len - n + path_len + 1);
+    memcpy(to, text, at);
+    memcpy(to + at, path, path_len);
+    memcpy(to + at + path_len, text + at + n, len - at - n);
+    free(path);
+    *out_len = len - n + path_len;
+    return to;
 }
 
-/* Texts in single quotes ('' is a quote in one), numbers, and dollar quotes as one. Names in double
- * quotes stay. */
-static char *without_literals(const char *text, size_t len, size_t *out_len)
+/* Addresses of sockets are "10.0.0.7:443", "[::1]:443", or a path. */
+static bool is_path(const char *key, const char *text, size_t len)
 {
-    char *to = sv_alloc(len + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < len;) {
-        bool after_word = i > 0 && (isalnum((unsigned char)text[i - 1]) || text[i - 1] == '_');
-        if (text[i] == '\'') {
-            for (i++; i < len && (text[i] != '\'' || (i + 1 < len && text[i + 1] == '\'')); i++)
-                i += text[i] == '\'';
-            i += i < len;
-            to[n++] = '?';
-        } else if (isdigit((unsigned char)text[i]) && !after_word) {
-            while (i < len && (isalnum((unsigned char)text[i]) || text[i] == '.'))
-                i++;
-            to[n++] = '?';
-        } else {
-            to[n++] = text[i++];
-        }
-    }
-    *out_len = n;
-    return to;
+    if (strcmp(key, "peer") == 0)
+        return len > 0 && !isdigit((unsigned char)text[0]) && text[0] != '[';
+    return AMONG(key, path_keys);
 }
 
 char *sv_redact_text(const struct sv_redact_plan *p, const char *key, const char *text, size_t len,
@@ -162,11 +159,12 @@ char *sv_redact_text(const struct sv_redact_plan *p, const char *key, const char
         *out_len = strlen(REDACTED);
         return sv_strndup(REDACTED, *out_len);
     }
-    if (p->sql && (AMONG(key, sql_keys) || is_sql(text, len)))
-        return without_literals(text, len, out_len);
-    if (p->paths && AMONG(key, path_keys))
+    if (p->sql && (AMONG(key, sql_keys) || sv_redact_is_sql(text, len)))
+        return sv_redact_sql(text, len, out_len);
+    if (p->paths && is_path(key, text, len))
         return whole_path(p, text, len, out_len);
-    return p->paths ? paths_in(p, text, len, out_len) : NULL;
+    char *new = p->paths ? frame(p, text, len, out_len) : NULL;
+    return new || !p->paths ? new : paths_in(p, text, len, out_len);
 }
 
 /* ---- the stage ---- */
@@ -183,6 +181,7 @@ struct stage {
     size_t n_revisions;
     sv_str *meta; /* by place: the value that was left there; 0: not looked at */
     size_t n_meta;
+    struct sv_map build_ids; /* keys that have no file any more */
 };
 
 static struct stage *of(struct sv_sink *s)
@@ -249,8 +248,43 @@ static const char *last_word(const char *key)
     return word;
 }
 
+/* "build_id.FILE": the files of stacks, in the key. True: it has another key now. */
+static bool redact_build_id(struct stage *s, uint32_t i)
+{
+    struct sv_text key = sv_dict_text(s->dict, s->dict->meta[i].key),
+                   value = sv_dict_text(s->dict, s->dict->meta[i].value);
+    size_t head = strlen(SV_META_BUILD_ID), len;
+    bool is_new;
+    if (!s->plan.paths || key.len <= head || memcmp(key.bytes, SV_META_BUILD_ID, head) != 0 ||
+        sv_map_find(&s->build_ids, s->dict->meta[i].key))
+        return false;
+    char *file = whole_path(&s->plan, key.bytes + head, key.len - head, &len);
+    char *new = sv_arena_get(&s->arena, head + len + 1, 1), *old = sv_strndup(key.bytes, key.len);
+    memcpy(new, SV_META_BUILD_ID, head);
+    memcpy(new + head, file, len);
+    new[head + len] = '\0';
+    *sv_map_add(&s->build_ids, sv_dict_str(s->dict, new, head + len), &is_new) = 1;
+    char *id = sv_strndup(value.bytes, value.len);
+    sv_dict_unset_meta(s->dict, old);
+    sv_dict_set_meta(s->dict, new, id, strlen(id), false);
+    free(file);
+    free(old);
+    free(id);
+    return true;
+}
+
+static void redact_build_ids(struct stage *s)
+{
+    for (uint32_t i = 0; i < s->dict->n_meta; i++)
+        if (redact_build_id(s, i)) {
+            memset(s->meta, 0, s->n_meta * sizeof *s->meta); /* places have changed */
+            i--;
+        }
+}
+
 static void redact_meta(struct stage *s)
 {
+    redact_build_ids(s);
     if (s->dict->n_meta > s->n_meta) {
         s->meta = sv_realloc(s->meta, s->dict->n_meta * sizeof *s->meta);
         memset(s->meta + s->n_meta, 0, (s->dict->n_meta - s->n_meta) * sizeof *s->meta);
@@ -335,6 +369,7 @@ static int stage_close(struct sv_sink *sink, bool failed, struct sv_err *err)
     if (s->owns)
         code = s->next->close(s->next, failed, err);
     sv_arena_fini(&s->arena);
+    sv_map_fini(&s->build_ids);
     free(s->names);
     free(s->revisions);
     free(s->meta);

@@ -30,7 +30,11 @@ int sv_redact_parse(const char *list, struct sv_redact_plan *plan, struct sv_err
 struct sv_sink *sv_redact_stage(const struct sv_redact_plan *plan, struct sv_dict *dict,
                                 struct sv_sink *next, bool owns);
 
-/* For tests: one text. Returns what it becomes (malloc), NULL: it stays. */
+/* Statements of SQL: what begins like one; and without texts, numbers and comments (malloc). */
+bool sv_redact_is_sql(const char *text, size_t len);
+char *sv_redact_sql(const char *text, size_t len, size_t *out_len);
+
+/* One text. Returns what it becomes (malloc), NULL: it stays. */
 char *sv_redact_text(const struct sv_redact_plan *plan, const char *key, const char *text,
                      size_t len, size_t *out_len);
 

@@ -40,3 +40,65 @@ run_any record 0 "$STAVE" record -q --no-summary --no-explain --no-inject --reda
 check record_nothing_left sh -c '! grep -aE "private\.d|secret\.txt|hunter2" r.pftrace'
 check record_steps test "$("$STAVE" cat -q r.pftrace | grep -c 'begin .* "step"')" = 3
 check record_valid "$STAVE" validate -q r.pftrace
+
+# Of a real recording nothing that names a file stays, whoever looks: not in the bytes, not in metadata, stacks and messages of triggers.
+mkdir -p xsecretdir; python=$(command -v python3) && cat >xsecretdir/xsecretmod.py <<'P'
+import time
+def compute(seconds):
+    end, n = time.time() + seconds, 0
+    while time.time() < end:
+        n += 1
+P
+cat >xsecretmain.py <<'P'
+import ctypes, os, socket, sys
+sys.path.insert(0, "xsecretdir")
+import xsecretmod
+end = socket.socket(socket.AF_UNIX); end.bind("xsecretsock"); end.listen(1)
+socket.socket(socket.AF_UNIX).connect("xsecretsock")
+os.memfd_create("xsecretmemory")
+if os.path.exists("xsecretdir/libxsecret.so"):
+    ctypes.CDLL(os.path.abspath("xsecretdir/libxsecret.so")).turn(200)
+xsecretmod.compute(0.3)
+print("ready", flush=True)
+if len(sys.argv) > 2:
+    print("xsecretline", file=open("xsecretlog", "a"), flush=True)
+    while not os.path.exists(sys.argv[2]):
+        xsecretmod.compute(0.01)
+P
+cat >turn.c <<'C'
+#include <time.h>
+int turn(int ms)
+{
+    volatile long n = 0;
+    for (clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000); clock() < end;)
+        n++;
+    return (int)n;
+}
+C
+"${CC:-cc}" -O1 -s -shared -fPIC -o xsecretdir/libxsecret.so turn.c
+secret() { grep -qaF xsecret "$@" || "$STAVE" cat -q "$1" | grep -qF xsecret; }
+if [ -n "$python" ]; then
+  run_any plain 0 "$STAVE" record -q --no-summary --no-explain --sample 199 -o plain.pftrace -- "$python" xsecretmain.py --key=xsecretkey
+  check plain_names_them secret plain.pftrace
+  run_any copy 0 "$STAVE" redact -q plain.pftrace -o copy.pftrace
+  check copy_says_nothing sh -c '! { cat copy.pftrace; "$0" cat -q copy.pftrace; } | grep -aoE ".{0,40}xsecret.{0,40}"' "$STAVE"
+  check copy_valid "$STAVE" validate -q copy.pftrace
+  check copy_has_samples test "$("$STAVE" cat -q copy.pftrace | grep -c 'cat="cpu_sample"')" = "$("$STAVE" cat -q plain.pftrace | grep -c 'cat="cpu_sample"')"
+  rm -f xsecretsock
+  "$STAVE" record -q --no-summary --no-explain --redact all --sample 199 -o hit.pftrace --tail 0s --when "log xsecretlog ~ 'xsecretline'" -- "$python" xsecretmain.py --key=xsecretkey go >hit.out 2>hit.err &
+  check hit_saved until_true '[ -e hit-0001.pftrace ]'
+  touch go; wait $!
+  for f in hit hit-0001; do
+    check "${f}_says_nothing" sh -c '! { cat "$1"; "$0" cat -q "$1"; } | grep -aoE ".{0,40}xsecret.{0,40}"' "$STAVE" $f.pftrace
+  done
+  check hit_says_what grep -qF 'meta "trigger" "log (redacted)"' <("$STAVE" cat -q hit-0001.pftrace)
+else skip real "no python3 here"; fi
+
+# The parts of a recording become one file; a range of it, too.
+mkdir parts.d; STAVE_FULL=block run_any parts 0 "$STAVE" record -q --no-summary --no-explain --no-inject --light --rotate 256K -o parts.d/p.pftrace -- "$BUILD/tests/stress/epochs" 400
+run_any folder 0 "$STAVE" redact -q parts.d -o folder.pftrace
+check folder_all test "$("$STAVE" cat -q folder.pftrace | grep -c 'begin .*"step"')" = 400
+run_any range 0 "$STAVE" redact -q parts.d --since 0s --until 1ns -o range.pftrace
+run_any convert_folder 0 "$STAVE" convert -q parts.d -o folder.json
+check convert_all test "$("$STAVE" cat -q folder.json | grep -c 'begin .*"step"')" = 400
+run_any convert_two 2 "$STAVE" convert -q all.json args.json --since 1s -o two.json

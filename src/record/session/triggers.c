@@ -161,6 +161,20 @@ void sv_triggers_suspended(struct sv_recorder *r, int64_t ns)
 
 /* ---- hits ---- */
 
+/* What a trace may have of a hit. */
+static const char *said_condition(const struct sv_recorder *r, const struct sv_when_hit *h)
+{
+    const struct sv_when *w = r->triggers->when;
+    bool is_hidden = r->options->redact && sv_when_is_private(w, h->condition);
+    return is_hidden ? "log (redacted)" : sv_when_text(w, h->condition);
+}
+
+static const char *said_cause(const struct sv_recorder *r, const struct sv_when_hit *h)
+{
+    bool is_hidden = r->options->redact && sv_when_is_private(r->triggers->when, h->condition);
+    return is_hidden ? "a new line of a log (redacted)" : h->cause;
+}
+
 /* Into the trace: the event, its condition and its cause. */
 static int write_instant(struct sv_recorder *r, const struct sv_when_hit *h, struct sv_err *err)
 {
@@ -174,16 +188,17 @@ static int write_instant(struct sv_recorder *r, const struct sv_when_hit *h, str
         return 0;
     if (!t->row)
         t->row = sv_dict_child(d, 0, SV_TRACK_CUSTOM, sv_dict_cstr(d, "Triggers"));
+    const char *cause = said_cause(r, h);
     const struct sv_arg args[] = {
         {.key = t->cause_key,
          .type = SV_ARG_TEXT,
-         .size = (uint32_t)strlen(h->cause) & 0xffffff,
-         .text = h->cause},
+         .size = (uint32_t)strlen(cause) & 0xffffff,
+         .text = cause},
         {.key = t->number_key, .type = SV_ARG_INT, .i = (int64_t)t->n_hits},
     };
     struct sv_event e = {.ts_ns = h->ts_ns,
                          .track = t->row,
-                         .name = sv_dict_cstr(d, sv_when_text(t->when, h->condition)),
+                         .name = sv_dict_cstr(d, said_condition(r, h)),
                          .cat = t->cat,
                          .kind = SV_INSTANT,
                          .flags = SV_SCOPE_GLOBAL,
@@ -276,8 +291,8 @@ static int save_hit(struct sv_recorder *r, int64_t now, struct sv_err *err)
     sv_saved_name(r->options, utc, &t->number, t->path, sizeof t->path);
     snprintf(t->line, sizeof t->line, "%s: %s", sv_when_text(t->when, t->hit.condition),
              t->hit.cause);
-    const struct sv_saved_cause cause = {.condition = sv_when_text(t->when, t->hit.condition),
-                                         .cause = t->hit.cause,
+    const struct sv_saved_cause cause = {.condition = said_condition(r, &t->hit),
+                                         .cause = said_cause(r, &t->hit),
                                          .utc = utc,
                                          .ts_ns = t->hit.ts_ns,
                                          .skipped = t->n_skipped};

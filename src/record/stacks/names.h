@@ -3,10 +3,11 @@
 #ifndef SV_RECORD_STACKS_NAMES_H
 #define SV_RECORD_STACKS_NAMES_H
 
+#include "core/stream/machine.h"
 #include "record/stacks/debug_info.h"
 #include "record/symbols/symbols.h"
 
-#define SV_BUILD_ID_KEY "build_id." /* metadata: its file follows */
+#define SV_BUILD_ID_KEY SV_META_BUILD_ID
 
 enum { SV_NAMES_INLINED = 16 }; /* functions at one address, at most */
 

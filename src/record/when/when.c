@@ -98,6 +98,11 @@ const char *sv_when_text(const struct sv_when *w, unsigned condition)
     return w->all[condition]->text;
 }
 
+bool sv_when_is_private(const struct sv_when *w, unsigned condition)
+{
+    return w->all[condition]->log != NULL;
+}
+
 unsigned sv_when_needs(const struct sv_when *w)
 {
     unsigned needs = 0;

@@ -33,6 +33,8 @@ void sv_when_free(struct sv_when *w);
 int sv_when_add(struct sv_when *w, const char *text, struct sv_err *err);
 size_t sv_when_n(const struct sv_when *w);
 const char *sv_when_text(const struct sv_when *w, unsigned condition);
+/* It has the name and lines of a log, which a recording with --redact must not have. */
+bool sv_when_is_private(const struct sv_when *w, unsigned condition);
 
 /* What the conditions need that is not in every recording. */
 enum sv_when_need { SV_WHEN_PRESSURE = 1, SV_WHEN_OOM = 2, SV_WHEN_LOG = 4 };
