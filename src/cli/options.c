@@ -7,145 +7,9 @@
 #include "core/base/mem.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void sv_words_add(struct sv_words *w, const char *word)
-{
-    SV_APPEND(w->items, w->n, w->cap) = word;
-}
-
-void sv_words_free(struct sv_words *w)
-{
-    free(w->items);
-    *w = (struct sv_words){0};
-}
-
-/* Digits with one point at most, then perhaps an exponent. */
-static bool is_number(const char *text)
-{
-    size_t whole = strspn(text, "0123456789"), part = 0;
-    text += whole;
-    if (*text == '.') {
-        part = strspn(++text, "0123456789");
-        text += part;
-    }
-    if (whole + part > 0 && (*text == 'e' || *text == 'E')) {
-        text += 1 + (text[1] == '-' || text[1] == '+');
-        if (!isdigit((unsigned char)*text))
-            return false;
-        text += strspn(text, "0123456789");
-    }
-    return whole + part > 0 && !*text;
-}
-
-int sv_parse_number(const char *text, size_t len, double *out)
-{
-    char copy[64];
-    if (len >= sizeof copy)
-        return SV_EUSAGE;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    if (!is_number(copy))
-        return SV_EUSAGE;
-    *out = strtod(copy, NULL);
-    return isfinite(*out) ? 0 : SV_EUSAGE;
-}
-
-int sv_parse_bytes(const char *text, uint64_t *out)
-{
-    double number;
-    size_t len = strspn(text, "0123456789.");
-    if (sv_parse_number(text, len, &number) < 0)
-        return SV_EUSAGE;
-    static const char units[] = "kmgt";
-    double scale = 1;
-    const char *end = text + len;
-    const char *unit = *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
-    if (unit) {
-        for (const char *u = units; u <= unit; u++)
-            scale *= 1024;
-        end++;
-        if (*end == 'i')
-            end++;
-    }
-    if (*end == 'B' || *end == 'b')
-        end++;
-    if (*end || number * scale > 1e18)
-        return SV_EUSAGE;
-    *out = (uint64_t)(number * scale);
-    return 0;
-}
-
-__extension__ typedef __int128 wide; /* headroom for one multiplication by ten */
-
-/* Decimal digits scaled by integer arithmetic: a time never passes through a double. */
-static int parse_scaled(const char *text, size_t len, int64_t unit_ns, int64_t *out)
-{
-    wide value = 0, scale = unit_ns;
-    bool negative = false, digits = false, point = false;
-    for (size_t i = 0; i < len; i++) {
-        if (i == 0 && (text[i] == '-' || text[i] == '+')) {
-            negative = text[i] == '-';
-        } else if (text[i] == '.' && !point) {
-            point = true;
-        } else if (isdigit((unsigned char)text[i])) {
-            int digit = text[i] - '0';
-            digits = true;
-            if (point) {
-                scale /= 10;
-                value += digit * scale;
-            } else {
-                value = value * 10 + digit * (wide)unit_ns;
-            }
-            if (value > INT64_MAX)
-                return SV_EUSAGE;
-        } else {
-            return SV_EUSAGE;
-        }
-    }
-    *out = (int64_t)(negative ? -value : value);
-    return digits ? 0 : SV_EUSAGE;
-}
-
-int sv_parse_moment(const char *text, size_t len, struct sv_moment *out)
-{
-    static const struct {
-        const char *suffix;
-        int64_t ns;
-    } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"min", 60000000000}, {"s", 1000000000}};
-    out->is_absolute = len && *text == '@';
-    if (out->is_absolute) {
-        text++;
-        len--;
-    }
-    int64_t unit = 1000000000;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        size_t n = strlen(units[i].suffix);
-        if (len > n && memcmp(text + len - n, units[i].suffix, n) == 0) {
-            unit = units[i].ns;
-            len -= n;
-            break;
-        }
-    }
-    out->is_given = true;
-    return parse_scaled(text, len, unit, &out->ns);
-}
-
-int64_t sv_moment_in(const struct sv_moment *m, int64_t first_ns, int64_t missing)
-{
-    int64_t ns;
-    if (!m->is_given)
-        return missing;
-    if (m->is_absolute)
-        return m->ns;
-    if (__builtin_add_overflow(first_ns, m->ns, &ns))
-        return m->ns < 0 ? INT64_MIN : INT64_MAX;
-    return ns;
-}
-
 static int parse_window(const char *text, struct sv_interval *w)
 {
     const char *colon = strchr(text, ':');
@@ -155,19 +19,6 @@ static int parse_window(const char *text, struct sv_interval *w)
         return SV_EUSAGE;
     if (colon[1] && sv_parse_moment(colon + 1, strlen(colon + 1), &w->to) < 0)
         return SV_EUSAGE;
-    return 0;
-}
-
-int sv_parse_count(const char *text, uint64_t *out)
-{
-    *out = 0;
-    if (!*text)
-        return SV_EUSAGE;
-    for (; *text; text++) {
-        if (!isdigit((unsigned char)*text) || __builtin_mul_overflow(*out, 10u, out) ||
-            __builtin_add_overflow(*out, (unsigned)(*text - '0'), out))
-            return SV_EUSAGE;
-    }
     return 0;
 }
 
