@@ -46,7 +46,7 @@ struct doctor {
     unsigned n_lacking;
 };
 
-static void put_text(const char *fmt, va_list args)
+__attribute__((format(printf, 1, 0))) static void put_text(const char *fmt, va_list args)
 {
     struct sv_buf b;
     sv_buf_init(&b, 1u << 16);
