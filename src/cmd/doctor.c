@@ -46,7 +46,7 @@ struct doctor {
     unsigned n_lacking;
 };
 
-static void put_text(const char *fmt, va_list args)
+__attribute__((format(printf, 1, 0))) static void put_text(const char *fmt, va_list args)
 {
     struct sv_buf b;
     sv_buf_init(&b, 1u << 16);
@@ -64,7 +64,8 @@ static void end_line(void)
     report->has_line = false;
 }
 
-static void say_json(enum verdict v, const char *what, const char *fmt, va_list args)
+__attribute__((format(printf, 3, 0))) static void say_json(enum verdict v, const char *what,
+                                                           const char *fmt, va_list args)
 {
     struct sv_json *j = &report->json;
     end_line();

@@ -27,7 +27,7 @@ trap 'kill $work 2>/dev/null' EXIT
 until_true 'grep -q said work.out'
 once() { "${as[@]}" "$STAVE" top -p $work --once "$@"; }
 look() { once --interval 1500ms --json >"$1.json" 2>"$1.err"; }
-plain() { once --interval 1500ms >user.txt; } # a busy machine may not let it look often
+plain() { once --interval 500ms >user.txt; }
 screen() { "$python" "$SRC/tests/system/top.py" "$2" "${@:3}" >"$1.txt"; }
 has() { "$python" -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$@"; }
 

@@ -145,8 +145,12 @@ check asan_later asan '1 passed, 0 failed, 1 skipped'
 check asan_later_is_said grep -q 'a/later.sh: .*STAVE_LONG' said
 STAVE_LONG=1 check asan_long asan '2 passed, 0 failed, 0 skipped'
 counts only_asan 0 '2 passed, 0 failed, 0 skipped'
-listed_scripts() { local name bad=0; while read -r name _; do [[ $name = '#'* ]] || [ -x "$SRC/tests/$name" ] || { echo "tests/asan-long: no $name"; bad=1; }; done <"$SRC/tests/asan-long"; [ $bad = 0 ]; }
-check asan_long_names_scripts listed_scripts
+listed_scripts() { local name bad=0; while read -r name _; do [[ $name = '#'* ]] || [ -x "$SRC/tests/$name" ] || { echo "tests/$1: no $name"; bad=1; }; done <"$SRC/tests/$1"; [ $bad = 0 ]; }
+check asan_long_names_scripts listed_scripts asan-long
+mkdir tree/build-minimal; mv tree/tests/asan-long tree/tests/minimal-without
+tree/tests/run build-minimal:a build:a >said 2>&1
+check minimal_leaves_out test "$(grep -c 'minimal:a/later.sh: .*minimal-without' said) $(tail -n 1 said)" = '1 3 passed, 0 failed, 1 skipped'
+check minimal_without_names_scripts listed_scripts minimal-without
 
 cat >test_sample.c <<'C'
 #include "tests/harness/test.h"

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -801,6 +802,7 @@ static void *run(void *arg)
     struct sv_process *p = w->process;
     jmp_buf jump;
     volatile bool ok = false;
+    prctl(PR_SET_NAME, "stave-writer"); /* first: by it recordings know what is not the program's */
     w->has_own_table = sv_own_table_take(sv_files_dir(p));
     sv_doze_begin(w);
     sv_no_memory = &jump;
@@ -843,8 +845,7 @@ static int spawn(struct sv_process *p, struct sv_session_writer *w)
     if (error != 0) {
         end_work(p);
         atomic_store(&p->writer_state, SV_WRITER_NONE);
-    } else
-        pthread_setname_np(p->writer_thread, "stave-writer");
+    }
     return error;
 }
 
