@@ -53,8 +53,8 @@ static void need_kernel(void)
     sv_kernel_close(k);
 }
 
-/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one
- * that opens it 3,000 times and ends with 3. */
+/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one that
+ * opens it 3,000 times and ends with 3. */
 static void make_work(void)
 {
     char text[1001];
@@ -281,6 +281,14 @@ static void without_kernel(void)
     unlink("out");
     CHECK(record("-o s.pftrace --strict -- /bin/sh work.sh") < 0);
     CHECK_STR_EQ(verb_files(), "in many.sh t.pftrace work.sh");
+    CHECK_INT_EQ(record("-o s.pftrace --calls files --hooks raw --no-explain -- /bin/sh work.sh"),
+                 7);
+    CHECK(says(
+        "--calls is not possible here; instead: the library io records calls on files of libc\n"));
+    CHECK(says("--hooks is not possible here; instead: leave it out\n") && !says("--path is not"));
+    CHECK(record("-o n.pftrace --strict --hooks raw --budget 1% -- /bin/sh work.sh") < 0);
+    CHECK(strstr(verb_message, "--hooks: ") == verb_message);
+    unlink("s.pftrace"), unlink("out");
     /* Nothing but the events of libstave needs no kernel programs. */
     CHECK_INT_EQ(record("-o e.pftrace --only sdk --strict --no-explain -- /bin/sh work.sh"), 7);
     CHECK(!says("without system calls"));
