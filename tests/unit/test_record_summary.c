@@ -152,7 +152,7 @@ static void call(struct sv_inside *x, struct sv_batch *b, struct sv_dict *d, uin
 static const char both_sides[] =
     "\n"
     "        time    longest    calls       read    written  slowest files (2 in all)\n"
-    "    4.000 ms   1.000 ms        4    1000 B    2.0 KiB  /a\n"
+    "    4.000 ms   1.000 ms        4     1000 B    2.0 KiB  /a\n"
     "        0 ns       0 ns        1        0 B      500 B  /b\n"
     "\n"
     "    in calls               calls       read    written  busiest processes (2 in all)\n"
