@@ -38,8 +38,16 @@ static const char *ask(const char *file, const char *sql)
     return rows ? rows + 1 : "";
 }
 
+static void need_sql(void)
+{
+#if !SV_HAVE_SQLITE
+    SKIP("built without SQLite, which looks into the trace");
+#endif
+}
+
 static void need_kernel(void)
 {
+    need_sql();
     struct sv_kernel_options options = {0};
     struct sv_kernel *k;
     struct sv_err err = {0};
@@ -53,8 +61,8 @@ static void need_kernel(void)
     sv_kernel_close(k);
 }
 
-/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one that
- * opens it 3,000 times and ends with 3. */
+/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one
+ * that opens it 3,000 times and ends with 3. */
 static void make_work(void)
 {
     char text[1001];
@@ -254,6 +262,7 @@ TEST(a_full_disk_ends_the_file_not_the_command)
 
 static void without_kernel(void)
 {
+    need_sql();
     REQUIRE(test_refuse_call(SYS_bpf, 0, 0, EPERM));
     verb_enter("looks");
     make_work();
@@ -375,6 +384,9 @@ static const char *members_of(const char *path, const char *folder)
 /* Reports are made by /proc/self/exe, which is not stave here: they are left out, with a line. */
 static void packed(void)
 {
+#if !SV_HAVE_ZSTD
+    SKIP("built without zstd, which packs the archive");
+#endif
     verb_enter("packed");
     make_work();
     test_write_file("talk.sh", "echo out; echo err >&2; exit 4\n");
@@ -570,6 +582,7 @@ TEST(a_program_that_does_something_of_each_kind)
 
 static void signalled(void)
 {
+    need_sql();
     verb_enter("signals");
     test_write_file("save.sh",
                     "kill -USR1 $PPID; until [ -e t-0001.pftrace ]; do sleep 0.02; done\n"
