@@ -40,7 +40,7 @@ static const char *ask(const char *file, const char *sql)
 
 static void need_sql(void)
 {
-#if !SV_HAVE_SQLITE
+#ifndef SV_HAVE_SQLITE
     SKIP("built without SQLite, which looks into the trace");
 #endif
 }
@@ -384,7 +384,7 @@ static const char *members_of(const char *path, const char *folder)
 /* Reports are made by /proc/self/exe, which is not stave here: they are left out, with a line. */
 static void packed(void)
 {
-#if !SV_HAVE_ZSTD
+#ifndef SV_HAVE_ZSTD
     SKIP("built without zstd, which packs the archive");
 #endif
     verb_enter("packed");
