@@ -541,6 +541,8 @@ static void record_work(const char *options, const char *out)
 
 static void of_each_kind(void)
 {
+    if (TEST_HAS_SANITIZER)
+        SKIP("the sanitizer's leak check is a process that is recorded, too");
     need_kernel();
     verb_enter("kinds");
     record_work("--strict --sample 997", "t.pftrace");
