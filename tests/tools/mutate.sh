@@ -119,3 +119,36 @@ check random_run whole
 check random_results sh -c 'grep -q "^killed *core/files/a.c:7: .* by unit:clamp$" whole.out && grep -q "^UNREACHED core/files/a.c:13: " whole.out'
 check random_summary grep -qE '^[0-9]+ of [0-9]+ noticed \([0-9]+ %, 95 % interval [0-9]+ to [0-9]+ %\); 1 reached by no suite$' whole.out
 check random_resumes [ "$(grep -c '^judged' whole.out)" = 2 ] && check random_judges_once [ "$(grep '^judged' whole.out | sort -u | wc -l)" = 1 ]
+
+# --marks: who enters a function is measured by the functions themselves, and the sources are as they were.
+cat >tiny/unit <<'U'
+#!/bin/sh
+TEST_NAME=a.enters "$(dirname "$0")/build/prog"
+echo "ok a.enters"; echo "# 3 ms of CPU: a.enters"; echo "ok a.other"; echo "not ok a.fails"
+U
+chmod +x tiny/unit
+cat >marks.py <<'PY'
+import os, subprocess, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1] + "/tools")
+import mutants
+tree, path = os.path.abspath("tiny"), "core/files/a.c"
+before = open("tiny/" + path).read()
+lines = before.split("\n")
+faults = [(path, n, "", "") for n in (7, 13)]
+builds = []
+def build():
+    builds.append(open("tiny/" + path).read())
+    subprocess.run(["ninja", "-C", "tiny/build", "prog"], check=True, stdout=subprocess.DEVNULL)
+def made():
+    marks = mutants.Marks(tree, "state", faults)
+    marks.make([], tree + "/unit", build)
+    return marks
+marks = made()
+assert open("tiny/" + path).read() == before and builds[0].count("sv_mark_(") == 2, builds
+assert marks.reach(path, 7) == ["test:a.enters"] and marks.reach(path, 13) == [], marks.tests
+assert "test:a.other" in marks.seconds and "test:a.fails" not in marks.seconds and marks.seconds["test:a.enters"] == 0.003
+assert made().tests == marks.tests and len(builds) == 1  # kept
+PY
+marks() { python3 marks.py "$SRC" >marks.out 2>&1 || { cat marks.out; return 1; }; }
+check marks_by_function marks

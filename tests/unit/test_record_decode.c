@@ -552,6 +552,41 @@ TEST(the_plan_always_keeps_the_book)
         CHECK(index[sv_calls[i].nr] == &sv_calls[i]); /* no number twice */
 }
 
+/* On a socket it is asked for the other end, and of poll for the descriptors, where the thread
+ * waited. */
+TEST(the_plan_of_waits)
+{
+    static struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
+    static const struct {
+        long nr;
+        unsigned waits;
+    } rows[] = {{SYS_poll, SV_WIRE_IF_WAITED | SV_WIRE_POLLS | SV_WIRE_HAS_PEER},
+                {SYS_ppoll, SV_WIRE_IF_WAITED | SV_WIRE_POLLS | SV_WIRE_HAS_PEER},
+                {SYS_select, SV_WIRE_IF_WAITED},
+                {SYS_epoll_wait, SV_WIRE_IF_WAITED},
+                {SYS_recvfrom, SV_WIRE_IF_WAITED | SV_WIRE_HAS_PEER},
+                {SYS_connect, SV_WIRE_IF_WAITED | SV_WIRE_HAS_PEER},
+                {SYS_read, SV_WIRE_HAS_PEER | SV_WIRE_IS_FILE},
+                {SYS_writev, SV_WIRE_HAS_PEER | SV_WIRE_IS_FILE},
+                {SYS_openat, 0},
+                {SYS_fsync, 0}};
+    for (int all = 0; all < 2; all++) {
+        sv_calls_plan(SV_CALLS_DEFAULT | SV_CALLS_WAITING | (all ? SV_CALLS_SOCKETS : 0), plans);
+        for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+            CONTEXT("call %ld, %d", rows[i].nr, all);
+            bool is_socket = rows[i].nr == SYS_recvfrom || rows[i].nr == SYS_connect;
+            CHECK_UINT_EQ(plans[rows[i].nr].waits,
+                          rows[i].waits & ~(all && is_socket ? (unsigned)SV_WIRE_IF_WAITED : 0u));
+        }
+        CHECK(plans[SYS_poll].wants & SV_WIRE_WANTED);
+        CHECK(plans[SYS_recvfrom].wants & SV_WIRE_WANTED);
+    }
+    sv_calls_plan(SV_CALLS_DEFAULT, plans);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        CHECK_UINT_EQ(plans[rows[i].nr].waits, 0);
+    CHECK_UINT_EQ(plans[SYS_poll].wants, 0);
+}
+
 /* Descriptor 3 was /a, is closed and taken by a socket without the trace seeing it: nobody may take
  * the read for one of /a. */
 TEST(a_descriptor_whose_file_is_not_known_does_not_inherit_a_path)

@@ -131,3 +131,60 @@ TEST(the_slowest_files_and_the_busiest_processes_are_shown)
     unsetenv("STAVE_SESSION");
     kbench_free(k);
 }
+
+/* A call as the library io records it. */
+static void call(struct sv_inside *x, struct sv_batch *b, struct sv_dict *d, uint32_t pid,
+                 const char *name, const char *path, const char *path2, int64_t bytes)
+{
+    sv_batch_reset(b);
+    struct sv_event *e = sv_batch_put(b, SV_SLICE, 100, sv_dict_thread(d, 0, pid, pid),
+                                      sv_dict_cstr(d, name), sv_dict_cstr(d, "syscall"));
+    e->dur_ns = 1000000;
+    if (path)
+        sv_batch_str(b, sv_dict_cstr(d, "path"), path, strlen(path));
+    if (path2)
+        sv_batch_str(b, sv_dict_cstr(d, "path2"), path2, strlen(path2));
+    sv_batch_int(b, sv_dict_cstr(d, "bytes"), bytes);
+    sv_batch_finish(b, e);
+    sv_inside_count(x, &b->events[0]);
+}
+
+static const char both_sides[] =
+    "\n"
+    "        time    longest    calls       read    written  slowest files (2 in all)\n"
+    "    4.000 ms   1.000 ms        4     1000 B    2.0 KiB  /a\n"
+    "        0 ns       0 ns        1        0 B      500 B  /b\n"
+    "\n"
+    "    in calls               calls       read    written  busiest processes (2 in all)\n"
+    "    6.000 ms                   7    3.9 KiB    7.8 KiB  p3 (3)\n"
+    "    1.000 ms                   1      500 B      500 B   (77)\n";
+
+/* Calls that a library in the command saw are added to those of the kernel; a process of which only
+ * it saw calls has a row of its own. */
+TEST(calls_that_a_library_saw_are_added)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_record_options o = {0};
+    struct sv_recorder r = {.options = &o,
+                            .system = {.decode = k->decode, .totals = k->totals},
+                            .times = {.started_ns = 1, .round_ns = 1000000001}};
+    struct sv_inside *x = &r.collected.inside;
+    const bool was_quiet = sv_common.quiet;
+    sv_inside_init(x, k->dict, sv_decode_tree(k->decode));
+    add_process(sv_decode_tree(k->decode), 3, 3, 2000000);
+    call(x, &k->batch, k->dict, 3, "openat", "/a", NULL, -1);
+    call(x, &k->batch, k->dict, 3, "read", "/a", NULL, 1000);
+    call(x, &k->batch, k->dict, 3, "write", "/a", NULL, 1500);
+    call(x, &k->batch, k->dict, 3, "write", "/a", NULL, 500);
+    call(x, &k->batch, k->dict, 77, "sendfile", NULL, "/b", 500);
+    call(x, &k->batch, k->dict, 77, "no_call", "/a", NULL, 500);
+    CHECK_UINT_EQ(x->n_calls, 5);
+    CHECK_UINT_EQ(sv_inside_others(x), 1);
+    sv_common.quiet = false;
+    summarise(&r);
+    sv_common.quiet = was_quiet;
+    if (!CHECK(strncmp(said, both_sides, strlen(both_sides)) == 0))
+        printf("%s", said);
+    sv_inside_fini(x);
+    kbench_free(k);
+}

@@ -71,7 +71,7 @@ static struct bench *open_bench(void)
 {
     struct bench *b = calloc(1, sizeof *b);
     char name[32];
-    CHECK(b);
+    REQUIRE(b != NULL);
     snprintf(b->root, sizeof b->root, "/tmp/stave-watch-XXXXXX");
     CHECK(mkdtemp(b->root));
     snprintf(name, sizeof name, "%u", process);
@@ -179,6 +179,37 @@ TEST(counts_at_the_end)
     kbench_round(b->k, (uint64_t)b->at_ns);
     CHECK(strstr(b->k->text, "run_ns=10000000 delay_ns=1000000 switches=2"));
     CHECK_INT_EQ(count(b->k->text, "run_ns="), 2);
+    close_bench(b);
+}
+
+/* One of three ends: the others are still followed, each as itself. */
+TEST(the_others_are_followed_when_one_ends)
+{
+    struct bench *b = open_bench();
+    char path[200];
+    for (unsigned tid = OTHER; tid <= OTHER + 1; tid++) {
+        add_thread(b, tid);
+        set(b, tid, 'S', SLEEPS, 7, 2, 9);
+    }
+    set(b, process, 'S', SLEEPS, 5, 1, 3);
+    look(b, 0);
+    put_of(b, OTHER, "stat", ""); /* as /proc's, which cannot be read any more */
+    put_of(b, OTHER, "schedstat", "");
+    for (const char *const *f =
+             (const char *const[]){"comm", "children", "stat", "syscall", "schedstat", "", NULL};
+         *f; f++) {
+        snprintf(path, sizeof path, "%s/%u/task/%d/%s", b->root, process, OTHER, *f);
+        CHECK(remove(path) == 0);
+    }
+    set(b, OTHER + 1, 'S', SLEEPS, 20, 4, 11); /* before the look that misses the other */
+    set(b, process, 'S', SLEEPS, 9, 3, 4);
+    look(b, 50);
+    look(b, 50);
+    sv_watch_finish(b->w, b->at_ns);
+    kbench_round(b->k, (uint64_t)b->at_ns);
+    CHECK_INT_EQ(count(b->k->text, "run_ns="), 2); /* that which ended had its sums before */
+    CHECK(strstr(b->k->text, "run_ns=13000000 delay_ns=2000000 switches=2"));
+    CHECK(strstr(b->k->text, "run_ns=4000000 delay_ns=2000000 switches=1"));
     close_bench(b);
 }
 

@@ -38,8 +38,16 @@ static const char *ask(const char *file, const char *sql)
     return rows ? rows + 1 : "";
 }
 
+static void need_sql(void)
+{
+#ifndef SV_HAVE_SQLITE
+    SKIP("built without SQLite, which looks into the trace");
+#endif
+}
+
 static void need_kernel(void)
 {
+    need_sql();
     struct sv_kernel_options options = {0};
     struct sv_kernel *k;
     struct sv_err err = {0};
@@ -254,6 +262,7 @@ TEST(a_full_disk_ends_the_file_not_the_command)
 
 static void without_kernel(void)
 {
+    need_sql();
     REQUIRE(test_refuse_call(SYS_bpf, 0, 0, EPERM));
     verb_enter("looks");
     make_work();
@@ -281,6 +290,14 @@ static void without_kernel(void)
     unlink("out");
     CHECK(record("-o s.pftrace --strict -- /bin/sh work.sh") < 0);
     CHECK_STR_EQ(verb_files(), "in many.sh t.pftrace work.sh");
+    CHECK_INT_EQ(record("-o s.pftrace --calls files --hooks raw --no-explain -- /bin/sh work.sh"),
+                 7);
+    CHECK(says(
+        "--calls is not possible here; instead: the library io records calls on files of libc\n"));
+    CHECK(says("--hooks is not possible here; instead: leave it out\n") && !says("--path is not"));
+    CHECK(record("-o n.pftrace --strict --hooks raw --budget 1% -- /bin/sh work.sh") < 0);
+    CHECK(strstr(verb_message, "--hooks: ") == verb_message);
+    unlink("s.pftrace"), unlink("out");
     /* Nothing but the events of libstave needs no kernel programs. */
     CHECK_INT_EQ(record("-o e.pftrace --only sdk --strict --no-explain -- /bin/sh work.sh"), 7);
     CHECK(!says("without system calls"));
@@ -367,6 +384,9 @@ static const char *members_of(const char *path, const char *folder)
 /* Reports are made by /proc/self/exe, which is not stave here: they are left out, with a line. */
 static void packed(void)
 {
+#ifndef SV_HAVE_ZSTD
+    SKIP("built without zstd, which packs the archive");
+#endif
     verb_enter("packed");
     make_work();
     test_write_file("talk.sh", "echo out; echo err >&2; exit 4\n");
@@ -521,6 +541,8 @@ static void record_work(const char *options, const char *out)
 
 static void of_each_kind(void)
 {
+    if (TEST_HAS_SANITIZER)
+        SKIP("the sanitizer's leak check is a process that is recorded, too");
     need_kernel();
     verb_enter("kinds");
     record_work("--strict --sample 997", "t.pftrace");
@@ -562,6 +584,7 @@ TEST(a_program_that_does_something_of_each_kind)
 
 static void signalled(void)
 {
+    need_sql();
     verb_enter("signals");
     test_write_file("save.sh",
                     "kill -USR1 $PPID; until [ -e t-0001.pftrace ]; do sleep 0.02; done\n"

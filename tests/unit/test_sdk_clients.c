@@ -159,27 +159,46 @@ TEST(waits_for_names_that_cannot_be_read_now)
     close_scene(&s);
 }
 
-/* A client that has ended stays until the file has its losses, also where it has nothing else of
- * it. */
+/* It has ended and `ring` has lost: the client stays until the file has that, also where it has
+ * nothing else of it. */
+static void stays_until_losses_are_there(struct scene *s, struct sv_ring *ring)
+{
+    CHECK_UINT_EQ(go(s), 0);
+    atomic_store(&ring->lost_full, 5);
+    atomic_store(&ring->lost_nested, 0);
+    atomic_store(&s->session->state, SV_SESSION_DONE);
+    for (int i = 0; i < 3; i++) { /* read, but there is no commit */
+        sv_clients_round(&s->clients, 0, true);
+        for (sv_batch_reset(&s->batch);
+             s->clients.source.next(&s->clients.source, &s->batch, NULL) > 0;)
+            sv_batch_reset(&s->batch);
+        CHECK_UINT_EQ(s->clients.n, 1);
+    }
+    go(s);
+    go(s);
+    CHECK_UINT_EQ(s->clients.n, 0);
+    close_scene(s);
+}
+
 TEST(losses_are_in_the_file_before_a_client_is_removed)
 {
     static struct scene s;
     open_scene(&s);
-    CHECK_UINT_EQ(go(&s), 0);
-    atomic_store(&s.ring->lost_full, 5);
-    atomic_store(&s.ring->lost_nested, 0);
-    atomic_store(&s.session->state, SV_SESSION_DONE);
-    for (int i = 0; i < 3; i++) { /* read, but there is no commit */
-        sv_clients_round(&s.clients, 0, true);
-        for (sv_batch_reset(&s.batch);
-             s.clients.source.next(&s.clients.source, &s.batch, NULL) > 0;)
-            sv_batch_reset(&s.batch);
-        CHECK_UINT_EQ(s.clients.n, 1);
-    }
-    go(&s);
-    go(&s);
-    CHECK_UINT_EQ(s.clients.n, 0);
-    close_scene(&s);
+    stays_until_losses_are_there(&s, s.ring);
+}
+
+TEST(losses_of_its_last_ring_are_there_too)
+{
+    static struct scene s;
+    open_scene(&s);
+    struct sv_ring *second = map_new(s.client, "ring.1", SV_PAGE + SIZE);
+    second->magic = SV_RING_MAGIC;
+    second->size = SIZE;
+    second->owner = 2;
+    second->tid = 8;
+    second->head = second->tail = second->mark[0].pos = SIZE;
+    s.session->n_rings = 2;
+    stays_until_losses_are_there(&s, second);
 }
 
 /* What a client says about its files is compared with them. */

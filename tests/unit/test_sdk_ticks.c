@@ -116,3 +116,17 @@ TEST(reads_this_machine)
     CHECK(b.boot_ns > a.boot_ns);
     CHECK(a.uncertainty_ns >= 0 && a.uncertainty_ns < 10000000);
 }
+
+/* Without a second pair the counter's rate is not known: its steps count as nanoseconds. */
+TEST(one_pair_is_continued_in_nanoseconds)
+{
+    struct sv_ticks t = {0};
+    struct sv_tick a = pair(1000, 500);
+    CHECK_INT_EQ(sv_ticks_ns(&t, 42), 42); /* none at all */
+    sv_ticks_add(&t, &a);
+    CHECK_INT_EQ(sv_ticks_ns(&t, 1000), 500);
+    CHECK_INT_EQ(sv_ticks_ns(&t, 1010), 510);
+    CHECK_INT_EQ(sv_ticks_ns(&t, 990), 490);
+    CHECK_INT_EQ(sv_ticks_ns(&t, 0), -500);
+    CHECK_INT_EQ(sv_ticks_ns(&t, 1000 + (uint64_t)INT64_MAX), INT64_MAX);
+}

@@ -89,6 +89,7 @@ int verb(const struct sv_command *c, const char *line)
     give_back(STDOUT_FILENO, out, "stdout", verb_shown, sizeof verb_shown);
     snprintf(verb_message, sizeof verb_message, "%s", err.msg);
     sv_words_free(&operands);
+    sv_words_free(&sv_common.given);
     free(options);
     return code;
 }

@@ -73,7 +73,7 @@ static bool is_here(const struct sockaddr_storage *a)
 /* A connection within this machine is known by its two ports. */
 static struct io_ends socket_ends(int fd)
 {
-    struct sockaddr_storage own, peer;
+    struct sockaddr_storage own = {0}, peer = {0};
     socklen_t n = sizeof own, m = sizeof peer;
     if (getsockname(fd, (void *)&own, &n) != 0 || getpeername(fd, (void *)&peer, &m) != 0 ||
         !is_here(&peer))
@@ -139,7 +139,7 @@ static void put_peer(struct io_call *c, int fd)
 {
     static _Thread_local char text[INET6_ADDRSTRLEN + 16]
         __attribute__((tls_model("initial-exec")));
-    struct sockaddr_storage own, peer;
+    struct sockaddr_storage own = {0}, peer = {0};
     socklen_t n = sizeof own, m = sizeof peer;
     char name[INET6_ADDRSTRLEN] = "";
     if (getpeername(fd, (void *)&peer, &m) != 0 || !port_of(&peer))

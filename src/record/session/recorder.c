@@ -133,7 +133,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         d.hides_files = r->system.redact.paths;
     }
     d.shows_own = o->self;
-    int64_t shortest;
+    int64_t shortest = 0;
     if (parse_ns(o->sum_calls, "sum-calls", &shortest, err) < 0)
         return err->code;
     d.sum_below_ns = (uint64_t)shortest;
