@@ -510,9 +510,8 @@ static bool add_end(struct maker *m, const struct fact *f)
     struct item item = {.op = (enum sv_io_op)f->op,
                         .errors = f->errors > 0 ? (uint64_t)f->errors : 0,
                         .count = f->count > 0 ? (uint64_t)f->count : 1,
-                        .summed = f->kind == SV_IO_SUM
-                                      ? (struct sv_io_summed){f->ns, f->longest_ns}
-                                      : (struct sv_io_summed){0}};
+                        .summed = f->kind == SV_IO_SUM ? (struct sv_io_summed){f->ns, f->longest_ns}
+                                                       : (struct sv_io_summed){0}};
     /* Of a sum neither sizes nor places are known. */
     item.has_bytes = is_transfer(f) && f->bytes >= 0 && f->kind != SV_IO_SUM;
     item.bytes = is_transfer(f) && f->bytes >= 0 ? (uint64_t)f->bytes : 0;

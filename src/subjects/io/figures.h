@@ -151,7 +151,7 @@ struct sv_io_words {
     const struct sv_trace *trace;
     uint8_t *ops, *kinds; /* by sv_str */
     uint32_t n;
-    struct sv_map processes; /* space, pid → track: uuids are the producer's own */
+    struct sv_map processes;      /* space, pid → track: uuids are the producer's own */
     sv_str failed, time, longest; /* of a sum */
     sv_str path, path2, fd2, offset2, bytes, offset, errno_, device, sector, pid, fd, ret, count,
         child, readahead, peer, port;
