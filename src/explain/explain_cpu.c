@@ -48,7 +48,7 @@ struct rivals {
     int64_t ns, delay_ns;              /* all of them; what the kernel counted … */
     int64_t quota_ns, most_quota_ns;   /* held back by a quota; the most in a row, and that row */
     uint32_t quota;
-    int64_t life_ns;                   /* … in the life of these threads */
+    int64_t life_ns; /* … in the life of these threads */
     bool is_counted;
 };
 

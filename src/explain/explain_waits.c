@@ -605,6 +605,8 @@ static const char *what_for(const struct sv_wait_group *w)
         return "for the end of another process";
     if (w->class == SV_WHY_PIPE && edge != SV_NO_EDGE && l->edges[edge].reason == SV_WAIT_FOR_OTHER)
         return "for another process";
+    if (w->class == SV_WHY_PIPE && edge != SV_NO_EDGE && l->edges[edge].reason == SV_WAIT_FOR_QUEUE)
+        return "for a message queue";
     return words[w->class == SV_WHY_SOCKET]
                 [w->class == SV_WHY_PIPE && way == CONNECTS ? READS : way];
 }

@@ -61,7 +61,7 @@ enum sv_wait_reason {
 
 /* Keys of arguments of a wait. Where it stopped running is its stack (SV_ARG_STACK, as samples have
  * it: without key, outermost frame first). */
-#define SV_WAIT_REASON    "reason"    /* text: one of the reasons */
+#define SV_WAIT_REASON "reason" /* text: one of the reasons */
 /* uint: the address of the futex, or of the GIL; of the lock of a file its inode; of a System V
  * semaphore SV_WAIT_SEMAPHORE and its number */
 #define SV_WAIT_LOCK      "lock"

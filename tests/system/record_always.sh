@@ -46,6 +46,24 @@ check samples grep -q '^meta "sample_hz" "19"' always.txt
 check no_block sh -c '! grep -q "^meta \"recorded.block\" \"kernel" always.txt'
 check valid "$STAVE" validate -q always.pftrace
 
+# Reports read the sums: as many calls and bytes on the file, and their time.
+run_any io 0 "$STAVE" report io --json always.pftrace
+cat >row.py <<'P'
+import json, sys
+def rows(x):
+    if isinstance(x, dict):
+        if str(x.get("name", x.get("path", x.get("file", "")))).endswith("/data.bin"):
+            yield x
+        for v in x.values():
+            yield from rows(v)
+    elif isinstance(x, list):
+        for v in x:
+            yield from rows(v)
+found = list(rows(json.load(open("io.out"))))
+print(max(x["reads"] for x in found), max(x["bytes_read"] for x in found), max(x["errors"] for x in found))
+P
+check io_has_the_sums test "$(python3 -S row.py)" = "$((n + 3 + 40 * 25)) $((1000 * n + 7 * 40 * 25)) 3"
+
 # With a trigger, and its ring.
 run_any saved 3 "$STAVE" record --no-summary --no-inject --no-explain --always --when "exit 'sh' == 3" -o slow-%t.pftrace -- sh -c 'cat data.bin >/dev/null; exit 3'
 check saved_one test "$(find . -name 'slow-*Z.pftrace' | wc -l)" = 1

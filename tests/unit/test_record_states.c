@@ -3,6 +3,7 @@
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -192,5 +193,74 @@ TEST(who_woke_a_thread_is_reported_unless_it_was_an_interrupt_of_an_idle_cpu)
     CHECK(strstr(k->text, "140 begin /state Runnable interrupt=1\n"));
     CHECK(strstr(k->text, "160 begin /state Runnable waker_tid=23 waker=sixteen_and_full\n"));
     CHECK(strstr(k->text, "180 begin /state Runnable waker=outside\n"));
+    kbench_free(k);
+}
+
+/* The quota of its group was used up while the thread could run. */
+TEST(a_state_ends_with_the_quota_that_it_waited_for)
+{
+    struct kbench *k = kbench_new(NULL);
+    const struct sv_wire_ran ran = {.head = {.kind = SV_WIRE_STATE,
+                                             .flags = SV_STATE_RUNNING,
+                                             .tgid = 10,
+                                             .tid = 11,
+                                             .what = 1,
+                                             .ts_ns = 500},
+                                    .quota_ns = 350};
+    struct sv_wire_ran wrong = ran;
+    wrong.head.ts_ns = 700;
+    wrong.quota_ns = UINT64_MAX;
+    put(k, 0, 100, 11, SV_STATE_PREEMPTED);
+    kbench_put(k, 0, &ran, sizeof ran, NULL, 0, 0);
+    put(k, 0, 600, 11, SV_STATE_PREEMPTED);
+    kbench_put(k, 0, &wrong, sizeof wrong, NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK_STR_EQ(k->text, "100 begin /state Preempted\n"
+                          "500 end /state  reason=quota quota_ns=350\n"
+                          "500 begin /state Running cpu=1\n"
+                          "600 end /state \n"
+                          "600 begin /state Preempted\n"
+                          "700 end /state \n"
+                          "700 begin /state Running cpu=1\n");
+    kbench_free(k);
+}
+
+static void put_wait(struct kbench *k, uint64_t ts, uint32_t nr, uint32_t file, uint64_t lock)
+{
+    const struct sv_wire_wait w = {.head = {.kind = SV_WIRE_STATE,
+                                            .flags = SV_STATE_SLEEPING,
+                                            .tgid = 10,
+                                            .tid = 11,
+                                            .ts_ns = ts},
+                                   .lock = lock,
+                                   .nr = nr,
+                                   .file = file};
+    kbench_put(k, 0, &w, sizeof w, NULL, 0, 0);
+}
+
+/* Locks and queues of the kernel say which one it is. */
+TEST(a_wait_for_a_lock_of_the_kernel_names_it)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call c = kbench_call(SYS_openat, 50, 60, AT_FDCWD, 0);
+    c.ret = 5;
+    kbench_put(k, 0, &c, sizeof c, "/tmp/a.lock", sizeof "/tmp/a.lock", 0);
+    put_wait(k, 100, SYS_flock, 5, 77);
+    put_wait(k, 200, SYS_fcntl, 5, 77);
+    put_wait(k, 300, SYS_semtimedop, 0, SV_WIRE_SEMAPHORE | 9);
+    put_wait(k, 400, SYS_mq_timedreceive, 5, 77); /* that the descriptor is a file is the test's */
+    put_wait(k, 500, SYS_msgrcv, 0, 0);
+    put_wait(k, 600, SYS_flock, 9, 0); /* not known */
+    put_wait(k, 700, SYS_flock, UINT32_MAX, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "100 begin /state Sleeping reason=lock lock=77 lock_name=/tmp/a.lock "
+                          "path=/tmp/a.lock\n"));
+    CHECK(strstr(k->text, "200 begin /state Sleeping reason=lock lock=77 lock_name=/tmp/a.lock "));
+    CHECK(strstr(k->text, "300 begin /state Sleeping reason=lock lock=4294967305 "
+                          "lock_name=semaphore 9\n"));
+    CHECK(strstr(k->text, "400 begin /state Sleeping reason=queue path=/tmp/a.lock\n"));
+    CHECK(strstr(k->text, "500 begin /state Sleeping reason=queue\n"));
+    CHECK(strstr(k->text, "600 begin /state Sleeping reason=lock\n"));
+    CHECK(strstr(k->text, "700 begin /state Sleeping reason=lock\n"));
     kbench_free(k);
 }

@@ -1,5 +1,5 @@
-/* How long the group of a thread was held back by its quota of CPU time (cpu.max, cpu.cfs_quota_us):
- * as the scheduler counts it. Part of rivals.h, on the kernel's side only. */
+/* How long the group of a thread was held back by its quota of CPU time (cpu.max,
+ * cpu.cfs_quota_us): as the scheduler counts it. Part of rivals.h, on the kernel's side only. */
 #ifndef SV_RECORD_BPF_QUOTA_H
 #define SV_RECORD_BPF_QUOTA_H
 

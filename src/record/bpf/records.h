@@ -159,7 +159,7 @@ struct sv_wire_task {
     __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */
     __u64 args[8]; /* six, padded so that no index of an argument is out of bounds */
     __u32 nr;
-    __u32 is_open;    /* it is in that call: the period (call_period) in which it began; 0: in none */
+    __u32 is_open; /* it is in that call: the period (call_period) in which it began; 0: in none */
     __u32 is_outside; /* that descriptor's file is not below --path */
     __u32 tgid, tid;  /* as the recorder numbers it. 0: not followed, and not to be asked again */
     __u32 origin;     /* the process whose program it runs since its fork; 0: its own */

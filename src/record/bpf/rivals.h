@@ -2,10 +2,11 @@
  * kernel counted of each thread. Both sides include it; the functions are for the kernel only,
  * called by the programs of joint.h.
  *
- * Each CPU remembers its last turns (turns.h). When a followed thread gets a CPU after a millisecond
- * or more, the turns since it could run on all CPUs that it may use are its rivals', whoever they
- * are; after less, those of the CPU that it gets. They are summed per thread and rival and sent when
- * the thread ends, or the recording. Switches to other threads cost one note of who comes. */
+ * Each CPU remembers its last turns (turns.h). When a followed thread gets a CPU after a
+ * millisecond or more, the turns since it could run on all CPUs that it may use are its rivals',
+ * whoever they are; after less, those of the CPU that it gets. They are summed per thread and rival
+ * and sent when the thread ends, or the recording. Switches to other threads cost one note of who
+ * comes. */
 #ifndef SV_RECORD_BPF_RIVALS_H
 #define SV_RECORD_BPF_RIVALS_H
 
@@ -22,8 +23,8 @@ enum sv_wire_rival_what {
 struct sv_wire_rival {
     struct sv_wire_head head;
     __u64 dur_ns;
-    __u64 cgroup;    /* the number of the folder of the group with the quota; 0: not known, or none */
-    __u32 n;         /* times */
+    __u64 cgroup; /* the number of the folder of the group with the quota; 0: not known, or none */
+    __u32 n;      /* times */
     __u32 tgid, tid; /* SV_WIRE_NO_PID: not in the recorder's pid namespace */
     __u32 pad;
     char comm[SV_WIRE_COMM];
@@ -123,8 +124,8 @@ __noinline int credit(__u32 pid, __u32 cpu, __u32 turn, __u64 ns)
 }
 
 /* On one CPU whoever had it is a rival. Of several CPUs each has its part of the time in which none
- * of them was idle: while one is, the thread waits for the scheduler to use it, not for a rival. Nor
- * does it while its group has used its quota. */
+ * of them was idle: while one is, the thread waits for the scheduler to use it, not for a rival.
+ * Nor does it while its group has used its quota. */
 __noinline int credit_turns(__u32 pid, __u64 since_ns, __u64 until_ns, __u64 mask, __u64 quota_ns)
 {
     const __u64 all = 1ull << SHARE_BITS;

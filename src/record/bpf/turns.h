@@ -7,10 +7,10 @@
 #define SV_RECORD_BPF_TURNS_H
 
 enum {
-    TURNS = 128,        /* a power of two */
-    LOOKED_TURNS = 32,  /* of other CPUs than its own */
-    LOOKED_CPUS = 32,   /* its own, and those with the next numbers */
-    SHARE_BITS = 20     /* of a share: it is in parts of 1 << SHARE_BITS */
+    TURNS = 128,       /* a power of two */
+    LOOKED_TURNS = 32, /* of other CPUs than its own */
+    LOOKED_CPUS = 32,  /* its own, and those with the next numbers */
+    SHARE_BITS = 20    /* of a share: it is in parts of 1 << SHARE_BITS */
 };
 
 struct turn {
@@ -35,13 +35,13 @@ struct {
 /* A look at the CPUs. sched_switch makes one at a time on a CPU. */
 struct look {
     __u64 since_ns, until_ns;
-    __u64 next_ns;           /* of the CPU that is looked at: what is before it is still to do */
-    __u64 idle_ns;           /* of that CPU */
-    __u64 busy_ns;           /* of all that were looked at: others had them */
-    __u64 most_idle_ns;      /* of the one that was idle for longest */
-    __u64 mask;              /* the address of the CPUs that it may use; 0: its own one only */
-    __u64 share;             /* of that time each rival is given; 0: nothing, it is counted only */
-    __u32 pid;               /* of the thread that could run */
+    __u64 next_ns;      /* of the CPU that is looked at: what is before it is still to do */
+    __u64 idle_ns;      /* of that CPU */
+    __u64 busy_ns;      /* of all that were looked at: others had them */
+    __u64 most_idle_ns; /* of the one that was idle for longest */
+    __u64 mask;         /* the address of the CPUs that it may use; 0: its own one only */
+    __u64 share;        /* of that time each rival is given; 0: nothing, it is counted only */
+    __u32 pid;          /* of the thread that could run */
     __u32 own_cpu, cpu, n, most, left;
 };
 
@@ -69,9 +69,7 @@ static __always_inline void note_turn(struct task_struct *next, const struct sv_
     struct turn *t = &c->last[c->n & (TURNS - 1)];
     t->since_ns = now;
     t->pid = (__u32)GET(next, pid);
-    t->tgid = comes                  ? comes->tgid
-              : config.pid_namespace ? SV_WIRE_NO_PID
-                                     : (__u32)GET(next, tgid);
+    t->tgid = comes ? comes->tgid : config.pid_namespace ? SV_WIRE_NO_PID : (__u32)GET(next, tgid);
     t->tid = comes ? comes->tid : config.pid_namespace ? SV_WIRE_NO_PID : t->pid;
     bpf_probe_read_kernel(t->comm, sizeof t->comm, &next->comm);
     c->n++;

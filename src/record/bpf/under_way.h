@@ -14,7 +14,7 @@ struct call_under_way {
     __u64 arg0; /* its first argument */
     __u64 lock; /* as in struct sv_wire_wait, and `file` */
     __u32 file;
-    __u64 ip;   /* where it left the program */
+    __u64 ip; /* where it left the program */
 };
 
 #if defined(SV_HOOKS_BTF) && defined(__TARGET_ARCH_x86)

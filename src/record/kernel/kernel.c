@@ -72,7 +72,6 @@ struct sv_kernel {
     struct bpf_map *tasks, *outer, *process_ring, *counts, *roots, *pythons;
     struct bpf_map *call_rings; /* NULL: none */
     bool knows_calls;
-    bool has_calls; /* the programs of system calls are attached */
     enum sv_stack_way stacks;
     struct hooked hooked[PROGRAMS_MAX];
     size_t n_hooked;
@@ -200,9 +199,7 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
                 note_missing(k, tracepoint);
             is_wanted = false;
         }
-        if (is_for(section, "iter/"))
-            is_wanted = k->has_iterators;
-        bpf_program__set_autoload(p, is_wanted);
+        bpf_program__set_autoload(p, is_for(section, "iter/") ? k->has_iterators : is_wanted);
     }
     if (!is_plain && has_btf()) {
         config->complete_has_cqe = has_args(&there, "io_uring_complete", 4, 4);
@@ -299,8 +296,7 @@ static void set_entries(const struct sv_kernel *k, const char *name, uint32_t n)
 /* A map that no program will use: the kernel clears the memory of all its entries. */
 static void shrink(const struct sv_kernel *k, const char *name)
 {
-    enum { FEW = 64 };
-    set_entries(k, name, FEW);
+    set_entries(k, name, 64);
 }
 
 /* What no program uses is not made. */
@@ -408,7 +404,7 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         shrink(k, "requests");
     if (!o->probes[SV_PROBE_rivals])
         shrink(k, "rivals_of");
-    set_entries(k, "turns", o->probes[SV_PROBE_rivals] ? k->n_cpus : 1);
+    set_entries(k, "turns", k->n_cpus);
     set_entries(k, "stack_rooms", k->n_cpus * STACK_ROOMS);
     return plan_rings(k, common_bytes(k, o), config.call_ring_bytes, err);
 }
@@ -641,7 +637,6 @@ static int load(struct sv_kernel *k, const struct sv_kernel_options *options, st
         code = make_rings(k, err);
     if (code >= 0)
         code = attach_all(k, err);
-    k->has_calls = code >= 0;
     if (code >= 0 && options->probes[SV_PROBE_sample])
         code = attach_sampler(k, (unsigned)options->probes[SV_PROBE_sample], err);
     return code;
@@ -891,26 +886,21 @@ void sv_kernel_limit(struct sv_kernel *k, const struct sv_kernel_limits *limits)
     s->has_no_stacks = !limits->has_stacks;
 }
 
-bool sv_kernel_has_calls(const struct sv_kernel *k)
-{
-    return k->has_calls;
-}
-
-/* A thread that was in a call when they were taken away may be in another one of that number when
- * they are back: the number of the period, which each call keeps, says that it is not the same. */
+/* Each call keeps the period in which it began: one that ended while the programs were away is
+ * neither taken for a later one nor for one that has not ended. */
 int sv_kernel_attach_calls(struct sv_kernel *k, bool is_on, struct sv_err *err)
 {
     static const char *const programs[] = {"on_exit", "on_enter"};
-    if (is_on)
-        (*(volatile uint32_t *)&k->shared->call_period)++;
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+    volatile uint32_t *period = &k->shared->call_period;
+    ++*period;
+    for (size_t i = 0; i < 2; i++) {
         struct bpf_link **link = link_of(k, programs[i]);
         if (!is_on)
-            detach(k, programs[1 - i]);
+            detach(k, programs[i]);
         else if (!*link && !(*link = bpf_program__attach(program_named(k, programs[i]))))
             return explain(err, errno, "cannot attach the programs of system calls again");
     }
-    k->has_calls = is_on;
+    *period += !is_on;
     return 0;
 }
 

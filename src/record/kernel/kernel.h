@@ -98,7 +98,6 @@ void sv_kernel_limit(struct sv_kernel *k, const struct sv_kernel_limits *limits)
 /* The programs of system calls, which are attached in the beginning. Calls that are under way when
  * they are attached again have no record. */
 int sv_kernel_attach_calls(struct sv_kernel *k, bool is_on, struct sv_err *err);
-bool sv_kernel_has_calls(const struct sv_kernel *k);
 /* Of the sampler, which was attached in the beginning; 0: none for now. */
 void sv_kernel_sample(struct sv_kernel *k, unsigned hz);
 /* From now on the kernel measures its programs, until `k` is closed; false: it cannot, or may

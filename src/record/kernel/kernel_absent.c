@@ -124,6 +124,12 @@ void sv_kernel_sample(struct sv_kernel *k, unsigned hz)
     (void)hz;
 }
 
+int sv_kernel_attach_calls(struct sv_kernel *k, bool is_on, struct sv_err *err)
+{
+    (void)is_on;
+    return sv_kernel_follow(k, 0, err);
+}
+
 bool sv_kernel_time_programs(struct sv_kernel *k)
 {
     (void)k;

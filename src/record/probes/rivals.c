@@ -28,18 +28,12 @@ static void open_rivals(struct sv_decode *d, void *state)
     const struct {
         sv_str *to;
         const char *text;
-    } words[] = {{&r->cat, SV_CAT_CPU_RIVAL},
-                 {&r->name, "CPU rival"},
-                 {&r->quota, "CPU quota"},
-                 {&r->rival, SV_RIVAL},
-                 {&r->pid, SV_RIVAL_PID},
-                 {&r->tid, SV_RIVAL_TID},
-                 {&r->dur, SV_RIVAL_DUR},
-                 {&r->n, SV_RIVAL_N},
-                 {&r->cat_stat, SV_CAT_SCHEDSTAT},
-                 {&r->run, SV_SCHEDSTAT_RUN},
-                 {&r->delay, SV_SCHEDSTAT_DELAY},
-                 {&r->switches, SV_SCHEDSTAT_SWITCHES}};
+    } words[] = {{&r->cat, SV_CAT_CPU_RIVAL},      {&r->name, "CPU rival"},
+                 {&r->quota, "CPU quota"},         {&r->rival, SV_RIVAL},
+                 {&r->pid, SV_RIVAL_PID},          {&r->tid, SV_RIVAL_TID},
+                 {&r->dur, SV_RIVAL_DUR},          {&r->n, SV_RIVAL_N},
+                 {&r->cat_stat, SV_CAT_SCHEDSTAT}, {&r->run, SV_SCHEDSTAT_RUN},
+                 {&r->delay, SV_SCHEDSTAT_DELAY},  {&r->switches, SV_SCHEDSTAT_SWITCHES}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         *words[i].to = sv_dict_cstr(dict, words[i].text);
 }
@@ -134,7 +128,8 @@ const struct sv_probe sv_probe_rivals = {
         {"who had the CPU (category `cpu_rival`), and the kernel's sums (`schedstat`)",
          "the thread, at its end",
          "per rival, whoever it is: name, pid, tid, cgroup, how long and how often it ran while "
-         "this thread could; `run_ns`, `delay_ns`, `switches` of the thread"},
+         "this thread could; the same of a quota of its group; `run_ns`, `delay_ns`, `switches` of "
+         "the thread"},
     .with = {&sv_probe_sched, &sv_probe_offcpu},
     .tracepoint = "sched_switch",
     .state_size = sizeof(struct rivals),

@@ -59,8 +59,8 @@ static void put_reason(const struct states *s, struct sv_decode *d, struct sv_ba
 
 /* The end of the state before. `ran` is NULL unless the thread could run and its group's quota of
  * CPU time was used up. */
-static void put_end(const struct states *s, struct sv_decode *d, struct sv_batch *b,
-                    int64_t now, sv_track row, const struct sv_wire_ran *ran)
+static void put_end(const struct states *s, struct sv_decode *d, struct sv_batch *b, int64_t now,
+                    sv_track row, const struct sv_wire_ran *ran)
 {
     struct sv_event *e = sv_batch_put(b, SV_END, now, row, 0, 0);
     if (!ran || ran->quota_ns > INT64_MAX)
@@ -85,9 +85,10 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
     int64_t now = (int64_t)h->ts_ns < x->state_ns ? x->state_ns : (int64_t)h->ts_ns;
     sv_track row = sv_decode_row(d, h, SV_PROBE_sched, SV_ROW_STATE);
     if (x->state)
-        put_end(s, d, b, now, row, size >= sizeof(struct sv_wire_ran) && to == SV_STATE_RUNNING
-                                       ? (const struct sv_wire_ran *)(const void *)h
-                                       : NULL);
+        put_end(s, d, b, now, row,
+                size >= sizeof(struct sv_wire_ran) && to == SV_STATE_RUNNING
+                    ? (const struct sv_wire_ran *)(const void *)h
+                    : NULL);
     x->state = to == SV_STATE_DEAD ? 0 : (uint8_t)to;
     x->state_ns = now;
     if (to == SV_STATE_DEAD)

@@ -133,9 +133,9 @@ static void put_path(const struct sv_waits *w, struct sv_decode *d, struct sv_ba
                      const struct sv_waits_for *x)
 {
     struct sv_fd *now;
-    struct sv_file *f = sv_decode_descriptor(d, sv_decode_process(d, x->pid), (int32_t)x->file,
-                                             (struct sv_fd_when){.start_ns = x->begin_ns, .inode = x->lock},
-                                             &now);
+    struct sv_file *f =
+        sv_decode_descriptor(d, sv_decode_process(d, x->pid), (int32_t)x->file,
+                             (struct sv_fd_when){.start_ns = x->begin_ns, .inode = x->lock}, &now);
     if (!f)
         return;
     if (x->reason == SV_WAIT_FOR_LOCK)

@@ -402,8 +402,8 @@ size_t sv_procfs_cgroup_called(uint64_t number, char text[SV_PROCFS_CGROUP_MAX])
 {
     enum { DEPTH = 16 };
     bool is_unified = sv_procfs_is_cgroup("/sys/fs/cgroup");
-    char path[SV_PROCFS_CGROUP_MAX] = "/sys/fs/cgroup";
-    strcat(path, is_unified ? "" : "/cpu");
+    char path[SV_PROCFS_CGROUP_MAX];
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s", is_unified ? "" : "/cpu");
     size_t base = strlen(path);
     bool is_found = number && find_folder(path, base, number, DEPTH);
     size_t n = is_found ? strlen(path) - base : 0;

@@ -69,7 +69,7 @@ struct sv_budget {
     unsigned n_patience;
     unsigned n_since_back; /* measurements since the last step back */
     bool was_back;         /* the last step was one */
-    size_t n_due; /* steps that the last measurement asks for */
+    size_t n_due;          /* steps that the last measurement asks for */
     uint64_t start[SV_N_BUDGET], values[SV_N_BUDGET];
     struct sv_budget_gap gaps[SV_N_BUDGET_PARTS];
     int64_t all_ns; /* of all measurements */

@@ -20,11 +20,12 @@ enum { SETTLES = 3 }; /* measurements in the beginning that do not count */
 struct sv_spending {
     struct sv_budget budget;
     int64_t every_ns, soon_ns;
-    int64_t settled_ns; /* when the beginning is over; 0: it is */
+    int64_t settled_ns;                /* when the beginning is over; 0: it is */
     int64_t looked_ns, looked_cost_ns; /* at the recorder's own cost, as of then */
     double workload;                   /* CPU of the workload per time, at the last measurement */
     int64_t last_ns, last_cpu_ns, last_programs_ns, last_workload_ns;
     bool has_programs; /* the kernel measures its programs */
+    bool has_calls;    /* the programs of system calls are attached */
     bool is_said;      /* that nothing is left to give up */
     sv_track row;
     double ns_per_tick;
@@ -131,8 +132,9 @@ static bool is_due(struct sv_recorder *r, int64_t now)
 /* While its probes were not there calls have opened and closed files: they are asked for anew. */
 static int attach_calls(struct sv_recorder *r, bool is_on, struct sv_err *err)
 {
-    if (sv_kernel_has_calls(r->system.kernel) == is_on)
+    if (r->spending->has_calls == is_on)
         return 0;
+    r->spending->has_calls = is_on;
     int code = is_on ? sv_defer_catch_up(r, err) : 0;
     if (code >= 0 && is_on)
         sv_decode_missed(r->system.decode);
@@ -264,6 +266,7 @@ void sv_spending_open(struct sv_recorder *r)
     s->every_ns = ms > 0 && ms < 1000 ? ms * 1000000 : EVERY_NS;
     s->soon_ns = s->every_ns < SOON_NS ? s->every_ns : SOON_NS;
     s->ns_per_tick = 1e9 / (double)sysconf(_SC_CLK_TCK);
+    s->has_calls = true;
     s->has_programs = sv_kernel_time_programs(r->system.kernel);
     if (!s->has_programs)
         sv_console_note("--budget: the time of kernel programs is not measured, only that of stave "

@@ -11,8 +11,8 @@
 /* What one look shows of a wait. */
 struct sv_watch_wait {
     uint64_t lock, sp, ip;
-    uint32_t nr; /* SV_WIRE_NO_CALL: in none */
-    uint32_t file; /* as in struct sv_wire_wait */
+    uint32_t nr;     /* SV_WIRE_NO_CALL: in none */
+    uint32_t file;   /* as in struct sv_wire_wait */
     uint32_t holder; /* the thread that can end it: has the lock, is the child; 0: not known */
 };
 

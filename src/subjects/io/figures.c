@@ -104,6 +104,7 @@ static const struct {
     const char *name;
     enum sv_io_kind kind;
 } categories[] = {{SV_CAT_SYSCALL, SV_IO_CALL},
+                  {SV_CAT_CALL_SUM, SV_IO_SUM},
                   {"io", SV_IO_CALL},
                   {"vfs", SV_IO_CALL},
                   {SV_CAT_IO_URING, SV_IO_CALL},
@@ -149,6 +150,9 @@ void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t)
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
         w->kinds[find(t, categories[i].name)] = (uint8_t)categories[i].kind;
     w->ops[0] = w->kinds[0] = 0; /* what the trace does not have was found here */
+    w->failed = find(t, "failed");
+    w->time = find(t, "time_ns");
+    w->longest = find(t, "longest_ns");
     w->path = find(t, "path");
     w->path2 = find(t, "path2");
     w->fd2 = find(t, "fd2");
@@ -192,13 +196,16 @@ enum sv_io_kind sv_io_kind_at(const struct sv_io_words *w, uint64_t row)
 {
     const struct sv_slices *s = &w->trace->slices;
     enum sv_io_kind kind = (enum sv_io_kind)w->kinds[s->cat[row]];
-    return kind == SV_IO_CALL && w->ops[s->name[row]] == SV_OP_NONE ? SV_IO_NOTHING : kind;
+    bool is_call = kind == SV_IO_CALL || kind == SV_IO_SUM;
+    return is_call && w->ops[s->name[row]] == SV_OP_NONE ? SV_IO_NOTHING : kind;
 }
 
 enum sv_io_op sv_io_op_at(const struct sv_io_words *w, uint64_t row)
 {
     const struct sv_slices *s = &w->trace->slices;
-    return w->kinds[s->cat[row]] == SV_IO_CALL ? (enum sv_io_op)w->ops[s->name[row]] : SV_OP_NONE;
+    uint8_t kind = w->kinds[s->cat[row]];
+    return kind == SV_IO_CALL || kind == SV_IO_SUM ? (enum sv_io_op)w->ops[s->name[row]]
+                                                   : SV_OP_NONE;
 }
 
 int64_t sv_io_arg(const struct sv_io_words *w, uint64_t row, sv_str key, int64_t none)
@@ -292,9 +299,16 @@ static unsigned size_bucket(uint64_t bytes)
 /* What one call or request adds to a group. */
 struct item {
     enum sv_io_op op;
-    bool is_error, has_bytes, is_compared, is_sequential;
-    uint64_t bytes, count;
+    bool has_bytes, is_compared, is_sequential;
+    uint64_t bytes, count, errors;
+    struct sv_io_summed summed;
 };
+
+static void sum_up(struct sv_io_summed *to, const struct sv_io_summed *x)
+{
+    to->total_ns = sv_sat_add(to->total_ns, x->total_ns);
+    to->max_ns = x->max_ns > to->max_ns ? x->max_ns : to->max_ns;
+}
 
 static void add_item(struct sv_io_group *g, const struct item *i)
 {
@@ -304,11 +318,16 @@ static void add_item(struct sv_io_group *g, const struct item *i)
         [SV_OP_MAP] = &g->maps,    [SV_OP_SEEK] = &g->others,  [SV_OP_COPY] = &g->others,
         [SV_OP_OTHER] = &g->others};
     *counters[i->op] += i->count;
-    g->errors += i->is_error;
-    if (i->op == SV_OP_READ)
+    g->errors += i->errors;
+    sum_up(&g->summed, &i->summed);
+    if (i->op == SV_OP_READ) {
         g->bytes_read += i->bytes;
-    if (i->op == SV_OP_WRITE)
+        sum_up(&g->summed_read, &i->summed);
+    }
+    if (i->op == SV_OP_WRITE) {
         g->bytes_written += i->bytes;
+        sum_up(&g->summed_write, &i->summed);
+    }
     if (i->has_bytes)
         g->sizes[size_bucket(i->bytes)]++;
     if (i->is_compared)
@@ -351,10 +370,9 @@ static int64_t duration(const struct sv_trace *t, uint64_t row)
 struct fact {
     uint32_t row;
     uint8_t kind, op, file_kind; /* enum sv_io_kind, sv_io_op, sv_file_kind */
-    bool is_error;
     sv_track process;
     struct sv_text path;
-    int64_t ns, bytes, count;
+    int64_t ns, bytes, count, errors, longest_ns;
     int64_t fd;     /* if it has no path */
     int64_t offset; /* of a transfer, or where a seek ended; -1: not known */
     bool is_second; /* the written end of a copy: its call and its time count elsewhere */
@@ -385,7 +403,12 @@ static void look_at_call(const struct maker *m, struct fact *f)
     f->ns = duration(t, row);
     f->bytes = sv_io_arg(w, row, w->bytes, -1);
     f->count = sv_io_arg(w, row, w->count, 1);
-    f->is_error = sv_io_arg(w, row, w->errno_, 0) != 0;
+    f->errors = sv_io_arg(w, row, w->errno_, 0) != 0;
+    if (f->kind == SV_IO_SUM) {
+        f->ns = sv_io_arg(w, row, w->time, 0);
+        f->errors = sv_io_arg(w, row, w->failed, 0);
+        f->longest_ns = sv_io_arg(w, row, w->longest, 0);
+    }
     f->fd = f->path.len ? -1 : sv_io_arg(w, row, w->fd, -1);
     f->offset = is_transfer(f) || f->op == SV_OP_SEEK ? sv_io_arg(w, row, w->offset, -1) : -1;
     if (f->op == SV_OP_SEEK)
@@ -411,12 +434,18 @@ static void look_at_rows(void *ctx, void *item)
         struct fact *f = &facts->v[i];
         f->row = m->order[facts->from + i];
         f->kind = (uint8_t)sv_io_kind_at(&m->words, f->row);
-        if (f->kind == SV_IO_CALL)
+        if (f->kind == SV_IO_CALL || f->kind == SV_IO_SUM)
             look_at_call(m, f);
     }
 }
 
 /* ---- adding them, in order ---- */
+
+/* How many calls a row is. */
+static uint64_t n_of(const struct fact *f)
+{
+    return f->kind == SV_IO_SUM && f->count > 0 ? (uint64_t)f->count : 1;
+}
 
 /* Adds a call to the sums of its kind of descriptor. False: it is none on files. */
 static bool add_kind(struct maker *m, const struct fact *f)
@@ -429,7 +458,7 @@ static bool add_kind(struct maker *m, const struct fact *f)
     int64_t bytes = f->bytes, ns = f->ns;
     if (w->knows_paths && kind == SV_FILE_UNKNOWN && op != SV_OP_READ && op != SV_OP_WRITE)
         return false; /* memory without a file, a failed open */
-    k->calls += !f->is_second;
+    k->calls += f->is_second ? 0 : n_of(f);
     k->time_ns = sv_sat_add(k->time_ns, ns);
     if (bytes > 0 && (op == SV_OP_READ || op == SV_OP_WRITE))
         *(op == SV_OP_READ ? &k->bytes_read : &k->bytes_written) += (uint64_t)bytes;
@@ -479,12 +508,15 @@ static bool add_end(struct maker *m, const struct fact *f)
         return false;
     memset(of, 0xff, sizeof of);
     struct item item = {.op = (enum sv_io_op)f->op,
-                        .is_error = f->is_error,
-                        .count = f->count > 0 ? (uint64_t)f->count : 1};
-    item.has_bytes = is_transfer(f) && f->bytes >= 0;
-    item.bytes = item.has_bytes ? (uint64_t)f->bytes : 0;
+                        .errors = f->errors > 0 ? (uint64_t)f->errors : 0,
+                        .count = f->count > 0 ? (uint64_t)f->count : 1,
+                        .summed = f->kind == SV_IO_SUM ? (struct sv_io_summed){f->ns, f->longest_ns}
+                                                       : (struct sv_io_summed){0}};
+    /* Of a sum neither sizes nor places are known. */
+    item.has_bytes = is_transfer(f) && f->bytes >= 0 && f->kind != SV_IO_SUM;
+    item.bytes = is_transfer(f) && f->bytes >= 0 ? (uint64_t)f->bytes : 0;
     const struct known_path *path = f->path.len ? known_path(m, f->path) : NULL;
-    if (path || f->fd >= 0)
+    if ((path || f->fd >= 0) && f->kind != SV_IO_SUM)
         follow_stream(m, f, path ? path->file : 0, &item);
     of[SV_IO_PROCESS] = group_of(m, SV_IO_PROCESS, f->process, 0, f->process);
     if (path) {
@@ -498,7 +530,7 @@ static bool add_end(struct maker *m, const struct fact *f)
             add_item(&r->by[by].groups[of[by]], &item);
     }
     add_item(&r->total, &item);
-    r->n_calls += !f->is_second;
+    r->n_calls += f->is_second ? 0 : n_of(f);
     return true;
 }
 
@@ -559,7 +591,7 @@ static void add_block(struct maker *m, uint64_t row)
     struct item item = {.op = is_read    ? SV_OP_READ
                               : is_write ? SV_OP_WRITE
                                          : SV_OP_OTHER,
-                        .is_error = sv_io_arg(w, row, w->errno_, 0) != 0,
+                        .errors = sv_io_arg(w, row, w->errno_, 0) != 0,
                         .has_bytes = is_read || is_write,
                         .bytes = bytes > 0 ? (uint64_t)bytes : 0,
                         .count = 1};
@@ -661,7 +693,7 @@ static void add_transfer(struct maker *m, uint64_t row)
     struct sv_text peer = text_arg(w, row, w->peer);
     int64_t bytes = sv_io_arg(w, row, w->bytes, -1), port = sv_io_arg(w, row, w->port, 0);
     struct item item = {.op = (enum sv_io_op)w->ops[r->trace->slices.name[row]],
-                        .is_error = sv_io_arg(w, row, w->errno_, 0) != 0,
+                        .errors = sv_io_arg(w, row, w->errno_, 0) != 0,
                         .has_bytes = bytes >= 0,
                         .bytes = bytes > 0 ? (uint64_t)bytes : 0,
                         .count = 1};
@@ -780,6 +812,21 @@ static void set_all_latencies(struct maker *m)
     free(one);
 }
 
+static void add_summed_to(struct sv_io_latency *l, const struct sv_io_summed *x)
+{
+    if (x->total_ns == 0 && x->max_ns == 0)
+        return;
+    *l = (struct sv_io_latency){.total_ns = sv_sat_add(l->total_ns, x->total_ns),
+                                .max_ns = x->max_ns > l->max_ns ? x->max_ns : l->max_ns};
+}
+
+static void add_summed(struct sv_io_group *g)
+{
+    add_summed_to(&g->all, &g->summed);
+    add_summed_to(&g->read, &g->summed_read);
+    add_summed_to(&g->write, &g->summed_write);
+}
+
 /* ---- the whole ---- */
 
 static int most_time_first(const void *a, const void *b)
@@ -800,7 +847,8 @@ static int most_time_first(const void *a, const void *b)
 static void add_row(struct maker *m, const struct fact *f)
 {
     switch (f->kind) {
-    case SV_IO_CALL: add_call(m, f); break;
+    case SV_IO_CALL:
+    case SV_IO_SUM: add_call(m, f); break;
     case SV_IO_BLOCK: add_block(m, f->row); break;
     case SV_IO_CACHE_MISS: add_miss(m, f->row, false); break;
     case SV_IO_CREATED: add_miss(m, f->row, true); break;
@@ -858,9 +906,12 @@ void sv_io_report_make(struct sv_io_report *r, const struct sv_trace *t)
     if (!r->n_calls)
         own_all(r);
     set_all_latencies(&m);
+    add_summed(&r->total);
     for (int by = 0; by < SV_N_IO_BY; by++) {
         free(m.member[by]);
         sv_map_fini(&m.index[by]);
+        for (size_t i = 0; i < r->by[by].n; i++)
+            add_summed(&r->by[by].groups[i]);
         if (r->by[by].n)
             qsort(r->by[by].groups, r->by[by].n, sizeof *r->by[by].groups, most_time_first);
     }

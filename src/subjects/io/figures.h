@@ -37,6 +37,11 @@ struct sv_io_group {
     uint64_t bytes_read, bytes_written;
     uint64_t sequential, random; /* transfers that continue where the one before ended, or do not */
     struct sv_io_latency read, write, all;
+    /* The part of sums of short calls, of which only the total and the longest are known. Where
+     * there are some the latency has no percentiles: its n is 0. */
+    struct sv_io_summed {
+        int64_t total_ns, max_ns;
+    } summed_read, summed_write, summed;
     uint64_t sizes[SV_IO_SIZES]; /* of reads and writes */
     /* Of a process: the block requests that it caused, pages that had to be read. */
     uint64_t block_reads, block_bytes_read, block_writes, block_bytes_written, cache_misses;
@@ -132,6 +137,7 @@ enum sv_io_op {
 enum sv_io_kind {
     SV_IO_NOTHING,
     SV_IO_CALL,
+    SV_IO_SUM, /* of short calls (`record --sum-calls`) */
     SV_IO_BLOCK,
     SV_IO_CACHE_MISS,
     SV_IO_CREATED, /* a page that a write made */
@@ -145,7 +151,8 @@ struct sv_io_words {
     const struct sv_trace *trace;
     uint8_t *ops, *kinds; /* by sv_str */
     uint32_t n;
-    struct sv_map processes; /* space, pid → track: uuids are the producer's own */
+    struct sv_map processes;      /* space, pid → track: uuids are the producer's own */
+    sv_str failed, time, longest; /* of a sum */
     sv_str path, path2, fd2, offset2, bytes, offset, errno_, device, sector, pid, fd, ret, count,
         child, readahead, peer, port;
     bool knows_paths; /* a recording: descriptors without path are no files */
@@ -153,7 +160,8 @@ struct sv_io_words {
 
 void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t);
 void sv_io_words_fini(struct sv_io_words *w);
-enum sv_io_op sv_io_op_at(const struct sv_io_words *w, uint64_t row); /* of a call; else NONE */
+/* Of a call or a sum of calls; else NONE. */
+enum sv_io_op sv_io_op_at(const struct sv_io_words *w, uint64_t row);
 enum sv_io_kind sv_io_kind_at(const struct sv_io_words *w, uint64_t row);
 struct sv_text sv_io_path(const struct sv_io_words *w, uint64_t row);
 /* Of a call: does it count as I/O on files? */
