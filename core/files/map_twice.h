@@ -10,8 +10,8 @@
  * reserved. Returns the head, followed by the ring and the ring again, or NULL with errno. */
 static inline uint8_t *sv_map_twice(int fd, size_t head, uint64_t size)
 {
-    uint8_t *at = mmap(NULL, head + 2 * size, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *at =
+        mmap(NULL, head + 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     if (mmap(at, head + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,

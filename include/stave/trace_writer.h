@@ -62,7 +62,8 @@ STAVE_API void stave_trace_writer_close(struct stave_trace_writer *w);
 STAVE_API bool stave_trace_writer_is_enabled(const struct stave_trace_writer *w);
 
 /* Records an event that ends now and took dur_ms. `tid` is the layer, 0 for the engine. On failure
- * the event is lost. STAVE_EFORMAT: it is recorded without its arguments, which are not a JSON object. */
+ * the event is lost. STAVE_EFORMAT: it is recorded without its arguments, which are not a JSON
+ * object. */
 STAVE_API int stave_trace_writer_push(struct stave_trace_writer *w, const char *name,
                                       const char *cat, double dur_ms, uint32_t tid);
 STAVE_API int stave_trace_writer_push_with_args(struct stave_trace_writer *w, const char *name,
@@ -75,8 +76,8 @@ STAVE_API int stave_trace_writer_push_timed(struct stave_trace_writer *w,
 STAVE_API int stave_trace_writer_push_event(struct stave_trace_writer *w,
                                             const struct stave_trace_event *event);
 
-/* Writes what is not in the file yet. Returns 0 if it holds everything that was pushed; else `error`
- * says why the first event is missing. May be called any number of times. */
+/* Writes what is not in the file yet. Returns 0 if it holds everything that was pushed; else
+ * `error` says why the first event is missing. May be called any number of times. */
 STAVE_API int stave_trace_writer_flush(struct stave_trace_writer *w, struct stave_error *error);
 
 /* A complete event: `dur` is dur_ms in microseconds, rounded; pid is 0. The texts are not

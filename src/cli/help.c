@@ -26,25 +26,25 @@ static void print_filled(const char *text, unsigned indent, unsigned column)
         size_t len = strcspn(text, " \n"), columns = sv_utf8_columns(text, len);
         if (len) {
             if (column > indent && column + 1 + columns > WIDTH) {
-                printf("\n%*s", (int)indent, "");
+                sv_print(stdout, "\n%*s", (int)indent, "");
                 column = indent;
             } else if (column > indent) {
-                putchar(' ');
+                sv_print(stdout, " ");
                 column++;
             }
-            printf("%.*s", (int)len, text);
+            sv_print(stdout, "%.*s", (int)len, text);
             column += (unsigned)columns;
             text += len;
         }
         if (text[0] == '\n' && text[1] == '\n') {
-            printf("\n\n%*s", (int)indent, "");
+            sv_print(stdout, "\n\n%*s", (int)indent, "");
             column = indent;
             text++;
         }
         if (*text)
             text++;
     }
-    putchar('\n');
+    sv_print(stdout, "\n");
 }
 
 /* The text with the lists of the command (NULL: none) in place of their names in braces. Valid
@@ -128,8 +128,8 @@ static void print_options(const struct sv_command *c, const struct sv_option *o,
         snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name, o->arg ? " " : "",
                  o->arg ? o->arg : "");
         size_t columns = sv_utf8_columns(left, strlen(left));
-        printf("%s%s", left, columns < OPTION_COLUMNS ? "" : "\n");
-        printf("%*s", OPTION_COLUMNS - (int)(columns < OPTION_COLUMNS ? columns : 0), "");
+        sv_print(stdout, "%s%s", left, columns < OPTION_COLUMNS ? "" : "\n");
+        sv_print(stdout, "%*s", OPTION_COLUMNS - (int)(columns < OPTION_COLUMNS ? columns : 0), "");
         print_filled(fill_in(c, o->help, true, &text), OPTION_COLUMNS, OPTION_COLUMNS);
     }
     sv_buf_fini(&text);
@@ -137,23 +137,24 @@ static void print_options(const struct sv_command *c, const struct sv_option *o,
 
 static void heading(const char *text)
 {
-    printf("\n%s%s%s\n", sv_style(SV_BOLD), text, sv_style(SV_RESET));
+    sv_print(stdout, "\n%s%s%s\n", sv_style(SV_BOLD), text, sv_style(SV_RESET));
 }
 
 static void print_program_help(void)
 {
-    printf("stave: record a workload and see on one time axis where the time went\n");
+    sv_print(stdout, "stave: record a workload and see on one time axis where the time went\n");
     heading("Usage");
-    printf("  stave VERB [options] …\n");
+    sv_print(stdout, "  stave VERB [options] …\n");
     heading("Verbs");
     for (const struct sv_command *const *c = sv_commands; *c; c++)
         if (!(*c)->is_hidden)
-            printf("  %s%-14s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
-                   (*c)->summary);
+            sv_print(stdout, "  %s%-14s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
+                     (*c)->summary);
     heading("Options of every verb");
     print_options(NULL, sv_common_options, NULL);
-    printf("\n'stave VERB --help' explains a verb with examples; 'stave help VERB' opens its "
-           "manual page.\n");
+    sv_print(stdout,
+             "\n'stave VERB --help' explains a verb with examples; 'stave help VERB' opens its "
+             "manual page.\n");
 }
 
 static void print_own_options(const struct sv_command *c, bool all)
@@ -162,7 +163,7 @@ static void print_own_options(const struct sv_command *c, bool all)
     heading("Options");
     print_options(c, c->options, by_topic ? "" : NULL);
     if (by_topic && !all)
-        printf("\n  more: stave%c%s --help all\n", c->is_program ? '-' : ' ', c->name);
+        sv_print(stdout, "\n  more: stave%c%s --help all\n", c->is_program ? '-' : ' ', c->name);
     for (const char *t = NULL; by_topic && all && (t = next_topic(c, t));) {
         char text[96];
         snprintf(text, sizeof text, "Options: %s", t);
@@ -180,9 +181,9 @@ void sv_help_print(const struct sv_command *c, bool all)
     struct sv_buf text;
     sv_buf_init(&text, TEXT_BYTES);
     char joint = c->is_program ? '-' : ' ';
-    printf("stave%c%s: %s\n", joint, c->name, c->summary);
+    sv_print(stdout, "stave%c%s: %s\n", joint, c->name, c->summary);
     heading("Usage");
-    printf("  stave%c%s%s%s\n\n  ", joint, c->name, *c->operands ? " " : "", c->operands);
+    sv_print(stdout, "  stave%c%s%s%s\n\n  ", joint, c->name, *c->operands ? " " : "", c->operands);
     print_filled(fill_in(c, c->description, true, &text), 2, 2);
     sv_buf_fini(&text);
     if (c->options && c->options->name)
@@ -191,9 +192,9 @@ void sv_help_print(const struct sv_command *c, bool all)
     print_options(c, sv_common_options, NULL);
     heading("Examples");
     for (const struct sv_example *e = c->examples; e && e->command; e++)
-        printf("  %s\n      %s\n", e->command, e->what);
+        sv_print(stdout, "  %s\n      %s\n", e->command, e->what);
     heading("Exit codes");
-    printf("  ");
+    sv_print(stdout, "  ");
     print_filled(exit_codes, 2, 2);
 }
 

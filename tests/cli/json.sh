@@ -124,6 +124,9 @@ check ascii_table ascii 'train -> it' env LC_ALL=C COLUMNS=60 "$STAVE" query -q 
 check utf8_table sh -c "LC_ALL=C.UTF-8 '$STAVE' query -q many.json \"select name from process where name like 'train%'\" --to table | grep -q 'train → it'"
 check data_stays sh -c "LC_ALL=C '$STAVE' query -q many.json \"select name from process where name like 'train%'\" --to csv | grep -q 'train → it'"
 
+help_is_ascii() { for verb in $("$STAVE" verbs | cut -d' ' -f1); do LC_ALL=C "$STAVE" "$verb" --help all | LC_ALL=C grep -a "$(printf '[\200-\377]')" && return 1; done; LC_ALL=C "$STAVE" query --help | grep -q 'query TRACE\.\.\.'; }
+check ascii_help help_is_ascii
+
 offers() { bash -c 'source <("$0" completion bash); COMP_WORDS=(stave "$@" ""); COMP_CWORD=$(($# + 1)); _stave; echo "${COMPREPLY[*]}"' "$STAVE" "$@"; }
 check subjects test "$(offers report)" = "io gpu ops batch llm comm wait"
 check kinds grep -q 'timeline.*flame.*batch' <(offers plot)

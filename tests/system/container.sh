@@ -15,6 +15,7 @@ mkdir box; chmod 777 box
 boxed() {
   # shellcheck disable=SC2016 # expanded inside
   unshare --mount --propagation private bash -c 'mount -t tmpfs -o "${SHM:-size=64m,mode=1777}" tmpfs /dev/shm; mount --bind box box
+    [ -z "${NO_SYS:-}" ] || mount --bind "$NO_SYS" /sys
     [ -z "${NO_PROC:-}" ] || mount --bind "$NO_PROC" /proc
     [ "${ROOT:-ro}" = rw ] || mount -o remount,bind,ro /
     cd "${IN:-box}" && exec "$@"' boxed "$python" "$SRC/tests/system/confine.py" --seccomp 1234 env -u HOME -u XDG_RUNTIME_DIR "$@"
@@ -151,6 +152,8 @@ SHM=size=4k,mode=1777 IN=/dev/shm boxed env TMPDIR="$TMP/box" "$STAVE" record --
 check full_disk_ran grep -q '^ran_full' full.said
 check full_disk_said grep -q 'this folder cannot be written to (No space left on device): the trace goes to' full.said
 
+NO_SYS=box/readonly boxed "$STAVE" record -o nosys.pftrace -- true >nosys.said 2>&1; equals no_sys_code $? 0
+check no_sys_said grep -qE 'without system calls and block I/O: .*(mount /sys|CAP_BPF)' nosys.said
 NO_PROC=box/readonly boxed "$STAVE" record -o noproc.pftrace -- sh -c 'echo ran_bare; exit 3' >noproc.said 2>&1; equals no_proc_code $? 3
 check no_proc_ran grep -q '^ran_bare' noproc.said
 check no_proc_said grep -q '/proc is not mounted: .*; recorded without it: events of libstave' noproc.said

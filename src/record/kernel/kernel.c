@@ -387,7 +387,10 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
                           "raw tracepoints find no processes in a container without "
                           "/sys/kernel/btf/vmlinux (mount /sys)");
     int cpus = libbpf_num_possible_cpus();
-    if (cpus < 1 || cpus > CPUS_MAX)
+    if (cpus < 1)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "/sys/devices/system/cpu/possible cannot be read (mount /sys)");
+    if (cpus > CPUS_MAX)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%d CPUs are more than %d", cpus, CPUS_MAX);
     k->n_cpus = (unsigned)cpus;
     k->call_rings = map_named(k, "call_rings");
