@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Verbs over a folder of parts: one trace, or the range of it that --since and --until mean, of which only the parts that it touches are read. Works
 # without root: libstave's events suffice.
+# shellcheck disable=SC2016 # words for inner shells
 . "$SRC/tests/harness/cli.sh"
 mkdir -m 700 run; export STAVE_SESSION_DIR=$TMP XDG_RUNTIME_DIR=$TMP/run XDG_CACHE_HOME=$TMP/cache STAVE_FULL=block
 epochs=$BUILD/tests/stress/epochs

@@ -12,18 +12,18 @@ trap 'kill $(jobs -p) 2>/dev/null; umount "$TMP/day"; cli_begin; [ "$CLI_FAILED"
 export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
 "${CC:-cc}" -std=c17 -O1 -shared -fPIC -o clock.so "$SRC/tests/stress/fault/clock.c" -ldl || not_ok shim
-ROUNDS=${ROUNDS:-30} EACH=48000
-instants=$((2 * EACH)) all=$((2 * (EACH + 2 * ((EACH + 7) / 8))))
+ROUNDS=${ROUNDS:-30} TURNS=22 EACH=2400 # about a part for each turn
+all=$((TURNS * 2 * (EACH + 2 * ((EACH + 7) / 8))))
 set_ns=0 slept_ns=0
 move() { printf '%s %s\n' "$set_ns" "$slept_ns" >clocks.new; mv clocks.new clocks; }
 move
 record=(env CLOCK_IN=stave CLOCK_FILE="$TMP/clocks" LD_PRELOAD="$TMP/clock.so" setpriv --bounding-set=-all --inh-caps=-all "$STAVE" record --no-summary --no-explain --interval 0 --gpu-interval 0 --no-look --no-inject --rotate 256K -o day/d.pftrace --)
-events() { "$STAVE" cat -q "$1" | awk '/stave\.part=/ { next } /^-?[0-9.]+ (begin|end) / { n++ } /seq=/ { n++; i++ } / loss / { sub(/.*\{/, ""); sub(/\}.*/, ""); lost += $0 } /"clock set"|"suspended"/ { m++ } END { print n + 0, i + 0, lost + 0, m + 0 }'; }
+events() { "$STAVE" cat -q "$1" | awk '/stave\.part=/ { next } /begin .*"suspended"/ { n -= 2; m++ } /^-?[0-9.]+ (begin|end) / { n++ } /seq=/ { n++; i++ } / loss / { sub(/.*\{/, ""); sub(/\}.*/, ""); lost += $0 } /"clock set"/ { m++ } END { print n + 0, i + 0, lost + 0, m + 0 }'; }
 parts() { find day -name '*.pftrace' | wc -l; }
 sum() { # FILE…: all events, instants, lost, marks
   local f; for f in "$@"; do events "$f"; done | awk '{ a += $1; b += $2; c += $3; d += $4 } END { print a + 0, b + 0, c + 0, d + 0 }'
 }
-# numbers_of ROUND: the files that were not there before it. The newest of the round before has got a number: it is known by its inode.
+# new_files: the files that were not there before it. The newest of the round before has got a number: it is known by its inode.
 new_files() { find day -name '*.pftrace' -printf '%i %p\n' | while read -r inode path; do grep -qx "$inode" known || echo "$path"; done; }
 : >known
 marks=0 killed=0 full=0 wrong=0
@@ -48,7 +48,7 @@ for round in $(seq "$ROUNDS"); do
     if [ $((round % 5)) = 0 ]; then
       head -c $(($(df --output=avail -B1 day | tail -n 1) - 900000)) /dev/zero >day/fill; full=$((full + 1))
     fi
-    "${record[@]}" sh -c '"$0" 2 '$EACH' progress; touch did; until [ -e go ]; do sleep 0.02; done' "$BUILD/tests/stress/numbers" 2>round.err &
+    "${record[@]}" sh -c 'for i in $(seq '$TURNS'); do "$0" 2 '$EACH' progress; done >/dev/null; touch did; until [ -e go ]; do sleep 0.02; done' "$BUILD/tests/stress/numbers" 2>round.err &
     recorder=$!
     until_true '[ -e did ]' || break
     if [ $((round % 5)) != 0 ]; then
@@ -67,7 +67,7 @@ done
 check all_rounds test "$round" = "$ROUNDS"
 check nothing_lost_or_doubled test "$wrong" = 0
 check many_parts test "$(parts)" -ge $((500 * ROUNDS / 30))
-check kinds_of_rounds test "$killed" -ge 5 -a "$full" -ge 3 -a "$marks" -ge 5
+check kinds_of_rounds test "$killed" -ge $((ROUNDS / 3)) -a "$full" -ge $((ROUNDS / 10)) -a "$marks" -ge $((ROUNDS / 3))
 check marks_in_the_parts test "${counted:-0}" -ge "$marks"
 check nothing_left test "$(find day "$STAVE_SESSION_DIR" -mindepth 1 ! -name '*.pftrace' | wc -l)" = 0
-check all_valid sh -c 'for f in day/*.pftrace; do "$0" validate -q "$f" || exit; done' "$STAVE"
+check all_valid sh -c 'for f in day/*.pftrace; do "$0" cat -q --strict "$f" >day.txt || exit; done' "$STAVE"

@@ -246,11 +246,12 @@ static bool is_earlier_part(const char *path)
     return access(path, F_OK) == 0 && sv_part_label_of(path, NULL).number > 0;
 }
 
-/* The newest part of a recording before has the name that ours will have: it gets a number, too. */
+/* The newest part of a recording before has the name that ours will have: it gets a number, too. So
+ * does what was recovered of one, which need not say that it is a part. */
 static void number_earlier(const char *out)
 {
     char path[PATH_SIZE];
-    if (!is_earlier_part(out))
+    if (access(out, F_OK) != 0 || !sv_part_label_of(out, NULL).is_trace)
         return;
     sv_parts_name(out, sv_parts_free_number(out), path, sizeof path);
     if (renameat2(AT_FDCWD, out, AT_FDCWD, path, RENAME_NOREPLACE) != 0 && access(path, F_OK) != 0)
