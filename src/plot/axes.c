@@ -356,7 +356,7 @@ static void draw_cell(struct sv_axes *a, const struct sv_heat *h, size_t row, si
     if (isnan(v))
         sv_buf_str(&a->p->text, "\xe2\x80\x93");
     else if (h->is_diverging)
-        sv_buf_printf(&a->p->text, "%.2f", v);
+        sv_buf_printf(&a->p->text, "%.2f", fabs(v) < 0.005 ? 0 : v); /* no "-0.00" */
     else
         sv_axis_format(&a->p->text, &unit, v, 0);
     struct sv_ref text = sv_picture_since(a->p, at);

@@ -26,13 +26,12 @@ function makeKinds(file) {
 }
 
 const table = (page, id) => page.eval((testid) => [...document.querySelectorAll(`[data-testid=${testid}] tbody tr:not(.spacer)`)].map((tr) => [...tr.children].map((td) => td.textContent)), id);
-const area = (page) => page.eval(() => { const f = new URLSearchParams(location.hash.slice(1)).get('area'); const [from, to] = f.split('@')[0].split('..'); return { from, to }; });
 
-/** The area once the address has it, and its tables the answer for it. */
-async function settled(page, before) {
-  await page.until((old) => { const f = new URLSearchParams(location.hash.slice(1)).get('area'); return f && !f.startsWith(old); }, before ? `${before.from}..${before.to}` : 'none');
+/** The selected area, when its answer is there. */
+async function settled(page) {
   await page.idle();
-  return area(page);
+  const { from, to } = (await page.state()).selection;
+  return { from, to };
 }
 
 async function tabs(page, viewer, { from, to }) {
@@ -79,18 +78,18 @@ async function tabs(page, viewer, { from, to }) {
 async function edges(page) {
   const box = await page.box('[data-testid=timeline]'), y = box.y + 60, right = box.x + box.width * 0.7;
   await page.drag(box.x + box.width * 0.3, y, box.x + box.width * 0.5, y + 40);
-  const before = await settled(page, null);
+  const before = await settled(page);
   await page.mouse('mouseMoved', box.x + box.width * 0.5, y);
   check('the_pointer_shows_that_an_edge_can_be_dragged', await page.eval(() => getComputedStyle(document.getElementById('timeline')).cursor === 'ew-resize'));
   await page.drag(box.x + box.width * 0.5, y, right, y);
-  const wider = await settled(page, before);
+  const wider = await settled(page);
   same('the_other_edge_stays', wider.from, before.from);
   check('the_dragged_one_is_where_it_was_left', BigInt(wider.to) > BigInt(before.to), [before, wider]);
   await page.drag(right, y, box.x + box.width * 0.1, y);
-  const turned = await settled(page, wider);
+  const turned = await settled(page);
   same('past_the_other_edge_it_becomes_that_one', turned.to, before.from);
   await page.drag(box.x + box.width * 0.1, y, box.x + box.width * 0.2, y);
-  const moved = await settled(page, turned);
+  const moved = await settled(page);
   check('the_left_one_moves_too', moved.to === turned.to && BigInt(moved.from) > BigInt(turned.from), [turned, moved]);
 }
 
@@ -119,7 +118,7 @@ await run(async ({ browser, start, tmp }) => {
   const viewer = await start(file), page = await open(browser, viewer.url), box = await page.box('#axis');
   await page.drag(box.x + box.width * 0.25, box.y + 10, box.x + box.width * 0.75, box.y + 10);
   await page.until(() => document.querySelector('[data-testid=area-tab-flows]'));
-  await tabs(page, viewer, await settled(page, null));
+  await tabs(page, viewer, await settled(page));
   await page.press('Escape');
   await page.press('0');
   await page.idle();

@@ -42,6 +42,30 @@ run not_found 1 "$STAVE" show small.json --once --find nowhere
 run empty 1 "$STAVE" show empty.json --once
 run empty_window 2 "$STAVE" show small.json --once --time 5s:6s
 run_any no_file 3 "$STAVE" show absent.json --once
+run bad_order 2 "$STAVE" show small.json --once --order time
+
+# A trainer waits for the data worker, which waits for one slow file: the worker has the larger pid, and computes less.
+awk 'BEGIN {
+  print "# stave text 1\nclock boottime\ntrack #1 process uuid=0x1 pid=10 name=\"train\"\ntrack #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name=\"main\""
+  print "track #3 custom uuid=0x3 parent=#2 name=\"state\"\ntrack #5 process uuid=0x5 pid=11 name=\"worker\"\ntrack #6 thread uuid=0x6 parent=#5 pid=11 tid=11 name=\"main\""
+  print "track #7 custom uuid=0x7 parent=#6 name=\"state\"\n0.000000000 instant #2 \"fork\" cat=\"process\" {child=11}"
+  for (t = 1000; i < 12; i++) {
+    w = i == 5 ? 40000 : 2000
+    put(t, 2, "ProfilerStep#" i, "user_annotation", w + 5000); put(t, 3, "Running", "thread_state", 20); put(t, 7, "Running", "thread_state", 50)
+    put(t + 10, 2, "read", "syscall", w - 20, "fd=4 path=\"pipe:[7]\" bytes=100"); put(t + 20, 3, "Sleeping", "thread_state", w - 70, "reason=\"pipe\"")
+    put(t + 45, 6, "read", "syscall", w - 150, "fd=3 path=\"/data/" i "\" bytes=4096"); put(t + 50, 7, "Blocked on I/O", "thread_state", w - 160)
+    put(t + w - 110, 7, "Running", "thread_state", 100); put(t + w - 50, 3, "Runnable", "thread_state", 40, "waker=\"worker\" waker_tid=11")
+    put(t + w - 10, 3, "Running", "thread_state", 5010); put(t + w - 10, 7, "Sleeping", "thread_state", 5010, "reason=\"pipe\"")
+    t += w + 5000
+  }
+}
+function put(t, track, name, cat, us, args) { printf "%d.%09d slice #%d \"%s\" cat=\"%s\" dur=%d.%09d {%s}\n", t / 1e6, t % 1e6 * 1000, track, name, cat, us / 1e6, us % 1e6 * 1000, args }' >waits.txt
+order() { "$STAVE" show waits.txt --once --width 80 "$@" | grep -oE '^(train|worker) ' | paste -sd '' | xargs; }
+check rows_of_findings_come_first [ "$(order)" = "worker train" ]
+check or_those_of_the_trace [ "$(order --order trace)" = "train worker" ]
+picture() { "$STAVE" plot timeline waits.txt --rows tracks "$@" | grep -oE '>(train|worker) ' | tr -d '>' | paste -sd '' | xargs; }
+check in_pictures_too [ "$(picture)" = "worker train" ]
+check and_there_by_the_trace [ "$(picture --order trace)" = "train worker" ]
 
 # In a terminal: the program gets keys, the screen is compared.
 command -v tmux >/dev/null || { skip in_a_terminal "no tmux"; exit 0; }

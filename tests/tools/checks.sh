@@ -41,6 +41,7 @@ finds base_knows_no_api check-layers core/base/up.c 'must not include stave' <<<
 finds parent check-layers src/store/up.c 'no \.\./' <<<'#include "../core/base/clean.h"'
 finds threads check-layers src/store/t.c 'threads' <<<'#include <pthread.h>'
 
+finds long_line_of_the_page check-style src/store/x.js 'code-width' < <(printf '// A page.\nconst x = [%s];\n' "$(seq -s, 60)")
 finds long_file check-style core/base/x.c 'file-length' < <(lines 1000)
 finds long_header check-style core/base/x.h 'header-length' < <(lines 300)
 finds long_function check-style core/base/x.c 'function-length.*sv_long' < <(function_of 70)

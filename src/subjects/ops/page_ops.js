@@ -87,7 +87,8 @@ export class OpsPage extends Page {
       type: 'button', class: 'op-row', role: 'treeitem', 'aria-level': String(depth + 1),
       'aria-expanded': last ? null : 'false', title: last ? exact() : name,
     },
-      el('span', { class: 'fold', text: last ? '·' : '▸' }), el('span', { class: 'label', text: name }),
+      el('span', { class: 'fold', text: last ? '·' : '▸' }),
+      el('span', { class: 'label', text: name }),
       this.meter(time / (whole || 1), list[0].phase),
       el('span', { class: 'number', text: ns(time) }),
       el('span', { class: 'number', text: percent(time / (whole || 1)) }),
@@ -129,18 +130,22 @@ export class OpsPage extends Page {
     return tableSection(this.app, key === 'operator' ? 'Operators' : 'Modules', `ops-${key}s`, [
       lead, ...numbers(GROUP), ...numbers('launched itself:self_ns'),
       share(this.app, 'share', (r) => r.share, 0),
-    ], rows, { sort: 6, aside: `${rows.length >= MOST ? `The first ${MOST}. ` : ''}A name leads to the longest` });
+    ], rows, { sort: 6,
+      aside: `${rows.length >= MOST ? `The first ${MOST}. ` : ''}A name leads to the longest` });
   }
 
   kernels(kernel) {
     let exact = false;
     const place = el('div');
-    const fill = () => place.replaceChildren(tableSection(this.app, 'Kernels, copies and fills by operator', 'ops-kernels', [
+    const fill = () =>
+      place.replaceChildren(tableSection(this.app, 'Kernels, copies and fills by operator',
+        'ops-kernels', [
       leading('kernel', (k) => (exact ? k.name : k.kernel), (k) => this.showKernel(k)),
       ...['operator', 'module', 'phase', 'shapes'].map((key) => words(key, (k) => k[key])),
       ...numbers('count, total:total_ns, mean:mean_ns, longest:max_ns'),
       share(this.app, 'share', (k) => k.share, 2),
-    ], kernel, { sort: 6, above: tools, aside: `${kernel.length >= MOST ? `The first ${MOST}. ` : ''}A name leads to the longest` }));
+    ], kernel, { sort: 6, above: tools,
+      aside: `${kernel.length >= MOST ? `The first ${MOST}. ` : ''}A name leads to the longest` }));
     const name = btn('Exact names', () => {
       exact = !exact;
       name.setAttribute('aria-pressed', String(exact));
@@ -152,18 +157,24 @@ export class OpsPage extends Page {
   }
 
   showKernel(k) {
-    const { pages } = this, is = (key) => `${key} is ${k[key] === undefined ? 'null' : pages.quote(k[key])}`;
+    const { pages } = this,
+      is = (key) => `${key} is ${k[key] === undefined ? 'null' : pages.quote(k[key])}`;
     const same = ['name', 'operator', 'module', 'phase', 'shapes', 'kind'].map(is).join(' and ');
-    return pages.instances(k.kernel ?? NONE, `select id, ts, dur, dur as weight from gpu_work where ${same}`);
+    return pages.instances(k.kernel ?? NONE,
+      `select id, ts, dur, dur as weight from gpu_work where ${same}`);
   }
 
   /** An operator or module: its calls on the host, where it has some, else its work. */
   async showGroup(key, name) {
-    const { pages } = this, where = name === undefined ? `${key} is null` : `${key} = ${pages.quote(name)}`;
-    const calls = key === 'operator' ? `category in ('cpu_op', 'Operator', 'operator') and name = ${pages.quote(name ?? '')}`
-      : `(category in ('torch.forward', 'torch.backward') and name = ${pages.quote(name ?? '')} or name = ${pages.quote(`nn.Module: ${name}`)})`;
+    const { pages } = this, where = name === undefined ? `${key} is null`
+      : `${key} = ${pages.quote(name)}`;
+    const calls = key === 'operator'
+      ? `category in ('cpu_op', 'Operator', 'operator') and name = ${pages.quote(name ?? '')}`
+      : `(category in ('torch.forward', 'torch.backward') and name = `
+        + `${pages.quote(name ?? '')} or name = ${pages.quote(`nn.Module: ${name}`)})`;
     const host = `select id, ts, dur, dur as weight from slice where ${calls}`;
     const work = `select id, ts, dur, dur as weight from gpu_work where ${where}`;
-    return pages.instances(name ?? NONE, `${host} union all select * from (${work}) where not exists (${host})`);
+    return pages.instances(name ?? NONE,
+      `${host} union all select * from (${work}) where not exists (${host})`);
   }
 }

@@ -26,7 +26,8 @@ import { Timeline } from './timeline.js';
 import { Tooltip } from './tooltip.js';
 import { View } from './view.js';
 
-const sameRows = (a, b) => a.length === b.length && a.every((row, i) => row.id === b[i].id && row.name === b[i].name && row.kind === b[i].kind);
+const sameRows = (a, b) => a.length === b.length
+  && a.every((row, i) => row.id === b[i].id && row.name === b[i].name && row.kind === b[i].kind);
 const byId = (id) => document.getElementById(id);
 
 export class App extends Selecting {
@@ -61,7 +62,9 @@ export class App extends Selecting {
     this.filterInput = byId('filter');
     this.details = new Details(this);
     this.marks = new Marks(this, byId('pane-marks'));
-    this.panes = { slice: new SlicePane(this, byId('pane-slice')), area: new AreaPane(this, byId('pane-area')), sql: new SqlPane(this, byId('pane-sql')), compare: new ComparePane(this, byId('pane-compare')) };
+    this.panes = { slice: new SlicePane(this, byId('pane-slice')),
+      area: new AreaPane(this, byId('pane-area')), sql: new SqlPane(this, byId('pane-sql')),
+        compare: new ComparePane(this, byId('pane-compare')) };
     this.search = new Search(this, byId('search'), byId('search-count'), byId('pane-search'));
     this.exporter = new Exporter(this);
     this.pointer = new Hover(this);
@@ -84,7 +87,8 @@ export class App extends Selecting {
 
   listen() {
     new ResizeObserver(() => { this.resized = true; this.invalidate(); }).observe(byId('timeline'));
-    matchMedia('(resolution: 1dppx)').addEventListener('change', () => { this.resized = true; this.invalidate(); });
+    matchMedia('(resolution: 1dppx)').addEventListener('change',
+      () => { this.resized = true; this.invalidate(); });
     this.filterInput.addEventListener('input', () => {
       this.rows.setFilter(this.filterInput.value);
       this.timeline.scrollTo(0);
@@ -92,12 +96,15 @@ export class App extends Selecting {
     });
     byId('fit').addEventListener('click', () => this.fit());
     byId('theme').addEventListener('click', () => this.theme.toggle());
-    byId('help').addEventListener('click', () => this.input.commands.find((c) => c.key === '?').act());
+    byId('help').addEventListener('click',
+      () => this.input.commands.find((c) => c.key === '?').act());
     byId('export').addEventListener('click', (event) => this.exportMenu(event.currentTarget));
     byId('rows-menu').addEventListener('click', (event) => this.rowsMenu(event.currentTarget));
     const { timeline } = this;
-    onDrag(byId('thumb'), (event) => ({ y: event.clientY, top: timeline.scrollTop }), (event, start) => {
-      timeline.scrollTo(start.top + (event.clientY - start.y) * this.rows.height / Math.max(1, timeline.height));
+    onDrag(byId('thumb'), (event) => ({ y: event.clientY, top: timeline.scrollTop }),
+      (event, start) => {
+      timeline.scrollTo(start.top + (event.clientY - start.y) * this.rows.height / Math.max(1,
+        timeline.height));
     });
     document.addEventListener('visibilitychange', () => { if (this.scheduled) this.schedule(); });
     addEventListener('pointerdown', () => document.body.classList.remove('by-keys'), true);
@@ -109,17 +116,22 @@ export class App extends Selecting {
 
   exportMenu(anchor) {
     openMenu(anchor, [
-      { text: 'View as PNG', act: () => this.exporter.png() }, { text: 'View as SVG', act: () => this.exporter.svg() },
-      { text: 'Window as trace', act: () => this.saveCut(this.view.from, this.view.to) }, { text: 'Copy the address of this view', act: () => this.copyAddress() },
+      { text: 'View as PNG', act: () => this.exporter.png() },
+      { text: 'View as SVG', act: () => this.exporter.svg() },
+      { text: 'Window as trace', act: () => this.saveCut(this.view.from, this.view.to) },
+      { text: 'Copy the address of this view', act: () => this.copyAddress() },
     ]);
   }
 
   rowsMenu(anchor) {
-    const entries = [{ text: 'Fold all groups', act: () => this.foldAll(true) }, { text: 'Unfold all groups', act: () => this.foldAll(false) }];
+    const entries = [{ text: 'Fold all groups', act: () => this.foldAll(true) },
+      { text: 'Unfold all groups', act: () => this.foldAll(false) }];
     const { emptyRows, hidden, pins } = this.rows;
-    if (emptyRows) entries.push({ text: this.rows.showEmpty ? 'Fold away empty rows' : `Show ${formatCount(emptyRows)} empty rows`, act: () => this.toggleEmpty() });
+    if (emptyRows) entries.push({ text: this.rows.showEmpty ? 'Fold away empty rows'
+      : `Show ${formatCount(emptyRows)} empty rows`, act: () => this.toggleEmpty() });
     if (hidden.size) entries.push({ text: `Show ${hidden.size} hidden`, act: () => this.unhide() });
-    if (pins.length) entries.push({ text: 'Unpin all', act: () => { this.rows.pins = []; this.rows.layout(); this.changed(); } });
+    if (pins.length) entries.push({ text: 'Unpin all',
+      act: () => { this.rows.pins = []; this.rows.layout(); this.changed(); } });
     openMenu(anchor, entries);
   }
 
@@ -132,7 +144,10 @@ export class App extends Selecting {
     this.first = BigInt(trace.first);
     this.zero = trace.compared ? 0n : this.first; // two runs have their common event there
     this.last = BigInt(trace.last);
-    this.losses = (trace.losses || []).map((loss) => ({ from: BigInt(loss.ts), to: BigInt(loss.ts) + BigInt(loss.dur || 0), row: loss.row, count: String(loss.count), cause: String(loss.cause || '') }));
+    this.losses = (trace.losses || [])
+      .map((loss) =>
+      ({ from: BigInt(loss.ts), to: BigInt(loss.ts) + BigInt(loss.dur || 0), row: loss.row,
+        count: String(loss.count), cause: String(loss.cause || '') }));
     this.view.setBounds(this.first, this.last);
     if (!same) this.rows.order = null;
     this.rows.load(trace);
@@ -150,7 +165,8 @@ export class App extends Selecting {
     this.changed();
   }
 
-  /** What the window does when the trace grows: shows the whole, stays at the end, or stays where the user put it. */
+  /** What the window does when the trace grows: shows the whole, stays at the end, or stays
+   * where the user put it. */
   followMode() {
     if (this.view.to < this.last) return '';
     return this.view.from <= this.first ? 'whole' : 'end';
@@ -166,11 +182,13 @@ export class App extends Selecting {
 
   describe(trace) {
     const { files = [] } = trace, several = files.length > 1 ? ` and ${files.length - 1} more` : '';
-    const sides = files.slice(0, 2).map((file, i) => el('span', { class: 'side', text: `${'AB'[i]} · ${file}` }));
+    const sides = files.slice(0, 2)
+      .map((file, i) => el('span', { class: 'side', text: `${'AB'[i]} · ${file}` }));
     byId('trace-name').replaceChildren(...(trace.compared ? sides : [trace.name + several]));
     byId('trace-name').title = (trace.files || [trace.name]).join('\n');
     document.title = `${trace.name} · Stave`;
-    byId('trace-facts').textContent = `${formatCount(trace.slices)} slices · ${formatShort(this.last - this.first)}`;
+    byId('trace-facts').textContent =
+      `${formatCount(trace.slices)} slices · ${formatShort(this.last - this.first)}`;
     this.badges(trace);
     this.details.button('compare').hidden = !trace.compared;
     const empty = byId('empty');
@@ -179,16 +197,24 @@ export class App extends Selecting {
   }
 
   badges(trace) {
-    const badge = (kind, text, notes) => el('button', { type: 'button', class: `badge ${kind}`, text, 'aria-haspopup': 'menu', onclick: (event) => openMenu(event.currentTarget, notes) });
+    const badge = (kind, text, notes) =>
+      el('button', { type: 'button', class: `badge ${kind}`, text, 'aria-haspopup': 'menu',
+        onclick: (event) => openMenu(event.currentTarget, notes) });
     const list = [];
     if (trace.live) list.push(el('span', { class: 'badge', text: 'live' }));
     if (this.losses.length) {
-      const lost = this.losses.reduce((sum, loss) => sum + BigInt(/^\d+$/.test(loss.count) ? loss.count : 0), 0n);
-      list.push(badge('loss', lost > 0n ? `${formatCount(lost)} events lost` : 'events lost', this.losses.slice(0, 100).map((loss) => ({
-        text: `${loss.count} lost at ${formatSeconds(loss.from - this.zero)}${loss.cause ? `: ${loss.cause}` : ''}`, act: () => this.showTime(loss.from, loss.to),
+      const lost = this.losses.reduce((sum, loss) => sum
+        + BigInt(/^\d+$/.test(loss.count) ? loss.count : 0), 0n);
+      list.push(badge('loss', lost > 0n ? `${formatCount(lost)} events lost` : 'events lost',
+        this.losses.slice(0, 100).map((loss) => ({
+        text: `${loss.count} lost at ${formatSeconds(loss.from - this.zero)}`
+          + `${loss.cause ? `: ${loss.cause}` : ''}`,
+        act: () => this.showTime(loss.from, loss.to),
       }))));
     }
-    if (trace.notes && trace.notes.length) list.push(badge('note', trace.notes.length === 1 ? '1 note' : `${trace.notes.length} notes`, trace.notes.map((note) => ({ note: String(note) }))));
+    if (trace.notes && trace.notes.length) list.push(badge('note', trace.notes.length === 1
+      ? '1 note' : `${trace.notes.length} notes`,
+        trace.notes.map((note) => ({ note: String(note) }))));
     if (trace.active) {
       const [from, to, n] = trace.active, where = { title: 'Show everything (0)' };
       list.push(el('button', {
@@ -215,7 +241,8 @@ export class App extends Selecting {
     const node = this.rows.byId.get(id);
     if (!node) return `row ${id}`;
     const side = node.side === undefined ? '' : `${'AB'[node.side]} · `;
-    if (node.parent && node.parent.type === 'row' && node.parent.side === node.side) return `${side}${node.parent.name} · ${node.name}`;
+    if (node.parent && node.parent.type === 'row'
+      && node.parent.side === node.side) return `${side}${node.parent.name} · ${node.name}`;
     return side + node.name;
   }
 
@@ -270,7 +297,8 @@ export class App extends Selecting {
   schedule() {
     const turn = ++this.turn;
     const paint = (now) => { if (turn === this.turn) this.frame(now); };
-    if (document.hidden) setTimeout(() => paint(performance.now()), 100); else requestAnimationFrame(paint);
+    if (document.hidden) setTimeout(() => paint(performance.now()), 100);
+      else requestAnimationFrame(paint);
   }
 
   afterFrame(act) {
@@ -294,7 +322,8 @@ export class App extends Selecting {
     if (!this.ready) return;
     this.measure();
     if (!this.timeline.dpr) return;
-    this.view.step(now, this.pointer.x === null ? 0.5 : this.pointer.x / this.timeline.width, (px) => this.timeline.scrollBy(px));
+    this.view.step(now, this.pointer.x === null ? 0.5 : this.pointer.x / this.timeline.width,
+      (px) => this.timeline.scrollBy(px));
     this.timeline.ask();
     this.overview.ask();
     this.pointer.update();
@@ -310,19 +339,23 @@ export class App extends Selecting {
     if (this.view.moving) this.invalidate();
   }
 
-  /** Texts beside the canvases; ten times a second are enough while the view moves, because each is a layout of the page. */
+  /** Texts beside the canvases; ten times a second are enough while the view moves, because each
+   * is a layout of the page. */
   drawTexts(now) {
     this.drawThumb();
     if (this.view.moving && now - this.texts < 100) return;
     this.texts = now;
-    const set = (id, text) => { const box = byId(id); if (box.textContent !== text) box.textContent = text; };
+    const set = (id, text) => { const box = byId(id);
+      if (box.textContent !== text) box.textContent = text; };
     set('span', `${formatShort(this.view.span)} visible`);
     set('from', `from ${formatSeconds(this.view.from - this.zero)}`);
-    set('status', this.data.failure ? `No data: ${this.data.failure}` : this.pointer.time === null ? '' : formatSeconds(this.pointer.time - this.zero));
+    set('status', this.data.failure ? `No data: ${this.data.failure}` : this.pointer.time === null
+      ? '' : formatSeconds(this.pointer.time - this.zero));
   }
 
   drawThumb() {
-    const { timeline, rows } = this, room = timeline.height - timeline.pinnedHeight, whole = Math.max(1, rows.height + 40), thumb = byId('thumb');
+    const { timeline, rows } = this, room = timeline.height - timeline.pinnedHeight,
+      whole = Math.max(1, rows.height + 40), thumb = byId('thumb');
     const key = `${timeline.scrollTop} ${room} ${whole}`;
     if (key === this.thumb) return;
     this.thumb = key;
@@ -332,7 +365,9 @@ export class App extends Selecting {
   }
 
   get idle() {
-    return this.ready && !this.scheduled && !this.view.moving && this.waiting === 0 && !this.search.busy && !this.panes.area.busy && !this.panes.compare.busy && this.marks.timer === null
+    return this.ready && !this.scheduled && !this.view.moving && this.waiting === 0
+      && !this.search.busy && !this.panes.area.busy && !this.panes.compare.busy
+      && this.marks.timer === null
       && this.after.length === 0 && this.timeline.settled && this.overview.settled;
   }
 
@@ -353,8 +388,10 @@ export class App extends Selecting {
     this.fitted = '';
     if (found && found.local >= 0) {
       const { local } = this.rows.byId.get(found.row);
-      if (local.go) local.go(found.local); else this.view.show(local.ts[found.local], local.end[found.local]);
-    } else if (found && found.slice !== null && found.slice !== undefined) this.select(found.slice, { show: false });
+      if (local.go) local.go(found.local);
+        else this.view.show(local.ts[found.local], local.end[found.local]);
+    } else if (found && found.slice !== null && found.slice !== undefined) this.select(found.slice,
+      { show: false });
     else this.clearSelection();
   }
 
@@ -373,12 +410,14 @@ export class App extends Selecting {
 
   /** The row that keys act on: the focused one, the one under the pointer, the selection's. */
   get currentRow() {
-    return this.rowNames.focused || this.pointer.node || (this.selected ? this.rows.byId.get(this.selected.row) : null);
+    return this.rowNames.focused || this.pointer.node
+      || (this.selected ? this.rows.byId.get(this.selected.row) : null);
   }
 
   pin(node) {
     this.rows.pin(node);
-    this.announce(this.rows.pins.includes(node.id) ? `${node.name} is pinned` : `${node.name} is not pinned`);
+    this.announce(this.rows.pins.includes(node.id) ? `${node.name} is pinned`
+      : `${node.name} is not pinned`);
     this.changed();
   }
 

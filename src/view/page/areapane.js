@@ -1,7 +1,8 @@
 // The pane of the selected area: a tab for each kind of what is in it, with tables and flame
 // graphs.
 
-import { CHART, countersTable, drawChart, flowsTable, prepare, samplesTable, slicesTable, statesTable } from './areatables.js';
+import { CHART, countersTable, drawChart, flowsTable, prepare, samplesTable, slicesTable,
+  statesTable } from './areatables.js';
 import { decodeWindow, recycle } from './codec.js';
 import { btn, el } from './dom.js';
 import { buildTree, Flame } from './flame.js';

@@ -54,7 +54,8 @@ function spread(app, rows) {
   const x = (t) => 2 + 80 * (log(t) - low) / Math.max(0.1, high - low);
   const draw = (row, cell) => {
     if (row.min === null || row.max === null || row.p50 === null) return;
-    const canvas = el('canvas', { class: 'spread', width: '84', height: '14', 'aria-hidden': 'true' });
+    const canvas =
+      el('canvas', { class: 'spread', width: '84', height: '14', 'aria-hidden': 'true' });
     const pen = canvas.getContext('2d'), { palette } = app;
     pen.fillStyle = palette.muted;
     pen.fillRect(x(row.min), 6.5, Math.max(1, x(row.max) - x(row.min)), 1);
@@ -62,7 +63,8 @@ function spread(app, rows) {
     pen.fillStyle = palette.accent;
     pen.fillRect(x(row.p50), 4, Math.max(2, x(row.p90) - x(row.p50)), 6);
     cell.append(canvas);
-    cell.title = [['least', 'min'], ['p50', 'p50'], ['p90', 'p90'], ['p99', 'p99'], ['greatest', 'max']]
+    cell.title = [['least', 'min'], ['p50', 'p50'], ['p90', 'p90'], ['p99', 'p99'],
+      ['greatest', 'max']]
       .map(([word, field]) => `${word} ${formatExact(row[field])}`).join(', ');
   };
   return { title: 'Spread', skip: true, key: (r) => r.max, text: () => '', cell: draw };
@@ -88,7 +90,8 @@ export function samplesTable(app, nodes, root) {
   const found = new Map();
   const walk = (list, above) => {
     for (const node of list) {
-      const entry = found.get(node.text) || { text: node.text, colour: node.colour, self: 0n, total: 0n };
+      const entry = found.get(node.text) || { text: node.text, colour: node.colour, self: 0n,
+        total: 0n };
       found.set(node.text, entry);
       entry.self += node.self;
       if (!above.has(node.text)) entry.total += node.total; // it may call itself
@@ -105,7 +108,8 @@ export function samplesTable(app, nodes, root) {
   return new Table([
     { title: 'Function', key: (r) => r.text, text: (r) => r.text, cell: name },
     time('Self', 'self'), share('of all', 'self', root.total), time('With callees', 'total'),
-  ], [...found.values()], { label: 'Samples of the area by function', testid: 'area-samples', sort: 1 });
+  ], [...found.values()],
+    { label: 'Samples of the area by function', testid: 'area-samples', sort: 1 });
 }
 
 export function flowsTable(app, flows) {
@@ -114,13 +118,16 @@ export function flowsTable(app, flows) {
     return { ...f, count: n, min: BigInt(f.min), max: BigInt(f.max), total, mean: total / n };
   });
   const longest = (row, cell) => cell.append(
-    link(formatShort(row.max), () => app.select(row.longest, { tab: false }), 'Show the longest one'),
+    link(formatShort(row.max), () => app.select(row.longest, { tab: false }),
+      'Show the longest one'),
   );
   const name = (title, key) => ({ title, key: (r) => r[key], text: (r) => r[key] || '(no name)' });
   return new Table([
-    name('From', 'from'), name('To', 'to'), count(), time('Total', 'total'), time('Shortest', 'min'),
+    name('From', 'from'), name('To', 'to'), count(), time('Total', 'total'),
+    time('Shortest', 'min'),
     time('Mean', 'mean'), { ...time('Longest', 'max'), cell: longest },
-  ], rows, { label: 'Arrows of the area by the names of their slices', testid: 'area-flows', sort: 2 });
+  ], rows, { label: 'Arrows of the area by the names of their slices',
+    testid: 'area-flows', sort: 2 });
 }
 
 /** A row for each counter, with where its values of the area lie among all of them. */

@@ -20,7 +20,8 @@ export function ticksOf(view, first, dpr) {
 function baseOf(view, first, step) {
   const unit = axisUnit(step);
   const offset = view.from - first;
-  if (offset < 0n || offset / step < 100000n && (offset / unit.ns).toString().length <= 4) return 0n;
+  if (offset < 0n || offset / step < 100000n && (offset / unit.ns).toString()
+    .length <= 4) return 0n;
   let round = step;
   while (round < view.span * 2n) round *= 10n;
   return floorDiv(offset, round) * round;
@@ -51,7 +52,8 @@ export class Axis {
     for (const tick of ticks) {
       context.fillStyle = palette.muted;
       context.fillRect(tick.x, height - 8 * dpr, dpr, 8 * dpr);
-      context.fillText((base !== 0n ? '+' : '') + formatOffset(tick.t - first - base, step), tick.x + 5 * dpr, base !== 0n ? height * 0.68 : height * 0.5);
+      context.fillText((base !== 0n ? '+' : '') + formatOffset(tick.t - first - base, step),
+        tick.x + 5 * dpr, base !== 0n ? height * 0.68 : height * 0.5);
     }
     this.pointer(scene);
     this.area(scene);
@@ -75,7 +77,8 @@ export class Axis {
   area({ view, dpr, palette, interval }) {
     if (!interval) return;
     const context = this.context, height = this.canvas.height;
-    const x = Math.max(-2, view.pixel(interval.from)), end = Math.min(view.width + 2, view.pixel(interval.to));
+    const x = Math.max(-2, view.pixel(interval.from)),
+      end = Math.min(view.width + 2, view.pixel(interval.to));
     if (end < 0 || x > view.width) return;
     context.fillStyle = palette.area;
     context.fillRect(x, 0, Math.max(dpr, end - x), height);

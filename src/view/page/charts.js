@@ -16,7 +16,9 @@ export function bytes(value) {
   return `${i ? size.toFixed(1) : size} ${['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][i]}`;
 }
 export function amount(value) {
-  const n = Number(value), [whole, rest] = (Number.isInteger(n) ? String(n) : n.toFixed(Math.abs(n) >= 1000 ? 0 : 2)).split('.');
+  const n = Number(value),
+    [whole, rest] = (Number.isInteger(n) ? String(n) : n.toFixed(Math.abs(n) >= 1000 ? 0 : 2))
+    .split('.');
   return formatCount(whole) + (rest ? '.' + rest : '');
 }
 
@@ -37,12 +39,17 @@ function nice(least) {
 class Plot {
   constructor(app, { title, help, height, testid, ...more }) {
     Object.assign(this, { app, height, n: 0, at: -1, width: 0 }, more);
-    this.canvas = el('canvas', { class: 'plot', tabindex: '0', role: 'application', 'aria-label': `${title}. Arrow keys choose${more.act ? `, Enter ${help || 'shows it on the time line'}` : ''}.`, 'data-testid': testid });
+    this.canvas = el('canvas',
+      { class: 'plot', tabindex: '0', role: 'application',
+        'aria-label': `${title}. Arrow keys choose`
+          + `${more.act ? `, Enter ${help || 'shows it on the time line'}` : ''}.`,
+          'data-testid': testid });
     this.canvas.style.height = height + 'px';
     this.pen = this.canvas.getContext('2d');
     this.fit = new TextFit(this.pen);
     new ResizeObserver(() => this.resize()).observe(this.canvas);
-    const on = (name, act) => this.canvas.addEventListener(name, act), under = (event) => this.find(event.offsetX, event.offsetY);
+    const on = (name, act) => this.canvas.addEventListener(name, act),
+      under = (event) => this.find(event.offsetX, event.offsetY);
     on('pointermove', (event) => this.go(under(event), event));
     on('pointerleave', () => this.go(-1));
     on('blur', () => this.go(-1));
@@ -61,18 +68,21 @@ class Plot {
     event.preventDefault();
     event.stopPropagation();
     if (next === undefined) return this.open(this.at);
-    const box = this.canvas.getBoundingClientRect(), [x, y] = this.place(next), tip = this.go(next, { clientX: box.left + x, clientY: box.top + y });
+    const box = this.canvas.getBoundingClientRect(), [x, y] = this.place(next),
+      tip = this.go(next, { clientX: box.left + x, clientY: box.top + y });
     return this.app.announce(tip.join(', '));
   }
 
   /** Where a key leads from the current item. */
   step(key, last, at = this.at) {
-    return { ArrowRight: Math.min(last, at + 1), ArrowLeft: at < 0 ? last : Math.max(0, at - 1), Home: 0, End: last }[key];
+    return { ArrowRight: Math.min(last, at + 1), ArrowLeft: at < 0 ? last : Math.max(0, at - 1),
+      Home: 0, End: last }[key];
   }
 
   go(i, event) {
     const tip = i >= 0 ? this.tip(i) : null;
-    if (tip) this.app.tooltip.show(event.clientX, event.clientY, tip[0], tip.slice(1)); else this.app.tooltip.hide();
+    if (tip) this.app.tooltip.show(event.clientX, event.clientY, tip[0], tip.slice(1));
+      else this.app.tooltip.hide();
     this.canvas.classList.toggle('leads', i >= 0 && Boolean(this.act));
     if (i !== this.at) {
       this.at = i;
@@ -131,7 +141,8 @@ class Plot {
     for (let g = 0; g < this.count; g++) widest = Math.max(widest, this.fit.width(label(g)));
     for (let g = 0; g < this.count; g += Math.max(1, nice((widest + 10) / this.slot))) {
       const x = this.left + (g + 0.5) * this.slot;
-      if (x + this.fit.width(label(g)) / 2 <= this.width) this.text(label(g), x, this.height - 6, palette.muted, 'center');
+      if (x + this.fit.width(label(g)) / 2 <= this.width) this.text(label(g), x, this.height - 6,
+        palette.muted, 'center');
     }
   }
 }
@@ -141,7 +152,8 @@ class Plot {
 // [{at, text}], cap, columns, under: [{colour, share(i)}]
 export class Bars extends Plot {
   constructor(app, options) {
-    super(app, { cap: 0, limits: [], uprights: [], under: [], mark: () => '', format: ns, most: 84, off: new Set(), ...options });
+    super(app, { cap: 0, limits: [], uprights: [], under: [], mark: () => '', format: ns, most: 84,
+      off: new Set(), ...options });
     this.round = options.format || ((v) => formatExact(BigInt(Math.round(v))));
     this.measure();
   }
@@ -158,7 +170,8 @@ export class Bars extends Plot {
   /** The highest of a group. */
   bar(g) {
     let best = g * this.group;
-    for (let i = best + 1; i < Math.min(this.n, (g + 1) * this.group); i++) if (this.sums[i] > this.sums[best]) best = i;
+    for (let i = best + 1; i < Math.min(this.n, (g + 1) * this.group);
+      i++) if (this.sums[i] > this.sums[best]) best = i;
     return best;
   }
 
@@ -181,7 +194,8 @@ export class Bars extends Plot {
   }
 
   paint(pen, palette) {
-    const highest = this.shared ? this.shared() : this.highest, wide = this.width - RIGHT, tops = [];
+    const highest = this.shared ? this.shared() : this.highest,
+      wide = this.width - RIGHT, tops = [];
     this.top = (this.cap && this.cap < highest ? this.cap : highest) || 1;
     this.bottom = this.height - 22 - this.under.length * 9;
     this.divide(this.columns || this.n, LEFT, this.most);
@@ -193,7 +207,9 @@ export class Bars extends Plot {
       this.text(v ? this.round(v) : '0', LEFT - 8, y + 4, palette.muted, 'right');
     }
     const thick = Math.max(1, this.slot * (this.slot > 4 ? 0.8 : 0.66));
-    for (let g = 0; g < this.count; g++) tops.unshift(this.column(pen, palette, this.bar(g), LEFT + g * this.slot + (this.slot - thick) / 2, thick));
+    for (let g = 0; g < this.count;
+      g++) tops.unshift(this.column(pen, palette, this.bar(g),
+        LEFT + g * this.slot + (this.slot - thick) / 2, thick));
     let above = Infinity;
     for (const { value, text, colour } of this.limits) {
       if (value > this.top) continue;
@@ -207,7 +223,8 @@ export class Bars extends Plot {
     }
     let free = 0;
     for (const { at, text } of this.uprights) {
-      const x = Math.round(LEFT + at / this.group * this.slot) + 0.5, w = this.fit.width(text), left = x + 4 + w > wide ? x - 4 - w : x + 4;
+      const x = Math.round(LEFT + at / this.group * this.slot) + 0.5, w = this.fit.width(text),
+        left = x + 4 + w > wide ? x - 4 - w : x + 4;
       this.line(palette.muted, [3, 3], [x, 4], [x, this.bottom]);
       this.text(text, left, left < free ? 25 : 12, palette.text);
       free = left + w + 8;
@@ -216,7 +233,8 @@ export class Bars extends Plot {
     this.labels(palette);
   }
 
-  /** One bar. A longer one than there is room for has a gap near its top and its parts in proportion. */
+  /** One bar. A longer one than there is room for has a gap near its top and its parts in
+   * proportion. */
   column(pen, palette, i, x, wide) {
     const cut = this.sums[i] > this.top * 1.0001, factor = cut ? this.top * 1.04 / this.sums[i] : 1;
     let y = this.bottom, height = 0;
@@ -242,7 +260,8 @@ export class Bars extends Plot {
     }
     if (cut) {
       pen.fillStyle = palette.background;
-      polygon(pen, [x - 1, TOP + 12], [x + wide + 1, TOP + 7], [x + wide + 1, TOP + 10], [x - 1, TOP + 15]);
+      polygon(pen, [x - 1, TOP + 12], [x + wide + 1, TOP + 7], [x + wide + 1, TOP + 10],
+        [x - 1, TOP + 15]);
     }
     return { i, x: x + wide / 2, y, cut };
   }
@@ -269,7 +288,8 @@ function polygon(pen, ...points) {
 /** Marks have shapes and colours, so that neither alone matters. */
 function drawSymbol(pen, mark, x, y, palette) {
   const outlier = mark === 'outlier';
-  pen.fillStyle = outlier ? palette.slices[6] : mark === 'straggler' ? palette.mark : palette.accent;
+  pen.fillStyle = outlier ? palette.slices[6] : mark === 'straggler' ? palette.mark
+    : palette.accent;
   pen.strokeStyle = palette.text;
   pen.lineWidth = 0.8;
   if (outlier) polygon(pen, [x - 4, y - 3], [x + 4, y - 3], [x, y + 4]);
@@ -284,7 +304,9 @@ function drawSymbol(pen, mark, x, y, palette) {
 
 /** A mark in a legend. */
 export function symbolBox(app, mark) {
-  const canvas = el('canvas', { class: 'symbol', width: '24', height: '24', 'aria-hidden': 'true' }), pen = canvas.getContext('2d');
+  const canvas =
+    el('canvas', { class: 'symbol', width: '24', height: '24', 'aria-hidden': 'true' }),
+    pen = canvas.getContext('2d');
   pen.scale(2, 2);
   drawSymbol(pen, mark, 6, 6, app.palette);
   return canvas;
@@ -315,7 +337,8 @@ export class Cells extends Plot {
   }
 
   place(i) {
-    return [this.left + (Math.floor(i % this.columns / this.group) + 0.5) * this.slot, (Math.floor(i / this.columns) + 0.5) * this.tall];
+    return [this.left + (Math.floor(i % this.columns / this.group) + 0.5) * this.slot,
+      (Math.floor(i / this.columns) + 0.5) * this.tall];
   }
 
   step(key, last) {
@@ -331,8 +354,10 @@ export class Cells extends Plot {
     this.rows.forEach((name, row) => {
       const y = row * this.tall;
       this.fit.use(11);
-      if (this.tall >= 12) this.text(this.fit.fit(name, this.left - 16), 2, y + this.tall / 2 + 4, palette.text);
-      for (let g = 0; g < this.count; g++) this.cell(pen, palette, row, this.column(row, g), this.left + g * this.slot, y + 1);
+      if (this.tall >= 12) this.text(this.fit.fit(name, this.left - 16), 2, y + this.tall / 2 + 4,
+        palette.text);
+      for (let g = 0; g < this.count; g++) this.cell(pen, palette, row, this.column(row, g),
+        this.left + g * this.slot, y + 1);
     });
     this.labels(palette);
   }
@@ -346,7 +371,8 @@ export class Cells extends Plot {
       pen.fillRect(x, y, wide, tall);
     }
     pen.globalAlpha = 1;
-    if (this.mark(row, c) && wide > 7 && tall > 9) drawSymbol(pen, this.mark(row, c), x + wide / 2, y + tall / 2, palette);
+    if (this.mark(row, c) && wide > 7 && tall > 9) drawSymbol(pen, this.mark(row, c), x + wide / 2,
+      y + tall / 2, palette);
     pen.strokeStyle = palette.select;
     pen.lineWidth = 1.5;
     if (row * this.columns + c === this.at) pen.strokeRect(x, y, wide, tall);
@@ -361,9 +387,16 @@ export function chip(app, colour) {
 
 /** A strip of parts that add up: [{name, value, colour, text}] */
 export function strip(app, label, parts, testid) {
-  const shown = parts.filter((p) => p.value > 0), whole = shown.reduce((sum, p) => sum + p.value, 0);
-  return el('div', { class: 'strip', role: 'img', 'data-testid': testid, 'aria-label': `${label}: ${shown.map((p) => `${p.name} ${percent(p.value / whole)}`).join(', ')}` }, ...shown.map((part) => {
-    const piece = el('span', { class: ['idle', 'untraced'].includes(part.colour) ? 'piece on-idle' : 'piece', title: `${part.name}: ${part.text}`, text: part.value / whole > 0.09 ? part.name : '' });
+  const shown = parts.filter((p) => p.value > 0),
+    whole = shown.reduce((sum, p) => sum + p.value, 0);
+  return el('div',
+    { class: 'strip', role: 'img', 'data-testid': testid,
+      'aria-label': `${label}: `
+        + shown.map((p) => `${p.name} ${percent(p.value / whole)}`).join(', ') },
+      ...shown.map((part) => {
+    const piece = el('span',
+      { class: ['idle', 'untraced'].includes(part.colour) ? 'piece on-idle' : 'piece',
+        title: `${part.name}: ${part.text}`, text: part.value / whole > 0.09 ? part.name : '' });
     piece.style.flexGrow = String(part.value / whole);
     piece.style.background = colourOf(app.palette, part.colour);
     return piece;
@@ -372,6 +405,9 @@ export function strip(app, label, parts, testid) {
 
 /** The large figures at the top of a page: [[name, value, aside]] */
 export function figures(testid, list) {
-  return el('dl', { class: 'figures', 'data-testid': testid }, ...list.filter(Boolean).map(([name, value, aside]) => el('div', {},
-    el('dt', { text: name }), el('dd', {}, el('strong', { text: value, title: value }), aside ? el('span', { text: aside }) : null))));
+  return el('dl', { class: 'figures', 'data-testid': testid },
+    ...list.filter(Boolean).map(([name, value, aside]) => el('div', {},
+    el('dt', { text: name }),
+      el('dd', {}, el('strong', { text: value, title: value }),
+        aside ? el('span', { text: aside }) : null))));
 }

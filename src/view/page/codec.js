@@ -74,8 +74,10 @@ class Reader {
 }
 
 const FIELDS = {
-  pixel: Int32Array, count: Uint32Array, flags: Uint8Array, cover: Uint8Array, slice: Float64Array, name: Int32Array, durLow: Uint32Array, durHigh: Uint32Array,
-  tail: Int32Array, tailName: Int32Array, colour: Uint8Array, calm: Uint8Array, tailColour: Uint8Array, other: Int32Array,
+  pixel: Int32Array, count: Uint32Array, flags: Uint8Array, cover: Uint8Array, slice: Float64Array,
+  name: Int32Array, durLow: Uint32Array, durHigh: Uint32Array,
+  tail: Int32Array, tailName: Int32Array, colour: Uint8Array, calm: Uint8Array,
+  tailColour: Uint8Array, other: Int32Array,
 };
 
 /** Items of all lines of a reply; `pixel` is relative to the window, so it may be negative. */
@@ -111,7 +113,8 @@ export function recycle(reply) {
   reply.items = null;
 }
 
-/** Tails that are not the longest of their pixel: few, so they are beside the items (items.other is the place here, or −1). */
+/** Tails that are not the longest of their pixel: few, so they are beside the items (items.other
+ * is the place here, or −1). */
 class Tails {
   constructor() {
     this.slice = [];
@@ -120,7 +123,8 @@ class Tails {
   }
 }
 
-/** How little the longest slice of a pixel says about it: 0 when it is alone or covers a quarter of it, 3 below a 64th. */
+/** How little the longest slice of a pixel says about it: 0 when it is alone or covers a quarter
+ * of it, 3 below a 64th. */
 function calmOf(count, low, high, pixelNs) {
   if (count <= 1 || high || low * 4 >= pixelNs) return 0;
   return low * 16 >= pixelNs ? 1 : low * 64 >= pixelNs ? 2 : 3;
@@ -175,7 +179,8 @@ function readSlices(reader, left, reply, names) {
 function readCounter(reader, left) {
   const n = reader.v();
   if (n > 1 << 20) throw new Error('the reply has too many points');
-  const row = { kind: 1, pixel: new Int32Array(n), min: new Float32Array(n), max: new Float32Array(n), last: new Float32Array(n) };
+  const row = { kind: 1, pixel: new Int32Array(n), min: new Float32Array(n),
+    max: new Float32Array(n), last: new Float32Array(n) };
   let pixel = left;
   for (let i = 0; i < n; i++) {
     pixel += reader.v();
@@ -194,16 +199,20 @@ function readNames(reader, names) {
   }
 }
 
-/** ArrayBuffer + the window that was asked for → {window, items, tails, rows: Map row → where its lines are}. */
+/** ArrayBuffer + the window that was asked for → {window, items, tails, rows: Map row → where
+ * its lines are}. */
 export function decodeWindow(buffer, window, names) {
   const reader = new Reader(buffer);
-  if (reader.view.byteLength < 4 || reader.view.getUint32(0, true) !== 0x31575653) throw new Error('the reply is not SVW1');
+  if (reader.view.byteLength < 4 || reader.view.getUint32(0, true) !== 0x31575653) throw new Error(
+    'the reply is not SVW1');
   reader.at = 4;
-  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), names, items: takeItems(buffer.byteLength >> 4), tails: new Tails(), rows: new Map() };
+  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), names,
+    items: takeItems(buffer.byteLength >> 4), tails: new Tails(), rows: new Map() };
   readNames(reader, names);
   for (let n = reader.v(); n > 0; n--) {
     const row = reader.v(), kind = reader.u8();
-    reply.rows.set(row, kind === 1 ? readCounter(reader, window.left) : readSlices(reader, window.left, reply, names));
+    reply.rows.set(row, kind === 1 ? readCounter(reader, window.left)
+      : readSlices(reader, window.left, reply, names));
   }
   return reply;
 }
@@ -225,7 +234,8 @@ export function itemAt(reply, row, line, pixel) {
   return low > first ? low - 1 : -1;
 }
 
-/** What touches a pixel of a line: {count, slice, name (place), dur} of the longest, by the rule of the protocol. */
+/** What touches a pixel of a line: {count, slice, name (place), dur} of the longest, by the rule
+ * of the protocol. */
 export function touching(reply, row, line, pixel) {
   const items = reply.items, tails = reply.tails;
   let at = itemAt(reply, row, line, pixel);
@@ -246,7 +256,9 @@ export function touching(reply, row, line, pixel) {
   if (at < first || items.pixel[at] + items.tail[at] < pixel) return found;
   found.count++;
   const other = items.other[at];
-  if (other < 0) take(items.slice[at], items.name[at], durationOf(items.durLow[at], items.durHigh[at]));
-  else take(tails.slice[other], items.tailName[at], durationOf(tails.durLow[other], tails.durHigh[other]));
+  if (other < 0) take(items.slice[at], items.name[at],
+    durationOf(items.durLow[at], items.durHigh[at]));
+  else take(tails.slice[other], items.tailName[at],
+    durationOf(tails.durLow[other], tails.durHigh[other]));
   return found;
 }

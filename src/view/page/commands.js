@@ -2,7 +2,8 @@
 
 import { el } from './dom.js';
 
-/** `key` is what the event says (one letter: any case); `hold` commands act while the key is down. */
+/** `key` is what the event says (one letter: any case); `hold` commands act while the key is
+ * down. */
 export function commandsOf(app) {
   return [
     { key: 'w', hold: 'in', show: 'W', text: 'Zoom in (hold)' },
@@ -13,23 +14,38 @@ export function commandsOf(app) {
     { key: 'ArrowRight', hold: 'right' },
     { key: 'ArrowUp', hold: 'up', show: '↑ ↓', text: 'Scroll the rows' },
     { key: 'ArrowDown', hold: 'down' },
-    { key: 'f', show: 'F', text: 'Fit the selection; again, or without one: everything', act: () => app.fit() },
+    { key: 'f', show: 'F', text: 'Fit the selection; again, or without one: everything',
+      act: () => app.fit() },
     { key: '0', show: '0', text: 'Show the whole trace', act: () => app.view.fitAll() },
     { key: 'Backspace', show: '⌫', text: 'Back to the window before', act: () => app.view.back() },
-    { key: '/', show: '/', text: 'Search; Enter next hit, Shift+Enter previous', act: () => app.focusSearch() },
-    { key: '.', show: '.', text: 'Next slice of the same name', act: () => app.near('next', 'name') },
-    { key: ',', show: ',', text: 'Previous slice of the same name', act: () => app.near('previous', 'name') },
-    { key: '>', show: '>', text: 'Next of those that a page led to', act: () => app.pages.walk.step(1) },
-    { key: '<', show: '<', text: 'Previous of those that a page led to', act: () => app.pages.walk.step(-1) },
-    { key: 'ArrowRight', alt: true, show: 'Alt+→', text: 'Next slice of the line', act: () => app.near('next', 'row') },
-    { key: 'ArrowLeft', alt: true, show: 'Alt+←', text: 'Previous slice of the line', act: () => app.near('previous', 'row') },
-    { key: 'ArrowUp', alt: true, show: 'Alt+↑', text: 'Parent of the slice', act: () => app.parent() },
-    { key: 'ArrowDown', alt: true, show: 'Alt+↓', text: 'First slice below it', act: () => app.child() },
-    { key: ']', show: ']', text: 'Follow an arrow forwards; of a thread that runs: to whom it woke', act: () => app.follow('out') },
-    { key: '[', show: '[', text: 'Follow an arrow backwards; of a wait: to who ended it', act: () => app.follow('in') },
-    { key: 'k', show: 'K', text: 'Critical path of the selection as a row; Esc closes it', act: () => app.path.show() },
-    { key: 'm', show: 'M', text: 'Mark the selection, the area or the time under the pointer', act: () => app.mark() },
-    { key: 'e', show: 'E', text: 'Area: the selected slice, else the visible window', act: () => app.areaOfView() },
+    { key: '/', show: '/', text: 'Search; Enter next hit, Shift+Enter previous',
+      act: () => app.focusSearch() },
+    { key: '.', show: '.', text: 'Next slice of the same name',
+      act: () => app.near('next', 'name') },
+    { key: ',', show: ',', text: 'Previous slice of the same name',
+      act: () => app.near('previous', 'name') },
+    { key: '>', show: '>', text: 'Next of those that a page led to',
+      act: () => app.pages.walk.step(1) },
+    { key: '<', show: '<', text: 'Previous of those that a page led to',
+      act: () => app.pages.walk.step(-1) },
+    { key: 'ArrowRight', alt: true, show: 'Alt+→', text: 'Next slice of the line',
+      act: () => app.near('next', 'row') },
+    { key: 'ArrowLeft', alt: true, show: 'Alt+←', text: 'Previous slice of the line',
+      act: () => app.near('previous', 'row') },
+    { key: 'ArrowUp', alt: true, show: 'Alt+↑', text: 'Parent of the slice',
+      act: () => app.parent() },
+    { key: 'ArrowDown', alt: true, show: 'Alt+↓', text: 'First slice below it',
+      act: () => app.child() },
+    { key: ']', show: ']', text: 'Follow an arrow forwards; of a thread that runs: to whom it woke',
+      act: () => app.follow('out') },
+    { key: '[', show: '[', text: 'Follow an arrow backwards; of a wait: to who ended it',
+      act: () => app.follow('in') },
+    { key: 'k', show: 'K', text: 'Critical path of the selection as a row; Esc closes it',
+      act: () => app.path.show() },
+    { key: 'm', show: 'M', text: 'Mark the selection, the area or the time under the pointer',
+      act: () => app.mark() },
+    { key: 'e', show: 'E', text: 'Area: the selected slice, else the visible window',
+      act: () => app.areaOfView() },
     { key: 'a', ctrl: true, show: 'Ctrl+A', text: 'Area: everything', act: () => app.areaOfAll() },
     { key: 'p', show: 'P', text: 'Pin or unpin the row', act: () => app.current('pin') },
     { key: 'h', show: 'H', text: 'Hide the row', act: () => app.current('hide') },
@@ -57,22 +73,27 @@ export function commandsOf(app) {
 /** The palette goes to rows, too. */
 function rowsOf(app) {
   return [...app.rows.nodes()].slice(0, 5000).map((node) => ({
-    text: node.type === 'row' && node.group ? `Row: ${node.name} · ${node.group.name}` : `Rows: ${node.name}`,
+    text: node.type === 'row' && node.group ? `Row: ${node.name} · ${node.group.name}`
+      : `Rows: ${node.name}`,
     act: () => app.goToRow(node), isRow: true,
   }));
 }
 
 const MOUSE = [
-  ['wheel', 'Scroll the rows'], ['Shift+wheel', 'Pan'], ['Ctrl+wheel', 'Zoom at the pointer'], ['click', 'Select the slice'],
+  ['wheel', 'Scroll the rows'], ['Shift+wheel', 'Pan'], ['Ctrl+wheel', 'Zoom at the pointer'],
+  ['click', 'Select the slice'],
   ['drag', 'Select an area'], ['Shift+drag', 'Pan'], ['double click', 'Fit the slice'],
 ];
 
 export function openHelp(app) {
   const dialog = document.getElementById('dialog');
   const list = el('dl', { class: 'keys' });
-  const entries = [...commandsOf(app).filter((c) => c.show && c.text).map((c) => [c.show, c.text]), ...MOUSE];
-  for (const [keys, text] of entries) list.append(el('dt', {}, el('kbd', { text: keys })), el('dd', { text }));
-  const close = el('button', { type: 'button', class: 'plain close', text: 'Close', onclick: () => dialog.close() });
+  const entries = [...commandsOf(app).filter((c) => c.show && c.text).map((c) => [c.show, c.text]),
+    ...MOUSE];
+  for (const [keys, text] of entries) list.append(el('dt', {}, el('kbd', { text: keys })),
+    el('dd', { text }));
+  const close = el('button',
+    { type: 'button', class: 'plain close', text: 'Close', onclick: () => dialog.close() });
   dialog.replaceChildren(close, el('h2', { text: 'Keys and mouse' }), list);
   if (!dialog.open) dialog.showModal();
 }
@@ -80,7 +101,9 @@ export function openHelp(app) {
 export function openPalette(app) {
   const dialog = document.getElementById('palette');
   const commands = [...commandsOf(app).filter((c) => c.text && c.act), ...rowsOf(app)];
-  const input = el('input', { type: 'text', placeholder: 'Command, page or row', 'aria-label': 'Command, page or row', spellcheck: 'false' });
+  const input = el('input',
+    { type: 'text', placeholder: 'Command, page or row', 'aria-label': 'Command, page or row',
+      spellcheck: 'false' });
   const list = el('ul', { role: 'listbox', 'aria-label': 'Commands' });
   let shown = [], at = 0;
   const run = (i) => {
@@ -92,13 +115,17 @@ export function openPalette(app) {
     shown = commands.filter((c) => (words.length || !c.isRow)
       && words.every((w) => c.text.toLowerCase().includes(w))).slice(0, 200);
     at = Math.max(0, Math.min(at, shown.length - 1));
-    list.replaceChildren(...shown.map((c, i) => el('li', { role: 'option', 'aria-selected': String(i === at), onclick: () => run(i) }, el('span', { text: c.text }), c.show ? el('kbd', { text: c.show }) : null)));
+    list.replaceChildren(
+      ...shown.map((c, i) =>
+        el('li', { role: 'option', 'aria-selected': String(i === at), onclick: () => run(i) },
+          el('span', { text: c.text }), c.show ? el('kbd', { text: c.show }) : null)));
     if (list.children[at]) list.children[at].scrollIntoView({ block: 'nearest' });
   };
   input.addEventListener('input', () => { at = 0; draw(); });
   input.addEventListener('keydown', (event) => {
     event.stopPropagation();
-    if (event.key === 'ArrowDown') at++; else if (event.key === 'ArrowUp') at--; else if (event.key === 'Enter') return run(at); else return undefined;
+    if (event.key === 'ArrowDown') at++; else if (event.key === 'ArrowUp') at--;
+      else if (event.key === 'Enter') return run(at); else return undefined;
     event.preventDefault();
     return draw();
   });

@@ -49,7 +49,8 @@ export class ComparePane {
   /** Called per frame: asks again when the interval has changed and the pane is open. */
   update() {
     const { app } = this;
-    if (!app.trace.compared || !app.details.isOpen || app.details.tab !== 'compare' || app.view.moving) return;
+    if (!app.trace.compared || !app.details.isOpen || app.details.tab !== 'compare'
+      || app.view.moving) return;
     const { from, to } = app.area || app.view, key = `${from} ${to} ${app.trace.generation}`;
     if (key === this.key) return;
     this.key = key;
@@ -63,7 +64,8 @@ export class ComparePane {
   ask({ from, to }, side) {
     const { transport, rows } = this.app;
     return transport.json('POST', '/api/area', {
-      from: from.toString(), to: to.toString(), rows: rows.allRequests(side), limit: 1000, tab: `${transport.tab}${side ? 'B' : 'A'}`, seq: ++transport.seq,
+      from: from.toString(), to: to.toString(), rows: rows.allRequests(side), limit: 1000,
+      tab: `${transport.tab}${side ? 'B' : 'A'}`, seq: ++transport.seq,
     });
   }
 
@@ -72,26 +74,43 @@ export class ComparePane {
       const [a, b] = await Promise.all([this.ask(area, 0), this.ask(area, 1)]);
       if (area.key === this.key) this.show(area, join(a, b));
     } catch (error) {
-      if (error.status !== 409) this.box.replaceChildren(el('p', { class: 'error', text: error.message }));
+      if (error.status !== 409) this.box.replaceChildren(
+        el('p', { class: 'error', text: error.message }));
     }
   }
 
   columns() {
-    const count = (title, side) => ({ title, number: true, key: (r) => r[side].count, text: (r) => formatCount(r[side].count), csv: (r) => r[side].count.toString() });
-    const total = (title, side) => ({ title, number: true, key: (r) => r[side].total, text: (r) => formatShort(r[side].total), csv: (r) => r[side].total.toString() });
-    const average = (title, side) => ({ title, number: true, key: (r) => mean(r[side]), text: (r) => time(mean(r[side])), csv: (r) => (mean(r[side]) === null ? null : mean(r[side]).toString()) });
+    const count = (title, side) =>
+      ({ title, number: true, key: (r) => r[side].count, text: (r) => formatCount(r[side].count),
+        csv: (r) => r[side].count.toString() });
+    const total = (title, side) =>
+      ({ title, number: true, key: (r) => r[side].total, text: (r) => formatShort(r[side].total),
+        csv: (r) => r[side].total.toString() });
+    const average = (title, side) =>
+      ({ title, number: true, key: (r) => mean(r[side]), text: (r) => time(mean(r[side])),
+        csv: (r) => (mean(r[side]) === null ? null : mean(r[side]).toString()) });
     return [
       nameColumn(this.app),
-      count('Count A', 'a'), count('Count B', 'b'), total('Total A', 'a'), total('Total B', 'b'), average('Mean A', 'a'), average('Mean B', 'b'),
-      { title: 'Change', number: true, key: (r) => (r.change < 0n ? -r.change : r.change), text: (r) => (r.change > 0n ? '+' : '') + formatShort(r.change), csv: (r) => r.change.toString() },
-      { title: '%', number: true, key: (r) => (r.a.total === 0n ? null : ratio(r.change * 1000n, r.a.total)), text: percentText },
+      count('Count A', 'a'), count('Count B', 'b'), total('Total A', 'a'), total('Total B', 'b'),
+      average('Mean A', 'a'), average('Mean B', 'b'),
+      { title: 'Change', number: true, key: (r) => (r.change < 0n ? -r.change : r.change),
+        text: (r) => (r.change > 0n ? '+' : '') + formatShort(r.change),
+          csv: (r) => r.change.toString() },
+      { title: '%', number: true,
+        key: (r) => (r.a.total === 0n ? null : ratio(r.change * 1000n, r.a.total)),
+          text: percentText },
     ];
   }
 
   show(area, rows) {
-    const { app } = this, table = new Table(this.columns(), rows, { label: 'Differences by name', testid: 'compare-table', sort: 7 });
-    const title = `${app.area ? 'Area' : 'Visible window'} of ${formatShort(area.to - area.from)}: B against A`;
-    this.box.replaceChildren(el('div', { class: 'bar' }, el('span', { class: 'title', text: title }), el('span', { class: 'aside', text: `${rows.length} names` }),
+    const { app } = this,
+      table = new Table(this.columns(), rows,
+      { label: 'Differences by name', testid: 'compare-table', sort: 7 });
+    const title = `${app.area ? 'Area' : 'Visible window'} of `
+      + `${formatShort(area.to - area.from)}: B against A`;
+    this.box.replaceChildren(el('div', { class: 'bar' },
+      el('span', { class: 'title', text: title }),
+        el('span', { class: 'aside', text: `${rows.length} names` }),
       table.copyButton(app, { class: 'plain push' })), table.box);
   }
 }

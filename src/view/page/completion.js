@@ -2,8 +2,10 @@
 
 import { el } from './dom.js';
 
-const WORDS = ['select', 'from', 'where', 'group by', 'order by', 'limit', 'join', 'left join', 'on', 'and', 'or', 'not', 'like', 'glob', 'between', 'in', 'is null', 'as',
-  'desc', 'asc', 'distinct', 'having', 'with', 'union all', 'case', 'when', 'then', 'else', 'end', 'count(*)', 'sum(', 'avg(', 'min(', 'max('];
+const WORDS = ['select', 'from', 'where', 'group by', 'order by', 'limit', 'join', 'left join',
+  'on', 'and', 'or', 'not', 'like', 'glob', 'between', 'in', 'is null', 'as',
+  'desc', 'asc', 'distinct', 'having', 'with', 'union all', 'case', 'when', 'then', 'else', 'end',
+    'count(*)', 'sum(', 'avg(', 'min(', 'max('];
 const MOST = 30;
 
 export class Completion {
@@ -11,7 +13,9 @@ export class Completion {
     this.input = input;
     this.load = load;
     this.tables = null;
-    this.list = el('ul', { class: 'completion', role: 'listbox', id: 'completion', 'aria-label': 'Completion', hidden: true });
+    this.list = el('ul',
+      { class: 'completion', role: 'listbox', id: 'completion', 'aria-label': 'Completion',
+        hidden: true });
     box.append(this.list);
     input.setAttribute('aria-controls', 'completion');
     input.addEventListener('input', () => this.update());
@@ -41,11 +45,14 @@ export class Completion {
   candidates({ table, word }) {
     const tables = this.tables || [], found = [], low = word.toLowerCase();
     const add = (text, kind) => {
-      if (text.toLowerCase().startsWith(low) && text.toLowerCase() !== low && !found.some((f) => f.text === text)) found.push({ text, kind });
+      if (text.toLowerCase().startsWith(low) && text.toLowerCase() !== low
+        && !found.some((f) => f.text === text)) found.push({ text, kind });
     };
-    const used = tables.filter((t) => new RegExp(`\\b${t.name.replace(/\W/g, '')}\\b`, 'i').test(this.input.value));
+    const used = tables.filter((t) => new RegExp(`\\b${t.name.replace(/\W/g, '')}\\b`, 'i')
+      .test(this.input.value));
     if (table) {
-      for (const t of tables.filter((t) => t.name === table)) t.columns.forEach((c) => add(c, t.name));
+      for (const t of tables.filter((t) => t.name === table)) t.columns.forEach((c) =>
+        add(c, t.name));
       if (!found.length) used.forEach((t) => t.columns.forEach((c) => add(c, t.name)));
       return found.slice(0, MOST);
     }
@@ -66,7 +73,8 @@ export class Completion {
   draw() {
     this.list.hidden = this.entries.length === 0;
     this.list.replaceChildren(...this.entries.map((entry, i) => el('li', {
-      role: 'option', id: `completion-${i}`, 'aria-selected': String(i === this.at), onpointerdown: (event) => { event.preventDefault(); this.accept(i); },
+      role: 'option', id: `completion-${i}`, 'aria-selected': String(i === this.at),
+      onpointerdown: (event) => { event.preventDefault(); this.accept(i); },
     }, entry.text, el('span', { text: entry.kind }))));
     if (this.entries.length) {
       this.input.setAttribute('aria-activedescendant', `completion-${this.at}`);
@@ -81,8 +89,10 @@ export class Completion {
 
   key(event) {
     if (this.list.hidden) return;
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') this.at = (this.at + (event.key === 'ArrowDown' ? 1 : -1) + this.entries.length) % this.entries.length;
-    else if (event.key === 'Tab' || (event.key === 'Enter' && !event.ctrlKey && !event.metaKey)) this.accept(this.at);
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') this.at =
+      (this.at + (event.key === 'ArrowDown' ? 1 : -1) + this.entries.length) % this.entries.length;
+    else if (event.key === 'Tab'
+      || (event.key === 'Enter' && !event.ctrlKey && !event.metaKey)) this.accept(this.at);
     else if (event.key === 'Escape') this.close();
     else return;
     event.preventDefault();

@@ -108,12 +108,14 @@ export class WindowData {
     this.changed();
   }
 
-  /** Asks for the rows that `more()` gives when `needed` ones are not asked for yet; false if they are. */
+  /** Asks for the rows that `more()` gives when `needed` ones are not asked for yet; false if
+   * they are. */
   ensure(window, needed, more) {
     const asked = this.asked;
     if (asked && sameWindow(asked.window, window) && includes(asked.rows, needed)) return false;
     if (!needed.length) return false;
-    const ask = { window: { ...window, ...pixelRange(window.width, this.transport.far) }, rows: new Map(more().map((r) => [r[0], r])) };
+    const ask = { window: { ...window, ...pixelRange(window.width, this.transport.far) },
+      rows: new Map(more().map((r) => [r[0], r])) };
     this.asked = ask;
     this.latest.want(ask);
     return true;
@@ -122,10 +124,12 @@ export class WindowData {
   /** Is everything here that `needed` wants of this window? */
   settled(window, needed) {
     if (!needed.length) return true;
-    return this.done !== null && sameWindow(this.done.window, window) && includes(this.done.rows, needed) && this.latest.idle && this.nameLatest.idle;
+    return this.done !== null && sameWindow(this.done.window, window)
+      && includes(this.done.rows, needed) && this.latest.idle && this.nameLatest.idle;
   }
 
-  /** All portions of a question, some at a time; through a slow link the rest is left out when a newer one is wanted. */
+  /** All portions of a question, some at a time; through a slow link the rest is left out when a
+   * newer one is wanted. */
   async run(ask) {
     const w = ask.window, { far } = this.transport, seq = ++this.transport.seq;
     const most = Math.max(1, Math.floor((far ? CELLS_FAR : CELLS_NEAR) / (w.right - w.left)));
@@ -153,7 +157,8 @@ export class WindowData {
   async fetch(ask, rows, seq, layer) {
     const w = ask.window;
     const buffer = await this.transport.binary('/api/window', {
-      from: w.from.toString(), to: w.to.toString(), width: w.width, left: w.left, right: w.right, tab: this.tab, seq, rows,
+      from: w.from.toString(), to: w.to.toString(), width: w.width, left: w.left, right: w.right,
+      tab: this.tab, seq, rows,
     });
     if (this.host.names.full) this.host.names = new Names();
     this.take(decodeWindow(buffer, w, this.host.names), layer);
@@ -173,7 +178,8 @@ export class WindowData {
   take(reply, layer) {
     layer.add(reply);
     if (this.layers[0] !== layer) this.layers.unshift(layer);
-    while (this.layers.length > (this.transport.far ? 3 : 2)) this.layers.pop().replies.forEach(recycle);
+    while (this.layers.length > (this.transport.far ? 3 : 2)) this.layers.pop()
+      .replies.forEach(recycle);
     if (reply.names.unknown.size) this.nameLatest.want(reply.names);
     this.changed();
   }

@@ -11,7 +11,9 @@ export class Details {
     this.box = document.getElementById('details');
     this.toggleButton = document.getElementById('details-toggle');
     this.tab = 'slice';
-    this.height = Math.max(120, Math.min(900, Number(localStorage.getItem(KEY)) || Math.min(300, Math.round(innerHeight * 0.36))));
+    this.height = Math.max(120,
+      Math.min(900, Number(localStorage.getItem(KEY))
+        || Math.min(300, Math.round(innerHeight * 0.36))));
     this.box.style.height = this.height + 'px';
     for (const tab of TABS) {
       this.button(tab).addEventListener('click', () => this.click(tab));
@@ -84,8 +86,10 @@ export class Details {
   }
 
   listenSplitter(splitter) {
-    onDrag(splitter, (event) => ({ y: event.clientY, height: this.isOpen ? this.height : 38 }), (event, start) => {
-      if (Math.abs(start.y - event.clientY) > 2) this.setHeight(start.height + start.y - event.clientY);
+    onDrag(splitter, (event) => ({ y: event.clientY, height: this.isOpen ? this.height : 38 }),
+      (event, start) => {
+      if (Math.abs(start.y - event.clientY) > 2) this.setHeight(start.height
+        + start.y - event.clientY);
     });
     splitter.addEventListener('keydown', (event) => {
       const by = { ArrowUp: 24, ArrowDown: -24 }[event.key];

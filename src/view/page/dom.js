@@ -30,7 +30,8 @@ export function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 30000);
 }
 
-/** Follows the pointer from press to release: begin(event) → start, or null to ignore it; move(event, start); end(start). */
+/** Follows the pointer from press to release: begin(event) → start, or null to ignore it;
+ * move(event, start); end(start). */
 export function onDrag(element, begin, move, end = () => {}) {
   let start = null;
   const stop = () => {
@@ -69,7 +70,9 @@ export function openMenu(anchor, entries) {
   const outside = (event) => { if (!menu.contains(event.target)) close(); };
   menu.replaceChildren(...entries.map((entry) => {
     if (entry.note !== undefined) return el('p', { text: entry.note });
-    const item = el('button', { type: 'button', role: 'menuitem', onclick: () => { close(); anchor.focus(); entry.act(); } }, entry.text);
+    const item = el('button',
+      { type: 'button', role: 'menuitem', onclick: () => { close(); anchor.focus(); entry.act();
+        } }, entry.text);
     if (entry.key) item.append(el('kbd', { text: entry.key }));
     return item;
   }));
@@ -81,8 +84,10 @@ export function openMenu(anchor, entries) {
   addEventListener('pointerdown', outside, true);
   menu.onkeydown = (event) => {
     const items = [...menu.querySelectorAll('button')], at = items.indexOf(document.activeElement);
-    if (event.key === 'Escape') { close(); anchor.focus(); } else if (event.key === 'ArrowDown' && items.length) items[(at + 1) % items.length].focus();
-    else if (event.key === 'ArrowUp' && items.length) items[(at - 1 + items.length) % items.length].focus();
+    if (event.key === 'Escape') { close(); anchor.focus();
+      } else if (event.key === 'ArrowDown' && items.length) items[(at + 1) % items.length].focus();
+    else if (event.key === 'ArrowUp'
+      && items.length) items[(at - 1 + items.length) % items.length].focus();
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -13,7 +13,8 @@ function invert(root) {
   const made = { ...root, children: [], total: 0n };
   const childOf = (parent, node) => {
     let child = parent.children.find((c) => c.name === node.name && c.text === node.text);
-    if (!child) parent.children.push(child = { ...node, parent, children: [], total: 0n, self: 0n, count: 0n });
+    if (!child) parent.children.push(child = { ...node, parent, children: [], total: 0n, self: 0n,
+      count: 0n });
     return child;
   };
   const walk = (node) => {
@@ -58,12 +59,21 @@ export function buildTree(nodes, rows, kind) {
 export class Flame {
   constructor(app, root) {
     this.app = app;
-    this.canvas = el('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Flame graph; the table beside it has the same numbers' });
-    this.input = el('input', { type: 'text', placeholder: 'Filter', 'aria-label': 'Filter the flame graph by name', 'data-testid': 'flame-filter', oninput: () => this.setFilter() });
-    this.inverter = btn('Invert', () => this.setInverted(), { 'aria-pressed': 'false', 'data-testid': 'flame-invert', title: 'Callees at the top, below them who called them' });
-    this.tall = btn('Full height', () => this.setTall(), { 'aria-pressed': 'false', 'data-testid': 'flame-tall' });
-    this.back = btn('All', () => this.zoom(this.root), { title: 'Back to the whole (Esc)', hidden: true });
-    this.tools = el('div', { class: 'bar flame-tools' }, this.input, this.inverter, this.back, el('span', { class: 'push' }), this.tall);
+    this.canvas = el('canvas',
+      { tabindex: '0', role: 'img',
+        'aria-label': 'Flame graph; the table beside it has the same numbers' });
+    this.input = el('input',
+      { type: 'text', placeholder: 'Filter', 'aria-label': 'Filter the flame graph by name',
+        'data-testid': 'flame-filter', oninput: () => this.setFilter() });
+    this.inverter = btn('Invert', () => this.setInverted(),
+      { 'aria-pressed': 'false', 'data-testid': 'flame-invert',
+        title: 'Callees at the top, below them who called them' });
+    this.tall = btn('Full height', () => this.setTall(),
+      { 'aria-pressed': 'false', 'data-testid': 'flame-tall' });
+    this.back = btn('All', () => this.zoom(this.root),
+      { title: 'Back to the whole (Esc)', hidden: true });
+    this.tools = el('div', { class: 'bar flame-tools' }, this.input, this.inverter, this.back,
+      el('span', { class: 'push' }), this.tall);
     this.graph = el('div', { class: 'flame' }, this.canvas);
     this.box = el('div', { class: 'flame-box' }, this.tools, this.graph);
     this.words = '';
@@ -114,7 +124,8 @@ export class Flame {
     if (!width || !this.root.children.length) return;
     const dpr = this.app.dpr, above = [];
     for (let up = this.top; up; up = up.parent) above.unshift(up);
-    const height = Math.max(this.graph.clientHeight - 4, (above.length + this.depth(this.top)) * LINE + 4);
+    const height = Math.max(this.graph.clientHeight - 4,
+      (above.length + this.depth(this.top)) * LINE + 4);
     this.canvas.width = Math.round(width * dpr);
     this.canvas.height = Math.round(height * dpr);
     this.canvas.style.width = width + 'px';
@@ -146,7 +157,8 @@ export class Flame {
     const { palette } = this.app, context = this.context, y = 2 + level * LINE;
     const other = this.words && node.parent && !node.text.toLowerCase().includes(this.words);
     context.globalAlpha = other ? 0.18 : faint ? 0.5 : 1;
-    context.fillStyle = node.parent ? this.app.colourOf({ name: node.text, colour: node.colour }) : palette.line;
+    context.fillStyle = node.parent ? this.app.colourOf({ name: node.text, colour: node.colour })
+      : palette.line;
     context.fillRect(x + 0.5, y, Math.max(0.5, width - 1), LINE - 1);
     context.globalAlpha = 1;
     const short = width > 24 ? this.fit.fit(node.text, width - 10) : '';
@@ -156,7 +168,8 @@ export class Flame {
   }
 
   at(event) {
-    return this.boxes.find((b) => event.offsetX >= b.x && event.offsetX < b.x + b.width && event.offsetY >= b.y && event.offsetY < b.y + LINE);
+    return this.boxes.find((b) => event.offsetX >= b.x && event.offsetX < b.x + b.width
+      && event.offsetY >= b.y && event.offsetY < b.y + LINE);
   }
 
   click(event) {
@@ -173,9 +186,11 @@ export class Flame {
   hover(event) {
     const box = this.at(event);
     if (!box) return this.app.tooltip.hide();
-    const { node } = box, share = this.root.total > 0n ? (ratio(node.total, this.root.total) * 100).toFixed(1) : '0';
+    const { node } = box, share = this.root.total > 0n ? (ratio(node.total, this.root.total) * 100)
+      .toFixed(1) : '0';
     const lines = [`${formatShort(node.total)} total (${share} %)`];
-    if (node.parent) lines.push(`${formatShort(node.self)} self · ${formatCount(node.count)} slices`);
+    if (node.parent) lines.push(
+      `${formatShort(node.self)} self · ${formatCount(node.count)} slices`);
     return this.app.tooltip.show(event.clientX, event.clientY, node.text, lines);
   }
 }

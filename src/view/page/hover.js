@@ -43,7 +43,8 @@ export class Hover {
     this.time = app.view.edge(Math.floor(this.x * app.dpr));
     const place = this.y < 0 ? null : timeline.placeAt(this.y);
     this.node = place ? place.node : null;
-    if (!place || app.input.drag || app.view.moving || place.node.type !== 'row') return app.tooltip.hide();
+    if (!place || app.input.drag || app.view.moving
+      || place.node.type !== 'row') return app.tooltip.hide();
     this.box = timeline.boxAt(this.x, this.y);
     if (this.quiet) return undefined;
     const found = timeline.pick(this.x, this.y), lines = [];
@@ -52,7 +53,8 @@ export class Hover {
     this.loss(place.node, lines);
     if (!head && !lines.length) return app.tooltip.hide();
     const canvas = timeline.canvas.getBoundingClientRect();
-    return app.tooltip.show(canvas.left + this.x, canvas.top + this.y, head || place.node.name, lines);
+    return app.tooltip.show(canvas.left + this.x, canvas.top + this.y,
+      head || place.node.name, lines);
   }
 
   /** Of a row that shows how many there are at once. */
@@ -66,11 +68,16 @@ export class Hover {
     const { app } = this, from = BigInt(found.from), to = BigInt(found.to);
     const where = `${formatSeconds(from - app.zero)} + ${formatExact(to - from)}`;
     if (found.value) {
-      lines.push(found.value.here && Number.isFinite(found.value.min) && found.value.min !== found.value.max ? `from ${number.format(found.value.min)} to ${number.format(found.value.max)} within this pixel` : app.rowName(found.row), where);
+      lines.push(found.value.here && Number.isFinite(found.value.min)
+        && found.value.min !== found.value.max
+          ? `from ${number.format(found.value.min)} to ${number.format(found.value.max)} `
+            + 'within this pixel'
+          : app.rowName(found.row), where);
       return number.format(found.value.last);
     }
     if (!found.count) return '';
-    const length = found.dur === null ? '' : found.dur === '-1' ? 'unfinished' : found.dur === '0' ? 'instant' : formatExact(BigInt(found.dur));
+    const length = found.dur === null ? '' : found.dur === '-1' ? 'unfinished' : found.dur === '0'
+      ? 'instant' : formatExact(BigInt(found.dur));
     if (found.count === 1) {
       lines.push(...(length ? [length] : []), where);
       return found.name || '(no name)';
@@ -82,7 +89,8 @@ export class Hover {
   loss(node, lines) {
     for (const loss of this.app.losses) {
       const here = loss.row === undefined || loss.row === null || loss.row === node.id;
-      if (here && this.time >= loss.from && this.time <= loss.to) lines.push(`${loss.count} events lost${loss.cause ? `: ${loss.cause}` : ''}`);
+      if (here && this.time >= loss.from && this.time <= loss.to) lines.push(
+        `${loss.count} events lost${loss.cause ? `: ${loss.cause}` : ''}`);
     }
   }
 }

@@ -4,7 +4,8 @@ import { commandsOf } from './commands.js';
 
 const DRAG_LEAST = 4;
 
-const typing = (target) => target instanceof HTMLElement && (target.matches('input, textarea, select') || target.isContentEditable);
+const typing = (target) => target instanceof HTMLElement
+  && (target.matches('input, textarea, select') || target.isContentEditable);
 
 export class Input {
   constructor(app, canvas, axis) {
@@ -18,7 +19,8 @@ export class Input {
     addEventListener('blur', () => app.view.releaseAll());
     this.listenPointer(canvas);
     this.listenPointer(axis);
-    for (const element of [canvas, axis]) element.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+    for (const element of [canvas, axis]) element.addEventListener('wheel',
+      (event) => this.wheel(event), { passive: false });
     canvas.addEventListener('pointerleave', () => app.pointer.leave());
     canvas.addEventListener('dblclick', () => app.fit());
   }
@@ -26,7 +28,8 @@ export class Input {
   find(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const ctrl = event.ctrlKey || event.metaKey;
-    return this.commands.find((c) => c.key === key && Boolean(c.ctrl) === ctrl && Boolean(c.alt) === event.altKey);
+    return this.commands.find((c) => c.key === key && Boolean(c.ctrl) === ctrl
+      && Boolean(c.alt) === event.altKey);
   }
 
   keyDown(event) {
@@ -35,7 +38,8 @@ export class Input {
       if (event.key === 'Escape') this.app.focusTimeline();
       if (!(event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey))) return;
     }
-    if (event.key.startsWith('Arrow') && event.target.closest && event.target.closest('.table, .flame, [role="tab"], .menu')) return;
+    if (event.key.startsWith('Arrow') && event.target.closest
+      && event.target.closest('.table, .flame, [role="tab"], .menu')) return;
     if (this.app.pages.key(event)) return;
     const command = this.find(event);
     if (!command) return;
@@ -46,7 +50,8 @@ export class Input {
 
   keyUp(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    for (const command of this.commands) if (command.hold && command.key === key) this.app.view.release(command.hold);
+    for (const command of this.commands) if (command.hold
+      && command.key === key) this.app.view.release(command.hold);
   }
 
   wheel(event) {
@@ -55,7 +60,8 @@ export class Input {
     const dx = event.deltaX * unit, dy = event.deltaY * unit;
     app.view.jump = null;
     if (event.ctrlKey || event.metaKey) {
-      const factor = Math.pow(1.0025, Math.max(-240, Math.min(240, dy)) * (Math.abs(dy) < 12 ? 4 : 1));
+      const factor =
+        Math.pow(1.0025, Math.max(-240, Math.min(240, dy)) * (Math.abs(dy) < 12 ? 4 : 1));
       app.view.zoom(factor, this.point(event).x / app.timeline.width);
       return;
     }
@@ -96,7 +102,8 @@ export class Input {
     const isEdge = drag ? drag.mode === 'edge' : app.areaEdge(point.x) !== '';
     for (const element of [this.canvas, this.axis]) element.classList.toggle('edge', isEdge);
     if (!drag) return app.pointer.move(point);
-    if (!drag.moved && Math.abs(point.x - drag.x) < DRAG_LEAST && Math.abs(point.y - drag.y) < DRAG_LEAST) return undefined;
+    if (!drag.moved && Math.abs(point.x - drag.x) < DRAG_LEAST
+      && Math.abs(point.y - drag.y) < DRAG_LEAST) return undefined;
     drag.moved = true;
     app.tooltip.hide();
     if (drag.mode === 'pan') return this.pan(point);
@@ -125,7 +132,8 @@ export class Input {
   }
 
   end() {
-    for (const element of [this.canvas, this.axis]) element.classList.remove('panning', 'selecting');
+    for (const element of [this.canvas, this.axis]) element.classList.remove('panning',
+      'selecting');
     this.drag = null;
   }
 }

@@ -16,7 +16,8 @@ export class Instances {
   }
 
   /** `source`: a statement with the columns id, ts, dur and weight, or a list of {id or slice,
-   * from, dur}; an id may be a function that finds it. The one that `isChosen` is shown, else the longest. */
+   * from, dur}; an id may be a function that finds it. The one that `isChosen` is shown, else the
+   * longest. */
   async open(title, source, isChosen = () => false) {
     const { app } = this;
     try {
@@ -54,7 +55,8 @@ export class Instances {
   step(by) {
     const next = this.at + by;
     if (next >= 0 && next < this.all.length) return this.go(next);
-    return this.app.announce(this.all.length ? 'There are no more' : 'Choose a name on a page first');
+    return this.app.announce(this.all.length ? 'There are no more'
+      : 'Choose a name on a page first');
   }
 
   async go(i) {
@@ -86,7 +88,9 @@ export class Instances {
     };
     return box.replaceChildren(
       el('strong', { text: this.title, title: this.title }),
-      el('span', { 'data-testid': 'instances-text', text: `${which}${more} · ${formatExact(now.weight)} at ${formatSeconds(now.from - app.zero)}` }),
+      el('span', { 'data-testid': 'instances-text',
+        text: `${which}${more} · ${formatExact(now.weight)} at `
+          + `${formatSeconds(now.from - app.zero)}` }),
       button('Previous', -1, 'Previous (<)'), button('Next', 1, 'Next (>)'),
       el('span', { class: 'choice', role: 'radiogroup', 'aria-label': 'Order' },
         ...Object.keys(ORDERS).map((order) => el('button', {

@@ -38,7 +38,8 @@ export class LocalCounter {
 }
 
 export class LocalRow {
-  /** rows: cells as strings; columns: the places of ts, dur and name (−1: none); styleOf(name, row). */
+  /** rows: cells as strings; columns: the places of ts, dur and name (−1: none); styleOf(name,
+   * row). */
   constructor(rows, columns, styleOf) {
     this.ts = [];
     this.end = [];
@@ -49,7 +50,8 @@ export class LocalRow {
     for (const row of rows) {
       const ts = parseWhole(row[columns.ts]), dur = parseWhole(row[columns.dur]);
       if (ts === null || dur === null) continue;
-      list.push({ ts, end: dur > 0n ? ts + dur : ts + 1n, name: columns.name >= 0 && row[columns.name] !== null ? row[columns.name] : '', row });
+      list.push({ ts, end: dur > 0n ? ts + dur : ts + 1n, name: columns.name >= 0
+        && row[columns.name] !== null ? row[columns.name] : '', row });
     }
     list.sort((a, b) => (a.ts < b.ts ? -1 : a.ts > b.ts ? 1 : a.end > b.end ? -1 : 1));
     this.n = list.length;

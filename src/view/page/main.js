@@ -32,8 +32,10 @@ publish(app, () => status);
 
 function noToken() {
   status = 'token';
-  if (app.ready) app.say('The server does not know this page’s token: it was started again. Open the URL that it printed.');
-  else cover('The token is missing or wrong.', 'Open the whole URL that “stave view” printed, with #token=… at its end.');
+  if (app.ready) app.say('The server does not know this page’s token: it was started again. Open '
+    + 'the URL that it printed.');
+  else cover('The token is missing or wrong.',
+    'Open the whole URL that “stave view” printed, with #token=… at its end.');
 }
 
 function connection(state) {
@@ -70,7 +72,8 @@ async function poll() {
 function take(trace) {
   if (trace.state !== 'ready') {
     status = 'loading';
-    cover(`Loading ${trace.name || 'the trace'} …`, `${Math.round((Number(trace.progress) || 0) * 100)} %`, trace.progress);
+    cover(`Loading ${trace.name || 'the trace'} …`,
+      `${Math.round((Number(trace.progress) || 0) * 100)} %`, trace.progress);
     drawSketch(byId('cover-sketch'), trace.sketch, app.palette);
     schedule(POLL_MS);
   } else {

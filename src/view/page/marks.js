@@ -56,7 +56,9 @@ export class Marks {
   }
 
   document() {
-    return { version: 1, note: this.note, marks: this.list.map((m) => ({ ts: m.ts.toString(), to: m.to === null ? undefined : m.to.toString(), text: m.text })) };
+    return { version: 1, note: this.note,
+      marks: this.list.map((m) =>
+        ({ ts: m.ts.toString(), to: m.to === null ? undefined : m.to.toString(), text: m.text })) };
   }
 
   changed() {
@@ -77,8 +79,10 @@ export class Marks {
       this.kept = false;
       why = error.message;
     }
-    if (this.kept) localStorage.removeItem(this.key); else localStorage.setItem(this.key, JSON.stringify(notes));
-    this.place.textContent = this.kept ? 'Kept beside the trace.' : `Kept in this browser only${why ? `: ${why}` : '.'}`;
+    if (this.kept) localStorage.removeItem(this.key);
+      else localStorage.setItem(this.key, JSON.stringify(notes));
+    this.place.textContent = this.kept ? 'Kept beside the trace.'
+      : `Kept in this browser only${why ? `: ${why}` : '.'}`;
   }
 
   add(ts, to) {
@@ -104,20 +108,26 @@ export class Marks {
 
   row(mark) {
     const { app } = this;
-    const input = el('input', { type: 'text', placeholder: 'Note', 'aria-label': 'Note of this mark', maxlength: '4000' });
+    const input = el('input',
+      { type: 'text', placeholder: 'Note', 'aria-label': 'Note of this mark', maxlength: '4000' });
     input.value = mark.text;
     input.addEventListener('input', () => {
       mark.text = input.value;
       this.changed();
     });
-    const when = formatSeconds(mark.ts - app.zero) + (mark.to === null ? '' : `  ·  ${formatExact(mark.to - mark.ts)}`);
-    return el('li', {}, el('span', { class: 'when' }, link(when, () => app.showTime(mark.ts, mark.to === null ? mark.ts : mark.to))), input,
+    const when = formatSeconds(mark.ts - app.zero)
+      + (mark.to === null ? '' : `  ·  ${formatExact(mark.to - mark.ts)}`);
+    return el('li', {},
+      el('span', { class: 'when' },
+        link(when, () => app.showTime(mark.ts, mark.to === null ? mark.ts : mark.to))), input,
       btn('Delete', () => this.remove(mark), { 'aria-label': 'Delete this mark' }));
   }
 
   show() {
     this.place = el('span', { class: 'aside' });
-    const note = el('textarea', { rows: '2', placeholder: 'Notes on this trace', 'aria-label': 'Notes on this trace', maxlength: '100000' });
+    const note = el('textarea',
+      { rows: '2', placeholder: 'Notes on this trace', 'aria-label': 'Notes on this trace',
+        maxlength: '100000' });
     note.style.width = '100%';
     note.style.maxWidth = '900px';
     note.value = this.note;
@@ -125,8 +135,11 @@ export class Marks {
       this.note = note.value;
       this.changed();
     });
-    const list = this.list.length ? el('ul', { class: 'marks' }, ...this.list.map((mark) => this.row(mark)))
-      : el('p', { class: 'hint', text: 'M marks the selection, the area, or the time under the pointer.' });
-    this.box.replaceChildren(el('div', { class: 'bar' }, el('span', { class: 'title', text: 'Marks and notes' }), this.place), note, list);
+    const list = this.list.length
+      ? el('ul', { class: 'marks' }, ...this.list.map((mark) => this.row(mark)))
+      : el('p', { class: 'hint',
+        text: 'M marks the selection, the area, or the time under the pointer.' });
+    this.box.replaceChildren(el('div', { class: 'bar' },
+      el('span', { class: 'title', text: 'Marks and notes' }), this.place), note, list);
   }
 }

@@ -74,7 +74,8 @@ export class Names {
   }
 
   growDense(number) {
-    const next = new Int32Array(Math.min(DENSE, Math.max(number + 1, this.dense.length * 2))).fill(-1);
+    const next = new Int32Array(Math.min(DENSE, Math.max(number + 1, this.dense.length * 2)))
+      .fill(-1);
     next.set(this.dense);
     this.dense = next;
   }

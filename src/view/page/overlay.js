@@ -69,21 +69,25 @@ export function drawLosses(context, scene) {
   if (!losses.length) return;
   context.fillStyle = hatchOf(context, scene.palette, dpr);
   for (const loss of losses) {
-    const x = Math.max(-2, view.pixel(loss.from)), end = Math.min(view.width + 2, Math.max(view.pixel(loss.to), view.pixel(loss.from) + 7 * dpr));
+    const x = Math.max(-2, view.pixel(loss.from)),
+      end = Math.min(view.width + 2,
+      Math.max(view.pixel(loss.to), view.pixel(loss.from) + 7 * dpr));
     if (end <= 0 || x >= view.width) continue;
     if (loss.row === undefined || loss.row === null) {
       context.fillRect(x, 0, end - x, context.canvas.height);
       continue;
     }
     const place = scene.placeOf(loss.row);
-    if (place) clipped(context, place, () => context.fillRect(x, place.y * dpr, end - x, place.height * dpr), dpr);
+    if (place) clipped(context, place,
+      () => context.fillRect(x, place.y * dpr, end - x, place.height * dpr), dpr);
   }
 }
 
 function clipped(context, place, draw, dpr) {
   context.save();
   context.beginPath();
-  context.rect(0, place.clipTop * dpr, context.canvas.width, (place.clipBottom - place.clipTop) * dpr);
+  context.rect(0, place.clipTop * dpr, context.canvas.width,
+    (place.clipBottom - place.clipTop) * dpr);
   context.clip();
   draw();
   context.restore();
@@ -96,7 +100,8 @@ export function sliceBox(scene, slice) {
   const { view, dpr } = scene;
   const x = Math.max(-10, Math.min(view.width + 10, view.pixel(slice.from)));
   const end = Math.max(-10, Math.min(view.width + 10, view.pixel(slice.to)));
-  return { x: Math.floor(x), end: Math.max(Math.ceil(end), Math.floor(x) + 1), y: Math.round(line.y * dpr), bottom: Math.round((line.y + LINE - 1) * dpr), line };
+  return { x: Math.floor(x), end: Math.max(Math.ceil(end), Math.floor(x) + 1),
+    y: Math.round(line.y * dpr), bottom: Math.round((line.y + LINE - 1) * dpr), line };
 }
 
 export function drawSelected(context, scene, slice, palette) {
@@ -123,13 +128,15 @@ export function drawHover(context, scene, hover, palette) {
 
 export function drawArea(context, scene, area, palette) {
   const { view, dpr } = scene;
-  const x = Math.max(-5, view.pixel(area.from)), end = Math.min(view.width + 5, view.pixel(area.to));
+  const x = Math.max(-5, view.pixel(area.from)),
+    end = Math.min(view.width + 5, view.pixel(area.to));
   if (end < 0 || x > view.width) return;
   context.fillStyle = palette.area;
   const rows = new Set(area.rows.map((r) => r[0]));
   for (const place of scene.places) {
     if (rows.has(place.node.id) && place.node.type === 'row') {
-      const top = Math.max(place.y, place.clipTop), bottom = Math.min(place.y + place.height, place.clipBottom);
+      const top = Math.max(place.y, place.clipTop),
+        bottom = Math.min(place.y + place.height, place.clipBottom);
       context.fillRect(x, top * dpr, end - x, (bottom - top) * dpr);
     }
   }
@@ -149,7 +156,8 @@ export function drawMarks(context, scene, marks, palette) {
   }
 }
 
-/** Arrows from the end of one slice to the beginning of another; they reach to the edge when an end is not on screen. */
+/** Arrows from the end of one slice to the beginning of another; they reach to the edge when an
+ * end is not on screen. */
 export function drawFlows(context, scene, flows, palette) {
   const dpr = scene.dpr;
   context.lineWidth = 1.75 * dpr;

@@ -18,11 +18,14 @@ const PARTS = { states: 'states of threads', calls: 'system calls', slices: 'sli
 /** One line: the main finding, or why there is none. */
 export function summary({ findings, not_observed: missing }) {
   if (findings.length) return findings[0].sentence;
-  return missing.length ? `Cannot say what slows this run down: ${missing[0].what} were not observed.`
+  return missing.length
+    ? `Cannot say what slows this run down: ${missing[0].what} were not observed.`
     : 'Nothing slows this run down: no wait takes a twentieth of the time.';
 }
 
-const unitsText = (units) => (units.kind === 'thread' ? 'the main thread' : `${units.n} ${units.kind === 'loop' ? 'turns of a loop' : `${units.kind}s`}`);
+const unitsText = (units) =>
+  (units.kind === 'thread' ? 'the main thread'
+  : `${units.n} ${units.kind === 'loop' ? 'turns of a loop' : `${units.kind}s`}`);
 
 function culpritText({ name, function: at, file, line, path, lock, rank, host, device }) {
   const place = file ? ` (${file}${line ? `:${line}` : ''})` : '';
@@ -42,12 +45,17 @@ export class ExplainPage extends Page {
       figures('explain-figures', [
         ['Explained', ns(units.dur_ns), unitsText(units)],
         units.marked === false && ['Units', 'found', 'by what repeats'],
-        findings.length > 0 && ['Largest cause', percent(findings[0].share, 0), findings[0].cause.replace(/_/g, ' ')],
+        findings.length > 0 && ['Largest cause', percent(findings[0].share, 0),
+          findings[0].cause.replace(/_/g, ' ')],
         findings.length > 0 && ['Findings', String(findings.length + data.left_off)],
       ]),
-      ...(findings.length ? [] : [section('What slows this run down', '', [], el('p', { text: summary(data) }))]),
+      ...(findings.length ? []
+        : [section('What slows this run down', '', [], el('p', { text: summary(data) }))]),
       ...this.kind(data),
-      ...(data.also ? [el('h2', { class: 'also', text: `Also explained: ${ns(data.also.units.dur_ns)}, ${unitsText(data.also.units)}` }), ...this.kind(data.also)] : []),
+      ...(data.also ? [
+        el('h2', { class: 'also',
+          text: `Also explained: ${ns(data.also.units.dur_ns)}, ${unitsText(data.also.units)}` }),
+            ...this.kind(data.also)] : []),
       this.coverage(coverage, missing),
     ].filter(Boolean);
   }
@@ -60,10 +68,14 @@ export class ExplainPage extends Page {
     }));
     return [
       ...findings.map((f) => this.finding(f)),
-      slow && section('Slow ones', `${slow.n} of ${slow.of} take ${ns(slow.mean_ns)} on average, the middle half ${ns(slow.usual_ns)}`, [],
+      slow && section('Slow ones',
+        `${slow.n} of ${slow.of} take ${ns(slow.mean_ns)} on average, the `
+        + `middle half ${ns(slow.usual_ns)}`, [],
         slow.findings.length ? null : el('p', { text: 'What they have more of is not known.' })),
       ...(slow ? slow.findings.map((f) => this.finding(f)) : []),
-      hot.length > 0 && section('Functions that compute', 'by samples', [], el('ul', {}, ...hot.map((h) => el('li', { text: `${h.function} ${percent(h.share, 0)}` })))),
+      hot.length > 0 && section('Functions that compute', 'by samples', [],
+        el('ul', {}, ...hot.map((h) =>
+          el('li', { text: `${h.function} ${percent(h.share, 0)}` })))),
       parts.length > 0 && section('Where the time went', unitsText(units), [],
         strip(this.app, 'Where the time went', parts, 'explain-strip'), legend(this.app, parts)),
     ].filter(Boolean);
@@ -71,7 +83,8 @@ export class ExplainPage extends Page {
 
   finding(f) {
     const number = ++this.number, who = culpritText(f.culprit), tools = f.worst.length
-      ? [btn('Show the worst', () => this.go(f, f.worst[0]), { 'data-testid': `explain-go-${number}` })]
+      ? [btn('Show the worst', () => this.go(f, f.worst[0]),
+        { 'data-testid': `explain-go-${number}` })]
       : [];
     return section(`${number}. ${percent(f.share, 0)} ${f.cause.replace(/_/g, ' ')}`, who, tools,
       el('p', { class: 'sentence', 'data-testid': 'explain-sentence', text: f.sentence }),
@@ -88,11 +101,13 @@ export class ExplainPage extends Page {
       f.worst.length > 0 && ['Worst', f.worst.flatMap((w, i) => [i ? ', ' : '', this.unit(f, w)])],
       ['Look closer', [el('code', { text: f.command })]],
     ];
-    return rows.filter(Boolean).flatMap(([name, content]) => [el('dt', { text: name }), el('dd', {}, ...content)]);
+    return rows.filter(Boolean)
+      .flatMap(([name, content]) => [el('dt', { text: name }), el('dd', {}, ...content)]);
   }
 
   unit(f, w) {
-    const at = formatSeconds(BigInt(w.ts) - this.app.zero), name = w.unit === undefined ? at : `${w.unit}`;
+    const at = formatSeconds(BigInt(w.ts) - this.app.zero), name = w.unit === undefined ? at
+      : `${w.unit}`;
     return link(`${name} (${ns(w.dur)})`, () => this.go(f, w), `Show on the time line, at ${at}`);
   }
 
@@ -101,7 +116,10 @@ export class ExplainPage extends Page {
       also = Object.keys(OBSERVED).filter((key) => coverage[key]).map((key) => OBSERVED[key]);
     return section('What was observed', 'of the time that is explained', [],
       el('p', { 'data-testid': 'explain-coverage', text: `${[...is, ...also].join(', ')}.` }),
-      ...missing.map((m) => el('p', { class: 'hint', text: `Not observed: ${m.what}. To see it, ${m.how}${m.record ? `: ${m.record}` : '.'}` })));
+      ...missing.map((m) =>
+        el('p', { class: 'hint',
+          text: `Not observed: ${m.what}. To see it, ${m.how}`
+            + `${m.record ? `: ${m.record}` : '.'}` })));
   }
 
   /** The row of a thread, or the first one of a process. */
@@ -109,7 +127,8 @@ export class ExplainPage extends Page {
     const { rows, groups } = this.app.trace, pids = new Map(groups.map((g) => [g.id, g.pid]));
     const isOf = (r) => r.lines > 0 && pid !== undefined && pids.get(r.group) === String(pid);
     if (tid === undefined) return rows.find(isOf);
-    const threads = rows.filter((r) => r.tid === String(tid) && r.lines > 0); // of several processes or hosts
+    // of several processes or hosts
+    const threads = rows.filter((r) => r.tid === String(tid) && r.lines > 0);
     return threads.find(isOf) || threads[0];
   }
 
@@ -126,7 +145,8 @@ export class ExplainPage extends Page {
    * undefined: it has none, or there is no SQL. */
   async idOf(w) {
     try {
-      const rows = await this.pages.sql(`select id from slice where ts = ${w.ts} and dur >= ${w.dur} order by dur limit 1`);
+      const rows = await this.pages.sql(
+        `select id from slice where ts = ${w.ts} and dur >= ${w.dur} order by dur limit 1`);
       return rows.length ? rows[0][0] : undefined;
     } catch {
       return undefined;

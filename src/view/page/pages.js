@@ -27,8 +27,10 @@ const byId = (id) => document.getElementById(id);
 
 export class Pages {
   constructor(app) {
-    Object.assign(this, { app, nav: byId('pages'), box: byId('page'), current: 'timeline', wanted: null, found: [], made: new Map(), looking: false });
-    new MutationObserver(() => this.put()).observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+    Object.assign(this, { app, nav: byId('pages'), box: byId('page'), current: 'timeline',
+      wanted: null, found: [], made: new Map(), looking: false });
+    new MutationObserver(() => this.put()).observe(document.documentElement,
+      { attributes: true, attributeFilter: ['data-theme'] });
     byId('search').addEventListener('focus', () => this.show('timeline'));
     this.walk = new Instances(app, this);
   }
@@ -66,20 +68,28 @@ export class Pages {
 
   /** A report, with integers that a double cannot hold as text. */
   async report(subject) {
-    const { transport } = this.app, text = await transport.body(await transport.request('GET', `/api/report?subject=${subject}`), 'text');
-    const report = JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (match) => (/^-?\d{16,}$/.test(match) ? `"${match}"` : match)));
+    const { transport } = this.app,
+      text = await transport.body(await transport.request('GET', `/api/report?subject=${subject}`),
+      'text');
+    const report =
+      JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g,
+        (match) => (/^-?\d{16,}$/.test(match) ? `"${match}"` : match)));
     if (report.error) throw new Error(report.error);
     return report;
   }
 
   get list() {
-    return ['timeline', ...this.found].map((id) => ({ id, name: PAGES[id] ? PAGES[id][0] : 'Timeline' }));
+    return ['timeline',
+      ...this.found].map((id) => ({ id, name: PAGES[id] ? PAGES[id][0] : 'Timeline' }));
   }
 
   bar() {
     this.nav.hidden = this.found.length === 0;
     this.nav.replaceChildren(...this.list.map(({ id, name }, i) => el('button', {
-      type: 'button', role: 'tab', id: `page-${id}`, 'data-testid': `page-${id}`, title: `${name} (${i + 1})`, text: name, 'aria-controls': PAGES[id] ? 'page' : 'timeline', onclick: () => this.show(id), onkeydown: (event) => arrow(event, i, this.nav.children, (k) => this.show(this.list[k].id)),
+      type: 'button', role: 'tab', id: `page-${id}`, 'data-testid': `page-${id}`,
+      title: `${name} (${i + 1})`, text: name, 'aria-controls': PAGES[id] ? 'page' : 'timeline',
+      onclick: () => this.show(id),
+      onkeydown: (event) => arrow(event, i, this.nav.children, (k) => this.show(this.list[k].id)),
     })));
     this.mark();
   }
@@ -98,7 +108,8 @@ export class Pages {
     if (this.trace.live) return;
     if (this.trace.slices > ASK_MOST) {
       const seconds = Math.round(this.trace.slices / PER_SECOND);
-      say(`Not looked at yet: with ${formatCount(this.trace.slices)} slices this takes about ${seconds} s`);
+      say(`Not looked at yet: with ${formatCount(this.trace.slices)} slices this `
+        + `takes about ${seconds} s`);
       return;
     }
     await this.explained(this.page('explain')).catch((error) => say(error.message));
@@ -146,7 +157,8 @@ export class Pages {
     this.current = id;
     byId('app').dataset.page = id;
     this.box.hidden = !away;
-    for (const part of ['.middle', '.splitter', '.details']) document.querySelector(part).inert = away;
+    for (const part of ['.middle', '.splitter', '.details']) document.querySelector(part)
+      .inert = away;
     app.tooltip.hide();
     app.view.releaseAll();
     this.mark();
@@ -165,7 +177,8 @@ export class Pages {
 
   /** Draws the current page, with its data as soon as they are there. */
   async put() {
-    const id = this.current, page = this.made.get(id), fill = (...content) => { if (this.current === id) this.box.replaceChildren(...content); };
+    const id = this.current, page = this.made.get(id),
+      fill = (...content) => { if (this.current === id) this.box.replaceChildren(...content); };
     if (!page || id === 'timeline') return;
     try {
       if (!page.data) {
@@ -192,13 +205,16 @@ export class Pages {
   }
 
   commands() {
-    return this.list.map(({ id, name }, i) => ({ show: String(i + 1), text: `Page: ${name}`, act: () => this.show(id) }));
+    return this.list.map(({ id, name }, i) =>
+      ({ show: String(i + 1), text: `Page: ${name}`, act: () => this.show(id) }));
   }
 
   /** True: the key is not for the time line. */
   key(event) {
-    const away = this.current !== 'timeline', page = /^[1-9]$/.test(event.key) && this.found.length ? this.list[event.key - 1] : null;
-    if (event.ctrlKey || event.metaKey || event.altKey) return away && event.key.toLowerCase() !== 'k';
+    const away = this.current !== 'timeline', page = /^[1-9]$/.test(event.key) && this.found.length
+      ? this.list[event.key - 1] : null;
+    if (event.ctrlKey || event.metaKey || event.altKey) return away
+      && event.key.toLowerCase() !== 'k';
     if (page || (away && LEAVING.includes(event.key))) {
       this.show(page ? page.id : 'timeline');
       if (page || event.key === 'Escape') event.preventDefault();
@@ -213,7 +229,8 @@ export class Pages {
     this.show('timeline');
     if (from !== undefined) app.view.fit(from, to > from ? to : from + 1n);
     if (slice === undefined && id === undefined) return;
-    if (!await app.selectBy(slice === undefined ? `id=${encodeURIComponent(id)}` : `slice=${slice}`, { show: false, tab: false }) || !app.selected) return;
+    if (!await app.selectBy(slice === undefined ? `id=${encodeURIComponent(id)}` : `slice=${slice}`,
+      { show: false, tab: false }) || !app.selected) return;
     if (from === undefined) app.view.fit(app.selected.from, app.selected.to);
     app.timeline.reveal(app.selected.row, app.selected.line);
   }

@@ -80,7 +80,8 @@ export class Raster {
     const from = Math.max(top, clip.top), to = Math.min(bottom, clip.bottom);
     if (node.type === 'group') this.band(from, to, this.palette.packed.group);
     if (node.counter) this.counterRow(node, top, bottom - 1, scene, clip);
-    else if (node.type === 'row' && scene.rows.isDense(node)) this.denseRow(node, top, bottom - 1, scene, clip);
+    else if (node.type === 'row' && scene.rows.isDense(node)) this.denseRow(node, top, bottom - 1,
+      scene, clip);
     else if (node.type === 'row') this.sliceRow(node, y, scene, clip);
     if (bottom <= clip.bottom) this.band(bottom - 1, bottom, this.palette.packed.line);
   }
@@ -88,7 +89,8 @@ export class Raster {
   sliceRow(node, y, scene, clip) {
     const lines = scene.rows.linesShown(node);
     for (let line = 0; line < lines; line++) {
-      const y0 = Math.round((y + PAD + line * LINE) * this.dpr), y1 = Math.round((y + PAD + (line + 1) * LINE - 1) * this.dpr);
+      const y0 = Math.round((y + PAD + line * LINE) * this.dpr),
+        y1 = Math.round((y + PAD + (line + 1) * LINE - 1) * this.dpr);
       if (y1 <= clip.top || y0 >= clip.bottom) continue;
       const inside = y0 >= clip.top && y1 <= clip.bottom;
       this.line.set(this.ground);
@@ -133,12 +135,14 @@ export class Raster {
   project(reply, view) {
     const w = reply.window;
     if (w.from === view.from && w.to === view.to && w.width === view.width) return { x0: 0, k: 1 };
-    return { x0: pixelOf(view, w.from), k: ratio(w.to - w.from, view.to - view.from) * view.width / w.width };
+    return { x0: pixelOf(view, w.from),
+      k: ratio(w.to - w.from, view.to - view.from) * view.width / w.width };
   }
 
   sliceLine(reply, row, line, scene, labelY) {
     const { x0, k } = this.project(reply, scene.view);
-    const items = reply.items, names = reply.names, variants = names.variant, table = this.palette.table, buffer = this.line, width = this.width;
+    const items = reply.items, names = reply.names, variants = names.variant,
+      table = this.palette.table, buffer = this.line, width = this.width;
     const end = row.starts[line - row.first + 1];
     const least = LABEL_LEAST * this.dpr;
     let i = Math.max(row.starts[line - row.first], itemAt(reply, row, line, Math.floor(-x0 / k)));
@@ -152,17 +156,22 @@ export class Raster {
       const next = Math.max(x + 1, Math.floor(x0 + (pixel + 1) * k + 1e-6));
       const instant = items.flags[i] & INSTANT;
       const shade = instant || items.count[i] === 0 ? SHADES - 1 : items.cover[i] >> 2 || 1;
-      const colour = table[(items.colour[i] * VARIANTS + variants[items.name[i]]) * STYLE + items.calm[i] * SHADES + shade];
+      const colour = table[(items.colour[i] * VARIANTS + variants[items.name[i]]) * STYLE
+        + items.calm[i] * SHADES + shade];
       for (let p = x < 0 ? 0 : x; p < next && p < width; p++) buffer[p] = colour;
-      if (instant && labelY >= 0) this.marker(x, labelY, items.colour[i] * VARIANTS + variants[items.name[i]]);
+      if (instant && labelY >= 0) this.marker(x, labelY,
+        items.colour[i] * VARIANTS + variants[items.name[i]]);
       if (tail === 0) { covered = next; continue; }
       const stop = Math.max(next, Math.floor(x0 + (pixel + 1 + tail) * k + 1e-6));
       const style = (items.tailColour[i] * VARIANTS + variants[items.tailName[i]]) * STYLE;
       if (items.flags[i] & TAIL_UNFINISHED) this.fade(next, stop, style);
-      else buffer.fill(table[style + SHADES - 1], Math.max(0, next), Math.max(0, Math.min(stop, width)));
-      if (covered >= x && x >= 0 && tail * k >= 3 && items.count[i] === 1) buffer[x] = table[style + (SHADES >> 3)];
+      else buffer.fill(table[style + SHADES - 1], Math.max(0, next),
+        Math.max(0, Math.min(stop, width)));
+      if (covered >= x && x >= 0 && tail * k >= 3 && items.count[i] === 1) buffer[x] =
+        table[style + (SHADES >> 3)];
       covered = stop;
-      if (labelY >= 0 && stop - x >= least) this.labels.add(x, stop, labelY, names.text[items.tailName[i]]);
+      if (labelY >= 0 && stop - x >= least) this.labels.add(x, stop, labelY,
+        names.text[items.tailName[i]]);
     }
   }
 
@@ -184,11 +193,14 @@ export class Raster {
     for (let i = local.firstFrom(line, view.from); i < local.lines[line].length; i++) {
       const at = local.lines[line][i];
       if (local.ts[at] >= view.to) break;
-      const x = Math.floor(pixelOf(view, local.ts[at])), stop = Math.max(x + 1, Math.ceil(pixelOf(view, local.end[at])));
+      const x = Math.floor(pixelOf(view, local.ts[at])),
+        stop = Math.max(x + 1, Math.ceil(pixelOf(view, local.end[at])));
       const style = local.style[at] * STYLE;
-      this.line.fill(table[style + SHADES - 1], Math.max(0, x), Math.max(0, Math.min(stop, this.width)));
+      this.line.fill(table[style + SHADES - 1], Math.max(0, x),
+        Math.max(0, Math.min(stop, this.width)));
       if (stop - x > 3 && x >= 0) this.line[x] = table[style + (SHADES >> 3)];
-      if (labelY >= 0 && stop - x >= LABEL_LEAST * this.dpr) this.labels.add(x, stop, labelY, local.name[at]);
+      if (labelY >= 0 && stop - x >= LABEL_LEAST * this.dpr) this.labels.add(x, stop, labelY,
+        local.name[at]);
     }
   }
 
@@ -201,7 +213,8 @@ export class Raster {
     const pad = Math.round(4 * this.dpr);
     const range = counterRange(node.source);
     const height = bottom - top - 2 * pad;
-    const yOf = (value) => Math.round(bottom - pad - (value - range.min) / (range.max - range.min) * height);
+    const yOf = (value) =>
+      Math.round(bottom - pad - (value - range.min) / (range.max - range.min) * height);
     const n = data.pixel.length;
     let before = null;
     for (let i = 0; i < n; i++) {
@@ -214,24 +227,30 @@ export class Raster {
         continue;
       }
       const low = yOf(data.min[i]), high = yOf(data.max[i]), last = yOf(data.last[i]);
-      this.column(x, Math.max(x + 1, Math.floor(x0 + (data.pixel[i] + 1) * k)), high, low, last, bottom - pad, clip);
+      this.column(x, Math.max(x + 1, Math.floor(x0 + (data.pixel[i] + 1) * k)), high, low, last,
+        bottom - pad, clip);
       this.column(x + 1, stop, last, last, last, bottom - pad, clip);
-      if (before !== null && before !== last) this.riser(x, Math.min(before, last), Math.max(before, last), clip);
+      if (before !== null && before !== last) this.riser(x, Math.min(before, last),
+        Math.max(before, last), clip);
       before = last;
     }
   }
 
-  /** What a scale has no place for: NaN over the whole height, an infinity at the edge that it lies beyond. */
+  /** What a scale has no place for: NaN over the whole height, an infinity at the edge that it
+   * lies beyond. */
   odd(x, stop, value, top, bottom, clip) {
     const edge = Math.round(4 * this.dpr), a = Math.max(0, x), b = Math.min(this.width, stop);
-    const from = value === -Infinity ? bottom - edge : top + 1, to = value === Infinity ? top + 1 + edge : bottom;
-    for (let y = Math.max(from, clip.top); y < to && y < clip.bottom && b > a; y++) this.pixels.fill(this.palette.packed.odd, y * this.width + a, y * this.width + b);
+    const from = value === -Infinity ? bottom - edge : top + 1, to = value === Infinity
+      ? top + 1 + edge : bottom;
+    for (let y = Math.max(from, clip.top); y < to && y < clip.bottom && b > a;
+      y++) this.pixels.fill(this.palette.packed.odd, y * this.width + a, y * this.width + b);
   }
 
   /** The step from one value to the next. */
   riser(x, high, low, clip) {
     if (x < 0 || x >= this.width) return;
-    for (let y = Math.max(high, clip.top); y <= low && y < clip.bottom; y++) this.pixels[y * this.width + x] = this.palette.packed.counterLine;
+    for (let y = Math.max(high, clip.top); y <= low && y < clip.bottom;
+      y++) this.pixels[y * this.width + x] = this.palette.packed.counterLine;
   }
 
   column(x, stop, high, low, last, base, clip) {
@@ -240,7 +259,8 @@ export class Raster {
     const a = Math.max(0, x), b = Math.min(this.width, stop);
     if (b <= a) return;
     const span = (y0, y1, colour) => {
-      for (let y = Math.max(y0, clip.top); y < y1 && y < clip.bottom; y++) this.pixels.fill(colour, y * this.width + a, y * this.width + b);
+      for (let y = Math.max(y0, clip.top); y < y1 && y < clip.bottom; y++) this.pixels.fill(colour,
+        y * this.width + a, y * this.width + b);
     };
     span(high, low, range);
     span(low, base + 1, counterFill);
@@ -248,7 +268,8 @@ export class Raster {
   }
 }
 
-/** The scale of a counter: from its least to its greatest value, with 0 in it unless that would flatten it. */
+/** The scale of a counter: from its least to its greatest value, with 0 in it unless that would
+ * flatten it. */
 export function counterRange(source) {
   let min = Number(source.min), max = Number(source.max);
   if (!Number.isFinite(min) || !Number.isFinite(max)) { min = 0; max = 1; }

@@ -5,7 +5,9 @@ import { formatCount } from './time.js';
 
 const KEY = 'stave.names', LEAST = 140, WHOLE = 22, TAIL = 10;
 
-const formats = ['standard', 'compact'].map((notation) => new Intl.NumberFormat('en', { maximumSignificantDigits: 4, notation }));
+const formats =
+  ['standard', 'compact'].map((notation) =>
+  new Intl.NumberFormat('en', { maximumSignificantDigits: 4, notation }));
 const number = (value) => formats[Math.abs(value) < 1e5 ? 0 : 1].format(value + 0);
 
 function button(label, symbol, className) {
@@ -21,7 +23,11 @@ function button(label, symbol, className) {
 
 function subtitle(node) {
   const source = node.source;
-  if (node.counter) return `${number(source.min)} … ${number(source.max)}${source.unit ? ' ' + source.unit : ''}${source.finite === false ? ', not always finite' : ''}`;
+  if (node.counter) {
+    const unit = source.unit ? ' ' + source.unit : '';
+    const odd = source.finite === false ? ', not always finite' : '';
+    return `${number(source.min)} … ${number(source.max)}${unit}${odd}`;
+  }
   if (node.type === 'group') return node.total ? '' : 'nothing recorded';
   return source.note || (node.own ? formatCount(node.own) : '');
 }
@@ -41,7 +47,8 @@ function cutInTheMiddle(text) {
 function listenGrip(grip) {
   const { style } = document.documentElement;
   const set = (width) => {
-    const most = Math.round(innerWidth * 0.6), now = Math.max(LEAST, Math.min(most, Math.round(width)));
+    const most = Math.round(innerWidth * 0.6),
+      now = Math.max(LEAST, Math.min(most, Math.round(width)));
     if (width) style.setProperty('--names', `${now}px`); else style.removeProperty('--names');
     localStorage.setItem(KEY, width ? String(now) : '');
   };
@@ -89,12 +96,14 @@ export class RowNames {
     sub.className = 'sub';
     const tools = document.createElement('span');
     tools.className = 'tools';
-    if (node.type === 'row' && node.source.note === undefined) tools.append(button('Pin to the top (P)', '⊤', 'pin'));
+    if (node.type === 'row' && node.source.note === undefined) tools.append(
+      button('Pin to the top (P)', '⊤', 'pin'));
     tools.append(button(node.local ? 'Remove this row' : 'Hide (H)', '×', 'hide'));
     element.append(fold, label, sub, tools);
     label.append(...cutInTheMiddle(node.name));
     if (node.side !== undefined) label.dataset.side = 'AB'[node.side];
-    label.title = node.type === 'row' && node.group ? `${node.name}\n${node.group.name}` : node.name;
+    label.title = node.type === 'row' && node.group ? `${node.name}\n${node.group.name}`
+      : node.name;
     sub.textContent = subtitle(node);
     return { element, fold, node };
   }
@@ -132,7 +141,8 @@ export class RowNames {
     item.state = state;
     element.style.transform = `translateY(${y}px)`;
     element.style.height = place.height + 'px';
-    element.style.paddingLeft = 8 + Math.max(0, node.level - (node.type === 'row' ? 1 : 0)) * 14 + (node.type === 'row' ? 6 : 0) + 'px';
+    element.style.paddingLeft = 8 + Math.max(0, node.level - (node.type === 'row' ? 1 : 0)) * 14
+      + (node.type === 'row' ? 6 : 0) + 'px';
     element.setAttribute('aria-level', String(node.level + 1));
     element.classList.toggle('pinned', place.pinned);
     const foldable = rows.foldable(node);
@@ -185,7 +195,8 @@ export class RowNames {
     if (at + by >= rows.pinned.length) {
       if (next.y < timeline.scrollTop) timeline.scrollTo(next.y);
       const room = timeline.height - timeline.pinnedHeight;
-      if (next.y + Math.min(next.height, room) > timeline.scrollTop + room) timeline.scrollTo(next.y + Math.min(next.height, room) - room);
+      if (next.y + Math.min(next.height, room) > timeline.scrollTop + room) timeline.scrollTo(next.y
+        + Math.min(next.height, room) - room);
     }
     this.app.afterFrame(() => {
       const item = this.elements.get(next.node.key);

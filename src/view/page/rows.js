@@ -12,14 +12,17 @@ const PATH = -1000000; // the number of its row
 const GATHERED = { machine: (n) => `The machine (${n} groups)`, other: (n) => `${n} others` };
 
 function makeGroup(group) {
-  return { type: 'group', key: 'g' + group.id, id: group.id, name: group.name || group.kind || 'trace', source: group, children: [], level: 0, folded: false };
+  return { type: 'group', key: 'g' + group.id, id: group.id, name: group.name || group.kind
+    || 'trace', source: group, children: [], level: 0, folded: false };
 }
 
 function makeRow(row, source) {
   const counter = row.kind === 'counter';
   return {
-    type: 'row', key: 'r' + row.id, id: row.id, name: row.name || 'unnamed', source: row, children: [], level: 0, folded: false,
-    counter, flat: counter && row.min === row.max && row.finite !== false, lines: counter ? 0 : row.lines, local: source || null,
+    type: 'row', key: 'r' + row.id, id: row.id, name: row.name || 'unnamed', source: row,
+    children: [], level: 0, folded: false,
+    counter, flat: counter && row.min === row.max && row.finite !== false, lines: counter ? 0
+      : row.lines, local: source || null,
     dense: Boolean(row.dense),
     own: counter ? Number(row.points || 0) : Number(row.slices || 0), busy: BigInt(row.busy || 0),
   };
@@ -101,7 +104,8 @@ function interleave(a, b, parent, group) {
   for (const pair of pairs(a, b)) {
     const both = pair.filter(Boolean), last = both[both.length - 1];
     const [below, other] = pair.map((node) => (node ? node.children : []));
-    for (const node of both) Object.assign(node, { children: [], parent, group, side: node.source.side });
+    for (const node of both) Object.assign(node,
+      { children: [], parent, group, side: node.source.side });
     last.children = interleave(below, other, last, group);
     list.push(...both);
   }
@@ -117,7 +121,8 @@ function sides(trace) {
   });
   return pairs(a, b).map(([one, two]) => {
     const isSame = !one || !two || one.name === two.name;
-    const name = isSame ? (one || two).name : `${runless(one.name)} (${[one, two].map((g) => g.name).join(' and ')})`;
+    const name = isSame ? (one || two).name
+      : `${runless(one.name)} (${[one, two].map((g) => g.name).join(' and ')})`;
     const group = makeGroup({ ...(one || two).source, name });
     group.children = interleave(one ? one.children : [], two ? two.children : [], group, group);
     sum(group);
@@ -165,7 +170,8 @@ export class Rows {
     const list = this.order.rows.map((id) => byId.get(id));
     const place = new Map(list.map((row, i) => [row.group, i]).reverse()); // of its first row
     const at = (group) => place.get(group.id) ?? list.length;
-    const kindOf = (id) => Object.keys(GATHERED).find((kind) => this.order.gather[kind].includes(id));
+    const kindOf = (id) => Object.keys(GATHERED)
+      .find((kind) => this.order.gather[kind].includes(id));
     const found = groups.map((group) => ({ ...group, gather: kindOf(group.id) }));
     return nest(found.sort((a, b) => at(a) - at(b)), list);
   }
@@ -205,7 +211,9 @@ export class Rows {
   /** The row of a critical path is above all others; without arguments there is none. */
   setPath(name, note, data) {
     this.byId.delete(PATH);
-    this.path = data ? makeRow({ id: PATH, name, note, lines: data.lines.length, kind: 'slices', slices: data.n }, data) : null;
+    this.path = data
+      ? makeRow({ id: PATH, name, note, lines: data.lines.length, kind: 'slices', slices: data.n },
+      data) : null;
     if (this.path) this.byId.set(PATH, this.path);
     this.layout();
   }
@@ -225,7 +233,8 @@ export class Rows {
   matches(node, terms) {
     const source = node.source;
     const group = node.group ? node.group.name : '';
-    const text = [node.name, group, source.tid ? 'tid ' + source.tid : '', source.pid ? 'pid ' + source.pid : ''].join(' ').toLowerCase();
+    const text = [node.name, group, source.tid ? 'tid ' + source.tid : '',
+      source.pid ? 'pid ' + source.pid : ''].join(' ').toLowerCase();
     return terms.every((term) => text.includes(term));
   }
 
@@ -358,10 +367,12 @@ export class Rows {
     return entry ? { entry, pinned: false } : null;
   }
 
-  /** All rows that hold something, as [row, first line, lines]: for areas of everything, or of one side of two. */
+  /** All rows that hold something, as [row, first line, lines]: for areas of everything, or of
+   * one side of two. */
   allRequests(side) {
     const list = [];
-    for (const node of this.nodes()) if (node.type === 'row' && node.own > 0 && !node.local && (side === undefined || node.source.side === side)) list.push([node.id, 0, node.lines]);
+    for (const node of this.nodes()) if (node.type === 'row' && node.own > 0 && !node.local
+      && (side === undefined || node.source.side === side)) list.push([node.id, 0, node.lines]);
     return list;
   }
 

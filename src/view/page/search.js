@@ -30,7 +30,10 @@ export class Search {
     this.hits = null;
     this.hit = null;
     this.count.textContent = '';
-    this.box.replaceChildren(el('p', { class: 'hint', text: 'Type a part of a name or of an argument, or a pattern with * and ?. Enter goes to the next hit, Shift+Enter to the one before.' }));
+    this.box.replaceChildren(
+      el('p', { class: 'hint',
+        text: 'Type a part of a name or of an argument, or a pattern with * and ?. '
+          + 'Enter goes to the next hit, Shift+Enter to the one before.' }));
   }
 
   key(event) {
@@ -66,7 +69,9 @@ export class Search {
     if (!text) return this.clear();
     this.args = 0;
     try {
-      const ask = (more) => this.app.wait(this.app.transport.json('POST', '/api/search', { text, limit: LIMIT, ...more }));
+      const ask = (more) =>
+        this.app.wait(this.app.transport.json('POST', '/api/search',
+          { text, limit: LIMIT, ...more }));
       const answer = await ask({});
       if (turn !== this.turn) return undefined;
       this.args = 0;
@@ -96,7 +101,9 @@ export class Search {
     return el('p', { class: 'bar', 'data-testid': 'search-rows' },
       el('span', { class: 'title', text: `${formatCount(nodes.length)} rows` }),
       ...nodes.slice(0, most).map((node) => link(node.name, () => go(node), 'Show this row')),
-      nodes.length > most ? el('span', { class: 'aside', text: `and ${formatCount(nodes.length - most)} more` }) : '');
+      nodes.length > most
+        ? el('span', { class: 'aside', text: `and ${formatCount(nodes.length - most)} more` })
+        : '');
   }
 
   /** `busy`: arguments are still being looked at. */
@@ -104,15 +111,19 @@ export class Search {
     const { app } = this;
     this.hits = answer;
     this.count.textContent = answer.total !== '0' ? formatCount(answer.total) : busy ? '…' : 'none';
-    const found = answer.total === '0' ? `No slice matches “${this.text}”` : `${formatCount(answer.total)} slices match “${this.text}”`;
+    const found = answer.total === '0' ? `No slice matches “${this.text}”`
+      : `${formatCount(answer.total)} slices match “${this.text}”`;
     const title = busy ? `${found} by name; arguments are being searched …` : found;
     const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text: title }));
     const parts = [bar, this.places()].filter(Boolean);
-    const hits = answer.hits.map((hit, i) => ({ ...hit, match: answer.matches ? answer.matches[i] : '' }));
+    const hits = answer.hits.map((hit, i) =>
+      ({ ...hit, match: answer.matches ? answer.matches[i] : '' }));
     if (hits.length) {
       const table = new Table(this.columns(hits), hits, { label: 'Hits', testid: 'search-table' });
-      if (BigInt(answer.total) > BigInt(answer.hits.length)) bar.append(el('span', { class: 'aside', text: `the first ${answer.hits.length} are listed` }));
-      bar.append(btn('‹ previous', () => this.step('previous'), { class: 'plain push' }), btn('next ›', () => this.step('next')), table.copyButton(app));
+      if (BigInt(answer.total) > BigInt(answer.hits.length)) bar.append(
+        el('span', { class: 'aside', text: `the first ${answer.hits.length} are listed` }));
+      bar.append(btn('‹ previous', () => this.step('previous'), { class: 'plain push' }),
+        btn('next ›', () => this.step('next')), table.copyButton(app));
       parts.push(table.box);
     }
     this.box.replaceChildren(...parts);
@@ -124,15 +135,22 @@ export class Search {
     const { app } = this, matches = hits.some((h) => h.match)
       ? [{ title: 'Argument', key: (h) => h.match, text: (h) => h.match }] : [];
     return [
-      { title: 'Name', key: (h) => h.name, text: (h) => h.name, cell: (h, cell) => cell.append(link(h.name, () => { this.hit = h.slice; app.select(h.slice, { tab: false }); })) },
+      { title: 'Name', key: (h) => h.name, text: (h) => h.name,
+        cell: (h, cell) =>
+          cell.append(link(h.name,
+            () => { this.hit = h.slice; app.select(h.slice, { tab: false }); })) },
       ...matches,
-      { title: 'Begins', number: true, key: (h) => BigInt(h.ts), text: (h) => formatSeconds(BigInt(h.ts) - app.zero), csv: (h) => h.ts },
-      { title: 'Duration', number: true, key: (h) => BigInt(h.dur), text: (h) => (h.dur === '-1' ? 'unfinished' : formatExact(BigInt(h.dur))), csv: (h) => h.dur },
+      { title: 'Begins', number: true, key: (h) => BigInt(h.ts),
+        text: (h) => formatSeconds(BigInt(h.ts) - app.zero), csv: (h) => h.ts },
+      { title: 'Duration', number: true, key: (h) => BigInt(h.dur),
+        text: (h) => (h.dur === '-1' ? 'unfinished' : formatExact(BigInt(h.dur))),
+          csv: (h) => h.dur },
       { title: 'Row', key: (h) => app.rowName(h.row), text: (h) => app.rowName(h.row) },
     ];
   }
 
-  /** The hit after or before the one at hand; the first is the one at or after the beginning of the window. */
+  /** The hit after or before the one at hand; the first is the one at or after the beginning of
+   * the window. */
   async step(to) {
     const { app } = this, text = this.input.value.trim();
     if (!text) return;
@@ -146,7 +164,8 @@ export class Search {
       if (!answer.hits.length && answer.total !== '0') answer = await this.wrap(text, to);
       if (turn !== this.turn || !answer.hits.length) return;
       this.hit = answer.hits[0].slice;
-      const index = answer.index === undefined ? '' : formatCount(BigInt(answer.index) + 1n) + ' of ';
+      const index = answer.index === undefined ? ''
+        : formatCount(BigInt(answer.index) + 1n) + ' of ';
       this.count.textContent = index + formatCount(answer.total);
       await app.select(this.hit, { tab: false });
     } catch (error) {
@@ -158,6 +177,7 @@ export class Search {
   wrap(text, to) {
     const at = to === 'next' ? this.app.first : null;
     if (at === null) return { total: '1', hits: [] };
-    return this.app.wait(this.app.transport.json('POST', '/api/search', { text, limit: 1, at: at.toString(), args: this.args ?? 0 }));
+    return this.app.wait(this.app.transport.json('POST', '/api/search',
+      { text, limit: 1, at: at.toString(), args: this.args ?? 0 }));
   }
 }

@@ -7,7 +7,8 @@ const EDGE = 5; // CSS pixels about an edge of the area
 /** A short slice of the protocol as the overlay wants it. */
 function interval(slice, last) {
   const ts = BigInt(slice.ts), dur = BigInt(slice.dur);
-  return { slice: slice.slice, row: slice.row, line: slice.line, from: ts, to: dur < 0n ? maxTime(last, ts) : ts + dur };
+  return { slice: slice.slice, row: slice.row, line: slice.line, from: ts,
+    to: dur < 0n ? maxTime(last, ts) : ts + dur };
 }
 
 export class Selecting {
@@ -24,7 +25,8 @@ export class Selecting {
     return this.selected;
   }
 
-  /** Asks for a slice and selects it; `show` moves the view to it, `tab` opens its pane. True if it exists. */
+  /** Asks for a slice and selects it; `show` moves the view to it, `tab` opens its pane. True if
+   * it exists. */
   async select(slice, { show = true, tab = true } = {}) {
     return this.selectBy(`slice=${slice}`, { show, tab });
   }
@@ -37,7 +39,8 @@ export class Selecting {
       this.setSelected(detail, show, tab);
       return true;
     } catch (error) {
-      if (turn === this.selectTurn && error.status !== undefined && error.status !== 404 && error.status !== 400) this.panes.slice.fail(error.message);
+      if (turn === this.selectTurn && error.status !== undefined && error.status !== 404
+        && error.status !== 400) this.panes.slice.fail(error.message);
       return false;
     }
   }
@@ -54,13 +57,18 @@ export class Selecting {
   /** After another generation of the trace: the same slice has another number there. */
   async reselect() {
     const { selected, area } = this;
-    if (area) this.setArea({ ...area, rows: area.all ? this.rows.allRequests() : area.rows.filter((r) => this.rows.byId.has(r[0])) }, false);
+    if (area) this.setArea({ ...area, rows: area.all ? this.rows.allRequests()
+      : area.rows.filter((r) => this.rows.byId.has(r[0])) }, false);
     if (!selected) return;
     try {
-      const answer = await this.wait(this.transport.json('POST', '/api/search', { text: selected.detail.name, limit: 1, at: selected.detail.ts }));
+      const answer =
+        await this.wait(this.transport.json('POST', '/api/search',
+          { text: selected.detail.name, limit: 1, at: selected.detail.ts }));
       const hit = answer.hits[0];
       if (this.selected !== selected) return;
-      if (hit && hit.ts === selected.detail.ts && hit.name === selected.detail.name) await this.select(hit.slice, { show: false, tab: false });
+      if (hit && hit.ts === selected.detail.ts
+        && hit.name === selected.detail.name) await this.select(hit.slice,
+          { show: false, tab: false });
       else this.clearSelection();
     } catch {
       this.clearSelection();
@@ -71,11 +79,15 @@ export class Selecting {
     const own = interval(detail, this.last);
     if (detail.unfinished) own.to = this.last;
     const flows = [];
-    for (const flow of detail.in || []) flows.push({ from: interval(flow.slice, this.last), to: own });
-    for (const flow of detail.out || []) flows.push({ from: own, to: interval(flow.slice, this.last) });
+    for (const flow of detail.in || []) flows.push(
+      { from: interval(flow.slice, this.last), to: own });
+    for (const flow of detail.out
+      || []) flows.push({ from: own, to: interval(flow.slice, this.last) });
     const { by, at, woke = [] } = detail.wait || {}, wakes = [];
-    if (by) wakes.push({ from: { ...interval(by, this.last), to: BigInt(at) }, to: { ...own, from: BigInt(at) } });
-    for (const slice of woke) wakes.push({ from: { ...own, to: BigInt(slice.ts) }, to: interval(slice, this.last) });
+    if (by) wakes.push({ from: { ...interval(by, this.last), to: BigInt(at) },
+      to: { ...own, from: BigInt(at) } });
+    for (const slice of woke) wakes.push({ from: { ...own, to: BigInt(slice.ts) },
+      to: interval(slice, this.last) });
     this.selected = { ...own, detail, flows: [...flows, ...wakes] };
     this.area = null;
     this.panes.area.clear();
@@ -85,8 +97,10 @@ export class Selecting {
       this.view.show(own.from, own.to);
       this.timeline.reveal(own.row, own.line);
     }
-    const length = detail.instant ? 'an instant' : detail.unfinished ? 'unfinished' : formatExact(BigInt(detail.dur));
-    this.announce(`${detail.name || 'unnamed slice'}, ${length}, at ${formatSeconds(own.from - this.zero)}, row ${this.rowName(own.row)}`);
+    const length = detail.instant ? 'an instant' : detail.unfinished ? 'unfinished'
+      : formatExact(BigInt(detail.dur));
+    this.announce(`${detail.name || 'unnamed slice'}, ${length}, at `
+      + `${formatSeconds(own.from - this.zero)}, row ${this.rowName(own.row)}`);
     this.changed();
   }
 
@@ -94,7 +108,9 @@ export class Selecting {
     if (!this.selected) return this.firstVisible();
     const turn = this.selectTurn;
     try {
-      const answer = await this.wait(this.transport.json('GET', `/api/near?slice=${this.selected.slice}&to=${to}&by=${by}`));
+      const answer =
+        await this.wait(this.transport.json('GET',
+          `/api/near?slice=${this.selected.slice}&to=${to}&by=${by}`));
       if (turn !== this.selectTurn) return undefined;
       if (!answer.slice) return this.announce(`No ${to} slice`);
       return await this.select(answer.slice.slice, { tab: this.details.tab === 'slice' });
@@ -103,7 +119,8 @@ export class Selecting {
     }
   }
 
-  /** Without a selection the first slice on screen is taken, so that the keyboard alone suffices. */
+  /** Without a selection the first slice on screen is taken, so that the keyboard alone
+   * suffices. */
   firstVisible() {
     for (const place of this.timeline.places) {
       if (place.node.type !== 'row' || place.node.counter || place.node.local) continue;
@@ -127,7 +144,8 @@ export class Selecting {
     if (!selected) return this.firstVisible();
     const line = timeline.lineOf(selected.row, selected.line + 1);
     if (line) {
-      const first = Math.max(0, Math.floor(view.pixel(selected.from))), last = Math.min(view.width, Math.ceil(view.pixel(selected.to)));
+      const first = Math.max(0, Math.floor(view.pixel(selected.from))),
+        last = Math.min(view.width, Math.ceil(view.pixel(selected.to)));
       for (let x = first; x < last; x++) {
         const found = timeline.pick(x / this.dpr, line.y + 4);
         if (found && found.slice !== null) return this.select(found.slice);
@@ -136,13 +154,16 @@ export class Selecting {
     return this.announce('No slice below it');
   }
 
-  /** Along an arrow: the first one that leaves ("out") or arrives ("in"). Of a wait: to who ended it; of a thread that runs: to whom it woke. */
+  /** Along an arrow: the first one that leaves ("out") or arrives ("in"). Of a wait: to who
+   * ended it; of a thread that runs: to whom it woke. */
   follow(direction) {
-    const { in: before = [], out: after = [], wait = {} } = this.selected ? this.selected.detail : {};
+    const { in: before = [], out: after = [], wait = {} } = this.selected
+      ? this.selected.detail : {};
     const list = direction === 'in' ? [...before.map((flow) => flow.slice), wait.by].filter(Boolean)
       : [...after.map((flow) => flow.slice), ...(wait.woke || [])];
     if (list.length) this.select(list[0].slice, { tab: this.details.tab === 'slice' });
-    else this.announce(direction === 'out' ? 'No arrow leaves this slice' : 'No arrow arrives at this slice');
+    else this.announce(direction === 'out' ? 'No arrow leaves this slice'
+      : 'No arrow arrives at this slice');
   }
 
   setArea(area, tab) {
@@ -171,7 +192,8 @@ export class Selecting {
     const from = view.edge(a), to = view.edge(Math.max(a + 1, b));
     let rows = this.rows.allRequests();
     if (!drag.whole) {
-      const touched = new Set(timeline.places.filter((p) => p.y + p.height > top && p.y <= bottom).flatMap((p) => this.rowsOf(p.node)));
+      const touched = new Set(timeline.places.filter((p) => p.y + p.height > top && p.y <= bottom)
+        .flatMap((p) => this.rowsOf(p.node)));
       rows = rows.filter((r) => touched.has(r[0]));
     }
     if (!rows.length) return;
@@ -211,12 +233,14 @@ export class Selecting {
 
   areaOfView() {
     const slice = this.selected;
-    const from = slice ? slice.from : maxTime(this.view.from, this.first), to = slice ? slice.to : minTime(this.view.to, this.last + 1n);
+    const from = slice ? slice.from : maxTime(this.view.from, this.first), to = slice ? slice.to
+      : minTime(this.view.to, this.last + 1n);
     if (to > from) this.setArea({ from, to, rows: this.rows.allRequests(), all: true }, true);
   }
 
   areaOfAll() {
-    this.setArea({ from: this.first, to: this.last + 1n, rows: this.rows.allRequests(), all: true }, true);
+    this.setArea({ from: this.first, to: this.last + 1n, rows: this.rows.allRequests(), all: true },
+      true);
   }
 
   clearSelection() {
@@ -245,7 +269,8 @@ export class Selecting {
   goToRow(node) {
     this.pages.show('timeline');
     const { rows, timeline } = this;
-    if (node.type === 'row') rows.reveal(node.id); else for (let up = node.parent; up; up = up.parent) up.folded = false;
+    if (node.type === 'row') rows.reveal(node.id);
+      else for (let up = node.parent; up; up = up.parent) up.folded = false;
     rows.layout();
     const entry = rows.entries.find((e) => e.node === node);
     if (entry) timeline.scrollTo(entry.y);
@@ -266,7 +291,8 @@ export class Selecting {
   mark() {
     const target = this.interval();
     let ts = target ? target.from : null, to = target ? target.to : null;
-    if (!target) ts = this.pointerX !== null ? this.view.edge(Math.floor(this.pointerX)) : this.view.from + this.view.span / 2n;
+    if (!target) ts = this.pointerX !== null ? this.view.edge(Math.floor(this.pointerX))
+      : this.view.from + this.view.span / 2n;
     const mark = this.marks.add(ts, to);
     this.details.open('marks');
     this.marks.focus(mark);

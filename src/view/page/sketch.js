@@ -25,7 +25,8 @@ function strip(pen, row, y, palette) {
   pen.textAlign = 'right';
   const name = String(row.name || '');
   pen.fillText(name.length > 28 ? name.slice(0, 27) + '…' : name, NAMES - 12, y + STRIP / 2);
-  const cells = Array.isArray(row.density) ? row.density : [], wide = (WIDTH - NAMES) / Math.max(1, cells.length);
+  const cells = Array.isArray(row.density) ? row.density : [],
+    wide = (WIDTH - NAMES) / Math.max(1, cells.length);
   pen.fillStyle = palette.line;
   pen.fillRect(NAMES, y, WIDTH - NAMES, STRIP);
   pen.fillStyle = palette.counter;

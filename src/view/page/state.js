@@ -32,7 +32,8 @@ export class UrlState {
     app.rows.layout();
     const from = parseWhole(fields.get('from')), to = parseWhole(fields.get('to'));
     if (from !== null && to !== null && to > from) app.view.place(from, to);
-    else if (app.trace.active) app.view.fit(BigInt(app.trace.active[0]), BigInt(app.trace.active[1]));
+    else if (app.trace.active) app.view.fit(BigInt(app.trace.active[0]),
+      BigInt(app.trace.active[1]));
     else app.view.place(app.view.whole.from, app.view.whole.to);
     const scroll = whole(fields.get('y'));
     if (scroll !== null) app.timeline.scrollTop = Math.max(0, scroll);
@@ -45,7 +46,8 @@ export class UrlState {
     if (area && BigInt(area[2]) > BigInt(area[1])) {
       const ids = area[3] ? area[3].split(',').map(Number) : null;
       const rows = app.rows.allRequests().filter((r) => !ids || ids.includes(r[0]));
-      if (rows.length) app.setArea({ from: BigInt(area[1]), to: BigInt(area[2]), rows, all: !ids }, true);
+      if (rows.length) app.setArea({ from: BigInt(area[1]), to: BigInt(area[2]), rows, all: !ids },
+        true);
     } else if (slice !== null && slice >= 0) app.select(slice, { show: false });
     app.pages.apply(fields.get('page'));
     const tab = fields.get('tab');
@@ -61,10 +63,14 @@ export class UrlState {
     fields.set('hide', [...rows.hidden].join(','));
     const nodes = [...rows.nodes()].filter((n) => !n.local);
     const first = (n) => rows.startsFolded(n);
-    fields.set('fold', nodes.filter((n) => n.folded && !first(n)).slice(0, 200).map((n) => n.key).join(','));
-    fields.set('open', nodes.filter((n) => !n.folded && first(n) && !n.local).slice(0, 200).map((n) => n.key).join(','));
+    fields.set('fold', nodes.filter((n) => n.folded && !first(n)).slice(0, 200).map((n) => n.key)
+      .join(','));
+    fields.set('open', nodes.filter((n) => !n.folded && first(n) && !n.local).slice(0, 200)
+      .map((n) => n.key).join(','));
     fields.set('filter', rows.filter);
-    if (app.area) fields.set('area', `${app.area.from}..${app.area.to}` + (app.area.all || app.area.rows.length > 100 ? '' : '@' + app.area.rows.map((r) => r[0]).join(',')));
+    if (app.area) fields.set('area', `${app.area.from}..${app.area.to}`
+      + (app.area.all || app.area.rows.length > 100 ? '' : '@' + app.area.rows.map((r) => r[0])
+        .join(',')));
     else if (app.selected) fields.set('slice', String(app.selected.slice));
     fields.set('page', app.pages.state);
     fields.set('tab', app.details.isOpen ? app.details.tab : '');

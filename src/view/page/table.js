@@ -9,7 +9,8 @@ function compare(a, b) {
   if (a === b) return 0;
   if (a === null || a === undefined) return 1;
   if (b === null || b === undefined) return -1;
-  if (typeof a === 'string' && typeof b === 'string') return a.localeCompare(b, 'en', { numeric: true });
+  if (typeof a === 'string' && typeof b === 'string') return a.localeCompare(b, 'en',
+    { numeric: true });
   return a < b ? -1 : 1;
 }
 
@@ -24,7 +25,8 @@ export const nameColumn = (app) => ({
 });
 
 export class Table {
-  /** columns: [{title, number, text(row), key(row), cell(row, td)}]; `cell` builds what `text` would be. */
+  /** columns: [{title, number, text(row), key(row), cell(row, td)}]; `cell` builds what `text`
+   * would be. */
   constructor(columns, rows, { label, testid, sort = -1, down = true } = {}) {
     this.columns = columns;
     this.rows = rows;
@@ -32,8 +34,10 @@ export class Table {
     this.down = down;
     this.body = el('tbody');
     this.head = el('tr');
-    this.box = el('div', { class: 'table', 'data-testid': testid, tabindex: '0', role: 'region', 'aria-label': label || 'Table' },
-      el('table', { 'aria-rowcount': String(rows.length + 1) }, el('thead', {}, this.head), this.body));
+    this.box = el('div', { class: 'table', 'data-testid': testid, tabindex: '0', role: 'region',
+      'aria-label': label || 'Table' },
+      el('table', { 'aria-rowcount': String(rows.length + 1) }, el('thead', {}, this.head),
+        this.body));
     this.box.addEventListener('scroll', () => this.fill());
     this.range = null;
     this.order();
@@ -59,7 +63,9 @@ export class Table {
     this.head.replaceChildren(...this.columns.map((column, i) => {
       const active = i === this.sort;
       const sign = active ? (this.down ? ' ↓' : ' ↑') : '';
-      return el('th', { scope: 'col', class: column.number ? 'number' : '', 'aria-sort': active ? (this.down ? 'descending' : 'ascending') : 'none' },
+      return el('th',
+        { scope: 'col', class: column.number ? 'number' : '', 'aria-sort': active
+          ? (this.down ? 'descending' : 'ascending') : 'none' },
         el('button', { type: 'button', text: column.title + sign, onclick: () => this.sortBy(i) }));
     }));
   }
@@ -77,7 +83,8 @@ export class Table {
     const first = Math.max(0, Math.floor(this.box.scrollTop / ROW) - EXTRA);
     const visible = Math.ceil((this.box.clientHeight || 400) / ROW) + 2 * EXTRA;
     const last = Math.min(this.sorted.length, first + visible);
-    if (!force && this.range && this.range[0] <= Math.max(0, first + EXTRA / 2) && this.range[1] >= Math.min(this.sorted.length, last - EXTRA / 2)) return;
+    if (!force && this.range && this.range[0] <= Math.max(0, first + EXTRA / 2)
+      && this.range[1] >= Math.min(this.sorted.length, last - EXTRA / 2)) return;
     this.range = [first, last];
     const rows = this.sorted.slice(first, last).map((row, i) => this.row(row, first + i));
     this.body.replaceChildren(this.spacer(first), ...rows, this.spacer(this.sorted.length - last));
@@ -111,7 +118,8 @@ export class Table {
 
   csv() {
     const columns = this.columns.filter((c) => !c.skip);
-    return toCsv(columns.map((c) => c.title), this.sorted.map((row) => columns.map((c) => (c.csv || c.text)(row))));
+    return toCsv(columns.map((c) => c.title),
+      this.sorted.map((row) => columns.map((c) => (c.csv || c.text)(row))));
   }
 
   /** A button that copies the table. */

@@ -1,6 +1,7 @@
 // Texts on the canvas: widths and shortened names are cached, so that a frame measures nothing.
 
-export const FONT = '-apple-system, "Segoe UI", Roboto, "Noto Sans", Inter, "Liberation Sans", system-ui, sans-serif';
+export const FONT = '-apple-system, "Segoe UI", Roboto, "Noto Sans", Inter, "Liberation Sans", '
+  + 'system-ui, sans-serif';
 const MOST = 8000;
 
 export class TextFit {
@@ -16,7 +17,8 @@ export class TextFit {
     this.short = new Map();
   }
 
-  /** The size of the font; a canvas that got another size has forgotten it: set `size` to 0 then. */
+  /** The size of the font; a canvas that got another size has forgotten it: set `size` to 0
+   * then. */
   use(size) {
     if (size === this.size) return;
     this.context.font = `${size}px ${FONT}`;

@@ -32,7 +32,8 @@ export class Timeline {
     this.height = height;
     this.dpr = dpr;
     this.fit.size = 0;
-    this.raster.resize(Math.max(1, Math.round(width * dpr)), Math.max(1, Math.round(height * dpr)), dpr);
+    this.raster.resize(Math.max(1, Math.round(width * dpr)),
+      Math.max(1, Math.round(height * dpr)), dpr);
     this.app.view.resize(this.raster.width);
   }
 
@@ -61,13 +62,15 @@ export class Timeline {
     this.scrollTop = Math.max(0, Math.min(this.most, this.scrollTop));
     const places = [];
     for (const entry of rows.pinned) {
-      if (entry.y < pinned) places.push({ node: entry.node, y: entry.y, height: entry.height, clipTop: 0, clipBottom: pinned, pinned: true });
+      if (entry.y < pinned) places.push({ node: entry.node, y: entry.y, height: entry.height,
+        clipTop: 0, clipBottom: pinned, pinned: true });
     }
     const shift = pinned - this.scrollTop;
     for (let i = rows.entryFrom(this.scrollTop - margin); i < rows.entries.length; i++) {
       const entry = rows.entries[i];
       if (entry.y + shift >= this.height + margin) break;
-      places.push({ node: entry.node, y: entry.y + shift, height: entry.height, clipTop: pinned, clipBottom: this.height, pinned: false });
+      places.push({ node: entry.node, y: entry.y + shift, height: entry.height, clipTop: pinned,
+        clipBottom: this.height, pinned: false });
     }
     return places;
   }
@@ -100,7 +103,9 @@ export class Timeline {
 
   get more() {
     const { far } = this.app.transport, margin = far ? MARGIN_FAR : MARGIN;
-    const places = this.place(margin).map((p) => (p.pinned ? p : { ...p, clipTop: p.clipTop - margin, clipBottom: p.clipBottom + margin }));
+    const places = this.place(margin)
+      .map((p) => (p.pinned ? p
+        : { ...p, clipTop: p.clipTop - margin, clipBottom: p.clipBottom + margin }));
     return this.requests(places, far ? 0 : LINE_MARGIN);
   }
 
@@ -120,8 +125,10 @@ export class Timeline {
     const app = this.app;
     const { step, ticks } = ticksOf(app.view, app.zero, this.dpr);
     return {
-      view: app.view, rows: app.rows, data: app.data, palette: app.palette, dpr: this.dpr, places: this.places,
-      losses: app.losses, first: app.zero, step, ticks, marks: app.marks.list, interval: app.interval(), pointerX: app.pointerX,
+      view: app.view, rows: app.rows, data: app.data, palette: app.palette, dpr: this.dpr,
+      places: this.places,
+      losses: app.losses, first: app.zero, step, ticks, marks: app.marks.list,
+      interval: app.interval(), pointerX: app.pointerX,
       placeOf: (row) => this.places.find((p) => p.node.type === 'row' && p.node.id === row),
       lineOf: (row, line) => this.lineOf(row, line),
       anchorOf: (row, line) => this.anchorOf(row, line),
@@ -133,7 +140,8 @@ export class Timeline {
     raster.clear(palette, scene.ticks.map((t) => t.x));
     const pinned = Math.round(this.pinnedHeight * dpr);
     for (const place of this.places) {
-      const clip = place.pinned ? { top: 0, bottom: pinned } : { top: pinned, bottom: raster.height };
+      const clip = place.pinned ? { top: 0, bottom: pinned }
+        : { top: pinned, bottom: raster.height };
       raster.entry(place.node, place.y, place.height, scene, clip);
     }
     raster.put();
@@ -172,16 +180,20 @@ export class Timeline {
     let entry = null, pinned = false;
     const found = node && rows.find(row);
     if (found) ({ entry, pinned } = found);
-    for (; node && !entry; node = node.parent) entry = rows.entries.find((e) => e.node === node) || null;
+    for (; node && !entry; node = node.parent) entry = rows.entries.find((e) => e.node === node)
+      || null;
     if (!entry) return null;
     const y = entry.y + (pinned ? 0 : this.pinnedHeight - this.scrollTop);
-    const shown = entry.node.id === row && entry.node.type === 'row' ? Math.min(line, Math.max(0, rows.linesShown(entry.node) - 1)) : 0;
-    const middle = entry.node.type === 'row' && !entry.node.counter ? y + PAD + shown * LINE + LINE / 2 : y + entry.height / 2;
+    const shown = entry.node.id === row && entry.node.type === 'row'
+      ? Math.min(line, Math.max(0, rows.linesShown(entry.node) - 1)) : 0;
+    const middle = entry.node.type === 'row' && !entry.node.counter ? y + PAD + shown * LINE
+      + LINE / 2 : y + entry.height / 2;
     return Math.max(pinned ? 0 : this.pinnedHeight - 30, Math.min(this.height + 30, middle));
   }
 
   placeAt(y) {
-    return this.places.find((p) => y >= Math.max(p.y, p.clipTop) && y < Math.min(p.y + p.height, p.clipBottom)) || null;
+    return this.places.find((p) => y >= Math.max(p.y, p.clipTop)
+      && y < Math.min(p.y + p.height, p.clipBottom)) || null;
   }
 
   lineAt(place, y) {
@@ -195,7 +207,8 @@ export class Timeline {
     return Math.floor((Math.floor(x * this.dpr + 1e-6) - x0) / k + 1e-6);
   }
 
-  /** What is at a point of the canvas (CSS pixels), from the data at hand: exact for the pixel that it names. */
+  /** What is at a point of the canvas (CSS pixels), from the data at hand: exact for the pixel
+   * that it names. */
   pick(x, y) {
     const place = this.placeAt(y);
     if (!place || place.node.type !== 'row') return null;
@@ -205,7 +218,8 @@ export class Timeline {
     if (this.app.rows.isDense(node)) return null;
     const line = node.counter ? 0 : this.lineAt(place, y);
     const reply = this.app.data.find(node.id, line);
-    if (!reply) return node.own ? null : this.result(node, line, this.app.view, Math.floor(x * this.dpr), null);
+    if (!reply) return node.own ? null
+      : this.result(node, line, this.app.view, Math.floor(x * this.dpr), null);
     const pixel = this.pixelAt(reply, x);
     if (node.counter) return this.pickCounter(node, reply, pixel);
     if (line < 0) return this.result(node, 0, reply.window, pixel, null);
@@ -215,16 +229,22 @@ export class Timeline {
   }
 
   result(node, line, window, pixel, found) {
-    const from = edge(window, pixel), to = edge(window, pixel + 1), some = found !== null && found.count > 0;
+    const from = edge(window, pixel), to = edge(window, pixel + 1), some = found !== null
+      && found.count > 0;
     return {
-      row: node.id, depth: line, from: from.toString(), to: to.toString(), count: found ? found.count : 0,
-      name: some ? found.text : null, dur: some && found.dur !== null ? found.dur.toString() : null, slice: some ? found.slice : null,
-      sql: `select count(*) from slice where view_row = ${node.id} and view_line = ${line} and ts < ${to} and (ts >= ${from} or (dur = -1 and ${this.app.trace.last} > ${from}) or ts + dur > ${from})`,
+      row: node.id, depth: line, from: from.toString(), to: to.toString(),
+      count: found ? found.count : 0,
+      name: some ? found.text : null, dur: some && found.dur !== null ? found.dur.toString() : null,
+      slice: some ? found.slice : null,
+      sql: `select count(*) from slice where view_row = ${node.id} and view_line `
+        + `= ${line} and ts < ${to} and (ts >= ${from} or (dur = -1 and `
+        + `${this.app.trace.last} > ${from}) or ts + dur > ${from})`,
     };
   }
 
   pickCounter(node, reply, pixel) {
-    return this.valueAt(reply.rows.get(node.id), pixel, this.result(node, 0, reply.window, pixel, null));
+    return this.valueAt(reply.rows.get(node.id), pixel,
+      this.result(node, 0, reply.window, pixel, null));
   }
 
   pickLocalCounter(node, x) {
@@ -237,7 +257,8 @@ export class Timeline {
   valueAt({ pixel, min, max, last }, x, found) {
     let at = -1;
     for (let i = 0; i < pixel.length && pixel[i] <= x; i++) at = i;
-    if (at >= 0) found.value = { min: min[at], max: max[at], last: last[at], here: pixel[at] === x };
+    if (at >= 0) found.value = { min: min[at], max: max[at], last: last[at],
+      here: pixel[at] === x };
     return found;
   }
 
@@ -246,7 +267,8 @@ export class Timeline {
     const from = view.edge(pixel), to = view.edge(pixel + 1);
     const found = node.local.touching(line, from, to);
     return {
-      row: node.id, depth: line, from: from.toString(), to: to.toString(), count: found.count, name: found.name, dur: found.dur,
+      row: node.id, depth: line, from: from.toString(), to: to.toString(), count: found.count,
+      name: found.name, dur: found.dur,
       slice: null, sql: null, local: found.at,
     };
   }
@@ -256,12 +278,15 @@ export class Timeline {
     const place = this.placeAt(y);
     if (!place || place.node.type !== 'row' || place.node.counter || place.node.local) return null;
     if (this.app.rows.isDense(place.node)) return null;
-    const line = this.lineAt(place, y), reply = line < 0 ? null : this.app.data.find(place.node.id, line);
+    const line = this.lineAt(place, y), reply = line < 0 ? null
+      : this.app.data.find(place.node.id, line);
     if (!reply) return null;
-    const row = reply.rows.get(place.node.id), pixel = this.pixelAt(reply, x), at = itemAt(reply, row, line, pixel);
+    const row = reply.rows.get(place.node.id), pixel = this.pixelAt(reply, x),
+      at = itemAt(reply, row, line, pixel);
     if (at < 0 || reply.items.pixel[at] + reply.items.tail[at] < pixel) return null;
     const { x0, k } = this.raster.project(reply, this.app.view);
-    const start = Math.floor(x0 + reply.items.pixel[at] * k), end = Math.ceil(x0 + (reply.items.pixel[at] + 1 + reply.items.tail[at]) * k);
+    const start = Math.floor(x0 + reply.items.pixel[at] * k),
+      end = Math.ceil(x0 + (reply.items.pixel[at] + 1 + reply.items.tail[at]) * k);
     return { x: start, end: Math.max(start + 1, end), y: place.y + PAD + line * LINE };
   }
 
@@ -273,7 +298,8 @@ export class Timeline {
     if (line > 0 && node.folded) rows.fold(node, false);
     const found = rows.find(row);
     if (!found || found.pinned) return;
-    const top = found.entry.y + PAD + Math.max(0, line) * LINE, room = this.height - this.pinnedHeight;
+    const top = found.entry.y + PAD + Math.max(0, line) * LINE,
+      room = this.height - this.pinnedHeight;
     if (top < this.scrollTop + 10) this.scrollTo(Math.min(found.entry.y - 30, top - room / 3));
     else if (top + LINE > this.scrollTop + room - 10) this.scrollTo(top - room * 0.6);
   }

@@ -8,7 +8,8 @@ export class Tooltip {
   }
 
   show(x, y, head, lines) {
-    this.box.replaceChildren(el('div', { class: 'head', text: head }), ...lines.map((line) => el('div', { class: 'aside', text: line })));
+    this.box.replaceChildren(el('div', { class: 'head', text: head }),
+      ...lines.map((line) => el('div', { class: 'aside', text: line })));
     this.box.hidden = false;
     const { offsetWidth: width, offsetHeight: height } = this.box;
     const left = x + 16 + width > innerWidth ? x - 12 - width : x + 16;

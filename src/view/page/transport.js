@@ -28,7 +28,8 @@ export function readFragment(hash) {
 export function writeFragment(fields) {
   const parts = [];
   for (const [key, value] of fields) {
-    if (value !== '' && value !== null && value !== undefined) parts.push(key + '=' + encodeURIComponent(value).replace(/%2C/g, ','));
+    if (value !== '' && value !== null && value !== undefined) parts.push(key + '='
+      + encodeURIComponent(value).replace(/%2C/g, ','));
   }
   const hash = parts.length ? '#' + parts.join('&') : location.pathname;
   history.replaceState(null, '', hash);
@@ -94,7 +95,8 @@ export class Transport {
   }
 
   async request(method, path, body) {
-    const options = { method, headers: { 'X-Stave-Token': this.token }, cache: 'no-store', credentials: 'omit' };
+    const options = { method, headers: { 'X-Stave-Token': this.token }, cache: 'no-store',
+      credentials: 'omit' };
     if (this.near) options.headers['X-Stave-Near'] = '1';
     if (body !== undefined) {
       options.headers['Content-Type'] = 'application/json';

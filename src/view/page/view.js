@@ -153,7 +153,8 @@ export class View {
     return this.jump !== null || this.held.size > 0;
   }
 
-  /** One frame of movement: `at` is the fraction about which keys zoom, `scroll(px)` moves the rows. */
+  /** One frame of movement: `at` is the fraction about which keys zoom, `scroll(px)` moves the
+   * rows. */
   step(now, at, scroll) {
     if (this.jump) this.stepJump(now);
     for (const [action, key] of this.held) {
