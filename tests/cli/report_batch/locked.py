@@ -1,6 +1,6 @@
 """A server in text, for `stave report batch --why`: 24 requests, each a batch of its own, one after the other on one worker.
 
-Each request waits 2 ms in the queue, of which the worker still runs the one before it for 1 ms; then it runs for 4 ms. Every third one waits
+Each request waits 2 ms before it runs, of which the worker still runs the one before it for up to 1 ms; then it runs for 4 ms. Every third one waits
 6 ms more for a lock that the thread `indexer` holds while it sleeps."""
 print("""# stave text 1
 clock boottime
@@ -33,9 +33,9 @@ for i in range(24):
     locked = i % 3 == 2
     begin, end = now + 1, now + 5 + 6 * locked
     life(now - (i > 0), "enqueued", f"request={i} model=0 flags=0")
-    life(begin, "dequeued", f"request={i}")
-    life(begin, "collected", f"batch={i + 1} model=0 requests=1 samples=2 flags=0 took_ns=-1 n=1 r0={i} r1=0 r2=0 r3=0 r4=0 r5=0 r6=0 r7=0")
-    life(begin, "submitted", f"batch={i + 1}")
+    life(begin - 0.4, "dequeued", f"request={i}")
+    life(begin - 0.3, "collected", f"batch={i + 1} model=0 requests=1 samples=2 flags=0 took_ns=-1 n=1 r0={i} r1=0 r2=0 r3=0 r4=0 r5=0 r6=0 r7=0")
+    life(begin - 0.1, "submitted", f"batch={i + 1}")
     life(begin, "started", f"batch={i + 1} worker=0")
     life(end, "finished", f"batch={i + 1}")
     life(end, "callback", f"batch={i + 1} took_ns=-1")
