@@ -1,15 +1,18 @@
 """A server in text, for `stave report batch --why`: 24 requests, each a batch of its own, one after the other on one worker.
 
 Each request waits 2 ms before it runs, of which the worker still runs the one before it for up to 1 ms; then it runs for 4 ms. Every third one waits
-6 ms more for a lock that the thread `indexer` holds while it sleeps."""
+6 ms more for a lock that the thread `indexer` holds while it sleeps. With `calls`: no states of threads, but the calls that they wait in."""
+import sys
+
+CALLS = {"lock": "futex", "poll": "futex", "sleep": "clock_nanosleep"} if sys.argv[1:] == ["calls"] else {}
 print("""# stave text 1
 clock boottime
 track #1 process uuid=0x1 pid=10 name="server"
 track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="worker"
-track #3 custom uuid=0x3 parent=#2 name="state"
+track #3 custom uuid=0x3 parent=#2 name="{row}"
 track #4 thread uuid=0x4 parent=#1 pid=10 tid=11 name="indexer"
-track #5 custom uuid=0x5 parent=#4 name="state"
-track #6 custom uuid=0x6 parent=#1 name="life cycle\"""")
+track #5 custom uuid=0x5 parent=#4 name="{row}"
+track #6 custom uuid=0x6 parent=#1 name="life cycle\"""".replace("{row}", "system calls" if CALLS else "state"))
 events = []
 
 
@@ -22,6 +25,12 @@ def life(ms, name, args):
 
 
 def state(track, begin, end, name, args=""):
+    if CALLS:
+        if name != "Sleeping":
+            return
+        name, args = CALLS[args.split('"')[1]], ""
+        events.append((begin, f'{begin / 1000:.9f} slice #{track} "{name}" cat="syscall" dur={(end - begin) / 1000:.9f}'))
+        return
     events.append((begin, f'{begin / 1000:.9f} slice #{track} "{name}" cat="thread_state" dur={(end - begin) / 1000:.9f} {args}'))
 
 
