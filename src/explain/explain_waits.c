@@ -187,8 +187,8 @@ static bool is_moment(const struct sv_why_piece *p, unsigned doing)
            (p->is_sum ? p->is_sum == SV_WHY_SUM_OF_MOMENTS : p->dur_ns < SV_WHY_MOMENT_NS);
 }
 
-/* Does the thread read right before the piece? A sum has no place in time, but stays near the sums of
- * what came between its own. */
+/* Does the thread read right before the piece? A sum has no place in time, but stays near the sums
+ * of what came between its own. */
 static bool is_after_read(const struct sv_ledger *l, size_t i)
 {
     enum { NEAR = 8 };
