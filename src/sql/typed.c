@@ -48,7 +48,9 @@ const struct sv_typed_table sv_typed_tables[] = {
      "backward_ns optimizer_ns comm_ns checkpoint_ns idle_ns disk_ns untraced_ns "
      "device_kernel_ns device_copy_ns device_comm_ns",
      NULL},
-    {"batch", "id name:text ts dur batch_id:text model:text size worker:text track_id arg_set_id",
+    {"batch",
+     "id name:text ts dur batch_id:text model:text size requests worker:text track_id "
+     "arg_set_id",
      SV_CATEGORIES_BATCH},
     {"request",
      "id name:text ts dur request_id:text batch_id:text model:text track_id arg_set_id "
