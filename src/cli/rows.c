@@ -43,6 +43,12 @@ struct sv_cell sv_cell_null(void)
     return (struct sv_cell){.type = SV_CELL_NULL};
 }
 
+struct sv_cell sv_cell_bytes(struct sv_text t)
+{
+    return t.len ? (struct sv_cell){.type = SV_CELL_TEXT, .text = t.bytes, .len = t.len}
+                 : sv_cell_null();
+}
+
 struct sv_cell sv_cell_share(double part, double whole)
 {
     return whole > 0 ? sv_cell_real(part / whole) : sv_cell_null();

@@ -11,6 +11,7 @@
 #include "core/base/err.h"
 #include "core/base/rows.h"
 #include "core/files/output.h"
+#include "core/stream/dict.h"
 
 #include <stdio.h>
 
@@ -84,4 +85,5 @@ struct sv_cell sv_cell_text(const char *s);
 struct sv_cell sv_cell_int(int64_t i);
 struct sv_cell sv_cell_real(double d);
 struct sv_cell sv_cell_null(void);
+struct sv_cell sv_cell_bytes(struct sv_text t);          /* NULL of an empty one */
 struct sv_cell sv_cell_share(double part, double whole); /* NULL of nothing */

@@ -212,7 +212,8 @@ static bool small_reads(struct files *f)
     const struct sv_wait_report *r = &f->passes;
     struct sv_answer *a = &f->w->answer;
     if (r->file_reads < 500 || r->small_reads * 10 < r->file_reads * 8 ||
-        part(f->w->rapid_ns, f->w) < 0.25 || f->w->rapid_reads_ns > (int64_t)r->small_reads * READ_NS)
+        part(f->w->rapid_ns, f->w) < 0.25 ||
+        f->w->rapid_reads_ns > (int64_t)r->small_reads * READ_NS)
         return false;
     a->cause = SV_CAUSE_SMALL_READS;
     say_first(f);

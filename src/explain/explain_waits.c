@@ -187,8 +187,8 @@ static bool is_moment(const struct sv_why_piece *p, unsigned doing)
            (p->is_sum ? p->is_sum == SV_WHY_SUM_OF_MOMENTS : p->dur_ns < SV_WHY_MOMENT_NS);
 }
 
-/* Does the thread read right before the piece? A sum has no place in time, but stays near the sums of
- * what came between its own. */
+/* Does the thread read right before the piece? A sum has no place in time, but stays near the sums
+ * of what came between its own. */
 static bool is_after_read(const struct sv_ledger *l, size_t i)
 {
     enum { NEAR = 8 };
@@ -423,6 +423,24 @@ static void find_rank(struct sv_wait_group *w)
     sv_why_sums_fini(&ranks);
 }
 
+/* The thread of the holder's process that did most: the holder itself may only pass on what that
+ * one makes, as the feeder of a queue does. */
+static uint32_t who_did(const struct sv_wait_group *w, uint32_t holder)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct sv_why_sums by = {0};
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        if (p->thread != SV_NO_THREAD && sv_waits_has(w, i) &&
+            l->states.threads[p->thread].process == l->states.threads[holder].process)
+            sv_why_sums_add(&by, p->thread, (uint32_t)i, p->dur_ns);
+    }
+    const struct sv_why_sum *most = sv_why_sums_most(&by);
+    uint32_t who = most ? (uint32_t)most->key : holder;
+    sv_why_sums_fini(&by);
+    return who;
+}
+
 void sv_waits_name(struct sv_wait_group *w)
 {
     const struct sv_ledger *l = w->x->ledger;
@@ -447,8 +465,9 @@ void sv_waits_name(struct sv_wait_group *w)
         holder = SV_NO_THREAD;
     }
     if (holder != SV_NO_THREAD) {
-        const struct sv_thread_rows *x = &l->states.threads[holder];
         bool is_process = sv_is_of_loader(l, p) || w->class == SV_WHY_CHILD;
+        const struct sv_thread_rows *x =
+            &l->states.threads[is_process ? who_did(w, holder) : holder];
         c->kind = is_process ? "process" : "thread";
         c->pid = l->trace->dict->tracks[x->track].pid;
         c->tid = l->trace->dict->tracks[x->track].tid;

@@ -49,7 +49,8 @@ const struct sv_typed_table sv_typed_tables[] = {
      "device_kernel_ns device_copy_ns device_comm_ns",
      NULL},
     {"batch",
-     "id name:text ts dur batch_id:text model:text size requests worker:text track_id arg_set_id",
+     "id name:text ts dur batch_id:text model:text size requests worker:text track_id "
+     "arg_set_id",
      SV_CATEGORIES_BATCH},
     {"request",
      "id name:text ts dur request_id:text batch_id:text model:text track_id arg_set_id "

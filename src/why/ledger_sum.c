@@ -2,8 +2,8 @@
  * why/ledger.c.
  *
  * Alike are pieces of the same class, doing, doer, file or slice, and chain of edges, all of them
- * moments or none. Those that take a good part of their unit stay as they are. A sum has the time of its first piece and the
- * length of all, so the unit's time still adds up. */
+ * moments or none. Those that take a good part of their unit stay as they are. A sum has the time
+ * of its first piece and the length of all, so the unit's time still adds up. */
 #include "why/ledger.h"
 
 #include "core/base/map.h"

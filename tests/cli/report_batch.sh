@@ -159,6 +159,9 @@ P
 run why_of_phases 0 "$STAVE" report batch locked.txt --by phase
 grep -v thread_state locked.txt >phases.txt
 run why_without_threads 0 "$STAVE" report batch phases.txt --why
+# Without states a worker is the thread that waits between its batches and not within.
+python3 "$SRC/tests/cli/report_batch/locked.py" calls >calls.txt
+run why_of_calls 0 "$STAVE" report batch calls.txt --why
 run why_of_few 3 "$STAVE" report batch seed.csv --why
 run why_and_by 2 "$STAVE" report batch locked.txt --why --by phase
 run why_and_baseline 2 "$STAVE" report batch locked.txt --why --baseline locked.txt

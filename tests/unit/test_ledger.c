@@ -227,6 +227,20 @@ static void check_equal(const struct sv_ledger *a, const struct sv_ledger *b)
     }
 }
 
+/* Each edge is that of a piece of its own unit. */
+static void check_edges(const struct sv_ledger *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        uint32_t e = l->pieces[i].edge;
+        if (e == SV_NO_EDGE)
+            continue;
+        CHECK(e == n || e + 1 == n);
+        n = e + 1;
+    }
+    CHECK_INT_EQ(n, l->n_edges);
+}
+
 /* Units that are far longer than PIECES_OF_UNIT, so that pieces are summed from some unit on. */
 static struct sv_ledger ledger_of_tens(const struct sv_trace *t, unsigned threads, size_t most)
 {
@@ -259,6 +273,8 @@ TEST(a_ledger_does_not_depend_on_the_number_of_threads)
         struct sv_ledger one = ledger_of_tens(m.trace, 1, most[i]),
                          four = ledger_of_tens(m.trace, 4, most[i]);
         check_equal(&one, &four);
+        CHECK_INT_EQ(one.is_summed, most[i] > 0);
+        check_edges(&one);
         sv_ledger_fini(&one);
         sv_ledger_fini(&four);
     }

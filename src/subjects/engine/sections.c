@@ -253,12 +253,6 @@ static const struct sv_report_column why_columns[] = {
     {"detail", "detail", SV_UNIT_TEXT},
 };
 
-static struct sv_cell text_cell(struct sv_text t)
-{
-    return t.len ? (struct sv_cell){.type = SV_CELL_TEXT, .text = t.bytes, .len = t.len}
-                 : sv_cell_null();
-}
-
 static void describe_step(const struct sv_llm *l, const struct sv_llm_slow *s, char *to,
                           size_t size)
 {
@@ -311,8 +305,8 @@ static void fill_why(const struct sv_section *s, size_t row, struct sv_cell *c)
         *c++ = sv_cell_int(slow->cause_ns[i]);
     *c++ = sv_cell_text(slow->wait);
     *c++ = slow->wait ? sv_cell_int(slow->wait_ns) : sv_cell_null();
-    *c++ = text_cell(slow->wait_by);
-    *c++ = text_cell(slow->wait_in);
+    *c++ = sv_cell_bytes(slow->wait_by);
+    *c++ = sv_cell_bytes(slow->wait_in);
     *c++ = sv_cell_text(detail_of(v, slow));
 }
 

@@ -317,12 +317,6 @@ static const struct sv_report_column why_columns[] = {
     {"longest_ns", "longest", SV_UNIT_NS}, {"longest_request", "in request", SV_UNIT_COUNT},
 };
 
-static struct sv_cell text_cell(struct sv_text t)
-{
-    return t.len ? (struct sv_cell){.type = SV_CELL_TEXT, .text = t.bytes, .len = t.len}
-                 : sv_cell_null();
-}
-
 static void fill_why(const struct sv_section *s, size_t row, struct sv_cell *c)
 {
     const struct sv_serving_why *w = &view_of(s)->why;
@@ -332,7 +326,7 @@ static void fill_why(const struct sv_section *s, size_t row, struct sv_cell *c)
     if (x->thread != SV_NO_THREAD) {
         const struct sv_thread_rows *thread = &w->ledger.states.threads[x->thread];
         struct sv_text own = sv_dict_text(d, d->tracks[thread->track].name);
-        who = text_cell(own.len ? own : sv_dict_text(d, d->tracks[thread->process].name));
+        who = sv_cell_bytes(own.len ? own : sv_dict_text(d, d->tracks[thread->process].name));
         tid = sv_cell_int(d->tracks[thread->track].tid);
     }
     *c++ = sv_cell_text(sv_life_phase_names[x->phase]);
@@ -344,7 +338,7 @@ static void fill_why(const struct sv_section *s, size_t row, struct sv_cell *c)
     *c++ = who;
     *c++ = tid;
     *c++ = sv_cell_text(sv_why_doing_names[x->doing]);
-    *c++ = text_cell(x->in);
+    *c++ = sv_cell_bytes(x->in);
     *c++ = sv_cell_int(x->longest_ns);
     *c++ = sv_cell_int((int64_t)x->longest);
 }

@@ -30,12 +30,6 @@ struct view {
     struct sv_buf *texts; /* a few, for names that are made */
 };
 
-static struct sv_cell text_cell(struct sv_text t)
-{
-    return t.len ? (struct sv_cell){.type = SV_CELL_TEXT, .text = t.bytes, .len = t.len}
-                 : sv_cell_null();
-}
-
 /* Its own name, or its process's; Python calls each main thread the same. */
 static struct sv_text name_of(const struct sv_dict *d, sv_track track)
 {
@@ -176,7 +170,7 @@ static void fill_span(const struct sv_section *s, size_t row, struct sv_cell *ce
     struct sv_cell *c = cells;
     *c++ = sv_cell_text(sv_unit_kind_names[x->kind]);
     *c++ = x->number >= 0 ? sv_cell_int(x->number) : sv_cell_null();
-    *c++ = x->row != SV_NO_ROW ? text_cell(sv_dict_text(t->dict, t->slices.name[x->row]))
+    *c++ = x->row != SV_NO_ROW ? sv_cell_bytes(sv_dict_text(t->dict, t->slices.name[x->row]))
                                : sv_cell_null();
     *c++ = x->thread != SV_NO_THREAD
                ? thread_cell(v, 0, v->r->ledger.states.threads[x->thread].track)
@@ -300,13 +294,13 @@ static void fill_wait(const struct sv_section *s, size_t row, struct sv_cell *ce
     *c++ = sv_cell_int(sv_sat_sub(w->ts_ns, t->first_ns));
     *c++ = sv_cell_int(w->dur_ns);
     *c++ = sv_cell_text(sv_wait_class_names[w->class]);
-    *c++ = w->call != SV_NO_ROW ? text_cell(sv_dict_text(t->dict, t->slices.name[w->call]))
+    *c++ = w->call != SV_NO_ROW ? sv_cell_bytes(sv_dict_text(t->dict, t->slices.name[w->call]))
                                 : sv_cell_null();
     *c++ = sv_cell_text(cause_text(r, &w->cause, &v->texts[1]));
     *c++ = w->cause.track ? thread_cell(v, 2, w->cause.track) : sv_cell_null();
     *c++ = sv_cell_int(w->cause.ns);
-    *c++ = text_cell(w->cause.path);
-    *c++ = text_cell(w->cause.last);
+    *c++ = sv_cell_bytes(w->cause.path);
+    *c++ = sv_cell_bytes(w->cause.last);
     bool has_block = w->cause.block != SV_NO_ROW;
     *c++ = has_block ? sv_cell_text(request_text(t, w->cause.block, &v->texts[4])) : sv_cell_null();
     *c++ = has_block
@@ -339,9 +333,9 @@ static void fill_chain(const struct sv_section *s, size_t row, struct sv_cell *c
     *c++ = thread_cell(v, 0, x->track);
     *c++ = sv_cell_text(kinds[x->kind]);
     *c++ = x->reason ? sv_cell_text(sv_wait_reason_name(x->reason)) : sv_cell_null();
-    *c++ = has_row ? text_cell(sv_dict_text(t->dict, t->slices.name[x->row])) : sv_cell_null();
+    *c++ = has_row ? sv_cell_bytes(sv_dict_text(t->dict, t->slices.name[x->row])) : sv_cell_null();
     *c++ = has_row && sv_state_has_file(&v->r->ledger.states, x->row)
-               ? text_cell(sv_call_path(&v->r->ledger.states, x->row))
+               ? sv_cell_bytes(sv_call_path(&v->r->ledger.states, x->row))
                : sv_cell_null();
     *c++ = sv_cell_text(x->by_waker ? "waker" : x->by_flow ? "flow" : NULL);
 }
@@ -396,14 +390,14 @@ static void fill_lock(const struct sv_section *s, size_t row, struct sv_cell *c)
     sv_buf_printf(address, "0x%" PRIx64, l->lock);
     sv_buf_printf(tid, "%" PRId64, l->releaser_tid);
     *c++ = thread_cell(v->all, 0, l->thread);
-    *c++ = text_cell(l->function);
+    *c++ = sv_cell_bytes(l->function);
     *c++ = l->is_gil          ? sv_cell_text("the interpreter lock of Python")
-           : l->lock_name.len ? text_cell(l->lock_name)
+           : l->lock_name.len ? sv_cell_bytes(l->lock_name)
                               : sv_cell_text(sv_buf_cstr(address));
     *c++ = l->lock ? sv_cell_text(sv_buf_cstr(address)) : sv_cell_null();
-    *c++ = text_cell(l->releaser);
+    *c++ = sv_cell_bytes(l->releaser);
     *c++ = l->releaser_tid ? sv_cell_text(sv_buf_cstr(tid)) : sv_cell_null();
-    *c++ = text_cell(l->released_in);
+    *c++ = sv_cell_bytes(l->released_in);
     *c++ = sv_cell_int((int64_t)l->n);
     *c++ = sv_cell_int(l->total_ns);
     *c++ = sv_cell_int(l->longest_ns);
