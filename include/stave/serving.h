@@ -70,6 +70,24 @@ enum stave_serving_outputs {
     STAVE_SERVING_TOKENS = 16
 };
 
+/* What has become of a request or a batch. All of it is valid during the call only. */
+struct stave_serving_ended {
+    size_t size; /* sizeof(struct stave_serving_ended) */
+    bool is_batch;
+    bool has_batch;
+    uint64_t id, batch;          /* batch: of a request that has one */
+    const char *model, *outcome; /* outcome of a batch: "done" or "failed" */
+    unsigned flags;
+    /* A request from "enqueued" to its end, a batch from its collection to its callback's end. */
+    int64_t start_ns, dequeued_ns, end_ns; /* dequeued 0: not known */
+    int32_t worker;                        /* -1: none */
+    uint32_t samples;                      /* of a batch */
+    /* 16, 8 and 8 bytes and a text (stave_serving_context()); NULL: it has none. A parent of zeros:
+     * none. */
+    const uint8_t *trace_id, *span_id, *parent_id;
+    const char *state;
+};
+
 /* Configuration of the tracer. Every member left 0 means the default. */
 struct stave_serving_config {
     size_t size;        /* sizeof(struct stave_serving_config) */
@@ -95,6 +113,10 @@ struct stave_serving_config {
     uint64_t flush_ms;
     /* Which requests are recorded; NULL: "all". See stave_serving_keep(). */
     const char *keep;
+    /* Called for each request and batch that is recorded, when it has ended, by the thread that
+     * writes the files: it must not wait. While all processors are busy that may be later. */
+    void (*ended)(void *ctx, const struct stave_serving_ended *what);
+    void *ended_ctx;
 };
 
 /* Checks a trace_output, for the validation of a configuration file. */

@@ -8,6 +8,7 @@
  *   keep_rule.c      which ones are not
  *   batching_json.c, summary_csv.c, server_tracks.c, engine_tracks.c    what it makes
  *   backlog.c, processors.c    what waits while all processors are busy
+ *   ended.c          requests and batches that have ended, for the server
  *   growing_file.c   files that are whole after every flush
  *   open.c           configuration, start and end
  *   kept_files.c     file names; earlier files are kept
@@ -90,6 +91,11 @@ static inline int64_t sv_serving_took(int64_t start_ns, int64_t end_ns)
     SV_INSTANT_AT((s)->life, (time_ns), SV_LIFE_CATEGORY, __VA_ARGS__)
 /* The record for the files: (server, .member = value, …). */
 #define SV_SERVING_PUT(s, ...) sv_serving_put((s), &(struct sv_call_cell){__VA_ARGS__}, NULL, 0)
+
+/* ---- ended.c ---- */
+
+void sv_serving_ended(const struct stave_serving *s, struct sv_life *l, enum sv_life_moment moment,
+                      const struct sv_life_request *r, const struct sv_life_batch *b);
 
 /* ---- kept_files.c ---- */
 

@@ -97,6 +97,7 @@ static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, 
     if (t->csv_file.fd >= 0)
         sv_summary_csv_report(&t->csv, l, moment, r, b);
     sv_timeline_record(&t->timeline, l, moment, time_ns, r, b);
+    sv_serving_ended(t->server, l, moment, r, b);
     if (!t->all)
         count_moment(t, l, moment, time_ns, b);
 }

@@ -159,6 +159,7 @@ struct sv_engine {
     pthread_mutex_t trace_lock;
     char *trace_folder, *trace_keep;
     _Atomic bool keeps_all;     /* no request is left out of the trace */
+    struct sv_otlp_live *otlp;  /* NULL: no collector */
     struct sv_grpc_front *grpc; /* NULL: no gRPC */
     int64_t started_ns;
     _Atomic uint64_t next_request, next_batch;

@@ -3,6 +3,7 @@
  * Called by the HTTP front for GET /metrics. Reads atomics and two short locks per model; changes
  * nothing. */
 #include "server/run/engine.h"
+#include "server/run/otlp_live.h"
 
 #include <stdio.h>
 
@@ -171,4 +172,5 @@ void sv_metrics_page(struct sv_engine *e, struct sv_buf *out)
         {"trace_left_out_total", "counter", "requests that were left out of the trace (trace_keep)",
          NULL, (double)counts.left_out}};
     sv_metrics_put(out, rows, sizeof rows / sizeof *rows - (e->trace ? 0 : 2));
+    sv_otlp_live_metrics(e->otlp, out);
 }

@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "server/program/program.h"
 #include "server/run/grpc_front.h"
+#include "server/run/otlp_live.h"
 #include "server/run/trace_control.h"
 
 #include "core/base/mem.h"
@@ -344,6 +345,7 @@ static void close_early(struct sv_engine *e)
 {
     if (e->trace)
         stave_serving_close(e->trace, NULL);
+    sv_otlp_live_close(e->otlp);
 }
 
 static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
@@ -371,6 +373,7 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
     }
     shut_down(e, front);
     close_trace(e);
+    sv_otlp_live_close(e->otlp);
     free(e->trace_folder);
     free(e->trace_keep);
     return code;

@@ -1,6 +1,7 @@
 /* See trace_control.h. Called by the program at its start, by inference.c for each request, and by
  * http_front.c for /v2/trace/setting. */
 #include "server/run/trace_control.h"
+#include "server/run/otlp_live.h"
 
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
@@ -59,6 +60,8 @@ static int open_trace(struct sv_engine *e, struct stave_serving **trace, struct 
                                                          : STAVE_SERVING_NAMES_DEFAULT,
         .truncate = c->trace_truncate,
         .keep = e->trace_keep,
+        .ended = e->otlp ? sv_otlp_live_put : NULL,
+        .ended_ctx = e->otlp,
     };
     *trace = stave_serving_open(&config, &error);
     return *trace ? 0 : sv_error(err, SV_EIO, "trace: %.400s", error.text);
@@ -105,7 +108,9 @@ int sv_trace_start(struct sv_engine *e, struct sv_err *err)
     e->trace_folder = sv_strndup(e->config->trace_output, strlen(e->config->trace_output));
     keep(e, e->config->trace_keep);
     set_configured(e, &e->tracing);
-    int code = e->config->trace_enabled ? open_trace(e, &trace, err) : 0;
+    int code = e->config->trace_otlp ? sv_otlp_live_open(e->config->trace_otlp, &e->otlp, err) : 0;
+    if (code == 0 && e->config->trace_enabled)
+        code = open_trace(e, &trace, err);
     e->trace = trace;
     return code;
 }

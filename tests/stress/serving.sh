@@ -125,6 +125,7 @@ assert abs(s['throughput_per_s'] * s['span_ns'] / 1e9 - 1008) < 1e-6 and s['batc
 }
 check keep_report kept_report
 for file in $kept.json kept.json kept.txt kept.pftrace; do check "keep_report_${file//\//_}" sh -c '"$0" report batch "$1" --json --by summary | diff kept.summary -' "$STAVE" $file; done
+for file in $kept.pftrace $kept.json; do run_any "keep_llm_${file##*.}" 0 "$STAVE" report llm $file --by summary; check "keep_llm_says_${file##*.}" grep -q '1000 answered requests were left out' "keep_llm_${file##*.}.err"; done
 run_any keep_compared 3 "$STAVE" report batch $kept.pftrace --baseline $seed.pftrace
 check keep_compared_says grep -q 'requests were left out' keep_compared.err
 check keep_p99 "$server" keep_p99 keep p99

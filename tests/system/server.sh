@@ -174,7 +174,7 @@ bad address 'HOST:PORT' 'name: m' 'model: mlp.safetensors' 'address: nowhere'
 run_any bad_nothing 2 timeout 60 "$server"
 run_any bad_missing 3 timeout 60 "$server" -c nowhere.yml
 check bad_missing_reported grep -q 'nowhere.yml' bad_missing.err
-run_any bad_option 2 timeout 60 "$server" -c mlp.yml --trace
+run_any bad_option 2 timeout 60 "$server" -c mlp.yml --sideways
 check bad_option_reported grep -q "stave-server --help" bad_option.err
 run_any bad_operand 2 timeout 60 "$server" --keys extra
 bad limit 'bad.yml:3: .*max_pending_bytes is smaller' 'name: m' 'model: mlp.safetensors' 'max_pending_bytes: 2048'

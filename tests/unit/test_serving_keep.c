@@ -105,7 +105,7 @@ static struct stave_serving *open_server(const char *name, const char *keep)
 
 static void batch(struct stave_serving *s, uint64_t id, uint64_t first, size_t n, int64_t took_ms)
 {
-    uint64_t ids[600];
+    uint64_t ids[600] = {0};
     int64_t t = (int64_t)id * 1000000000, end = t + took_ms * 1000000;
     for (size_t i = 0; i < n; i++) {
         ids[i] = first + i;

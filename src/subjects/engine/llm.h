@@ -105,7 +105,8 @@ struct sv_llm {
     size_t n_requests, n_steps, n_members, n_tokens, n_spans, n_loads;
     uint32_t n_engines; /* tracks with steps */
     struct sv_llm_oddities odd;
-    bool is_batches; /* steps are batches of dynamic batching */
+    uint64_t n_left_out; /* answered requests that the recording left out: in no table here */
+    bool is_batches;     /* steps are batches of dynamic batching */
 };
 
 void sv_llm_make(struct sv_llm *l, const struct sv_trace *t);

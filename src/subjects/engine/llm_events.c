@@ -379,6 +379,10 @@ static void add_call(struct reading *r, uint32_t row)
         *sv_map_add(&r->models, c->id, NULL) = sv_dict_cstr(r->l->strings, c->text);
         return;
     }
+    if (c->op == SV_LIFE_LEFT_OUT) {
+        r->l->n_left_out += c->members[SV_LEFT_REQUESTS];
+        return;
+    }
     const uint64_t *model = sv_map_find(&r->models, c->model);
     struct sv_arg name;
     bool has_name = sv_trace_arg(r->t, r->t->slices.args[row], r->texts[REQUEST], &name) &&
@@ -494,6 +498,8 @@ static void add_json_call(void *ctx, const struct sv_life_call *c, uint32_t row)
     struct reading *r = j->r;
     if (c->op == SV_LIFE_MODEL && c->text)
         *sv_map_add(&r->models, c->id, NULL) = sv_dict_cstr(r->l->strings, c->text);
+    if (c->op == SV_LIFE_LEFT_OUT)
+        r->l->n_left_out += c->members[SV_LEFT_REQUESTS];
     if (!is_of_request(c->op))
         return;
     const uint64_t *model = sv_map_find(&r->models, c->model);

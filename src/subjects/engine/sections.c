@@ -675,6 +675,11 @@ static int print_sections(const struct sv_report_options *o, struct view *v, str
 static void note_oddities(const struct sv_llm *l)
 {
     const struct sv_llm_oddities *odd = &l->odd;
+    if (l->n_left_out)
+        sv_console_note("%" PRIu64 " answered requests were left out of this trace when it was "
+                        "recorded (docs/serving.md): all of this is of the others; 'report batch' "
+                        "counts them",
+                        l->n_left_out);
     if (odd->unknown)
         sv_console_note("%" PRIu64 " requests have no arrival: the trace began later, or they were "
                         "never enqueued",
