@@ -253,7 +253,9 @@ TEST(memory_that_is_full)
 
 TEST(files_that_others_change)
 {
-    char path[300], moved[300];
+    char path[300], moved[300], folder[300];
+    snprintf(folder, sizeof folder, "%s", test_scratch("sessions")); /* an event stays there */
+    setenv("STAVE_SESSION_DIR", folder, 1);
     snprintf(path, sizeof path, "%s", test_scratch("t.json"));
     snprintf(moved, sizeof moved, "%s", test_scratch("moved.json"));
     struct stave_trace_writer *w = stave_trace_writer_open(path);
