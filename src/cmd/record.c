@@ -300,7 +300,7 @@ static const struct sv_option record_options[] = {
     {0, "budget", "SHARE", SV_OPT_TEXT, AT(budget),
      "give up detail while the recording costs more than this share of the workload's CPU (1%), "
      "and take it back when it costs less than half of it: samples, stacks of waits, short waits, "
-     "short calls, in this order; each change is an event of the trace",
+     "short calls, all calls, in this order; each change is an event of the trace",
      NULL, NULL},
 #define SV_PROBE(probe, type, ...) PROBE_##type(probe)
 #include "record/probes/list.h"
