@@ -8,12 +8,10 @@
 int sv_check_order(const char *order, struct sv_err *err)
 {
     bool is_known = !order || strcmp(order, "findings") == 0 || strcmp(order, "trace") == 0;
-    return is_known ? 0
-                    : sv_error(err, SV_EUSAGE, "--order: '%s' is not findings or trace", order);
+    return is_known ? 0 : sv_error(err, SV_EUSAGE, "--order: '%s' is not findings or trace", order);
 }
 
-size_t sv_first_rows(const char *order, const struct sv_track_rows *r,
-                     uint32_t to[SV_EXPLAIN_ROWS])
+size_t sv_first_rows(const char *order, const struct sv_track_rows *r, uint32_t to[SV_EXPLAIN_ROWS])
 {
     struct sv_explanation e;
     uint64_t n_slices = r->trace->slices.n;

@@ -5,8 +5,8 @@
 #include "explain/explain.h"
 #include "store/track_rows.h"
 
-#define SV_ORDER_HELP                                                                              \
-    "findings: rows that the findings of explain are about first (the default up to 2 million "    \
+#define SV_ORDER_HELP                                                                           \
+    "findings: rows that the findings of explain are about first (the default up to 2 million " \
     "slices), or trace: by rank, device and process only"
 
 int sv_check_order(const char *order, struct sv_err *err);

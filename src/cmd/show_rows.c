@@ -23,8 +23,7 @@ static void add_line(struct sv_view *v, size_t row, uint32_t line, enum sv_view_
 
 bool sv_view_is_dense(const struct sv_view *v, size_t row)
 {
-    return sv_row_overlap(v->index->rows, row) >= SV_DENSE_LEAST &&
-           v->row_state[row] & IS_FOLDED;
+    return sv_row_overlap(v->index->rows, row) >= SV_DENSE_LEAST && v->row_state[row] & IS_FOLDED;
 }
 
 static void add_row(struct sv_view *v, size_t row)
@@ -109,8 +108,7 @@ static size_t find_again(const struct sv_view *v, const struct sv_view_line *was
             return i;
         if (x->kind == SV_VIEW_GROUP && is_same_group)
             best = i;
-        if (x->kind == SV_VIEW_GATHER && x->line == v->order.gather[was->row] &&
-            best <= v->n_fixed)
+        if (x->kind == SV_VIEW_GATHER && x->line == v->order.gather[was->row] && best <= v->n_fixed)
             best = i;
     }
     return best;

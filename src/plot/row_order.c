@@ -28,7 +28,7 @@ static enum sv_gather gather_of(const struct sv_track_rows *r, const struct sv_s
     if (t->dict->tracks[group].kind != SV_TRACK_PROCESS)
         return has_slices ? SV_GATHER_NOT : SV_GATHER_MACHINE;
     return n_slices < t->slices.n / TRIVIAL && busy_ns < span / TRIVIAL ? SV_GATHER_OTHER
-                                                                       : SV_GATHER_NOT;
+                                                                        : SV_GATHER_NOT;
 }
 
 static size_t group_end(const struct sv_track_rows *r, size_t first)

@@ -39,11 +39,11 @@ struct drawing {
     struct sv_colors colors;
     bool *is_wanted, *is_drawn; /* by row of the layout; a crowd is drawn for its first row */
     struct sv_crowds crowds;
-    struct sv_row_order all; /* all rows, from top to bottom */
-    size_t *order;           /* those that are drawn */
+    struct sv_row_order all;             /* all rows, from top to bottom */
+    size_t *order;                       /* those that are drawn */
     size_t n_drawn, n_left_out, n_quiet; /* n_quiet: processes that do next to nothing */
-    double *row_y; /* of those that are drawn; else negative */
-    double left;   /* of the plot area */
+    double *row_y;                       /* of those that are drawn; else negative */
+    double left;                         /* of the plot area */
     unsigned rows; /* enum sv_timeline_rows, enum sv_bands_what: what is shown */
     struct sv_bands bands;
     bool *is_machine; /* by string: a category of the machine's, which bands show */

@@ -107,8 +107,7 @@ uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more);
 size_t sv_lists_count(const struct sv_lists *p, uint32_t list); /* slots needed for decoding */
 /* Decodes into `out`, which has space for sv_lists_count(); returns how many there are. */
 size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *out);
-enum sv_args_hit sv_lists_search(const struct sv_lists *p, uint32_t list,
-                                 struct sv_args_search *s);
+enum sv_args_hit sv_lists_search(const struct sv_lists *p, uint32_t list, struct sv_args_search *s);
 bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned type,
                    struct sv_arg *out); /* type 0: any type with this key */
 
