@@ -73,6 +73,8 @@ def why_not(needs):
             return "no MPI here"
         if need == "server" and not os.path.exists(f"{BUILD}/stave-server"):
             return "no stave-server here"
+        if need == "root" and (os.geteuid() != 0 or AS_USER):
+            return "needs root"
         if need == "cpus" and len(os.sched_getaffinity(0)) < 2:
             return "needs two CPUs"
     return None
