@@ -17,7 +17,9 @@ export function drawLabels(context, raster, fit, palette) {
     if (!text) continue;
     const x = Math.max(labels.x[i], 0), end = Math.min(labels.end[i], raster.width);
     const short = fit.fit(text, end - x - 2 * pad + 2);
-    if (short) context.fillText(short, x + pad, labels.y[i] + middle);
+    if (!short) continue;
+    context.fillStyle = labels.faint[i] ? palette.muted : palette.label;
+    context.fillText(short, x + pad, labels.y[i] + middle);
   }
 }
 

@@ -2,7 +2,7 @@
 // putImageData per frame.
 
 import { INSTANT, TAIL_UNFINISHED, itemAt } from './codec.js';
-import { SHADES, STYLE, VARIANTS } from './palette.js';
+import { HUES, SHADES, STYLE, VARIANTS } from './palette.js';
 import { LINE, PAD } from './rows.js';
 import { pixelOf, ratio } from './time.js';
 
@@ -16,16 +16,18 @@ class Labels {
     this.x = new Int32Array(4096);
     this.end = new Int32Array(4096);
     this.y = new Int32Array(4096);
+    this.faint = new Uint8Array(4096); // on nearly the background
     this.text = [];
   }
 
-  add(x, end, y, text) {
+  add(x, end, y, text, faint = false) {
     if (this.n === this.x.length) return;
     const i = this.n++;
     this.x[i] = x;
     this.end[i] = end;
     this.y[i] = y;
     this.text[i] = text;
+    this.faint[i] = faint ? 1 : 0;
   }
 }
 
@@ -170,8 +172,10 @@ export class Raster {
       if (covered >= x && x >= 0 && tail * k >= 3 && items.count[i] === 1) buffer[x] =
         table[style + (SHADES >> 3)];
       covered = stop;
-      if (labelY >= 0 && stop - x >= least) this.labels.add(x, stop, labelY,
-        names.text[items.tailName[i]]);
+      if (labelY < 0 || stop - x < least) continue;
+      const place = items.tailName[i];
+      const faint = items.tailColour[i] === 7 && variants[place] === HUES;
+      this.labels.add(x, stop, labelY, names.text[place], faint);
     }
   }
 
