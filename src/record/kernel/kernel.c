@@ -426,17 +426,20 @@ static void keep_from_children(const struct ring_map *r, size_t page)
     madvise(r->producer, records_bytes(r, page), MADV_DONTFORK);
 }
 
+/* NULL: not possible. */
+static void *mapped(size_t bytes, int prot, int fd, off_t at)
+{
+    void *p = mmap(NULL, bytes, prot, MAP_SHARED, fd, at);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 static int map_ring(struct sv_kernel *k, struct ring_map *r, struct sv_err *err)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct epoll_event event = {.events = EPOLLIN};
-    r->consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-    if (r->consumer == MAP_FAILED)
-        r->consumer = NULL;
-    else
-        r->producer = mmap(NULL, page + 2 * r->size, PROT_READ, MAP_SHARED, r->fd, (off_t)page);
-    if (r->producer == MAP_FAILED)
-        r->producer = NULL;
+    r->consumer = mapped(page, PROT_READ | PROT_WRITE, r->fd, 0);
+    if (r->consumer)
+        r->producer = mapped(page + 2 * r->size, PROT_READ, r->fd, (off_t)page);
     if (!r->producer || epoll_ctl(k->poll_fd, EPOLL_CTL_ADD, r->fd, &event) != 0)
         return sv_err_sys(err, "cannot map a ring buffer");
     keep_from_children(r, page);
@@ -450,12 +453,8 @@ static int map_call_ring(struct sv_kernel *k, unsigned cpu, struct sv_err *err)
     const size_t page = offsetof(struct sv_wire_call_ring, producer);
     const off_t at = (off_t)(cpu * (sizeof(struct sv_wire_call_ring) + r->size));
     r->fd = bpf_map__fd(k->call_rings);
-    r->consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, at);
-    if (r->consumer == MAP_FAILED)
-        r->consumer = NULL;
-    r->producer = mmap(NULL, page + r->size, PROT_READ, MAP_SHARED, r->fd, at + (off_t)page);
-    if (r->producer == MAP_FAILED)
-        r->producer = NULL;
+    r->consumer = mapped(page, PROT_READ | PROT_WRITE, r->fd, at);
+    r->producer = mapped(page + r->size, PROT_READ, r->fd, at + (off_t)page);
     if (!r->consumer || !r->producer)
         return sv_err_sys(err, "cannot map a ring buffer");
     r->is_once = true;
