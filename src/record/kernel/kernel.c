@@ -609,11 +609,9 @@ static int share_memory(struct sv_kernel *k, const struct sv_kernel_options *o, 
     const struct bpf_map *bss = map_named(k, ".bss");
     if (!bss || bpf_map__value_size(bss) < sizeof *k->shared)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
-    void *at =
-        mmap(NULL, sizeof *k->shared, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(bss), 0);
-    if (at == MAP_FAILED)
+    k->shared = mapped(sizeof *k->shared, PROT_READ | PROT_WRITE, bpf_map__fd(bss), 0);
+    if (!k->shared)
         return sv_err_sys(err, "cannot share memory with the kernel programs");
-    k->shared = at;
     k->shared->call_period = 1;
     k->shared->call_min_ns = o->min_latency_ns;
     k->shared->wait_min_ns = o->offcpu_min_ns;
