@@ -46,7 +46,7 @@ LIBRARIES = {
 }
 # libstave-read takes what it needs out of an archive of these: all but the files of the commands that are not for reading.
 READ = (*(f"src/{folder}/*.c" for folder in ("read", "threads", "store", "clocks", "why", "stats", "sql", "subjects", "subjects/*", "formats", "formats/*", "cli",
-                                            "files", "plot", "explain")), "lib/compat/ferrum.c", "src/cmd/report.c", "src/cmd/plot*.c", "src/cmd/query_options.c")
+                                            "files", "plot", "explain")), "lib/compat/ferrum.c", "src/cmd/report.c", "src/cmd/plot*.c", "src/cmd/first_rows.c", "src/cmd/query_options.c")
 FLAGS = ["-std=gnu17", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections",
          "-Wno-missing-field-initializers", "-fno-common"]
 LINK = ["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,--as-needed", "-Wl,-z,relro,-z,now", "-pthread", "-ldl", "-lm"]
