@@ -57,7 +57,7 @@ static void print_finding(const struct sv_answer *f, size_t number)
     sv_print_text(stdout, "", f->sentence, strlen(f->sentence), "\n");
     for (size_t i = 0; f->n_chain > 1 && i < f->n_chain; i++)
         sv_print_text(stdout, i ? "     → " : "   chain: ", f->chain[i], strlen(f->chain[i]), "\n");
-    sv_print(stdout, "   try: %s\n", sv_explain_advice[f->cause]);
+    sv_print(stdout, "   try: %s\n", sv_answer_advice(f));
     sv_print(stdout, "   gain: %.0f %% of the time without it; sure: %s; ", f->gain * 100, f->sure);
     sv_print_text(stdout, "see: ", f->command, strlen(f->command), "\n");
 }

@@ -23,7 +23,7 @@ struct sv_short_calls {
     struct sv_decode *decode;
     struct row *rows;
     size_t n, cap;
-    uint64_t n_calls; /* all that were added */
+    uint64_t n_calls;     /* all that were added */
     struct sv_map by_key; /* hash → index + 1 */
     size_t at;            /* of the source */
     int64_t until_ns;

@@ -49,13 +49,11 @@ static size_t present_len(const struct sv_file *f)
 
 /* As the trace has it (--redact). The end of a path says more than its beginning. Bytes that a
  * terminal would obey are masked. */
-static void shorten(const struct sv_recorder *r, const struct sv_file *f,
-                    char text[PATH_SHOWN + 4])
+static void shorten(const struct sv_recorder *r, const struct sv_file *f, char text[PATH_SHOWN + 4])
 {
     size_t len = present_len(f), n = 0;
-    char *other = r->options->redact
-                      ? sv_redact_text(&r->system.redact, "path", f->path, len, &len)
-                      : NULL;
+    char *other = r->options->redact ? sv_redact_text(&r->system.redact, "path", f->path, len, &len)
+                                     : NULL;
     const char *from = other ? other : f->path;
     if (len > PATH_SHOWN) {
         memcpy(text, "…", strlen("…"));
