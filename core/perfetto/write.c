@@ -112,6 +112,8 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->resync_bytes = options && options->resync_bytes > 0 ? (uint64_t)options->resync_bytes
                                                            : PF_RESYNC_BYTES;
     w->names_stages = options && options->dialect && strcmp(options->dialect, SV_PERFETTO_GPU) == 0;
+    w->sequence_clock = SV_PF_CLOCK_SEQUENCE_FIRST +
+                        (options ? options->joined % SV_JOINED_MAX : 0);
     w->resyncs_at_flush = options && options->resyncs_at_flush;
     w->snapshot_ns = INT64_MIN;
     sv_buf_init(&w->event, PF_EVENT_LIMIT);

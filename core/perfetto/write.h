@@ -161,6 +161,9 @@ struct pf {
     uint32_t wire_clock;   /* the trace clock as it is written */
     /* what the file's own time line really is; 0: it is not used, or unknown */
     uint32_t alias_clock;
+    /* That of sequences. In files that are joined each has its own: a sequence of the next one has
+     * the number of another thread's in this one, and begins earlier. */
+    uint32_t sequence_clock;
     int64_t origin_ns; /* 0 or below: the time that is written as 0 in this window */
 
     struct sv_buf block;    /* packets on their way */

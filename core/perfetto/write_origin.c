@@ -149,7 +149,7 @@ static void move_snapshot(struct move *m, struct sv_pb w)
             continue;
         uint64_t clock = number_in(sv_pb_sub(&f), SV_PF_CLOCK_ID);
         if (f.id != SV_PF_SNAPSHOT_CLOCKS ||
-            (clock != primary && clock != alias && clock != SV_PF_CLOCK_SEQUENCE_FIRST)) {
+            (clock != primary && clock != alias && clock != m->w->sequence_clock)) {
             copy_field(&m->message, &f);
             continue;
         }

@@ -414,7 +414,7 @@ void pf_track_forget(struct pf *w, sv_track track)
 void pf_sequence_defaults(struct pf *w, const struct pf_sequence *s, struct sv_buf *head)
 {
     size_t defaults = sv_put_begin(head, SV_PF_PACKET_DEFAULTS);
-    sv_put_u64(head, SV_PF_DEFAULTS_CLOCK_ID, SV_PF_CLOCK_SEQUENCE_FIRST);
+    sv_put_u64(head, SV_PF_DEFAULTS_CLOCK_ID, w->sequence_clock);
     sv_put_u64(head, SV_PF_STAVE, 1);
     if (s->track) {
         size_t event = sv_put_begin(head, SV_PF_DEFAULTS_TRACK_EVENT);
@@ -439,7 +439,7 @@ void pf_sequence_anchor(struct pf *w, struct pf_sequence *s, struct sv_buf *head
     if (w->alias_clock)
         pf_clock_put(b, w->alias_clock, reading);
     size_t clock = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
-    sv_put_u64(b, SV_PF_CLOCK_ID, SV_PF_CLOCK_SEQUENCE_FIRST);
+    sv_put_u64(b, SV_PF_CLOCK_ID, w->sequence_clock);
     sv_put_u64(b, SV_PF_CLOCK_TIMESTAMP, reading);
     sv_put_u64(b, SV_PF_CLOCK_IS_INCREMENTAL, 1);
     sv_put_end(b, clock);

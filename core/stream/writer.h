@@ -15,6 +15,9 @@ struct sv_write_options {
     bool resyncs_at_flush;
     /* the output holds a file that ends after a flush: continue there (can_continue) */
     bool continues;
+    /* Perfetto: the number of this file among those that are joined byte by byte. What has its own
+     * number may begin before the end of the file before; 0: it is joined to nothing. */
+    uint32_t joined;
     /* TraceSmith's JSON, which has no place for them: metadata are members of `otherData` */
     bool adds_metadata;
 };
@@ -39,6 +42,8 @@ extern const struct sv_writer sv_perfetto_writer; /* core/perfetto/write.c */
 extern const struct sv_writer sv_chrome_writer;   /* core/chrome/write.c */
 /* core/chrome/tracesmith_write.c: the dialects SV_TRACESMITH… */
 extern const struct sv_writer sv_tracesmith_writer;
+
+#define SV_JOINED_MAX 64 /* files of different numbers: the numbers are below that */
 
 /* dialect of Perfetto: track events name the stages that they launch */
 #define SV_PERFETTO_GPU "gpu"

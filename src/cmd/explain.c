@@ -57,7 +57,7 @@ static void print_finding(const struct sv_answer *f, size_t number)
     sv_print_text(stdout, "", f->sentence, strlen(f->sentence), "\n");
     for (size_t i = 0; f->n_chain > 1 && i < f->n_chain; i++)
         sv_print_text(stdout, i ? "     → " : "   chain: ", f->chain[i], strlen(f->chain[i]), "\n");
-    sv_print(stdout, "   try: %s\n", sv_explain_advice[f->cause]);
+    sv_print(stdout, "   try: %s\n", sv_answer_advice(f));
     sv_print(stdout, "   gain: %.0f %% of the time without it; sure: %s; ", f->gain * 100, f->sure);
     sv_print_text(stdout, "see: ", f->command, strlen(f->command), "\n");
 }
@@ -75,6 +75,18 @@ static void print_slow(const struct sv_explanation *e)
         sv_print(stdout, "   What they have more of is not known.\n");
 }
 
+static void print_hot(FILE *to, const struct sv_explanation *e)
+{
+    if (e->n_hot)
+        sv_print(to, "Computes in: ");
+    for (size_t i = 0; i < e->n_hot; i++) {
+        sv_print_text(to, i ? ", " : "", e->hot[i].function, strlen(e->hot[i].function), "");
+        sv_print(to, " %.0f %%", e->hot[i].share * 100);
+    }
+    if (e->n_hot)
+        sv_print(to, "\n");
+}
+
 /* What one kind of units is, and where its time went. */
 static void print_head(const struct sv_explanation *e, const char *word)
 {
@@ -90,14 +102,7 @@ static void print_head(const struct sv_explanation *e, const char *word)
         sv_print(stdout, "Time: ");
         print_time(e);
     }
-    if (e->n_hot)
-        sv_print(stdout, "Computes in: ");
-    for (size_t i = 0; i < e->n_hot; i++) {
-        sv_print_text(stdout, i ? ", " : "", e->hot[i].function, strlen(e->hot[i].function), "");
-        sv_print(stdout, " %.0f %%", e->hot[i].share * 100);
-    }
-    if (e->n_hot)
-        sv_print(stdout, "\n");
+    print_hot(stdout, e);
 }
 
 static void print_findings(const struct sv_explanation *e)
@@ -220,6 +225,10 @@ int sv_explain_briefly(FILE *to, const char *path, size_t most, size_t memory_li
                          : "  No wait that is known takes a twentieth of the time.\n");
     if (!e.can_say)
         sv_print(to, "  Cannot say what slows it down: the trace does not have what is needed.\n");
+    if (e.n_hot && (!e.n || e.shares[SV_WHY_COMPUTE] >= 0.5)) {
+        sv_print(to, "  ");
+        print_hot(to, &e);
+    }
     sv_explanation_fini(&e);
     return 0;
 }

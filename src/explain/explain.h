@@ -88,10 +88,11 @@ struct sv_answer {
     enum sv_explain_cause cause;
     char sentence[512];
     char command[192];
-    const char *sure; /* "high", "medium", "low" */
-    double share;     /* of the time that is looked at; findings are in its order */
-    double gain;      /* what the units would save if it were gone */
-    uint32_t group;   /* of the ledger's pieces; UINT32_MAX: it is of something else */
+    const char *sure;   /* "high", "medium", "low" */
+    const char *advice; /* where that of the cause does not fit; NULL */
+    double share;       /* of the time that is looked at; findings are in its order */
+    double gain;        /* what the units would save if it were gone */
+    uint32_t group;     /* of the ledger's pieces; UINT32_MAX: it is of something else */
     struct sv_culprit culprit;
     char chain[SV_EXPLAIN_LINKS][160];
     size_t n_chain;
@@ -100,6 +101,12 @@ struct sv_answer {
     int64_t in_rank; /* the rank, and the host, that nearly all of it is of; -1: of several */
     char in_host[64];
 };
+
+/* What to try. */
+static inline const char *sv_answer_advice(const struct sv_answer *a)
+{
+    return a->advice ? a->advice : sv_explain_advice[a->cause];
+}
 
 /* The units that take more than 1.5 times as long as the one in the middle, and what they have more
  * of: shares are of what they take longer than the middle half does. */

@@ -109,6 +109,8 @@ static bool is_of_one(const struct rivals *r, const struct sv_why_sum *name, int
     return false;
 }
 
+static const char for_quota[] = "Raise the quota of its group (cpu.max), or start fewer threads.";
+
 /* The thread's group has used what it may. */
 static void say_quota(struct sv_wait_group *w, const struct rivals *r)
 {
@@ -142,8 +144,10 @@ bool sv_waits_rival(struct sv_wait_group *w)
     if (w->x->e->observed.is_looked) { /* rivals are seen by kernel programs only */
         sv_answer_say(a, "; who has it is not known.");
     } else if (r.quota_ns > r.ns) {
+        a->advice = for_quota;
         say_quota(w, &r);
     } else if (r.is_counted && r.ns < r.delay_ns / 2) {
+        a->advice = for_quota;
         sv_answer_say(a,
                       ": for %.0f %% of that nobody else has it, as where a quota of its group "
                       "(cpu.max) holds it back.",

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct files {
     struct sv_wait_group *w;
@@ -505,14 +506,57 @@ void sv_waits_say_data(struct sv_wait_group *w)
     hint_file(w);
 }
 
-/* Bytes that the calls of the group wrote, each call once, and how often they were synced. */
-static int64_t written(const struct sv_wait_group *w, uint64_t *syncs)
+/* What the calls of the group wrote, each call once. */
+struct written {
+    int64_t bytes;
+    uint64_t syncs;
+    struct sv_map by_path; /* hash → bytes */
+    int64_t named;         /* bytes in files with names of checkpoints … */
+    uint64_t first_path;   /* … the first of them … */
+    uint32_t first_unit;
+    bool is_again; /* … and others, or the same in another unit */
+};
+
+static uint64_t hash_of(struct sv_text path)
+{
+    return sv_hash_bytes(path.bytes, path.len, 7);
+}
+
+/* "checkpoint-500/model.bin", "epoch_3.pt": by its last two components. */
+static bool is_checkpoint_name(struct sv_text path)
+{
+    static const char *const words[] = {"checkpoint", "ckpt", "epoch", "step"};
+    size_t from = path.len;
+    for (int slashes = 0; from > 0 && slashes < 2; from--)
+        slashes += path.bytes[from - 1] == '/';
+    for (; from < path.len; from++)
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (path.len - from >= strlen(words[i]) &&
+                strncasecmp(path.bytes + from, words[i], strlen(words[i])) == 0)
+                return true;
+    return false;
+}
+
+static void add_written(struct written *x, struct sv_text path, uint32_t unit, int64_t bytes)
+{
+    bool is_new;
+    uint64_t hash = hash_of(path), *of = sv_map_add(&x->by_path, hash, &is_new);
+    *of = (uint64_t)sv_sat_add((int64_t)*of, bytes);
+    x->bytes = sv_sat_add(x->bytes, bytes);
+    if (!is_checkpoint_name(path))
+        return;
+    x->is_again |= x->named && (hash != x->first_path || unit != x->first_unit);
+    x->first_path = hash;
+    x->first_unit = unit;
+    x->named = sv_sat_add(x->named, bytes);
+}
+
+static void find_written(const struct sv_wait_group *w, struct written *x)
 {
     const struct sv_ledger *l = w->x->ledger;
     sv_str size = sv_dict_find_str(l->trace->dict, "bytes", 5),
            length = sv_dict_find_str(l->trace->dict, "length", 6);
     uint32_t last = SV_NO_ROW;
-    int64_t bytes = 0;
     struct sv_arg a;
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
@@ -521,35 +565,72 @@ static int64_t written(const struct sv_wait_group *w, uint64_t *syncs)
         last = p->row;
         struct sv_text name = sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]);
         bool is_mapped = name.len == 5 && memcmp(name.bytes, "msync", 5) == 0;
-        *syncs += memmem(name.bytes, name.len, "sync", 4) != NULL;
+        x->syncs += memmem(name.bytes, name.len, "sync", 4) != NULL;
         sv_str key = is_mapped ? length : size;
         if (key && sv_trace_arg(l->trace, l->trace->slices.args[p->row], key, &a) &&
             a.type == SV_ARG_INT && a.i > 0)
-            bytes = sv_sat_add(bytes, a.i);
+            add_written(x, sv_why_path(l, p), p->unit, a.i);
     }
-    return bytes;
+}
+
+/* Was most of it renamed into place? */
+static bool is_renamed(const struct sv_ledger *l, struct written *x)
+{
+    static const char *const names[] = {"rename", "renameat", "renameat2"};
+    const struct sv_trace *t = l->trace;
+    sv_str calls[3];
+    int64_t bytes = 0;
+    for (int i = 0; i < 3; i++)
+        calls[i] = sv_dict_find_str(t->dict, names[i], strlen(names[i]));
+    for (uint32_t row = 0; row < t->slices.n; row++) {
+        sv_str name = t->slices.name[row];
+        if (!name || (name != calls[0] && name != calls[1] && name != calls[2]) ||
+            !sv_state_is_call(&l->states, row))
+            continue;
+        uint64_t *of = sv_map_find(&x->by_path, hash_of(sv_call_path(&l->states, row)));
+        bytes += of ? (int64_t)*of : 0;
+        if (of)
+            *of = 0;
+    }
+    return bytes > x->bytes / 2;
+}
+
+/* Many bytes, and synced, renamed into place, or again and again under such names: what is written
+ * once is just a file. */
+static bool is_checkpoint(const struct sv_wait_group *w, struct written *x, int64_t each)
+{
+    enum { CHECKPOINT_BYTES = 1 << 20 };
+    return each >= CHECKPOINT_BYTES &&
+           (x->syncs || (x->is_again && x->named > x->bytes / 2) || is_renamed(w->x->ledger, x));
+}
+
+static void say_written(struct files *f)
+{
+    struct sv_answer *a = &f->w->answer;
+    struct written x = {.bytes = 0};
+    find_written(f->w, &x);
+    int64_t each = x.bytes / (int64_t)(x.syncs ? x.syncs : a->n_units ? a->n_units : 1);
+    bool is_saving = is_checkpoint(f->w, &x, each);
+    a->cause = is_saving ? SV_CAUSE_CHECKPOINT : SV_CAUSE_DISK;
+    say_first(f);
+    sv_answer_say(a,
+                  is_saving  ? "writing checkpoints, %.1f MiB each time"
+                  : !x.syncs ? "writing files"
+                  : each > 0 ? "writing and syncing files, %.1f KiB each time"
+                             : "writing and syncing files",
+                  (double)each / (is_saving ? 1048576 : 1024));
+    sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ": longest " : "", a->culprit.path);
+    sv_map_fini(&x.by_path);
 }
 
 void sv_waits_say_disk(struct sv_wait_group *w)
 {
-    enum { CHECKPOINT_BYTES = 1 << 20 };
     struct files f;
     struct sv_answer *a = &w->answer;
     begin(&f, w, true);
     a->culprit.kind = "file";
     if (part(f.writes_ns, w) > 0.5) {
-        uint64_t syncs = 0;
-        int64_t bytes = written(w, &syncs);
-        int64_t each = bytes / (int64_t)(syncs ? syncs : a->n_units ? a->n_units : 1);
-        bool is_saving = each >= CHECKPOINT_BYTES;
-        a->cause = is_saving ? SV_CAUSE_CHECKPOINT : SV_CAUSE_DISK;
-        say_first(&f);
-        sv_answer_say(a,
-                      is_saving  ? "writing checkpoints, %.1f MiB each time"
-                      : each > 0 ? "writing and syncing files, %.1f KiB each time"
-                                 : "writing and syncing files",
-                      (double)each / (is_saving ? 1048576 : 1024));
-        sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ": longest " : "", a->culprit.path);
+        say_written(&f);
         return;
     }
     if (slow_file(&f) || small_files(&f))

@@ -128,7 +128,7 @@ static void put_finding(struct sv_json *j, const struct sv_answer *f, const char
         sv_json_end(j);
     }
     sv_json_end(j);
-    put_text(j, "advice", sv_explain_advice[f->cause]);
+    put_text(j, "advice", sv_answer_advice(f));
     sv_json_end(j);
 }
 

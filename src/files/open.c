@@ -294,7 +294,7 @@ static int choose_dialect(struct chosen *c, struct sv_err *err)
 
 static int choose(const struct sv_output_choice *choice, struct chosen *c, struct sv_err *err)
 {
-    *c = (struct chosen){0};
+    *c = (struct chosen){.options.joined = choice->joined};
     int code = choose_format_of(choice, c, err);
     if (code < 0)
         return code;

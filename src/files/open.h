@@ -49,6 +49,7 @@ struct sv_output_choice {
     const char *to;       /* format name, NULL: by the suffix */
     const char *compress; /* none, gzip or zstd; NULL: by the suffix */
     const char *dialect;
+    uint32_t joined; /* struct sv_write_options */
 };
 
 /* What {readers}, {writers}, {suffixes} and {dialects} mean in the texts of a command: for its

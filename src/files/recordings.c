@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define LATE_NS ((int64_t)1000000000)
 #define DAY_NS  ((int64_t)86400000000000)
@@ -136,6 +137,18 @@ static void find_recordings(struct set *s)
         qsort(s->all, s->n_all, sizeof *s->all, by_time);
 }
 
+/* A file that was named, and is not in a folder. */
+static int add_named(struct sv_files *found, const char *path, struct sv_err *err)
+{
+    if (!sv_is_database(path) && access(path, R_OK) != 0) {
+        sv_err_sys(err, "cannot open");
+        err->code = SV_EINPUT;
+        return sv_err_in_file(err, path);
+    }
+    sv_files_add(found, path, false);
+    return 0;
+}
+
 static int gather(const char *const *paths, size_t n, const char *from, struct set *s,
                   struct sv_err *err)
 {
@@ -149,7 +162,7 @@ static int gather(const char *const *paths, size_t n, const char *from, struct s
         else if (sv_is_folder(paths[i]))
             code = sv_files_walk(&found, paths[i], 0, err);
         else
-            sv_files_add(&found, paths[i], false);
+            code = add_named(&found, paths[i], err);
     }
     if (code >= 0 && (found.too_many || found.too_deep))
         code = sv_error(err, SV_ELIMIT,

@@ -37,6 +37,19 @@ else
   skip other_strengths "STAVE_LONG is not set"
 fi
 
+# What is written once is a file, not a checkpoint; a quota has its own advice.
+first() { "$STAVE" explain -q --json --no-index "traces0/more/$1.txt" >first.json && python3 -c 'import json; f = json.load(open("first.json"))["findings"][0]; print(f["cause"], f["sentence"], f["advice"], sep="\n")' >first.txt; }
+first files
+check written_once_is_a_file sh -c 'grep -qx disk first.txt && grep -qE "writing files: longest /out/data.bin\.$" first.txt'
+first epochs
+check written_again_and_again_is_a_checkpoint sh -c 'grep -qx checkpoint first.txt && grep -qF "writing checkpoints, 48.0 MiB each time." first.txt'
+first renamed
+check renamed_into_place_is_a_checkpoint sh -c 'grep -qx checkpoint first.txt && grep -qF "longest /out/data.bin." first.txt'
+first quota
+check advice_for_a_quota sh -c 'grep -qx cpu first.txt && grep -qF "quota of its group (cpu.max) is used up, cgroup /pod/7." first.txt && tail -1 first.txt | grep -qxF "Raise the quota of its group (cpu.max), or start fewer threads."'
+first ../cpu-0
+check advice_without_a_quota sh -c 'tail -1 first.txt | grep -qxF "Use fewer threads, or give the program CPUs of its own."'
+
 run slow_file 0 "$STAVE" explain traces0/slow_file-0.txt
 run clean 0 "$STAVE" explain traces0/clean-0.txt
 run clean_json 0 "$STAVE" explain --json traces0/clean-0.txt

@@ -98,6 +98,8 @@ wrong empty 3 "day/empty: there is no trace in this folder" day/empty
 wrong pipe 2 "--since and --until need a file or a folder: what is piped can be read only once" - --since 1s
 echo '{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":5,"name":"a"}]}' >plain.json
 wrong no_wall 2 "plain.json has no wall clock: give --since and --until as times from its start, such as 90s" plain.json --since 2026-11-19
+wrong not_there 3 "nofolder: cannot open: No such file or directory" nofolder --since -1s
+wrong not_there_named 3 "nofolder: cannot open: No such file or directory" nofolder --recording day
 run_any plain 0 "$STAVE" stats -q plain.json --since 2us --to csv
 
 # While it is recorded, and when the recorder was killed: the file that grows is the newest part, as far as it is whole.

@@ -1,4 +1,5 @@
 /* What `stave record` says at the end, of files and processes with known sums. */
+#include "record/decode/short_calls.h"
 #include "record/session/recorder.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
@@ -186,5 +187,53 @@ TEST(calls_that_a_library_saw_are_added)
     if (!CHECK(strncmp(said, both_sides, strlen(both_sides)) == 0))
         printf("%s", said);
     sv_inside_fini(x);
+    kbench_free(k);
+}
+
+TEST(what_the_trace_must_not_have_is_not_said)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_record_options o = {.redact = "paths"};
+    struct sv_recorder r = {.options = &o,
+                            .system = {.decode = k->decode, .totals = k->totals},
+                            .times = {.started_ns = 1, .round_ns = 1000000001}};
+    const bool was_quiet = sv_common.quiet;
+    char token[64];
+    REQUIRE(sv_redact_parse("paths", &r.system.redact, NULL) == 0);
+    add_file(sv_decode_tree(k->decode), "/patients/scan-7.bin", 1000000);
+    size_t n = sv_redact_path(&r.system.redact.tokens, "/patients/scan-7.bin", 20, token,
+                              sizeof token - 1);
+    token[n] = 0;
+    sv_common.quiet = false;
+    summarise(&r);
+    CHECK(!strstr(said, "patients") && !strstr(said, "scan"));
+    CHECK(strstr(said, token)); /* as the trace calls it */
+    o.redact = "args=pa*";
+    REQUIRE(sv_redact_parse("args=pa*", &r.system.redact, NULL) == 0);
+    summarise(&r);
+    CHECK(!strstr(said, "patients") && strstr(said, "  redacted\n"));
+    sv_common.quiet = was_quiet;
+    kbench_free(k);
+}
+
+TEST(calls_that_were_summed_are_counted)
+{
+    struct kbench *k = kbench_new(&(struct sv_decode_options){.sum_below_ns = 1000000});
+    struct sv_record_options o = {0};
+    struct sv_recorder r = {.options = &o,
+                            .system = {.decode = k->decode, .totals = k->totals},
+                            .times = {.started_ns = 1, .round_ns = 1000000001}};
+    const bool was_quiet = sv_common.quiet;
+    const struct sv_short_call c = {.process = sv_dict_process(k->dict, 0, 3),
+                                    .name = sv_dict_cstr(k->dict, "read"),
+                                    .start_ns = 5,
+                                    .end_ns = 10};
+    for (int i = 0; i < 700; i++)
+        sv_short_calls_add(sv_decode_short_calls(k->decode), &c);
+    r.collected.inside.n_calls = 2; /* a library saw two more */
+    sv_common.quiet = false;
+    summarise(&r);
+    sv_common.quiet = was_quiet;
+    CHECK(strstr(said, "  1.000 s recorded: 702 system calls, "));
     kbench_free(k);
 }

@@ -23,6 +23,7 @@ struct sv_short_calls {
     struct sv_decode *decode;
     struct row *rows;
     size_t n, cap;
+    uint64_t n_calls;     /* all that were added */
     struct sv_map by_key; /* hash → index + 1 */
     size_t at;            /* of the source */
     int64_t until_ns;
@@ -77,6 +78,7 @@ void sv_short_calls_add(struct sv_short_calls *s, const struct sv_short_call *c)
         r = find(s, &other, second_of(c->end_ns));
     }
     int64_t took = c->end_ns - c->start_ns;
+    s->n_calls++;
     r->n++;
     r->n_failed += c->failed;
     r->sum.bytes += c->bytes;
@@ -84,6 +86,11 @@ void sv_short_calls_add(struct sv_short_calls *s, const struct sv_short_call *c)
     r->longest_ns = took > r->longest_ns ? took : r->longest_ns;
     r->sum.start_ns = c->start_ns < r->sum.start_ns ? c->start_ns : r->sum.start_ns;
     r->sum.end_ns = c->end_ns > r->sum.end_ns ? c->end_ns : r->sum.end_ns;
+}
+
+uint64_t sv_short_calls_summed(const struct sv_short_calls *s)
+{
+    return s ? s->n_calls : 0;
 }
 
 static void put(struct sv_short_calls *s, struct sv_batch *b, const struct row *r)

@@ -27,6 +27,8 @@ struct sv_short_call {
 struct sv_short_calls *sv_short_calls_new(struct sv_decode *decode);
 void sv_short_calls_free(struct sv_short_calls *s);
 void sv_short_calls_add(struct sv_short_calls *s, const struct sv_short_call *c);
+/* How many calls were added so far; of NULL: none. */
+uint64_t sv_short_calls_summed(const struct sv_short_calls *s);
 /* Gives the sums of all seconds that ended before `until_ns`. */
 struct sv_source *sv_short_calls_source(struct sv_short_calls *s, int64_t until_ns);
 

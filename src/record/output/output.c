@@ -110,6 +110,7 @@ int sv_record_output_open(struct sv_recorder *r, struct sv_err *err)
         return 0;
     }
     struct sv_output_choice choice = growing(r);
+    choice.joined = sv_ring_joined(r->output.claim.segment); /* 0: no ring */
     int code = sv_open_growing(&choice, r->output.part, r->dict, &r->report, &r->output.sink, err);
     if (code < 0)
         return sv_err_in_file(err, r->options->out.path);
@@ -273,6 +274,7 @@ static int write_end(struct sv_recorder *r, uint64_t n_lost, struct sv_err *err)
     struct sv_dict *dict = sv_dict_new();
     struct sv_report report;
     struct sv_sink *sink;
+    choice.joined = SV_RING_JOINED_END;
     sv_report_init(&report);
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     if (r->dict->clocks.n > 0)

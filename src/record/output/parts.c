@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
+_Static_assert(SEGMENTS_MAX + 1 < SV_RING_SEGMENTS_MAX, "segments of a ring have their numbers");
 enum { SNAPSHOTS_MAX = 8192 };
 #define SMALLEST_BYTES ((uint64_t)256 << 10)
 #define SHORTEST_NS    ((int64_t)1000000000)
@@ -442,8 +443,10 @@ static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     char path[PATH_SIZE];
     struct sv_sink *sink;
+    struct sv_output_choice choice = r->options->out;
+    choice.joined = SV_RING_JOINED_OPEN;
     segment_name(r, r->output.parts->number, true, path);
-    int code = sv_open_growing(&r->options->out, path, r->dict, &r->report, &sink, err);
+    int code = sv_open_growing(&choice, path, r->dict, &r->report, &sink, err);
     if (code < 0)
         return code;
     code = sv_still_begin(&r->output.parts->still, now - LATE_NS, 0, r->dict, sink, err);
@@ -485,7 +488,9 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     p->start_ns = sv_recorder_now_ns(); /* `now` is from before what this round has written */
     struct sv_sink *file;
     label(r);
-    code = sv_open_growing(&r->options->out, r->output.part, r->dict, &r->report, &file, err);
+    struct sv_output_choice choice = r->options->out;
+    choice.joined = p->is_ring ? sv_ring_joined(p->number) : 0;
+    code = sv_open_growing(&choice, r->output.part, r->dict, &r->report, &file, err);
     if (code >= 0) {
         begin_file(p, file);
         code = p->is_ring

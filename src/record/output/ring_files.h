@@ -9,8 +9,21 @@
 #define SV_RECORD_OUTPUT_RING_FILES_H
 
 #include "core/files/claim.h"
+#include "core/stream/writer.h"
 
 enum { SV_RING_PATH_MAX = SV_CLAIM_PATH_MAX + 32 };
+
+/* What is joined has numbers of its own (struct sv_write_options): a segment, the one file with
+ * what was open, and the end of a file that was cut. There are never so many segments at once. */
+enum {
+    SV_RING_SEGMENTS_MAX = SV_JOINED_MAX - 2,
+    SV_RING_JOINED_OPEN = SV_RING_SEGMENTS_MAX,
+    SV_RING_JOINED_END
+};
+static inline uint32_t sv_ring_joined(uint32_t number)
+{
+    return number % SV_RING_SEGMENTS_MAX;
+}
 
 void sv_ring_segment_name(const char *out, uint32_t number, bool is_open,
                           char path[static SV_RING_PATH_MAX]);

@@ -2,6 +2,7 @@
  * is. On standard error: standard output is the command's. */
 #include "cli/console.h"
 #include "core/files/claim.h"
+#include "record/decode/short_calls.h"
 #include "record/session/recorder.h"
 #include "sdk/session/folders.h"
 
@@ -46,11 +47,14 @@ static size_t present_len(const struct sv_file *f)
     return is_there ? len : f->len;
 }
 
-/* The end of a path says more than its beginning. Bytes that a terminal would obey are masked. */
-static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
+/* As the trace has it (--redact). The end of a path says more than its beginning. Bytes that a
+ * terminal would obey are masked. */
+static void shorten(const struct sv_recorder *r, const struct sv_file *f, char text[PATH_SHOWN + 4])
 {
-    const char *from = f->path;
     size_t len = present_len(f), n = 0;
+    char *other = r->options->redact ? sv_redact_text(&r->system.redact, "path", f->path, len, &len)
+                                     : NULL;
+    const char *from = other ? other : f->path;
     if (len > PATH_SHOWN) {
         memcpy(text, "…", strlen("…"));
         n = strlen("…");
@@ -60,6 +64,7 @@ static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
     for (size_t i = 0; i < len; i++)
         text[n++] = (unsigned char)from[i] < 32 || from[i] == 127 ? '?' : from[i];
     text[n] = 0;
+    free(other);
 }
 
 static bool is_below(const char *path, const char *folder)
@@ -103,8 +108,9 @@ static bool is_file(const struct sv_file *f)
     return f->opens + f->reads + f->writes > 0 && f->path[0] == '/' && !is_own(f);
 }
 
-static void show_files(const struct sv_tree *t)
+static void show_files(const struct sv_recorder *r)
 {
+    const struct sv_tree *t = sv_decode_tree(r->system.decode);
     struct sv_file **all = sv_alloc((t->n_files + 1) * sizeof *all);
     size_t n = 0;
     for (size_t i = 0; i < t->n_buckets; i++)
@@ -118,7 +124,7 @@ static void show_files(const struct sv_tree *t)
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32], d[32], path[PATH_SHOWN + 4];
         uint64_t calls = all[i]->opens + all[i]->reads + all[i]->writes;
-        shorten(all[i], path);
+        shorten(r, all[i], path);
         sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
                  sv_human_ns(b, all[i]->longest_ns), (unsigned long long)calls,
                  sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
@@ -214,11 +220,12 @@ static void show_sums(const struct sv_recorder *r)
     bool has_calls = r->system.kernel || x->n_calls > 0;
     const struct sv_tree *t = sv_decode_tree(r->system.decode);
     uint64_t processes = t->n + t->n_forgotten + sv_inside_others(x);
+    uint64_t calls = x->n_calls + sv_short_calls_summed(sv_decode_short_calls(r->system.decode));
     for (unsigned k = 0; k < SV_PROBE_SUMS; k++)
         for (unsigned i = 0; i < SV_N_PROBES; i++) {
             if (has_calls || !sv_probes[i]->sums[k].is_always)
                 show_sum(&r->system.totals, i, &sv_probes[i]->sums[k],
-                         i == SV_PROBE_syscalls && k == 0 ? x->n_calls : 0);
+                         i == SV_PROBE_syscalls && k == 0 ? calls : 0);
             if (k == 0 && i == SV_PROBE_process)
                 sv_print(stderr, "%s%llu process%s", has_calls ? ", " : "",
                          (unsigned long long)processes, processes == 1 ? "" : "es");
@@ -272,7 +279,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
     const struct sv_tree *t = sv_decode_tree(r->system.decode);
     if (sv_common.quiet)
         return;
-    show_files(t);
+    show_files(r);
     show_processes(t, &r->collected.inside);
     sv_print(stderr, "\n  %s recorded: ",
              sv_human_ns(a, (r->times.stopped_ns ? r->times.stopped_ns : r->times.round_ns) -

@@ -245,6 +245,31 @@ def checkpoint(v):
     return train(w, steps=60, during=during, marked=v != 2)
 
 
+def writing(kind):
+    """Each fifth step writes 48 MiB: once to one file (files), to a file a time that nobody syncs (epochs), or renamed into place."""
+    w = World(85)
+
+    def during(k):
+        if k % 5 != 4 or (kind == "files" and k > 4):
+            return
+        path = "/out/epoch-%d/weights.bin" % k if kind == "epochs" else "/out/data.bin"
+        w.main.call("openat", f'fd=11 path="{path}" flags=577', lambda: w.main.state("Running", 30))
+        for _ in range(12):
+            w.main.call("write", f'fd=11 path="{path}" bytes=4194304', lambda: (w.main.state("Running", 700), w.main.disk(w.about(9000 if kind != "files" else 90000))))
+        w.main.call("close", f'fd=11 path="{path}"', lambda: w.main.state("Running", 5))
+        if kind == "renamed":
+            w.main.call("rename", f'path="{path}" path2="/out/model.bin"', lambda: w.main.state("Running", 30))
+    return train(w, steps=60, during=during)
+
+
+def quota():
+    """The thread's group has used up its quota for most of what it could have run."""
+    w = World(65, contention=0.8)
+    trace = train(w, steps=50)
+    trace.instant(w.main.track, w.main.at, "CPU rival", "cpu_rival", 'rival="quota" cgroup="/pod/7" dur=900000000 n=40')
+    return trace
+
+
 def kineto(rng, gap, kernel, steps=12, per_step=60):
     """A profile of one process and one GPU: launches every `gap`, kernels of length `kernel`."""
     t = Trace()
@@ -339,3 +364,7 @@ if __name__ == "__main__":
     for scene, n in SCENES:
         for v in range(n):
             scene(v).write(f"{folder}/{scene.__name__}-{v}.txt")
+    os.makedirs(f"{folder}/more", exist_ok=True)
+    for kind in ("files", "epochs", "renamed"):
+        writing(kind).write(f"{folder}/more/{kind}.txt")
+    quota().write(f"{folder}/more/quota.txt")
