@@ -16,7 +16,13 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-enum { MEMBERS_MAX = 1 << 16, MODELS_MAX = 1024, WORKERS_MAX = 4096, LANES_MAX = 64 };
+enum {
+    MEMBERS_MAX = 1 << 16,
+    MODELS_MAX = 1024,
+    WORKERS_MAX = 4096,
+    LANES_MAX = 64,
+    LEFT_MAX = 1 << 14
+};
 
 const char *const sv_life_op_names[SV_N_LIFE_OPS] = {
     [SV_LIFE_MODEL] = "model",
@@ -62,6 +68,14 @@ struct sv_life {
     uint32_t max_requests, max_batches;
     struct sv_life_counts counts;
     struct sv_map request_slots, batch_slots, worker_slots; /* number → slot */
+    /* Requests that ended without an answer and without a batch, the newest LEFT_MAX of them: a
+     * batch that was collected meanwhile may still name them. */
+    struct sv_map left_slots; /* number → slot */
+    struct left {
+        uint64_t id;
+        uint8_t fate;
+    } * left;
+    uint64_t n_left;
     struct sv_life_request *requests;
     struct sv_life_batch *batches;
     size_t cap_requests, cap_batches, n_requests, n_batches; /* slots in use so far */
@@ -125,6 +139,8 @@ void sv_life_free(struct sv_life *l)
         free(l->models[i]);
     sv_map_fini(&l->request_slots);
     sv_map_fini(&l->batch_slots);
+    sv_map_fini(&l->left_slots);
+    free(l->left);
     sv_map_fini(&l->worker_slots);
     free(l->requests);
     free(l->batches);
@@ -425,6 +441,58 @@ static void end_request(struct sv_life *l, uint32_t slot)
     drop_request(l, slot, SV_MOMENT_REQUEST_OVER, b);
 }
 
+/* ---- ends before the batch ---- */
+
+static void note_left(struct sv_life *l, const struct sv_life_request *r)
+{
+    uint64_t slot = l->n_left++ % LEFT_MAX;
+    l->left = l->left ? l->left : sv_alloc(LEFT_MAX * sizeof *l->left);
+    const uint64_t *known = l->n_left > LEFT_MAX ? sv_map_find(&l->left_slots, l->left[slot].id)
+                                                 : NULL;
+    if (known && *known == slot)
+        sv_map_remove(&l->left_slots, l->left[slot].id);
+    l->left[slot] = (struct left){r->id, r->fate};
+    *sv_map_add(&l->left_slots, r->id, NULL) = slot;
+}
+
+static void note_times(struct sv_life_batch *b, const struct sv_life_member *m)
+{
+    if (m->arrival_ns) {
+        if (!b->first_arrival_ns || m->arrival_ns < b->first_arrival_ns)
+            b->first_arrival_ns = m->arrival_ns;
+        if (m->arrival_ns > b->last_arrival_ns)
+            b->last_arrival_ns = m->arrival_ns;
+    }
+    if (m->dequeued_ns && (!b->first_dequeued_ns || m->dequeued_ns < b->first_dequeued_ns))
+        b->first_dequeued_ns = m->dequeued_ns;
+}
+
+/* The batch goes on naming it, which is what the server said; its times are not the batch's. */
+static void only_name(struct sv_life_batch *b, const struct sv_life_request *r)
+{
+    b->members[r->member] = (struct sv_life_member){.id = r->id, .fate = r->fate};
+    b->first_arrival_ns = b->last_arrival_ns = b->first_dequeued_ns = 0;
+    for (uint32_t i = 0; i < b->n; i++)
+        note_times(b, &b->members[i]);
+}
+
+/* One that ended before its batch was collected is not in it, whichever was reported first. */
+static void end_unanswered(struct sv_life *l, uint32_t slot)
+{
+    struct sv_life_request *r = &l->requests[slot];
+    uint32_t batch = r->batch;
+    bool was_early = batch != NONE && r->end_ns <= l->batches[batch].collect_end_ns;
+    if (was_early) {
+        only_name(&l->batches[batch], r);
+        r->batch = NONE;
+    }
+    if (r->batch == NONE)
+        note_left(l, r);
+    end_request(l, slot);
+    if (was_early)
+        leave_batch(l, batch);
+}
+
 static void end_waiting_requests(struct sv_life *l, uint32_t batch)
 {
     /* Ending the last one may drop the batch. */
@@ -464,6 +532,7 @@ static void settle_batch(struct sv_life *l, uint32_t slot, int64_t time_ns)
 static void put_enqueued(struct sv_life *l, const struct sv_life_call *c)
 {
     struct sv_life_request *r = request_of(l, c->id);
+    sv_map_remove(&l->left_slots, c->id);
     l->counts.unexpected += r->enqueued_ns != 0; /* a number that is used twice */
     r->model = c->model;
     r->flags = c->flags;
@@ -513,7 +582,9 @@ static void put_fate(struct sv_life *l, const struct sv_life_call *c, enum sv_li
     struct sv_life_request *r = &l->requests[slot];
     r->end_ns = c->time_ns;
     r->fate = (uint8_t)fate;
-    if (r->batch == NONE || fate != SV_FATE_RESPONDED || knows_run(&l->batches[r->batch]))
+    if (fate != SV_FATE_RESPONDED)
+        end_unanswered(l, slot);
+    else if (r->batch == NONE || knows_run(&l->batches[r->batch]))
         end_request(l, slot);
 }
 
@@ -609,33 +680,36 @@ void sv_life_step(struct sv_life *l, const struct sv_life_step *s)
 
 /* ---- calls about batches ---- */
 
-static void add_member(struct sv_life *l, uint32_t slot, uint64_t id, int64_t time_ns)
+static void name_member(struct sv_life_batch *b, struct sv_life_member m)
 {
-    uint32_t n = request_at(l, id);
-    struct sv_life_request *r = &l->requests[n];
-    struct sv_life_batch *b = &l->batches[slot];
-    if (r->batch != NONE || b->n == MEMBERS_MAX) {
-        l->counts.repeated++;
-        return;
-    }
     if (b->n == b->cap) {
         b->cap = b->cap ? 2 * b->cap : 8;
         b->members = sv_realloc(b->members, b->cap * sizeof *b->members);
     }
+    b->members[b->n++] = m;
+}
+
+static void add_member(struct sv_life *l, uint32_t slot, uint64_t id, int64_t time_ns)
+{
+    struct sv_life_batch *b = &l->batches[slot];
+    const uint64_t *left = sv_map_find(&l->left_slots, id);
+    if (left && b->n < MEMBERS_MAX) {
+        name_member(b, (struct sv_life_member){.id = id, .fate = l->left[*left].fate});
+        return;
+    }
+    uint32_t n = request_at(l, id);
+    struct sv_life_request *r = &l->requests[n];
+    if (r->batch != NONE || b->n == MEMBERS_MAX) {
+        l->counts.repeated++;
+        return;
+    }
     r->member = b->n;
-    b->members[b->n++] = (struct sv_life_member){
-        .id = id, .arrival_ns = r->enqueued_ns, .dequeued_ns = r->dequeued_ns};
+    name_member(b, (struct sv_life_member){
+                       .id = id, .arrival_ns = r->enqueued_ns, .dequeued_ns = r->dequeued_ns});
     b->n_open++;
     r->batch = slot;
     leave_queue(l, r, r->dequeued_ns ? r->dequeued_ns : time_ns);
-    if (r->enqueued_ns) {
-        if (!b->first_arrival_ns || r->enqueued_ns < b->first_arrival_ns)
-            b->first_arrival_ns = r->enqueued_ns;
-        if (r->enqueued_ns > b->last_arrival_ns)
-            b->last_arrival_ns = r->enqueued_ns;
-    }
-    if (r->dequeued_ns && (!b->first_dequeued_ns || r->dequeued_ns < b->first_dequeued_ns))
-        b->first_dequeued_ns = r->dequeued_ns;
+    note_times(b, &b->members[r->member]);
 }
 
 static void put_members(struct sv_life *l, const struct sv_life_call *c)

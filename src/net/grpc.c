@@ -15,12 +15,15 @@
 #include "net/grpc_message.h"
 #include "net/listen_socket.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -241,6 +244,8 @@ static void send_next(struct sv_grpc_call *c)
         f->grpc_slice_unref(details);
 }
 
+static const char stops[] = "the server stops";
+
 static void end_with(struct sv_grpc_call *c, enum sv_grpc_status status, const char *why)
 {
     if (c->wants_end || c->has_ended)
@@ -252,6 +257,14 @@ static void end_with(struct sv_grpc_call *c, enum sv_grpc_status status, const c
     memcpy(c->why, why, n);
     atomic_fetch_add_explicit(&c->server->failed, 1, memory_order_relaxed);
     send_next(c);
+}
+
+/* A stream takes no more messages when the server stops: it ends after the answers that it owes. */
+static void end_if_stopping(struct sv_grpc_call *c)
+{
+    if (c->method && c->method->is_stream && c->owed == 0 && !c->has_read_all &&
+        atomic_load(&c->server->is_draining))
+        end_with(c, SV_GRPC_UNAVAILABLE, stops);
 }
 
 static void read_more(struct sv_grpc_call *c)
@@ -393,7 +406,7 @@ static void on_came(struct sv_grpc_call *c, bool is_ok)
     if (c->method == &no_method) {
         end_with(c, SV_GRPC_UNIMPLEMENTED, "no such method");
     } else if (atomic_load(&g->is_draining)) {
-        end_with(c, SV_GRPC_UNAVAILABLE, "the server stops");
+        end_with(c, SV_GRPC_UNAVAILABLE, stops);
     } else if (!fits) {
         atomic_fetch_add_explicit(&g->refused, 1, memory_order_relaxed);
         end_with(c, SV_GRPC_RESOURCE_EXHAUSTED, "too many open calls");
@@ -463,6 +476,7 @@ static void on_sent(struct sv_grpc_call *c)
         c->sending = NULL;
         c->owed--;
     }
+    end_if_stopping(c);
     send_next(c);
     read_more(c);
     pthread_mutex_unlock(&c->lock);
@@ -480,26 +494,23 @@ static void on_closed(struct sv_grpc_call *c)
     release(c);
 }
 
-/* ---- those that take too long to send their message ---- */
+/* ---- all open calls ---- */
 
-static void end_if_late(struct sv_grpc_call *c, int64_t now)
+/* One that takes too long to send its message. */
+static void end_if_late(struct sv_grpc_call *c)
 {
-    pthread_mutex_lock(&c->lock);
+    int64_t now = sv_now_ms();
     if (c->is_reading && !c->method->is_stream && !c->wants_end &&
         now - c->read_since_ms > c->server->o.read_ms) {
         atomic_fetch_add_explicit(&c->server->late, 1, memory_order_relaxed);
         end_with(c, SV_GRPC_DEADLINE_EXCEEDED, "the message was not complete in time");
     }
-    pthread_mutex_unlock(&c->lock);
 }
 
-static void sweep(struct sv_grpc *g)
+static void for_each_open(struct sv_grpc *g, void (*look)(struct sv_grpc_call *c))
 {
     struct sv_grpc_call **found;
     size_t n = 0;
-    int64_t now = sv_now_ms(), last = atomic_load(&g->swept_ms);
-    if (now - last < SWEEP_MS || !atomic_compare_exchange_strong(&g->swept_ms, &last, now))
-        return;
     pthread_mutex_lock(&g->lock);
     found = sv_alloc((g->n_open + 1) * sizeof *found);
     for (struct sv_grpc_call *c = g->open; c; c = c->next)
@@ -507,10 +518,19 @@ static void sweep(struct sv_grpc *g)
             found[n++] = c;
     pthread_mutex_unlock(&g->lock);
     for (size_t i = 0; i < n; i++) {
-        end_if_late(found[i], now);
+        pthread_mutex_lock(&found[i]->lock);
+        look(found[i]);
+        pthread_mutex_unlock(&found[i]->lock);
         release(found[i]);
     }
     free(found);
+}
+
+static void sweep(struct sv_grpc *g)
+{
+    int64_t now = sv_now_ms(), last = atomic_load(&g->swept_ms);
+    if (now - last >= SWEEP_MS && atomic_compare_exchange_strong(&g->swept_ms, &last, now))
+        for_each_open(g, end_if_late);
 }
 
 /* ---- threads ---- */
@@ -692,6 +712,7 @@ struct sv_grpc_counts sv_grpc_count(struct sv_grpc *g)
 void sv_grpc_stop(struct sv_grpc *g)
 {
     atomic_store(&g->is_draining, true);
+    for_each_open(g, end_if_stopping);
 }
 
 static struct timespec after_ms(int64_t ms)
@@ -705,9 +726,8 @@ static struct timespec after_ms(int64_t ms)
     return t;
 }
 
-/* Until the last open call has ended, and none has come for a moment: a call that crosses the
- * library's stop on its way is cancelled, which its client takes for an answer, while our refusal
- * makes it look for another server. */
+/* Until the last open call has ended, and none has come for a moment: whom we
+ * refuse learns the reason; whose connection is closed does not. */
 static void wait_idle(struct sv_grpc *g, int64_t limit_ms)
 {
     enum { QUIET_MS = 100, STEP_MS = 10 };
@@ -718,6 +738,38 @@ static void wait_idle(struct sv_grpc *g, int64_t limit_ms)
         pthread_cond_timedwait(&g->changed, &g->lock, &until);
     }
     pthread_mutex_unlock(&g->lock);
+}
+
+/* Is it the socket that listens on the server's port, or one of its connections? */
+static bool is_ours(const struct sv_grpc *g, int fd)
+{
+    struct sockaddr_storage a;
+    socklen_t n = sizeof a;
+    if (getsockname(fd, (struct sockaddr *)&a, &n) != 0)
+        return false;
+    if (a.ss_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)&a)->sin_port == htons(g->port);
+    return a.ss_family == AF_INET6 &&
+           ((const struct sockaddr_in6 *)(const void *)&a)->sin6_port == htons(g->port);
+}
+
+/* From here on nothing can be sent, and nobody can connect. The library resets the streams that it
+ * finds after its stop, and their clients take that for an answer (CANCELLED). Without a writing
+ * side no reset reaches them: they see the connection close, which is UNAVAILABLE to them. The
+ * library gives no access to its sockets. */
+static void hang_up(struct sv_grpc *g)
+{
+    DIR *d = opendir("/proc/self/fd");
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        int listens = 0, fd = (int)strtol(e->d_name, NULL, 10);
+        socklen_t n = sizeof listens;
+        if (e->d_name[0] == '.' || fd == dirfd(d) || !is_ours(g, fd))
+            continue;
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n);
+        shutdown(fd, listens ? SHUT_RD : SHUT_WR);
+    }
+    if (d)
+        closedir(d);
 }
 
 static bool wait_down(struct sv_grpc *g, int64_t limit_ms)
@@ -757,6 +809,8 @@ bool sv_grpc_close(struct sv_grpc *g, int64_t limit_ms)
         return false;
     sv_grpc_stop(g);
     wait_idle(g, limit_ms);
+    hang_up(g);
+    hang_up(g); /* what was being accepted the first time */
     atomic_store(&g->is_stopping, true);
     g->f->grpc_server_shutdown_and_notify(g->server, g->queue, &g->stopped);
     if (!wait_down(g, 100)) {

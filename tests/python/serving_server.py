@@ -53,6 +53,9 @@ class Server:
             return [len(numbers) if n >= 0 else None for n in numbers]
 
     async def one_batch(self, taken, worker):
+        taken = [t for t in taken if not t[0].ended]  # clients that have left since
+        if not taken:
+            return
         requests = [r for r, _, _ in taken]
         with self.trace.batch(requests) as batch:
             results = await asyncio.get_running_loop().run_in_executor(self.executor, self.compute, batch, [n for _, n, _ in taken], worker)
@@ -75,10 +78,8 @@ class Server:
                     break
             if len(running) == 2:
                 _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            taken = [t for t in taken if not t[0].ended]
-            if taken:
-                running.add(asyncio.ensure_future(self.one_batch(taken, turn % 2)))
-                turn += 1
+            running.add(asyncio.ensure_future(self.one_batch(taken, turn % 2)))
+            turn += 1
 
 
 async def client(port, kind, saw):

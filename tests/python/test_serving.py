@@ -478,6 +478,31 @@ def test_only_slow_requests_are_kept(tmp_path):
         serving.open(tmp_path / "other", keep="p100")
 
 
+# When the client left, whether that was reported before the batch, and whether the request is in the batch (collected at 1000).
+@pytest.mark.parametrize("left_ns, is_first, is_in", [(500, True, False), (500, False, False), (1000, True, False), (1000, False, False), (1500, True, True), (1500, False, True)])
+def test_a_client_that_leaves_while_its_batch_is_collected(server, tmp_path, left_ns, is_first, is_in):
+    leaver, stayer = server.request("m"), server.request("m")
+    t = stave.now_ns()
+    for r in (leaver, stayer):
+        r.dequeued(t)
+    if is_first:
+        leaver.cancelled(t + left_ns)
+    batch = server.batch([leaver, stayer], start_ns=t, end_ns=t + 1000)
+    if not is_first:
+        leaver.cancelled(t + left_ns)
+    batch.submitted(t + 2000)
+    batch.started(0, t + 3000)
+    batch.finished(t + 4000)
+    batch.callback(t + 4000, t + 5000)
+    stayer.responded(t + 6000)
+    rows = closed(server, tmp_path)
+    assert [(r["outcome"], r["batch_id"]) for r in rows] == [("cancelled", batch.id if is_in else None), ("responded", batch.id)]
+    assert subprocess.run([STAVE, "export", "-q", str(tmp_path / FORMS[0]), "--to", "otlp", "-o", str(tmp_path / "spans.jsonl")]).returncode == 0
+    assert [requests_of(tmp_path, form) for form in (*FORMS[1:], "spans.jsonl")] == [rows] * 3
+    batches = batches_of(tmp_path)
+    assert [b["size"] for b in batches] == [2] and [batches_of(tmp_path, form) for form in (*FORMS[1:], "spans.jsonl")] == [batches] * 3
+
+
 # ---- a whole server ----
 
 def test_an_asyncio_server_with_dynamic_batching(tmp_path):

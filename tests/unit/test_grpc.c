@@ -18,13 +18,15 @@
 
 /* ---- the client: one call on a connection ---- */
 
-enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, HEAD_BYTES = 9 };
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7, HEAD_BYTES = 9 };
 enum { ACK = 1, END_STREAM = 1, END_HEADERS = 4 };
 
 struct client {
     int fd;
     struct sv_buf headers, data; /* of all frames that came */
-    bool has_ended, was_reset;
+    unsigned kinds;              /* of them, a bit each */
+    bool has_ended, was_reset, is_closed;
+    bool is_slow; /* it does not answer pings */
 };
 
 static void send_frame(struct client *c, unsigned type, unsigned flags, uint32_t stream,
@@ -55,21 +57,11 @@ static void add_header(struct sv_buf *b, const char *name, const char *value)
     sv_buf_str(b, value);
 }
 
-static struct client call(const struct sv_grpc *g, const char *path, const char *name,
-                          const char *value, bool is_last)
+static void begin_call(struct client *c, uint32_t stream, const char *path, const char *name,
+                       const char *value, bool is_last)
 {
-    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    struct client c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons(sv_grpc_port(g)),
-                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct sv_buf b;
-    sv_buf_init(&c.headers, 1 << 20);
-    sv_buf_init(&c.data, 1 << 20);
     sv_buf_init(&b, 1 << 16);
-    REQUIRE(connect(c.fd, (const struct sockaddr *)&a, sizeof a) == 0);
-    REQUIRE(send(c.fd, preface, sizeof preface - 1, MSG_NOSIGNAL) == sizeof preface - 1);
-    send_frame(&c, SETTINGS, 0, 0, NULL, 0);
     add_header(&b, ":method", "POST");
     add_header(&b, ":scheme", "http");
     add_header(&b, ":path", path);
@@ -78,8 +70,24 @@ static struct client call(const struct sv_grpc *g, const char *path, const char 
     add_header(&b, "content-type", "application/grpc");
     if (name)
         add_header(&b, name, value);
-    send_frame(&c, HEADERS, END_HEADERS | (is_last ? END_STREAM : 0), 1, b.data, b.len);
+    send_frame(c, HEADERS, END_HEADERS | (is_last ? END_STREAM : 0), stream, b.data, b.len);
     sv_buf_fini(&b);
+}
+
+static struct client call(const struct sv_grpc *g, const char *path, const char *name,
+                          const char *value, bool is_last)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    struct client c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(sv_grpc_port(g)),
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    sv_buf_init(&c.headers, 1 << 20);
+    sv_buf_init(&c.data, 1 << 20);
+    REQUIRE(connect(c.fd, (const struct sockaddr *)&a, sizeof a) == 0);
+    REQUIRE(send(c.fd, preface, sizeof preface - 1, MSG_NOSIGNAL) == sizeof preface - 1);
+    send_frame(&c, SETTINGS, 0, 0, NULL, 0);
+    begin_call(&c, 1, path, name, value, is_last);
     return c;
 }
 
@@ -104,7 +112,7 @@ static void hear_one(struct client *c)
 {
     uint8_t head[HEAD_BYTES], *bytes;
     if (!read_all(c->fd, head, sizeof head)) {
-        c->has_ended = c->was_reset = true;
+        c->has_ended = c->was_reset = c->is_closed = true;
         return;
     }
     size_t n = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
@@ -112,7 +120,8 @@ static void hear_one(struct client *c)
     REQUIRE(bytes && read_all(c->fd, bytes, n));
     if (head[3] == SETTINGS && !(head[4] & ACK))
         send_frame(c, SETTINGS, ACK, 0, NULL, 0);
-    if (head[3] == PING && !(head[4] & ACK))
+    c->kinds |= 1U << (head[3] & 31);
+    if (head[3] == PING && !(head[4] & ACK) && !c->is_slow)
         send_frame(c, PING, ACK, 0, bytes, n);
     if (head[3] == DATA)
         sv_buf_add(&c->data, bytes, n);
@@ -422,6 +431,57 @@ TEST(a_server_that_stops)
     c = call(g, "/t.S/Echo", NULL, NULL, false); /* never ends */
     CHECK(sv_grpc_close(g, 200));
     hang_up(&c);
+}
+
+static void *close_it(void *arg)
+{
+    return sv_grpc_close(arg, 1000) ? arg : NULL;
+}
+
+/* The client has seen nothing of the stop yet when it calls, and is too slow to say that it has
+ * when the library asks. */
+TEST(a_call_that_crosses_the_stop_is_not_reset)
+{
+    struct sv_grpc *g = open_server((struct sv_grpc_options){.threads = 2});
+    struct client c = call(g, "/t.S/Echo", NULL, NULL, false);
+    pthread_t closer;
+    void *is_closed;
+    say(&c, false, "m", 1, true);
+    CHECK_STR_EQ(heard(&c), "0: 1 m");
+    c.is_slow = true;
+    REQUIRE(pthread_create(&closer, NULL, close_it, g) == 0);
+    while (!c.is_closed && !(c.kinds & 1U << GOAWAY))
+        hear_one(&c);
+    begin_call(&c, 3, "/t.S/Echo", NULL, NULL, false);
+    while (!c.is_closed)
+        hear_one(&c);
+    CHECK(!(c.kinds & 1U << RST_STREAM)); /* closed: its client takes that for UNAVAILABLE */
+    pthread_join(closer, &is_closed);
+    CHECK(is_closed != NULL);
+    hang_up(&c);
+}
+
+/* One that waits for messages, and one that has an answer to come. */
+TEST(streams_end_when_the_server_stops)
+{
+    struct sv_grpc *g = open_server((struct sv_grpc_options){0});
+    struct client idle = call(g, "/t.S/Echoes", NULL, NULL, false);
+    struct client busy = call(g, "/t.S/Keeps", NULL, NULL, false);
+    say(&idle, false, "a", 1, false);
+    while (idle.data.len == 0)
+        hear_one(&idle);
+    say(&busy, false, "b", 1, false);
+    while (n_held() < 1)
+        sched_yield();
+    sv_grpc_stop(g);
+    CHECK_STR_EQ(heard(&idle), "14: 1 a");
+    CHECK_STR_EQ(header_of(&idle, "grpc-message"), "the server stops");
+    CHECK(!busy.has_ended);
+    sv_grpc_answer(held.calls[0], "done", 4);
+    CHECK_STR_EQ(heard(&busy), "14: 4 done");
+    hang_up(&idle);
+    hang_up(&busy);
+    CHECK(sv_grpc_close(g, 1000));
 }
 
 TEST(ports)

@@ -247,3 +247,81 @@ TEST(ends_of_members)
     CHECK_INT_EQ(c.times, 1);
     sv_life_free(l);
 }
+
+/* A client leaves while its batch is collected: by the times it ended before or after that, and
+ * threads report either first. */
+TEST(ends_around_the_collection)
+{
+    static const struct {
+        const char *name;
+        int64_t end_ns;
+        bool is_first;
+        int64_t batch; /* that it is in */
+    } rows[] = {{"before", 450, true, 0},
+                {"before, reported later", 450, false, 0},
+                {"at once", 500, true, 0},
+                {"at once, reported later", 500, false, 0},
+                {"after", 550, false, 9}};
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("%s", rows[i].name);
+        struct closed c = {0};
+        struct heard h = {0};
+        char expected[64];
+        for (int pass = 0; pass < 2; pass++) {
+            struct sv_life *l = pass ? sv_life_new(NULL, hear_closed, &c)
+                                     : sv_life_new(NULL, hear, &h);
+            for (uint64_t id = 1; id <= 2; id++) {
+                put(l, SV_LIFE_ENQUEUED, id, 100 * (int64_t)id);
+                put(l, SV_LIFE_DEQUEUED, id, 400);
+            }
+            if (rows[i].is_first)
+                put(l, SV_LIFE_CANCELLED, 1, rows[i].end_ns);
+            collect(l, 9, (const uint64_t[]){1, 2}, 2, 400, 500);
+            if (!rows[i].is_first)
+                put(l, SV_LIFE_CANCELLED, 1, rows[i].end_ns);
+            put(l, SV_LIFE_SUBMITTED, 9, 510);
+            put(l, SV_LIFE_STARTED, 9, 520);
+            put(l, SV_LIFE_FINISHED, 9, 600);
+            put(l, SV_LIFE_CALLBACK, 9, 630);
+            put(l, SV_LIFE_RESPONDED, 2, 640);
+            put(l, SV_LIFE_RESPONDED, 1, 640); /* what comes after its end is nothing */
+            CHECK_UINT_EQ(sv_life_open_requests(l), 0);
+            CHECK_UINT_EQ(sv_life_open_batches(l), 0);
+            CHECK_UINT_EQ(sv_life_count(l)->cancelled, 1);
+            CHECK_UINT_EQ(sv_life_count(l)->repeated, 0);
+            sv_life_free(l);
+        }
+        snprintf(expected, sizeof expected, "%lld over r1%s", (long long)rows[i].end_ns,
+                 rows[i].batch ? " b9\n" : "0\n");
+        CHECK(strstr(h.text, expected) != NULL);
+        CHECK_INT_EQ(c.times, 1);
+        CHECK_INT_EQ(c.n, 2); /* it is named in any case */
+        CHECK_INT_EQ(c.members[0].id, 1);
+        CHECK_INT_EQ(c.members[0].fate, SV_FATE_CANCELLED);
+        CHECK_INT_EQ(c.members[0].arrival_ns, rows[i].batch ? 100 : 0);
+    }
+}
+
+/* A number that is used again is another request. */
+TEST(a_number_is_used_again_after_its_client_left)
+{
+    struct heard h = {0};
+    struct sv_life *l = sv_life_new(NULL, hear, &h);
+    put(l, SV_LIFE_ENQUEUED, 1, 100);
+    put(l, SV_LIFE_CANCELLED, 1, 200);
+    put(l, SV_LIFE_ENQUEUED, 1, 300);
+    collect(l, 9, (const uint64_t[]){1}, 1, 400, 500);
+    put(l, SV_LIFE_SUBMITTED, 9, 510);
+    put(l, SV_LIFE_STARTED, 9, 520);
+    put(l, SV_LIFE_FINISHED, 9, 600);
+    put(l, SV_LIFE_RESPONDED, 1, 640);
+    CHECK(strstr(h.text, "640 over r1 b9\n") != NULL);
+    for (uint64_t id = 2; id < 40000; id++) { /* more than are remembered */
+        put(l, SV_LIFE_ENQUEUED, id, 700);
+        put(l, SV_LIFE_CANCELLED, id, 710);
+    }
+    put(l, SV_LIFE_CALLBACK, 9, 720);
+    CHECK_UINT_EQ(sv_life_open_requests(l), 0);
+    CHECK_UINT_EQ(sv_life_open_batches(l), 0);
+    sv_life_free(l);
+}

@@ -92,6 +92,7 @@ struct member {
     int64_t arrival_ns;
     int64_t queue_ns, total_ns; /* -1: it was not taken out, has no end; UNSAID: with its batch */
     enum sv_life_fate fate;
+    bool is_named_only; /* it ended before the batch was collected, and has a row of its own */
 };
 #define UNSAID INT64_MIN
 
@@ -288,6 +289,8 @@ static bool take_members(struct batching_csv *s)
         if (!is_good)
             return sv_lines_bad(&s->lines, "malformed request list");
         m.id = (uint64_t)id;
+        m.is_named_only = has(s, OUTCOMES) && !m.arrival_ns && m.queue_ns == -1 &&
+                          m.total_ns == -1 && m.fate != SV_FATE_OPEN && m.fate != SV_FATE_RESPONDED;
         SV_APPEND(s->members, r->n, s->cap) = m;
     }
     return true;
@@ -569,6 +572,8 @@ static void put_moment(struct batching_csv *s, struct sv_batch *b, const struct 
                                                      [SV_FATE_CANCELLED] = SV_LIFE_CANCELLED};
     const struct row *r = &s->row;
     bool was_refused = m->fate == SV_FATE_REJECTED; /* it never was in the queue */
+    if (m->is_named_only)
+        return;
     if (s->step == ENQUEUED && !was_refused)
         put_request(s, b, SV_LIFE_ENQUEUED, m, m->arrival_ns);
     else if (s->step == DEQUEUED && m->queue_ns != -1 && !was_refused)
