@@ -362,6 +362,14 @@ static void keep_call(struct sv_llm_events *e, const struct sv_llm_call *c)
     SV_APPEND(e->calls, e->n_calls, e->cap_calls) = *c;
 }
 
+static uint32_t keep_transport(struct sv_llm_events *e, const struct sv_life_call *c)
+{
+    struct sv_llm_transport t;
+    memcpy(t.ns, c->members, sizeof t.ns);
+    SV_APPEND(e->transports, e->n_transports, e->cap_transports) = t;
+    return (uint32_t)(e->n_transports - 1);
+}
+
 static void add_call(struct reading *r, uint32_t row)
 {
     size_t n;
@@ -397,6 +405,8 @@ static void add_call(struct reading *r, uint32_t row)
                                .flags = c->flags};
     if (c->op == SV_LIFE_ENQUEUED || c->op == SV_LIFE_REJECTED)
         call.row = row;
+    else if (c->op == SV_LIFE_TRANSPORT)
+        call.transport = keep_transport(r->e, c);
     else
         call.tokens = c->samples;
     keep_call(r->e, &call);
@@ -406,7 +416,7 @@ static bool is_of_request(uint16_t op)
 {
     return op == SV_LIFE_ENQUEUED || op == SV_LIFE_REJECTED || op == SV_LIFE_DEQUEUED ||
            (op >= SV_LIFE_RESPONDED && op <= SV_LIFE_CANCELLED) ||
-           (op >= SV_LIFE_SCHEDULED && op <= SV_LIFE_STREAMED);
+           (op >= SV_LIFE_SCHEDULED && op <= SV_LIFE_STREAMED) || op == SV_LIFE_TRANSPORT;
 }
 
 /* ---- all rows ---- */
@@ -628,4 +638,5 @@ void sv_llm_events_fini(struct sv_llm_events *e)
     free(e->wholes);
     free(e->order);
     free(e->memberships);
+    free(e->transports);
 }

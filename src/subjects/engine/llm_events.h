@@ -14,10 +14,15 @@ struct sv_llm_call {
     uint64_t id;
     sv_str name, model;
     union {
-        uint32_t tokens; /* streamed */
-        uint32_t row;    /* enqueued, rejected */
+        uint32_t tokens;    /* streamed */
+        uint32_t row;       /* enqueued, rejected */
+        uint32_t transport; /* transport: which of them */
     };
     uint16_t op, flags;
+};
+
+struct sv_llm_transport {
+    int64_t ns[SV_N_TRANSPORT]; /* below 0: not known */
 };
 
 /* A request that is one slice. */
@@ -50,8 +55,9 @@ struct sv_llm_events {
     struct sv_llm_whole *wholes;
     struct sv_llm_moment *order;
     struct sv_llm_membership *memberships;
-    size_t n_calls, n_wholes, n_order, n_memberships;
-    size_t cap_calls, cap_wholes, cap_memberships;
+    struct sv_llm_transport *transports;
+    size_t n_calls, n_wholes, n_order, n_memberships, n_transports;
+    size_t cap_calls, cap_wholes, cap_memberships, cap_transports;
 };
 
 /* Fills steps and members of `l`, too: members have no request and no share yet. */
