@@ -10,6 +10,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/serving/engine_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +47,7 @@ const char *const sv_life_op_names[SV_N_LIFE_OPS] = {
 const char *const sv_left_out_names[SV_N_LEFT_OUT] = {"requests", "batches", "samples",
                                                       "sum_ns",   "most_ns", "span_ns"};
 const char *const sv_transport_names[SV_N_TRANSPORT] = {"read", "parse", "serialise", "write"};
-const char *const sv_transport_keys[SV_N_TRANSPORT] = {"read_ns", "parse_ns", "serialise_ns",
-                                                       "write_ns"};
+const char *const sv_transport_keys[SV_N_TRANSPORT] = {SV_TRANSPORT_KEYS};
 const char *const sv_life_fate_names[SV_N_FATES] = {"open", "responded", "rejected", "failed",
                                                     "cancelled"};
 const char *const sv_life_phase_names[SV_N_PHASES] = {"queue", "batch",    "submit", "scheduling",

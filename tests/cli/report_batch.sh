@@ -175,6 +175,10 @@ END
     run_any "transport_to_$form" 0 "$STAVE" convert -q transport.txt -o "transport.$form"
     check "sql_transport_$form" diff <(ask transport.txt "$transport") <(ask "transport.$form" "$transport")
   done
+  # Of one slice each (OTLP): the same, and no number below 0.
+  printf '%s\n' '# stave text 1' 'clock boottime' 'track #1 process uuid=0x1 pid=10 name="server"' \
+    '0.001000000 slice #1 "llm request" cat="serving" dur=0.000001000 {request=1 read_ns=5 parse_ns=-1 serialise_ns=18446744073709551615 write_ns="7"}' >whole.txt
+  check sql_transport_whole test "$(ask whole.txt "$transport")" = 1,responded,5,,,
   # Lists that do not fit: the row is damage, not a guess.
   { sed '1s/$/,failed,request_arrival_ns,request_queue_ns,request_total_ns,request_outcome/; 2,$d' seed.csv
     tail='2.000,1.000,1.500,0.500,5.000,5.500,1.000,10.000,false,false'

@@ -120,6 +120,7 @@ outcome() {
   "$STAVE" query -q "$1" --to csv 'SELECT batch_id, model, size, worker, dur FROM batch ORDER BY batch_id'
 }
 outcome $trace >outcome.trace
+outside() { "$STAVE" query -q "$1" --to csv 'SELECT request_id, read_ns, parse_ns, serialise_ns, write_ns FROM request ORDER BY cast(request_id AS INTEGER)'; }
 for file in $trace $json merged.pftrace; do
   name=otlp_${file##*/}
   collect "$name" 200
@@ -129,6 +130,7 @@ for file in $trace $json merged.pftrace; do
   check "${name}_joins_the_callers" sh -c 'test -s called && cmp called "$0"' "$name.called"
   outcome "$name" >"$name.rows"
   check "${name}_rows" diff outcome.trace "$name.rows"
+  check "${name}_transport" diff <(outside $file) <(outside "$name")
 done
 check context_is_not_mixed_up test "$(cut -d, -f1 called | sort -u | wc -l)" = "$(of load.json requests ok)"
 

@@ -376,6 +376,7 @@ static void put_whole(struct sv_llm_making *m, const struct sv_llm_whole *w)
     r->output = w->output;
     r->preemptions = w->preemptions;
     memcpy(r->phase_ns, w->phase_ns, sizeof r->phase_ns);
+    memcpy(r->transport_ns, w->transport_ns, sizeof r->transport_ns);
     if (w->phase_ns[SV_ENGINE_QUEUE] > 0)
         r->scheduled_ns = w->ts_ns + w->phase_ns[SV_ENGINE_QUEUE];
     if (w->ttft_ns >= 0) {

@@ -29,6 +29,7 @@ struct sv_llm_transport {
 struct sv_llm_whole {
     int64_t ts_ns, dur_ns, ttft_ns; /* -1: unknown */
     int64_t phase_ns[SV_N_ENGINE_PHASES];
+    int64_t transport_ns[SV_N_TRANSPORT]; /* below 0: not known */
     uint64_t id;
     sv_str name, model;
     uint32_t prompt, cached, output, preemptions;
