@@ -80,6 +80,8 @@
 #define SV_LLM_PREEMPTIONS   "preemptions"
 #define SV_LLM_BATCH         "batch_id" /* of a server with dynamic batching */
 #define SV_LLM_WARMUP        "warmup"   /* 1: it is */
+/* In the order of enum sv_transport (core/serving/life.h). */
+#define SV_TRANSPORT_KEYS "read_ns", "parse_ns", "serialise_ns", "write_ns"
 
 /* A batch as a slice, in a trace without its life: batch_id, model_name, batch_size, worker_id. */
 #define SV_BATCH_CATEGORY "batch"

@@ -27,6 +27,8 @@ static void look_up(struct sv_life_words *w, struct sv_dict *d,
     }
     for (int i = 0; i < SV_N_LEFT_OUT; i++)
         w->left_out[i] = word(d, sv_left_out_names[i]);
+    for (int i = 0; i < SV_N_TRANSPORT; i++)
+        w->transport[i] = word(d, sv_transport_keys[i]);
     const struct {
         sv_str *to;
         const char *text;
@@ -89,6 +91,16 @@ static void take_left_out(const struct sv_life_words *w, struct sv_life_in *in,
     in->call.n = SV_N_LEFT_OUT;
 }
 
+static void take_transport(const struct sv_life_words *w, struct sv_life_in *in,
+                           const struct sv_arg *a)
+{
+    int i = which(w->transport, SV_N_TRANSPORT, a->key);
+    if (a->key == w->request)
+        in->call.id = a->u;
+    else if (i < SV_N_TRANSPORT && a->type == SV_ARG_INT)
+        in->members[i] = a->u;
+}
+
 static void take_arg(const struct sv_life_words *w, struct sv_life_in *in, const struct sv_arg *a)
 {
     struct sv_life_call *c = &in->call;
@@ -96,6 +108,8 @@ static void take_arg(const struct sv_life_words *w, struct sv_life_in *in, const
     int member;
     if (c->op == SV_LIFE_LEFT_OUT)
         take_left_out(w, in, a);
+    else if (c->op == SV_LIFE_TRANSPORT)
+        take_transport(w, in, a);
     else if (a->key == w->request || a->key == w->batch)
         c->id = a->u;
     else if (a->key == w->model && c->op == SV_LIFE_MODEL)
@@ -128,7 +142,7 @@ bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struc
     if (!op)
         return false;
     memset(&in->call, 0, sizeof in->call);
-    memset(in->members, 0, sizeof in->members);
+    memset(in->members, op == SV_LIFE_TRANSPORT ? 0xff : 0, sizeof in->members);
     in->call.op = op;
     in->call.time_ns = e->ts_ns;
     in->call.members = in->members;

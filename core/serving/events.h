@@ -7,7 +7,7 @@
  *
  * The keys are those that libstave-serving writes: request, batch, model, flags, n, r0 … r7,
  * samples, took_ns, worker, type, device, name, congested; of "left out" those of
- * sv_left_out_names. */
+ * sv_left_out_names, of "transport" those of sv_transport_keys. */
 #pragma once
 
 #include "core/serving/life.h"
@@ -17,7 +17,7 @@ enum { SV_LIFE_MEMBERS_MAX = 8 };
 
 struct sv_life_words {
     sv_str cat, ops[SV_N_LIFE_OPS];
-    sv_str left_out[SV_N_LEFT_OUT];
+    sv_str left_out[SV_N_LEFT_OUT], transport[SV_N_TRANSPORT];
     sv_str request, batch, model, flags, n, members[SV_LIFE_MEMBERS_MAX], samples, took, worker,
         type, device, name, congested, tokens;
 };

@@ -10,6 +10,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/serving/engine_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,9 +48,12 @@ const char *const sv_life_op_names[SV_N_LIFE_OPS] = {
     [SV_LIFE_TRANSFERRED] = "transferred",
     [SV_LIFE_STREAMED] = "streamed",
     [SV_LIFE_LEFT_OUT] = "left out",
+    [SV_LIFE_TRANSPORT] = "transport",
 };
 const char *const sv_left_out_names[SV_N_LEFT_OUT] = {"requests", "batches", "samples",
                                                       "sum_ns",   "most_ns", "span_ns"};
+const char *const sv_transport_names[SV_N_TRANSPORT] = {"read", "parse", "serialise", "write"};
+const char *const sv_transport_keys[SV_N_TRANSPORT] = {SV_TRANSPORT_KEYS};
 const char *const sv_life_fate_names[SV_N_FATES] = {"open", "responded", "rejected", "failed",
                                                     "cancelled"};
 const char *const sv_life_phase_names[SV_N_PHASES] = {"queue", "batch",    "submit", "scheduling",
@@ -826,6 +830,7 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
     case SV_LIFE_CANCELLED: put_fate(l, c, SV_FATE_CANCELLED); break;
     case SV_LIFE_CONTEXT: put_context(l, c); break;
     case SV_LIFE_LEFT_OUT: put_left_out(&l->counts, c); break;
+    case SV_LIFE_TRANSPORT: break;
     case SV_LIFE_SCHEDULED:
     case SV_LIFE_PREEMPTED:
     case SV_LIFE_RESUMED:

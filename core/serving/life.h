@@ -42,6 +42,7 @@ enum sv_life_op {
     SV_LIFE_TRANSFERRED, /* start_ns … time_ns */
     SV_LIFE_STREAMED,    /* samples: tokens */
     SV_LIFE_LEFT_OUT,    /* model; members: numbers of requests that are not recorded, see below */
+    SV_LIFE_TRANSPORT,   /* members: what a request took outside of the queue, see below */
     SV_N_LIFE_OPS,
     SV_LIFE_STEP,     /* no call of the life cycle: in rings only, see sv_life_step() */
     SV_LIFE_CONTEXT,  /* in rings only; members: struct sv_life_context in words */
@@ -78,6 +79,19 @@ enum sv_left_out {
     SV_N_LEFT_OUT
 };
 extern const char *const sv_left_out_names[SV_N_LEFT_OUT];
+
+/* The members of TRANSPORT, in ns; as int64_t below 0: not known. Serialising ends before the
+ * request is answered, the others are before "enqueued" and after its end. A life cycle does
+ * nothing with them. */
+enum sv_transport {
+    SV_TRANSPORT_READ,
+    SV_TRANSPORT_PARSE,
+    SV_TRANSPORT_SERIALISE,
+    SV_TRANSPORT_WRITE,
+    SV_N_TRANSPORT
+};
+extern const char *const sv_transport_names[SV_N_TRANSPORT]; /* "read" … */
+extern const char *const sv_transport_keys[SV_N_TRANSPORT];  /* "read_ns" … */
 
 enum sv_life_fate {
     SV_FATE_OPEN,

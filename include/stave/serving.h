@@ -194,6 +194,12 @@ STAVE_API void stave_serving_context(struct stave_serving *s, uint64_t request,
                                      const struct stave_trace_context *own,
                                      const struct stave_trace_context *caller, const char *state);
 
+/* What the request took outside of the queue, when its answer is written: once. -1: not known.
+ * Serialising the answer comes before stave_serving_responded(), writing it after. */
+STAVE_API void stave_serving_transport(struct stave_serving *s, uint64_t request, int64_t read_ns,
+                                       int64_t parse_ns, int64_t serialise_ns, int64_t write_ns,
+                                       int64_t time_ns);
+
 /* ---- batches ---- */
 
 /* The `n` requests form a batch of `samples` samples (0: n). The list is copied. The collection

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-enum { CALLS_MAX = 1 << 20, MODELS_MAX = 1024 };
+enum { CALLS_MAX = 1 << 20, MODELS_MAX = 1024, KEPT_MAX = 1 << 14 };
 
 struct node {
     struct node *next;
@@ -44,6 +44,7 @@ struct sv_held_calls {
     size_t n_parts, cap_parts, n_free, cap_free, n_going, cap_going;
     uint32_t *free_parts;
     struct sv_map requests, batches; /* number → slot */
+    struct sv_map kept;              /* requests whose TRANSPORT may still come */
     struct node *spare;              /* nodes without words */
     struct node **going;             /* those that go out now */
     uint64_t n_calls, number;
@@ -84,6 +85,7 @@ void sv_held_free(struct sv_held_calls *h)
     free(h->latencies);
     sv_map_fini(&h->requests);
     sv_map_fini(&h->batches);
+    sv_map_fini(&h->kept);
     free(h);
 }
 
@@ -161,6 +163,11 @@ static void give_node(struct sv_held_calls *h, struct node *n)
 static void take_part(struct sv_held_calls *h, uint32_t slot, bool is_kept)
 {
     struct node *n = h->parts[slot].first;
+    if (is_kept && !h->parts[slot].is_batch) {
+        if (h->kept.n >= KEPT_MAX) /* a server that never says it, or clients that hang */
+            sv_map_clear(&h->kept);
+        sv_map_add(&h->kept, h->parts[slot].id, NULL);
+    }
     h->parts[slot].first = NULL;
     free_part(h, slot);
     for (struct node *next; n; n = next) {
@@ -404,6 +411,17 @@ static void put_batch(struct sv_held_calls *h, const struct sv_call_cell *c, con
     settle_batch(h, slot);
 }
 
+/* It comes after the end: mostly the request is kept or left out already. */
+static void put_transport(struct sv_held_calls *h, const struct sv_call_cell *c,
+                          const uint64_t *words)
+{
+    uint32_t slot = find(&h->requests, c->id);
+    if (slot != NONE)
+        append(h, slot, c, words);
+    else if (sv_map_remove(&h->kept, c->id))
+        h->out(h->ctx, c, words);
+}
+
 /* ---- all calls ---- */
 
 static void put_step(struct sv_held_calls *h, const struct sv_call_cell *c, const uint64_t *words)
@@ -435,6 +453,7 @@ void sv_held_put(struct sv_held_calls *h, const struct sv_keep_rule *rule,
     case SV_LIFE_CALLBACK:
     case SV_LIFE_BATCH_FAILED: put_batch(h, c, words); break;
     case SV_LIFE_STEP: put_step(h, c, words); break;
+    case SV_LIFE_TRANSPORT: put_transport(h, c, words); break;
     case SV_LIFE_REJECTED:
     case SV_LIFE_SCHEDULED:
     case SV_LIFE_PREEMPTED:

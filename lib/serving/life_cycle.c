@@ -109,6 +109,12 @@ static inline __attribute__((always_inline)) void record(const struct stave_serv
     case SV_LIFE_CALLBACK:
         RECORD("callback", "batch", c->id, "took_ns", sv_serving_took(c->start_ns, c->time_ns));
         break;
+    case SV_LIFE_TRANSPORT:
+        RECORD("transport", "request", c->id, "read_ns", (int64_t)words[SV_TRANSPORT_READ],
+               "parse_ns", (int64_t)words[SV_TRANSPORT_PARSE], "serialise_ns",
+               (int64_t)words[SV_TRANSPORT_SERIALISE], "write_ns",
+               (int64_t)words[SV_TRANSPORT_WRITE]);
+        break;
     case SV_LIFE_BATCH_FAILED: RECORD("batch failed", "batch", c->id, "reason", reason); break;
     default: break;
     }
@@ -202,6 +208,26 @@ void stave_serving_context(struct stave_serving *s, uint64_t request,
     uint32_t n = SV_LIFE_CONTEXT_WORDS + (uint32_t)((len + 7) / 8);
     put_call(s, (struct sv_call_cell){.op = SV_LIFE_CONTEXT, .id = request, .time_ns = 1, .n = n},
              words, n, NULL);
+}
+
+/* An event only: nothing else is made of it. */
+void stave_serving_transport(struct stave_serving *s, uint64_t request, int64_t read_ns,
+                             int64_t parse_ns, int64_t serialise_ns, int64_t write_ns,
+                             int64_t time_ns)
+{
+    const uint64_t words[SV_N_TRANSPORT] = {(uint64_t)read_ns, (uint64_t)parse_ns,
+                                            (uint64_t)serialise_ns, (uint64_t)write_ns};
+    struct sv_call_cell c = {.op = SV_LIFE_TRANSPORT,
+                             .id = request,
+                             .time_ns = sv_serving_at(time_ns),
+                             .n = SV_N_TRANSPORT,
+                             .is_held = 1};
+    if (!s)
+        return;
+    if (atomic_load_explicit(&s->holds, memory_order_relaxed))
+        sv_serving_put(s, &c, words, SV_N_TRANSPORT);
+    else
+        sv_serving_record(s, &c, words);
 }
 
 /* ---- batches ---- */

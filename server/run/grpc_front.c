@@ -61,9 +61,11 @@ static void free_call(struct call *k)
     free(k);
 }
 
-static void send_result(struct call *k)
+/* The answer in b; the library copies what is sent, and does not say when it is. */
+static void serialise(struct call *k, struct sv_buf *b)
 {
     struct sv_buf answer, whole;
+    int64_t begin_ns = stave_now_ns();
     struct sv_infer_answer a = sv_inference_answer(&k->job);
     sv_buf_init(&answer, (size_t)1 << 30);
     sv_proto_answer(&k->job.model->describes, &a, k->is_raw, &answer);
@@ -74,7 +76,8 @@ static void send_result(struct call *k)
         sv_buf_fini(&answer);
         answer = whole;
     }
-    send_buffer(k->call, &answer);
+    k->job.serialise_ns = stave_now_ns() - begin_ns;
+    *b = answer;
 }
 
 /* On a worker's or a batcher's thread. */
@@ -83,8 +86,12 @@ static void on_done(struct sv_served *s)
     struct call *k = s->owner;
     if (!s->is_failed && sv_grpc_is_gone(k->call))
         s->is_cancelled = true; /* while its batch was computed */
+    struct sv_buf answer;
+    if (!s->is_cancelled && !s->is_dropped && !s->is_failed)
+        serialise(k, &answer);
     /* Before the answer: whoever has it finds it counted. */
     sv_served_ends(k->job.model, s, s->is_cancelled ? SV_CLIENT_LEFT : SV_ANSWERED, NULL);
+    sv_inference_over(&k->job, false);
     if (s->is_cancelled) {
         sv_grpc_fail(k->call, SV_GRPC_CANCELLED, "the client has gone");
     } else if (s->is_dropped) {
@@ -92,7 +99,7 @@ static void on_done(struct sv_served *s)
     } else if (s->is_failed) {
         refuse(k->call, k->is_stream, SV_GRPC_INTERNAL, SV_SAYS_FAILED, k->job.asked.id);
     } else {
-        send_result(k);
+        send_buffer(k->call, &answer);
     }
     free_call(k);
 }
@@ -148,6 +155,7 @@ static void enqueue(struct call *k)
         sv_grpc_answer_header(k->call, "traceparent", own);
     if (sv_queue_push(k->job.model, &k->job.served))
         return;
+    sv_inference_over(&k->job, false);
     const char *why = sv_inference_refusal(&k->job, &is_full);
     refuse(k->call, k->is_stream, is_full ? SV_GRPC_RESOURCE_EXHAUSTED : SV_GRPC_UNAVAILABLE, why,
            k->job.asked.id);
@@ -163,6 +171,7 @@ static void infer(struct sv_grpc_front *f, struct sv_grpc_call *c, bool is_strea
         return;
     struct call *k = sv_alloc(sizeof *k);
     *k = (struct call){.front = f, .call = c, .is_stream = is_stream, .job.model = m};
+    int64_t begin_ns = stave_now_ns();
     int code = sv_proto_parse(&m->describes, bytes, len, &k->job.asked, &k->is_raw, &err);
     if (code == 0)
         code = sv_network_check(m->net, &k->job.asked, &err);
@@ -175,6 +184,7 @@ static void infer(struct sv_grpc_front *f, struct sv_grpc_call *c, bool is_strea
         refuse(c, is_stream, SV_GRPC_UNAVAILABLE, SV_SAYS_UNREADY, k->job.asked.id);
         free_call(k);
     } else {
+        k->job.parse_ns = stave_now_ns() - begin_ns;
         enqueue(k);
     }
 }

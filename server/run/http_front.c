@@ -40,6 +40,7 @@ struct call {
     struct MHD_Connection *connection;
     struct sv_visitor *visitor;
     int fd;
+    int64_t begun_ns; /* its headers were there */
     struct sv_http_body body;
     bool is_suspended;
     struct sv_inference job;
@@ -159,6 +160,7 @@ static bool has_left(const struct call *k)
 static enum MHD_Result send_result(struct call *k)
 {
     struct sv_served *s = &k->job.served;
+    int64_t begin_ns = k->job.sending_ns = stave_now_ns();
     if (s->is_cancelled)
         return MHD_NO; /* nobody reads an answer */
     if (k->was_rejected) {
@@ -178,6 +180,8 @@ static enum MHD_Result send_result(struct call *k)
     char text[24];
     sv_buf_init(&b, (size_t)1 << 30);
     sv_infer_write(&k->job.model->describes, &a, &b, &json_len);
+    k->job.sending_ns = stave_now_ns();
+    k->job.serialise_ns = k->job.sending_ns - begin_ns;
     snprintf(text, sizeof text, "%zu", json_len);
     bool is_binary = json_len < b.len;
     struct headers h = {.type = is_binary ? "application/octet-stream" : "application/json",
@@ -319,7 +323,10 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
     sv_err_clear(&err);
     if (k->body.len == 0)
         return send_error(k->connection, 400, "the request has no body");
+    int64_t complete_ns = stave_now_ns();
     unsigned status = parse(k, m, &err);
+    k->job.read_ns = complete_ns - k->begun_ns;
+    k->job.parse_ns = stave_now_ns() - complete_ns;
     if (status)
         return send_error(k->connection, status, err.msg);
     if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
@@ -500,6 +507,7 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *connection, con
         k->front = cls;
         k->connection = connection;
         k->visitor = info->socket_context;
+        k->begun_ns = stave_now_ns();
         *state = k;
         return begin_call(k, version);
     }
@@ -522,11 +530,11 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     struct call *k = *state;
     (void)cls;
     (void)connection;
-    (void)why;
     if (!k)
         return;
     if (k->is_suspended && !k->was_rejected) /* what has no end yet has no client any more */
         sv_served_ends(k->job.model, &k->job.served, SV_CLIENT_LEFT, NULL);
+    sv_inference_over(&k->job, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (k->is_suspended)
         atomic_fetch_sub(&k->front->waiting, 1);
     sv_gate_done(k->front->gate, k->visitor);

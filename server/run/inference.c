@@ -54,6 +54,21 @@ const char *sv_inference_refusal(const struct sv_inference *i, bool *is_full)
     return *is_full ? "Inference queue is full" : SV_SAYS_UNREADY;
 }
 
+static int64_t known(int64_t ns)
+{
+    return ns > 0 ? ns : -1;
+}
+
+void sv_inference_over(const struct sv_inference *i, bool is_written)
+{
+    if (!i->served.trace)
+        return;
+    int64_t now_ns = stave_now_ns();
+    int64_t write_ns = is_written && i->sending_ns ? now_ns - i->sending_ns : -1;
+    stave_serving_transport(i->served.trace, i->served.id, known(i->read_ns), known(i->parse_ns),
+                            known(i->serialise_ns), known(write_ns), now_ns);
+}
+
 void sv_inference_fini(struct sv_inference *i)
 {
     sv_infer_request_free(&i->asked);

@@ -197,6 +197,9 @@ void otlp_put_life(const struct otlp_export *x, struct sv_buf *out, const struct
         put_seconds(out, "gen_ai.latency.time_to_first_token", r->arrival_ns, r->first_token_ns);
     put_seconds(out, "gen_ai.latency.e2e", r->arrival_ns, r->end_ns);
     sv_otlp_put_text(out, OTLP_SPAN_ATTRIBUTES, SV_LLM_OUTCOME, outcome, strlen(outcome));
+    for (int i = 0; i < SV_N_TRANSPORT; i++)
+        if (r->transport_ns[i] >= 0)
+            sv_otlp_put_int(out, OTLP_SPAN_ATTRIBUTES, sv_transport_keys[i], r->transport_ns[i]);
     if (r->batch)
         sv_otlp_put_int(out, OTLP_SPAN_ATTRIBUTES, SV_LLM_BATCH, (int64_t)(r->batch - 1));
     if (r->is_warmup)

@@ -144,7 +144,8 @@ static const struct sv_option options[] = {
      "only this section; io: process, file, folder, device, peer or span (steps and phases); gpu: "
      "summary, device, stream, gap, kernel, copy, memory, allocation or step; ops: summary, "
      "phase, operator, module or kernel; batch: summary, "
-     "phase, sla, worker, size, model, queue, congestion, why, batch or request; llm: summary, "
+     "phase, transport, sla, worker, size, model, queue, congestion, why, batch or request; llm: "
+     "summary, "
      "latency, "
      "phase, slo, size, load, why, step, request, span or member; comm: summary, rank, "
      "group, collective or difference; wait: summary, span, loader, wait, chain, lock, pass or "
@@ -153,7 +154,7 @@ static const struct sv_option options[] = {
      "process file folder device peer span summary stream gap kernel copy memory allocation step "
      "phase "
      "sla worker size model queue congestion batch request rank group collective difference "
-     "latency slo load why member loader wait chain lock pass advice operator module",
+     "latency slo load why transport member loader wait chain lock pass advice operator module",
      NULL},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
      "the first N rows of each section, 0 for all (default: 10 in text, all with --csv)", NULL,

@@ -57,7 +57,7 @@ const struct sv_typed_table sv_typed_tables[] = {
      "outcome:text scheduled_ts first_token_ts last_token_ts ttft_ns tpot_ns queue_ns "
      "prefill_ns decode_ns preempted_ns transfer_ns respond_ns prompt_tokens cached_tokens "
      "output_tokens proposed accepted preemptions steps load share_ns kernel_ns io_ns "
-     "is_warmup",
+     "is_warmup read_ns parse_ns serialise_ns write_ns",
      SV_CATEGORIES_ENGINE},
     /* These three are declared by their lists here in SQL, too (engine.c, whose columns have this
      * order). */

@@ -212,7 +212,8 @@ const char *const sv_sql_views[] = {
     "decode_ns, NULL AS preempted_ns, NULL AS transfer_ns, NULL AS respond_ns, NULL AS "
     "prompt_tokens, NULL AS cached_tokens, NULL AS output_tokens, NULL AS proposed, NULL AS "
     "accepted, NULL AS preemptions, NULL AS steps, NULL AS load, NULL AS share_ns, NULL AS "
-    "kernel_ns, NULL AS io_ns, NULL AS is_warmup "
+    "kernel_ns, NULL AS io_ns, NULL AS is_warmup, NULL AS read_ns, NULL AS parse_ns, "
+    "NULL AS serialise_ns, NULL AS write_ns "
     "FROM slice s "
     "WHERE s.category IN (" SV_CATEGORIES_REQUEST ") AND (s.category = 'request' OR s.name LIKE "
     "'%request%') AND ((s.category != 'batching' AND s.name NOT IN ('request', "
@@ -221,7 +222,7 @@ const char *const sv_sql_views[] = {
     "outcome, scheduled_ts, first_token_ts, last_token_ts, ttft_ns, tpot_ns, queue_ns, "
     "prefill_ns, decode_ns, preempted_ns, transfer_ns, respond_ns, prompt_tokens, "
     "cached_tokens, output_tokens, proposed, accepted, preemptions, steps, load, share_ns, "
-    "kernel_ns, io_ns, is_warmup "
+    "kernel_ns, io_ns, is_warmup, read_ns, parse_ns, serialise_ns, write_ns "
     "FROM engine_request WHERE NOT is_warmup",
     NULL,
 };

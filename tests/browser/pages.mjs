@@ -20,6 +20,7 @@ function makeLife(file) {
       life(t + k * 101, 'enqueued', `request=${id} model=0 flags=0`);
       life(t + 20007 + k, 'dequeued', `request=${id}`);
       life(t + answered(k), 'responded', `request=${id}`);
+      life(t + 240000 + k, 'transport', `request=${id} read_ns=${id * 100} parse_ns=${id} serialise_ns=-1 write_ns=${7000 + k}`);
       add(t + k * 101, `slice #${3 + k} "request" cat="serving" dur=${stamp(BigInt(answered(k) - k * 101))} {request=${id} batch=${batch}}`);
     });
     life(t + 50013, 'collected', `batch=${batch} model=0 requests=2 samples=2 flags=0 took_ns=30000 n=2 r0=${ids[0]} r1=${ids[1]} r2=0 r3=0 r4=0 r5=0 r6=0 r7=0`);
@@ -188,6 +189,10 @@ async function life(browser, start, tmp) {
   await show(page, 'serving');
   await page.until(() => document.querySelector('[data-testid=serving-waterfall]'));
   await waterfalls('life', page, file, [4, 5, 12]);
+  const outside = report('batch', file).transport, keys = ['requests', 'mean', 'p50', 'max'];
+  same('outside_of_the_queue_is_as_in_the_report', (await table(page, 'serving-transport')).map((t) => [t.what, ...keys.map((key) => t[key])]),
+    outside.map((t) => [t.transport, ...[t.requests, t.mean_ns, t.p50_ns, t.max_ns].map(String)]));
+  same('what_is_not_known_is_not_there', outside.map((t) => t.transport), ['read', 'parse', 'write']);
   await page.eval(() => document.querySelector('[data-testid=serving-histogram]').focus());
   for (const key of ['Home', 'Enter']) await page.press(key);
   const fastest = Math.min(...report('batch', file, '--by', 'request').request.map((q) => q.total_ns));

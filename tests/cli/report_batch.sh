@@ -93,6 +93,46 @@ sed '2s/false$/true/' seed.csv >warm.csv
 run_any warm 0 "$STAVE" report batch warm.csv --json --by summary
 check warm_up_does_not_count python3 -c 'import json; s = json.load(open("warm.out"))["summary"]; assert s["requests"] == 5 and s["batches"] == 2, s'
 
+# What requests took outside of the queue (life cycle of a server): request 3 ends before its batch was reported, 4 knows only parts, 5 says nonsense, 9 was cut away, 2 is used twice.
+python3 - <<'P'
+lines = ["# stave text 1", "clock boottime", "track #1 process uuid=0x1 pid=10 name=\"server\"", "track #2 custom uuid=0x2 parent=#1 name=\"life cycle\""]
+def life(us, name, **args):
+    lines.append(f'{us / 1e6:.9f} instant #2 "{name}" cat="serving.life" {{{" ".join(f"{k}={v}" for k, v in args.items())}}}')
+def request(us, number, **transport):
+    life(us, "enqueued", request=number, model=0, flags=0)
+    life(us + 1, "dequeued", request=number)
+    life(us + 2, "collected", batch=us, model=0, requests=1, samples=1, flags=0, took_ns=1000, n=1, r0=number)
+    life(us + 4, "started", batch=us, worker=0)
+    life(us + 5, "finished", batch=us)
+    life(us + 6, "responded", request=number)
+    if number == 3:
+        life(us + 7, "transport", request=number, **transport)
+    life(us + 8, "submitted", batch=us)
+    life(us + 9, "callback", batch=us, took_ns=1000)
+    if number != 3:
+        life(us + 10, "transport", request=number, **transport)
+request(1000, 1, read_ns=100, parse_ns=200, serialise_ns=300, write_ns=400)
+request(1100, 2, read_ns=7, parse_ns=7, serialise_ns=7, write_ns=7)
+request(1200, 3, read_ns=300, parse_ns=400, serialise_ns=500, write_ns=-1)
+request(1300, 4, parse_ns=600)
+request(1400, 5, read_ns=-5, parse_ns='"9"', serialise_ns=1.5, write_ns=18446744073709551615)
+life(1500, "transport", request=9, read_ns=1, parse_ns=1, serialise_ns=1, write_ns=1)
+request(1600, 2, read_ns=8, parse_ns=8, serialise_ns=8, write_ns=8)
+life(1700, "enqueued", request=6, model=0, flags=0)
+open("transport.txt", "w").write("\n".join(lines) + "\n")
+P
+run transport 0 "$STAVE" report batch transport.txt --by transport
+run transport_request 0 "$STAVE" report batch transport.txt --request 3
+check transport_is_beside_latency python3 - <<'P'
+import json, os, subprocess
+d = json.loads(subprocess.check_output([os.environ["STAVE"], "report", "batch", "transport.txt", "--json"]))
+s = d["summary"]
+assert s["requests"] == 6 and s["latency_mean_ns"] == 6000 and s["unexpected_calls"] == 0, s
+assert [p["phase"] for p in d["phase"]] == ["queue", "batch", "submit", "scheduling", "run", "callback", "respond"], d["phase"]
+assert [(t["transport"], t["requests"], t["mean_ns"]) for t in d["transport"]] == [("read", 4, 103.75), ("parse", 5, 243), ("serialise", 4, 203.75), ("write", 3, 415 / 3)], d["transport"]
+P
+check no_transport python3 -c 'import json, os, subprocess; d = json.loads(subprocess.check_output([os.environ["STAVE"], "report", "batch", "seed.csv", "--json"])); assert not d["transport"], d'
+
 # SQL has a row for each request and each batch of such files, without warm-up; what a file does not say is NULL.
 if "$STAVE" query --help >/dev/null 2>&1; then
   ask() { "$STAVE" query -q "$1" --to csv "$2" | tail -n +2; }
@@ -121,6 +161,24 @@ END
 2
 7,2
 END
+  transport='SELECT request_id, outcome, read_ns, parse_ns, serialise_ns, write_ns FROM request ORDER BY request_id, ts'
+  check sql_transport diff - <(ask transport.txt "$transport") <<'END'
+1,responded,100,200,300,400
+2,responded,7,7,7,7
+2,responded,8,8,8,8
+3,responded,300,400,500,
+4,responded,,600,,
+5,responded,,,,
+6,open,,,,
+END
+  for form in pftrace json; do
+    run_any "transport_to_$form" 0 "$STAVE" convert -q transport.txt -o "transport.$form"
+    check "sql_transport_$form" diff <(ask transport.txt "$transport") <(ask "transport.$form" "$transport")
+  done
+  # Of one slice each (OTLP): the same, and no number below 0.
+  printf '%s\n' '# stave text 1' 'clock boottime' 'track #1 process uuid=0x1 pid=10 name="server"' \
+    '0.001000000 slice #1 "llm request" cat="serving" dur=0.000001000 {request=1 read_ns=5 parse_ns=-1 serialise_ns=18446744073709551615 write_ns="7"}' >whole.txt
+  check sql_transport_whole test "$(ask whole.txt "$transport")" = 1,responded,5,,,
   # Lists that do not fit: the row is damage, not a guess.
   { sed '1s/$/,failed,request_arrival_ns,request_queue_ns,request_total_ns,request_outcome/; 2,$d' seed.csv
     tail='2.000,1.000,1.500,0.500,5.000,5.500,1.000,10.000,false,false'

@@ -270,6 +270,22 @@ def test_steps_make_report_llm(server, tmp_path):
     assert said.returncode == 0 and "engine" in said.stdout
 
 
+# ---- outside of the queue ----
+
+def test_transport(server, tmp_path):
+    requests = [server.request("m") for _ in range(3)]
+    for r in requests:
+        r.responded()
+    requests[0].transport(1, 2, 3, 4)
+    requests[1].transport(parse_ns=5, write_ns=6)
+    with pytest.raises(TypeError):
+        requests[2].transport(read_ns="soon")
+    server.close()
+    requests[2].transport(7)
+    rows = ask(tmp_path / FORMS[0], "select read_ns, parse_ns, serialise_ns, write_ns from request order by request_id")
+    assert [tuple(r.values()) for r in rows] == [(1, 2, 3, 4), (None, 5, None, 6), (None, None, None, None)]
+
+
 # ---- middleware ----
 
 def drive(app, scope, messages=({"type": "http.request", "body": b""},)):

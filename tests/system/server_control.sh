@@ -63,6 +63,13 @@ equals kept_operators "$(ask $kept.pftrace "SELECT count(*) || ' ' || count(DIST
 equals operators_of_requests "$(ask $kept.pftrace "SELECT count(*) || ' ' || count(DISTINCT r.request_id) || ' ' || count(DISTINCT extract_arg(o.arg_set_id, 'layer')) FROM request r JOIN slice o ON extract_arg(o.arg_set_id, 'batch') = r.batch_id WHERE o.category = 'cpu_op'")" '6 2 3'
 run_any ops 0 "$STAVE" report ops $kept.pftrace --by operator --csv
 check ops_has_layers grep -q '^dense,6,' ops.out
+equals kept_transport "$(ask $kept.pftrace "SELECT count(*) FROM slice WHERE category = 'serving.life' AND name = 'transport' AND extract_arg(arg_set_id, 'request') NOT IN (SELECT request_id FROM request)")" 0
+# Each request is slow: what comes after its end is kept with it.
+sed -e "s|$TMP/kept|$TMP/slow|" -e 's/slow > 600s/slow > 1ns/' kept.yml >slow.yml
+start slow.yml
+run_any load_slow 0 timeout 120 "$BUILD/stave-load" -u "http://127.0.0.1:$port" -n 30 -c 3
+stop slow
+equals slow_transport "$(ask slow/batching_trace.pftrace "SELECT count(*) || ' ' || sum(read_ns > 0 AND parse_ns > 0 AND serialise_ns > 0 AND write_ns > 0) FROM request")" '30 30'
 run_any bad_rule 2 timeout 60 "$server" --config kept.yml --trace-keep 'slow > 5' --check
 check bad_rule_says grep -q "trace_keep: 'slow > 5': expected all, failed" bad_rule.err
 run_any good_rule 0 timeout 60 "$server" --config kept.yml --trace-keep p99.9 --check

@@ -85,6 +85,8 @@ QUERIES = {
     "request": "SELECT request_id, name, batch_id, model, outcome, dur, ts - (SELECT min(ts) FROM request) AS ts, scheduled_ts - ts AS scheduled, first_token_ts - ts AS first, "
                "last_token_ts - ts AS last, ttft_ns, tpot_ns, queue_ns, prefill_ns, decode_ns, preempted_ns, transfer_ns, respond_ns, prompt_tokens, cached_tokens, output_tokens, "
                "proposed, accepted, preemptions, steps, load, share_ns, kernel_ns, io_ns, is_warmup FROM request ORDER BY request_id",
+    # Where the form has a place for them: not in the server's own JSON and CSV.
+    "transport": "SELECT request_id, outcome, read_ns, parse_ns, serialise_ns, write_ns FROM request ORDER BY request_id",
     "batch": "SELECT batch_id, name, model, size, worker, dur, ts - (SELECT min(ts) FROM request) AS ts FROM batch ORDER BY batch_id",
     "engine_request": "SELECT request_id, batch_id, model, outcome, dur FROM engine_request WHERE NOT is_warmup ORDER BY request_id",
     "engine_step": "SELECT number, ts - (SELECT min(ts) FROM request) AS ts, dur, engine, requests, prefill, decode, tokens_in, tokens_out, waiting, kernel_ns, io_ns FROM engine_step "

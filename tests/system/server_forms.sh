@@ -27,9 +27,12 @@ stop() { kill -TERM $pid; wait $pid; equals "$1_exit" $? 0; }
 ask() { "$STAVE" query "$1" --to csv "$2" | tail -n 1; }
 same_rows() { # FILE REFERENCE
   forms rows "$STAVE" "$1" >"$1.rows" || return 1
-  diff "$2.rows" "$1.rows" | head -n 20
-  cmp "$2.rows" "$1.rows"
+  diff <(grep -v '^transport ' "$2.rows") <(grep -v '^transport ' "$1.rows") | head -n 20
+  cmp <(grep -v '^transport ' "$2.rows") <(grep -v '^transport ' "$1.rows")
 }
+# After same_rows. What the front measured is in the trace, and in what was made of it; not in the server's JSON and CSV.
+same_transport() { diff <(grep '^transport ' "$2.rows") <(grep '^transport ' "$1.rows") | head -n 20; cmp <(grep '^transport ' "$2.rows") <(grep '^transport ' "$1.rows"); }
+no_transport() { grep '^transport ' "$1.rows" | grep -vE '^transport (request_id,|[0-9]+,[a-z]+,,,,$)' | head -n 5; ! grep '^transport ' "$1.rows" | grep -qvE '^transport (request_id,|[0-9]+,[a-z]+,,,,$)'; }
 
 forms models
 traced() { printf '%s\n' 'trace_enabled: true' 'trace_plots: false' "trace_output: $TMP/$1"; }
@@ -52,6 +55,12 @@ equals counters "$(counted inference_completed_total) $(counted requests_rejecte
 
 trace=out/batching_trace.pftrace json=out/batching_trace.json csv=out/batching_trace_summary.csv
 forms rows "$STAVE" $trace >$trace.rows
+# Who was answered has all four; a client that left was written no answer; serialising is within the request.
+equals transport_is_known "$(ask $trace "SELECT sum(outcome = 'responded' AND read_ns > 0 AND parse_ns > 0 AND serialise_ns > 0 AND write_ns > 0) || ' ' || sum(outcome = 'rejected' AND parse_ns > 0 AND serialise_ns IS NULL) || ' ' || sum(outcome = 'cancelled' AND parse_ns > 0 AND write_ns IS NULL) || ' ' || sum(serialise_ns >= dur) FROM request")" \
+  "$ok $rejected $left 0"
+run_any transport_report 0 "$STAVE" report batch $trace --json
+equals transport_is_in_the_report "$("$python" -c 'import json; print(*[(t["transport"], t["requests"]) for t in json.load(open("transport_report.out"))["transport"]])')" \
+  "('read', $ok) ('parse', $ok) ('serialise', $ok) ('write', $ok)"
 for file in $trace $json $csv; do
   name=${file##*.}
   equals "outcomes_$name" "$(ask $file "SELECT sum(outcome = 'responded') || ' ' || sum(outcome = 'rejected') || ' ' || sum(outcome = 'cancelled') || ' ' || count(*) FROM request")" \
@@ -61,6 +70,7 @@ for file in $trace $json $csv; do
   check "rows_$name" same_rows $file $trace
   check "report_$name" sh -c '"$0" report batch "$1" --json --by summary >"$1.summary"' "$STAVE" $file
 done
+for file in $json $csv; do check "no_transport_${file##*.}" no_transport $file; done
 check valid_without_warnings sh -c '! grep -E "^(error|warning)" valid_*.out'
 
 # Written anew by each command that does so, in each form.
@@ -81,6 +91,7 @@ again merged merged.pftrace "$STAVE" merge -q --same-host $trace load.pftrace -o
 again cut cut.pftrace "$STAVE" cut -q $trace -o cut.pftrace
 again cut_json cut.json "$STAVE" cut -q $json -o cut.json
 again cut_csv cut_csv.pftrace "$STAVE" cut -q $csv -o cut_csv.pftrace
+for file in plain.json plain.txt merged.pftrace cut.pftrace; do check "transport_$file" same_transport $file $trace; done
 judged=1; why=$("$SRC/tools/install-deps" readers) || { judged=; skip parquet_same "$why"; }
 for file in $trace $json $csv; do
   name=${file##*.}
@@ -109,6 +120,7 @@ outcome() {
   "$STAVE" query -q "$1" --to csv 'SELECT batch_id, model, size, worker, dur FROM batch ORDER BY batch_id'
 }
 outcome $trace >outcome.trace
+outside() { "$STAVE" query -q "$1" --to csv 'SELECT request_id, read_ns, parse_ns, serialise_ns, write_ns FROM request ORDER BY cast(request_id AS INTEGER)'; }
 for file in $trace $json merged.pftrace; do
   name=otlp_${file##*/}
   collect "$name" 200
@@ -118,6 +130,7 @@ for file in $trace $json merged.pftrace; do
   check "${name}_joins_the_callers" sh -c 'test -s called && cmp called "$0"' "$name.called"
   outcome "$name" >"$name.rows"
   check "${name}_rows" diff outcome.trace "$name.rows"
+  check "${name}_transport" diff <(outside $file) <(outside "$name")
 done
 check context_is_not_mixed_up test "$(cut -d, -f1 called | sort -u | wc -l)" = "$(of load.json requests ok)"
 
@@ -128,10 +141,17 @@ run_any load_killed 0 $load -u "$url" -n 200 -c 8
 flushed() { [ "$(grep -cs '"name":"request".*"ph":"e"' killed/batching_trace.json)" = 200 ] && [ "$(cut -d'"' -f6 killed/batching_trace_summary.csv | tail -n +2 | tr ';' '\n' | wc -l)" = 200 ]; }
 for _ in $(seq 600); do flushed && break; sleep 0.05; done
 check all_is_flushed flushed
+gone() { forms metrics "$port" | "$python" -c 'import json, sys; sys.exit(json.load(sys.stdin)["http_connections"] > 1)'; } # whose connection has ended, all of his answers are written
+for _ in $(seq 600); do gone && break; sleep 0.05; done
+check all_clients_are_gone gone
 kill -KILL $pid; wait $pid 2>/dev/null
 run_any recover 0 "$STAVE" recover -q killed/batching_trace.pftrace
 forms rows "$STAVE" killed/batching_trace.pftrace >killed/batching_trace.pftrace.rows
 equals recovered "$(ask killed/batching_trace.pftrace "SELECT count(*) || ' ' || sum(outcome = 'responded') FROM request")" '200 200'
+"$STAVE" convert -q killed/batching_trace.pftrace -o killed/again.json
+check killed_again same_rows killed/again.json killed/batching_trace.pftrace
+check killed_transport same_transport killed/again.json killed/batching_trace.pftrace
+equals killed_transport_is_known "$(ask killed/batching_trace.pftrace "SELECT sum(write_ns > 0) FROM request")" 200
 check killed_json same_rows killed/batching_trace.json killed/batching_trace.pftrace
 check killed_csv same_rows killed/batching_trace_summary.csv killed/batching_trace.pftrace
 

@@ -82,6 +82,9 @@ for i in range(20):
   fi
   stop same_$way
   equals same_${way}_requests "$(requests $way)" 20
+  # Outside of the queue: libgrpc gives whole messages, and does not say when an answer was written.
+  equals same_${way}_transport "$("$STAVE" query -q $way/batching_trace.pftrace --to csv "SELECT sum(parse_ns > 0 AND serialise_ns > 0 AND serialise_ns < dur), count(read_ns), count(write_ns) FROM request" | tail -n 1)" \
+    "20,$([ $way = http ] && echo 20,20 || echo 0,0)"
   "$python" -c 'import collections, json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
 kinds = collections.Counter(" ".join((str(e.get("cat")), e["ph"], e["name"].rstrip("0123456789"))) for e in events if e["ph"] not in "MC")

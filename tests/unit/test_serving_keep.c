@@ -1,4 +1,5 @@
 /* Which requests are kept: rules as text, percentiles, and what is left out of the files. */
+#include "lib/serving/held_calls.h"
 #include "lib/serving/keep_rule.h"
 #include "tests/harness/test.h"
 
@@ -86,6 +87,58 @@ TEST(a_percentile_of_the_last_minute)
         kept += sv_keep_is_slow(&rule, l, 5000000, now++);
     CHECK(kept > 1000 && kept < 1200);
     free(l);
+}
+
+/* ---- what comes after the end ---- */
+
+struct out {
+    uint64_t ids[64];
+    size_t n, n_transports;
+};
+
+static void take(void *ctx, const struct sv_call_cell *c, const uint64_t *words)
+{
+    struct out *o = ctx;
+    o->n++;
+    if (c->op != SV_LIFE_TRANSPORT)
+        return;
+    CHECK_UINT_EQ(words[SV_TRANSPORT_WRITE], c->id * 10);
+    o->ids[o->n_transports++ % TEST_COUNT(o->ids)] = c->id;
+}
+
+static void hold(struct sv_held_calls *h, enum sv_life_op op, uint64_t id, int64_t time_ns)
+{
+    const struct sv_keep_rule rule = {.is_on = true, .slow_ns = 1000};
+    const uint64_t words[SV_N_TRANSPORT] = {1, 2, 3, id * 10};
+    const uint32_t n = op == SV_LIFE_TRANSPORT ? SV_N_TRANSPORT : 0;
+    const struct sv_call_cell c = {
+        .op = (uint16_t)op, .id = id, .time_ns = time_ns, .n = n, .words = n, .is_held = 1};
+    sv_held_put(h, &rule, &c, words);
+}
+
+TEST(transport_goes_with_its_request)
+{
+    struct out o = {0};
+    struct sv_held_calls *h = sv_held_new(take, &o);
+    for (uint64_t id = 1; id <= 2; id++)
+        hold(h, SV_LIFE_ENQUEUED, id, 1);
+    hold(h, SV_LIFE_RESPONDED, 1, 500); /* left out */
+    hold(h, SV_LIFE_RESPONDED, 2, 5000);
+    for (uint64_t id = 1; id <= 3; id++) /* 3: nobody knows it */
+        hold(h, SV_LIFE_TRANSPORT, id, 6000);
+    CHECK_UINT_EQ(o.n, 3);
+    CHECK_UINT_EQ(o.n_transports, 1);
+    CHECK_UINT_EQ(o.ids[0], 2);
+    hold(h, SV_LIFE_TRANSPORT, 2, 6001); /* once */
+    CHECK_UINT_EQ(o.n_transports, 1);
+    /* Before the end: it waits with the rest. */
+    hold(h, SV_LIFE_ENQUEUED, 4, 7000);
+    hold(h, SV_LIFE_TRANSPORT, 4, 7100);
+    CHECK_UINT_EQ(o.n, 3);
+    hold(h, SV_LIFE_RESPONDED, 4, 17000);
+    CHECK_UINT_EQ(o.n, 6);
+    CHECK_UINT_EQ(o.n_transports, 2);
+    sv_held_free(h);
 }
 
 /* ---- through the library ---- */

@@ -52,6 +52,8 @@ static uint32_t new_request(struct sv_llm_making *m, uint64_t id, sv_str name)
                                                          .first_token_ns = SV_LLM_UNKNOWN,
                                                          .last_token_ns = SV_LLM_UNKNOWN,
                                                          .row = SV_NO_ROW};
+    memset(l->requests[l->n_requests].transport_ns, 0xff,
+           sizeof l->requests[l->n_requests].transport_ns);
     *sv_map_add(name ? &m->by_name : &m->by_id, name ? name : id, NULL) = l->n_requests + 1;
     return (uint32_t)l->n_requests++;
 }
@@ -202,6 +204,19 @@ static void put_call(struct sv_llm_making *m, const struct sv_llm_call *c)
     case SV_LIFE_CANCELLED: end(m, n, SV_FATE_CANCELLED, c->ts_ns); break;
     default: break;
     }
+}
+
+static void put_any_call(struct sv_llm_making *m, const struct sv_llm_events *e,
+                         const struct sv_llm_call *c)
+{
+    if (c->op != SV_LIFE_TRANSPORT) {
+        put_call(m, c);
+        return;
+    }
+    uint32_t n = find_request(m, c->id, c->name); /* of one that is cut away there is no row */
+    if (n != SV_LLM_NONE)
+        memcpy(m->l->requests[n].transport_ns, e->transports[c->transport].ns,
+               sizeof e->transports->ns);
 }
 
 /* ---- steps ---- */
@@ -361,6 +376,7 @@ static void put_whole(struct sv_llm_making *m, const struct sv_llm_whole *w)
     r->output = w->output;
     r->preemptions = w->preemptions;
     memcpy(r->phase_ns, w->phase_ns, sizeof r->phase_ns);
+    memcpy(r->transport_ns, w->transport_ns, sizeof r->transport_ns);
     if (w->phase_ns[SV_ENGINE_QUEUE] > 0)
         r->scheduled_ns = w->ts_ns + w->phase_ns[SV_ENGINE_QUEUE];
     if (w->ttft_ns >= 0) {
@@ -378,7 +394,7 @@ static void play(struct sv_llm_making *m)
     for (size_t i = 0; i < e->n_order; i++) {
         const struct sv_llm_moment *o = &e->order[i];
         if (o->what == SV_LLM_CALL)
-            put_call(m, &e->calls[o->number]);
+            put_any_call(m, e, &e->calls[o->number]);
         else if (o->what == SV_LLM_STEP_BEGINS)
             begin_step(m, &m->l->steps[o->number]);
         else

@@ -28,7 +28,8 @@ struct sv_llm_request {
     int64_t arrival_ns, scheduled_ns, end_ns;
     int64_t first_token_ns, last_token_ns; /* as the client gets them */
     int64_t phase_ns[SV_N_ENGINE_PHASES];
-    int64_t share_ns, kernel_ns, io_ns; /* its shares of steps, and of kernels and I/O in them */
+    int64_t transport_ns[SV_N_TRANSPORT]; /* below 0: not known */
+    int64_t share_ns, kernel_ns, io_ns;   /* its shares of steps, and of kernels and I/O in them */
     uint64_t cached, output, proposed, accepted; /* tokens */
     uint32_t prompt, preemptions;
     uint32_t first_member, n_members; /* in `by_request` */

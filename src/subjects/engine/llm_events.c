@@ -39,7 +39,8 @@ enum number {
     PREEMPTIONS,
     BATCH,
     WARMUP,
-    N_NUMBERS
+    TRANSPORT,
+    N_NUMBERS = TRANSPORT + SV_N_TRANSPORT
 };
 static const char *const number_words[N_NUMBERS] = {
     SV_STEP_NUMBER,       SV_STEP_TOKENS_IN,    SV_STEP_TOKENS_OUT,  SV_STEP_CACHED,
@@ -47,7 +48,7 @@ static const char *const number_words[N_NUMBERS] = {
     SV_STEP_KV_USED,      SV_STEP_KV_TOTAL,     SV_STEP_WAITING,     SV_STEP_FLAGS,
     SV_LLM_PROMPT_TOKENS, SV_LLM_OUTPUT_TOKENS, SV_LLM_QUEUE_NS,     SV_LLM_TTFT_NS,
     SV_LLM_PREFILL_NS,    SV_LLM_DECODE_NS,     SV_LLM_PREEMPTED_NS, SV_LLM_PREEMPTIONS,
-    SV_LLM_BATCH,         SV_LLM_WARMUP};
+    SV_LLM_BATCH,         SV_LLM_WARMUP,        SV_TRANSPORT_KEYS};
 
 enum text { MEMBERS, GRAPH, MODEL, OUTCOME, REQUEST, N_TEXTS };
 static const char *const text_words[N_TEXTS] = {SV_STEP_MEMBERS, SV_STEP_GRAPH, SV_LLM_MODEL,
@@ -355,11 +356,21 @@ static void add_whole(struct reading *r, uint32_t row)
         int64_t v = f.numbers[phases[i].number];
         w->phase_ns[phases[i].phase] = v < 0 ? 0 : v < dur ? v : dur;
     }
+    for (int i = 0; i < SV_N_TRANSPORT; i++)
+        w->transport_ns[i] = f.numbers[TRANSPORT + i] < INT64_MAX ? f.numbers[TRANSPORT + i] : -1;
 }
 
 static void keep_call(struct sv_llm_events *e, const struct sv_llm_call *c)
 {
     SV_APPEND(e->calls, e->n_calls, e->cap_calls) = *c;
+}
+
+static uint32_t keep_transport(struct sv_llm_events *e, const struct sv_life_call *c)
+{
+    struct sv_llm_transport t;
+    memcpy(t.ns, c->members, sizeof t.ns);
+    SV_APPEND(e->transports, e->n_transports, e->cap_transports) = t;
+    return (uint32_t)(e->n_transports - 1);
 }
 
 static void add_call(struct reading *r, uint32_t row)
@@ -397,6 +408,8 @@ static void add_call(struct reading *r, uint32_t row)
                                .flags = c->flags};
     if (c->op == SV_LIFE_ENQUEUED || c->op == SV_LIFE_REJECTED)
         call.row = row;
+    else if (c->op == SV_LIFE_TRANSPORT)
+        call.transport = keep_transport(r->e, c);
     else
         call.tokens = c->samples;
     keep_call(r->e, &call);
@@ -406,7 +419,7 @@ static bool is_of_request(uint16_t op)
 {
     return op == SV_LIFE_ENQUEUED || op == SV_LIFE_REJECTED || op == SV_LIFE_DEQUEUED ||
            (op >= SV_LIFE_RESPONDED && op <= SV_LIFE_CANCELLED) ||
-           (op >= SV_LIFE_SCHEDULED && op <= SV_LIFE_STREAMED);
+           (op >= SV_LIFE_SCHEDULED && op <= SV_LIFE_STREAMED) || op == SV_LIFE_TRANSPORT;
 }
 
 /* ---- all rows ---- */
@@ -628,4 +641,5 @@ void sv_llm_events_fini(struct sv_llm_events *e)
     free(e->wholes);
     free(e->order);
     free(e->memberships);
+    free(e->transports);
 }

@@ -14,16 +14,22 @@ struct sv_llm_call {
     uint64_t id;
     sv_str name, model;
     union {
-        uint32_t tokens; /* streamed */
-        uint32_t row;    /* enqueued, rejected */
+        uint32_t tokens;    /* streamed */
+        uint32_t row;       /* enqueued, rejected */
+        uint32_t transport; /* transport: which of them */
     };
     uint16_t op, flags;
+};
+
+struct sv_llm_transport {
+    int64_t ns[SV_N_TRANSPORT]; /* below 0: not known */
 };
 
 /* A request that is one slice. */
 struct sv_llm_whole {
     int64_t ts_ns, dur_ns, ttft_ns; /* -1: unknown */
     int64_t phase_ns[SV_N_ENGINE_PHASES];
+    int64_t transport_ns[SV_N_TRANSPORT]; /* below 0: not known */
     uint64_t id;
     sv_str name, model;
     uint32_t prompt, cached, output, preemptions;
@@ -50,8 +56,9 @@ struct sv_llm_events {
     struct sv_llm_whole *wholes;
     struct sv_llm_moment *order;
     struct sv_llm_membership *memberships;
-    size_t n_calls, n_wholes, n_order, n_memberships;
-    size_t cap_calls, cap_wholes, cap_memberships;
+    struct sv_llm_transport *transports;
+    size_t n_calls, n_wholes, n_order, n_memberships, n_transports;
+    size_t cap_calls, cap_wholes, cap_memberships, cap_transports;
 };
 
 /* Fills steps and members of `l`, too: members have no request and no share yet. */

@@ -95,7 +95,11 @@ enum request_column {
     R_KERNEL,
     R_IO,
     R_IS_WARMUP,
-    R_BATCH
+    R_BATCH,
+    R_READ,
+    R_PARSE,
+    R_SERIALISE,
+    R_WRITE
 };
 
 static uint64_t request_rows(struct sv_sql *q)
@@ -144,6 +148,10 @@ static void request_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int co
         if (r->batch)
             sqlite3_result_int64(ctx, (sqlite3_int64)(r->batch - 1));
         break;
+    case R_READ:
+    case R_PARSE:
+    case R_SERIALISE:
+    case R_WRITE: at_least_0(ctx, r->transport_ns[column - R_READ]); break;
     case R_QUEUE:
     case R_PREFILL:
     case R_DECODE:
@@ -165,7 +173,8 @@ static const struct sv_sql_table sv_sql_engine_request = {
                "prompt_tokens INTEGER, cached_tokens INTEGER, output_tokens INTEGER, "
                "proposed INTEGER, accepted INTEGER, preemptions INTEGER, steps INTEGER, "
                "load INTEGER, share_ns INTEGER, kernel_ns INTEGER, io_ns INTEGER, "
-               "is_warmup INTEGER, batch_id INTEGER",
+               "is_warmup INTEGER, batch_id INTEGER, read_ns INTEGER, parse_ns INTEGER, "
+               "serialise_ns INTEGER, write_ns INTEGER",
     .rows = request_rows,
     .make = llm_of,
     .column = request_column,

@@ -85,6 +85,13 @@ static struct sv_latency latency_with(int64_t *values, size_t n, const uint64_t 
 static void find_latencies(struct sv_serving_report *r)
 {
     int64_t *values = sv_alloc((r->n_requests + 1) * sizeof *values);
+    for (int kind = 0; kind < SV_N_TRANSPORT; kind++) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n_requests; i++)
+            if (is_answered(&r->requests[i]) && r->requests[i].transport_ns[kind] >= 0)
+                values[n++] = r->requests[i].transport_ns[kind];
+        r->transport[kind] = sv_latency_of(values, n);
+    }
     for (int phase = -1; phase < SV_N_PHASES; phase++) {
         size_t n = 0;
         for (size_t i = 0; i < r->n_requests; i++) {

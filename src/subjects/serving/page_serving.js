@@ -51,8 +51,8 @@ export class ServingPage extends Page {
   }
 
   build(data) {
-    const { app } = this, { summary, phase, sla, worker, model, batch, queue } = data.report,
-      { slowest } = data;
+    const { app } = this, { slowest, report } = data,
+      { summary, phase, transport, sla, worker, model, batch, queue } = report;
     const trouble = ['rejected', 'failed', 'cancelled', 'open'].filter((key) => summary[key] > 0)
       .map((key) => `${formatCount(summary[key])} ${key}`).join(', ');
     this.place = el('div');
@@ -80,6 +80,11 @@ export class ServingPage extends Page {
           phase.map((p) =>
             ({ name: p.phase, value: p.mean_ns, colour: PHASES[p.phase],
               text: `${ns(p.mean_ns)} on average · ${percent(p.share)}` }))) }),
+    transport?.length && tableSection(app, 'Outside of the queue', 'serving-transport',
+      [words('what', (t) => t.transport),
+        ...numbers('requests, mean:mean_ns, p50:p50_ns, p90:p90_ns, p95:p95_ns, p99:p99_ns, '
+          + 'max:max_ns')],
+      transport, { aside: 'serialise is in respond, the others are not in the latency' }),
     data.why && el('p', { class: 'hint', text: `Single requests are not shown: ${data.why}` }),
     data.bins.length && this.latencies(data), slowest.length && this.one(data), this.flows(data),
     queue.length && this.queue(data),

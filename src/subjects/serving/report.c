@@ -20,6 +20,12 @@ struct making {
     struct sv_map batch_of;  /* number of a batch → index + 1, newest */
     uint64_t *batch_numbers; /* of each request, plus 1; 0: none */
     size_t cap_numbers;
+    struct sv_map request_of;   /* number of a request → index + 1, newest */
+    struct sv_map transport_of; /* the same of those that are not over → in `transports`, + 1 */
+    struct transport {
+        int64_t ns[SV_N_TRANSPORT];
+    } * transports;
+    size_t n_transports, cap_transports;
     struct sv_map worker_seen;
     struct sv_map model_seen;
     int64_t congested_ns, last_ns;
@@ -103,6 +109,30 @@ static void add_batch(struct making *m, struct sv_life *l, const struct sv_life_
     *sv_map_add(&m->batch_of, b->id, NULL) = r->n_batches;
 }
 
+/* It may be over before this or after it, when its batch is. */
+static void take_transport(struct making *m, const struct sv_life_call *c)
+{
+    const uint64_t *request = sv_map_find(&m->request_of, c->id);
+    struct transport t;
+    memcpy(t.ns, c->members, sizeof t.ns);
+    if (request) {
+        memcpy(m->r->requests[*request - 1].transport_ns, t.ns, sizeof t.ns);
+        return;
+    }
+    SV_APPEND(m->transports, m->n_transports, m->cap_transports) = t;
+    *sv_map_add(&m->transport_of, c->id, NULL) = m->n_transports;
+}
+
+static void find_transport(struct making *m, struct sv_served_request *q)
+{
+    const uint64_t *early = sv_map_find(&m->transport_of, q->id);
+    for (int i = 0; i < SV_N_TRANSPORT; i++)
+        q->transport_ns[i] = early ? m->transports[*early - 1].ns[i] : -1;
+    if (early)
+        sv_map_remove(&m->transport_of, q->id);
+    *sv_map_add(&m->request_of, q->id, NULL) = m->r->n_requests;
+}
+
 /* Its batch may be over before or after it: the number is kept, and resolved at the end. */
 static void add_request(struct making *m, struct sv_life *l, const struct sv_life_request *q,
                         const struct sv_life_batch *b)
@@ -119,6 +149,7 @@ static void add_request(struct making *m, struct sv_life *l, const struct sv_lif
                                      .model = q->model,
                                      .fate = q->fate,
                                      .is_warmup = q->flags & SV_LIFE_WARMUP};
+    find_transport(m, to);
     sv_life_request_edges(q, b, to->edges);
     restore_edges(m, to->edges);
 }
@@ -183,6 +214,8 @@ static void put_call(struct making *m, struct sv_life *l, struct sv_life_call ca
 {
     call.time_ns = sv_sat_sub(call.time_ns, m->zero_ns);
     call.start_ns = call.start_ns ? sv_sat_sub(call.start_ns, m->zero_ns) : 0;
+    if (call.op == SV_LIFE_TRANSPORT)
+        take_transport(m, &call);
     sv_life_put(l, &call);
 }
 
@@ -275,7 +308,10 @@ void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace
     sv_map_fini(&m.batch_of);
     sv_map_fini(&m.worker_seen);
     sv_map_fini(&m.model_seen);
+    sv_map_fini(&m.request_of);
+    sv_map_fini(&m.transport_of);
     free(m.batch_numbers);
+    free(m.transports);
 }
 
 void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *t)

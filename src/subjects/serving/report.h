@@ -20,7 +20,8 @@
 struct sv_served_request {
     uint64_t id;
     int64_t edges[SV_N_PHASES + 1];
-    uint32_t batch; /* index, SV_SERVED_NONE: none */
+    int64_t transport_ns[SV_N_TRANSPORT]; /* below 0: not known */
+    uint32_t batch;                       /* index, SV_SERVED_NONE: none */
     uint32_t model;
     uint8_t fate; /* enum sv_life_fate */
     bool is_warmup;
@@ -98,6 +99,7 @@ struct sv_serving_report {
     /* Of all answered requests, also those that were left out of the trace (counts.left_out), as
      * far as that is known; phases: of those in the trace, whose mean latency is kept_mean_ns. */
     struct sv_latency latency, phases[SV_N_PHASES];
+    struct sv_latency transport[SV_N_TRANSPORT]; /* n 0: not known of any */
     double kept_mean_ns;
     double throughput, arrival_rate, sample_rate; /* per second */
     double efficiency;                            /* samples per batch over the largest batch */

@@ -114,6 +114,34 @@ static void fill_phase(const struct sv_section *s, size_t row, struct sv_cell *c
     sv_put_latency(c, &r->phases[row]);
 }
 
+/* ---- outside of the queue ---- */
+
+static const struct sv_report_column transport_columns[] = {
+    {"transport", "outside of the queue", SV_UNIT_TEXT},
+    {"requests", "requests", SV_UNIT_COUNT},
+    SV_LATENCY_COLUMNS("", ""),
+};
+
+/* Which is in a row: of those that are known. */
+static void fill_transport(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    size_t i = 0;
+    while (i + 1 < SV_N_TRANSPORT && (r->transport[i].n == 0 || row-- > 0))
+        i++;
+    *c++ = sv_cell_text(sv_transport_names[i]);
+    *c++ = sv_cell_int((int64_t)r->transport[i].n);
+    sv_put_latency(c, &r->transport[i]);
+}
+
+static size_t n_transports(const struct sv_serving_report *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < SV_N_TRANSPORT; i++)
+        n += r->transport[i].n > 0;
+    return n;
+}
+
 /* ---- groups ---- */
 
 #define GROUP_COLUMNS                                                               \
@@ -414,6 +442,10 @@ static int print_waterfall(const struct sv_report_options *o, struct view *v,
     sv_print(stdout, "\n  %-11s %12s %12s\n", "phase", "from", "takes");
     for (int i = 0; i < SV_N_PHASES; i++)
         sv_print_bar(sv_life_phase_names[i], q->edges[i], q->edges[i + 1], q->edges[0], total);
+    for (int i = 0; i < SV_N_TRANSPORT; i++)
+        if (q->transport_ns[i] >= 0)
+            sv_print(stdout, "  %-11s %12s %12s\n", sv_transport_names[i], "",
+                     sv_human_ns(text, q->transport_ns[i]));
     if (!o->why)
         return 0;
     int code = find_why(o, v, t, q, err);
@@ -494,6 +526,8 @@ static int print_sections(const struct sv_report_options *o, struct view *v,
         {"summary", "Summary (without warm-up)", COLUMNS(summary), 1, true, fill_summary, v},
         {"phase", "Phases of a request: they follow each other and add up", COLUMNS(phase),
          r->phases[0].n ? SV_N_PHASES : 0, false, fill_phase, v},
+        {"transport", "Outside of the queue: serialise is in respond, the others not in latency",
+         COLUMNS(transport), n_transports(r), false, fill_transport, v},
         {"sla", "Requests answered in time", COLUMNS(sla), has_all(r) ? v->n_sla : 0, false,
          fill_sla, v},
         {"worker", "By worker (latency of its requests)", COLUMNS(worker), r->by_worker.n, false,
@@ -570,7 +604,8 @@ static int check_options(struct sv_err *err)
 const struct sv_report_subject sv_serving_report = {
     .name = "batch",
     .summary = "requests and batches of an inference server",
-    .sections = "summary phase sla worker size model queue congestion why batch request",
+    .sections = "summary phase transport sla worker size model queue congestion why batch "
+                "request",
     .options = "sla why request baseline max-latency-regression max-throughput-drop max-rejected",
     .check = check_options,
     .run = run,

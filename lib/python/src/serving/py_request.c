@@ -249,6 +249,19 @@ static PyObject *transferred(PyObject *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
+/* Mostly after its end. */
+static PyObject *transport(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"read_ns", "parse_ns", "serialise_ns", "write_ns", "time_ns", NULL};
+    const struct py_request *r = as_request(self);
+    long long ns[] = {-1, -1, -1, -1}, time_ns = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|LLLLL:transport", names, &ns[0], &ns[1],
+                                     &ns[2], &ns[3], &time_ns))
+        return NULL;
+    stave_serving_transport(r->server->s, r->id, ns[0], ns[1], ns[2], ns[3], time_ns);
+    Py_RETURN_NONE;
+}
+
 /* A server without batches: the request is one of its own, as far as it was in none. */
 static PyObject *alone(PyObject *self, PyObject *args, PyObject *kwargs)
 {
@@ -453,6 +466,9 @@ static PyMethodDef methods[] = {
     {"transferred", PY_FUNCTION(transferred), METH_VARARGS | METH_KEYWORDS,
      "transferred($self, from_engine, to_engine, bytes=0, start_ns=0, end_ns=0)\n--\n\n"
      "Its KV cache went from one engine to another."},
+    {"transport", PY_FUNCTION(transport), METH_VARARGS | METH_KEYWORDS,
+     "transport($self, read_ns=-1, parse_ns=-1, serialise_ns=-1, write_ns=-1, time_ns=0)\n--\n\n"
+     "Its answer is written. How long it was read, parsed, serialised and written; -1: not known."},
     {"alone", PY_FUNCTION(alone), METH_VARARGS | METH_KEYWORDS,
      "alone($self, worker=0, start_ns=0, end_ns=0)\n--\n\n"
      "It was computed by itself: a batch of one. False: it was in a batch already."},
