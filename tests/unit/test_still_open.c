@@ -1,6 +1,6 @@
 /* Where one file of a recording ends and the next begins: open slices are continued at a time that
  * their ends can follow. */
-#include "record/output/still_open.h"
+#include "core/stream/still_open.h"
 #include "tests/harness/test.h"
 
 struct kept {
