@@ -100,6 +100,7 @@ static const struct sv_yaml_field congestion_fields[] = {
         INT(trace_rate, 1, 1000000000, "one of so many requests is traced"),                       \
         INT(trace_count, -1, 1000000000000000, "so many requests are traced; -1: no limit"),       \
         TEXT(trace_keep, "of those: all, failed, slow > 50ms, p99, or several with commas", NULL), \
+        TEXT(trace_rotate, "100M or 1h: a new file then; 100M,10 keeps ten; .pftrace only", NULL), \
         TEXT(trace_otlp,                                                                           \
              "http://HOST:4318 of an OpenTelemetry collector that gets the spans of the trace "    \
              "while the server runs",                                                              \
@@ -190,7 +191,7 @@ static const char *const server_keys[] = {
     "trace_enabled",     "trace_output",       "trace_names",       "trace_truncate",
     "trace_plots",       "trace_plot_seconds", "onnxruntime",       "trace_rate",
     "trace_count",       "trace_by_parent",    "trace_keep",        "trace_operators",
-    "trace_otlp"};
+    "trace_otlp",        "trace_rotate"};
 
 static void set_defaults(struct sv_config *c)
 {

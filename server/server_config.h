@@ -58,7 +58,7 @@ struct sv_config {
     const char *onnxruntime; /* path of its library; NULL: where the loader looks */
     /* Tracing. */
     bool trace_enabled, trace_truncate, trace_plots;
-    const char *trace_output, *trace_names, *trace_keep, *trace_otlp;
+    const char *trace_output, *trace_names, *trace_keep, *trace_otlp, *trace_rotate;
     int64_t trace_plot_seconds, trace_rate, trace_count;
     bool trace_by_parent, trace_operators;
 };

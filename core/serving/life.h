@@ -52,8 +52,12 @@ enum sv_life_op {
 extern const char *const sv_life_op_names[SV_N_LIFE_OPS];
 
 #define SV_LIFE_CATEGORY "serving.life"
-#define SV_LIFE_WARMUP   1u
-#define SV_LIFE_UNTIMED  2u /* its times say how long, not when */
+#define SV_LIFE_NAMING    \
+    {                     \
+        "model", "worker" \
+    } /* what numbers stand for, in all that follows */
+#define SV_LIFE_WARMUP  1u
+#define SV_LIFE_UNTIMED 2u /* its times say how long, not when */
 
 struct sv_life_call {
     int64_t time_ns, start_ns;

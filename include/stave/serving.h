@@ -117,6 +117,11 @@ struct stave_serving_config {
      * writes the files: it must not wait. While all processors are busy that may be later. */
     void (*ended)(void *ctx, const struct stave_serving_ended *what);
     void *ended_ctx;
+    /* Parts of the .pftrace, if a session of its own writes it: see struct stave_options. JSON and
+     * CSV have none. */
+    uint64_t rotate_bytes;
+    int64_t rotate_ns;
+    uint64_t rotate_parts;
 };
 
 /* Checks a trace_output, for the validation of a configuration file. */

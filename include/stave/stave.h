@@ -78,6 +78,14 @@ struct stave_options {
 
     /* Why recording cannot begin is in `error` only, not on stderr: for callers that show it. */
     bool quiet;
+
+    /* A file that ends in .pftrace: the next part begins after so many bytes (at least 262,144), or
+     * after this time (at least a second); 0: never. Each part is a trace of its own, and all of
+     * them are one for a command that is given all of them. OUT is the newest one, the earlier ones
+     * are OUT-0001, OUT-0002 … */
+    uint64_t rotate_bytes;
+    int64_t rotate_ns;
+    uint64_t rotate_parts; /* the newest so many parts are kept; 0: all */
 };
 
 /* These may be repeated. Failures are one line on stderr, too (but see `quiet`). A session started
@@ -116,6 +124,9 @@ struct stave_counts {
     uint64_t lost_ring;        /* the thread has no ring */
     uint64_t lost_output;      /* the file or stream failed, or the stream stalled */
     uint64_t lost_overwritten; /* flight recorder: overwritten by newer events; not an error */
+    /* With rotate_bytes or rotate_ns: parts of this session with the growing one, and how many of
+     * them were removed. */
+    uint64_t parts, parts_removed;
 };
 STAVE_API void stave_count(struct stave_counts *counts);
 

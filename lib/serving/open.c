@@ -152,8 +152,12 @@ static int start_session(struct stave_serving *s, struct stave_error *error)
 {
     if (!(s->config.outputs & STAVE_SERVING_PFTRACE) || stave_enabled(NULL))
         return 0;
-    struct stave_options options = {
-        .size = sizeof options, .out = s->paths.pftrace, .full = s->config.full};
+    struct stave_options options = {.size = sizeof options,
+                                    .out = s->paths.pftrace,
+                                    .full = s->config.full,
+                                    .rotate_bytes = s->config.rotate_bytes,
+                                    .rotate_ns = s->config.rotate_ns,
+                                    .rotate_parts = s->config.rotate_parts};
     struct stave_error why;
     s->owns_session = stave_start(&options, &why) == 0;
     return s->owns_session

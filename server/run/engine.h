@@ -157,10 +157,10 @@ struct sv_engine {
     struct stave_serving *_Atomic trace; /* NULL: not traced (yet) */
     struct sv_trace_setting tracing;
     pthread_mutex_t trace_lock;
-    char *trace_folder, *trace_keep;
-    _Atomic bool keeps_all;     /* no request is left out of the trace */
-    struct sv_otlp_live *otlp;  /* NULL: no collector */
-    struct sv_grpc_front *grpc; /* NULL: no gRPC */
+    char *trace_folder, *trace_keep, *trace_rotate; /* the last one may be NULL */
+    _Atomic bool keeps_all;                         /* no request is left out of the trace */
+    struct sv_otlp_live *otlp;                      /* NULL: no collector */
+    struct sv_grpc_front *grpc;                     /* NULL: no gRPC */
     int64_t started_ns;
     _Atomic uint64_t next_request, next_batch;
     _Atomic uint64_t bad_traceparents; /* headers that were ignored */

@@ -26,7 +26,7 @@
 
 struct server_options {
     struct sv_words configs;
-    const char *address, *grpc, *keep;
+    const char *address, *grpc, *keep, *rotate;
     bool check, keys;
 };
 
@@ -47,6 +47,11 @@ static const struct sv_option options[] = {
      "which requests are recorded (trace_keep): all, failed, 'slow > 50ms', p99, or several with "
      "commas; failed ones always are",
      NULL, NULL},
+    {0, "trace-rotate", "SIZE|TIME[,COUNT]", SV_OPT_TEXT, OPTION(rotate),
+     "begin a new part of the .pftrace after SIZE or TIME (trace_rotate), such as 100M,10 or "
+     "60min; "
+     "the newest COUNT parts are kept",
+     NULL, NULL},
     {0, "check", NULL, SV_OPT_FLAG, OPTION(check),
      "check the configurations and the models, and exit", NULL, NULL},
     {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL, NULL},
@@ -60,6 +65,7 @@ static const struct sv_example examples[] = {
     {"stave-server -c examples/server/mlp.yml -c examples/server/conv.yml", "two models"},
     {"stave-server --check -c model.yml", "check a configuration"},
     {"stave-server -c model.yml --grpc 0.0.0.0:8001", "gRPC for other machines, too"},
+    {"stave-server -c model.yml --trace-rotate 100M,10", "a trace of 1 GB at most, in ten parts"},
     {"stave-server --keys", "every key, with its meaning"},
     {0},
 };
@@ -237,9 +243,16 @@ static void close_trace(struct sv_engine *e)
     }
     snprintf(csv, sizeof csv, "%s", stave_serving_file(e->trace, STAVE_SERVING_CSV));
     snprintf(json, sizeof json, "%s", stave_serving_file(e->trace, STAVE_SERVING_JSON));
+    struct stave_counts counts = {.size = sizeof counts};
     if (stave_serving_close(e->trace, &error) < 0)
         sv_print(stderr, "stave-server: trace: %s\n", error.text);
+    stave_count(&counts);
     list_files((const char *const[]){json, csv, pftrace}, 3); /* now they have their names */
+    if (e->trace_rotate && counts.parts_removed)
+        say("       %llu parts, the oldest %llu of them removed\n",
+            (unsigned long long)counts.parts, (unsigned long long)counts.parts_removed);
+    else if (e->trace_rotate)
+        say("       %llu parts\n", (unsigned long long)counts.parts);
     if (e->fxt.file[0])
         join_fxt(e->config, e->fxt.file, pftrace);
     if (e->config->trace_plots && csv[0])
@@ -376,6 +389,7 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
     sv_otlp_live_close(e->otlp);
     free(e->trace_folder);
     free(e->trace_keep);
+    free(e->trace_rotate);
     return code;
 }
 
@@ -483,8 +497,12 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     int code = open_configs(o, configs, &n, err);
     if (code == 0 && o->keep)
         configs[0]->trace_keep = o->keep;
+    if (code == 0 && o->rotate)
+        configs[0]->trace_rotate = o->rotate;
     if (code == 0)
         code = sv_trace_check_keep(configs[0]->trace_keep, err);
+    if (code == 0 && configs[0]->trace_rotate)
+        code = sv_trace_check_rotate(configs[0]->trace_rotate, err);
     if (code == 0 && o->check) {
         code = check_models(configs, n, err);
     } else if (code == 0) {

@@ -10,6 +10,9 @@
 #include "core/files/token.h"
 #include "core/stream/json_members.h"
 
+#include "cli/command.h"
+#include "cli/console.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,9 @@ static int open_trace(struct sv_engine *e, struct stave_serving **trace, struct 
 {
     const struct sv_config *c = e->config;
     struct stave_error error = {0};
+    struct sv_rotate rotate = {0};
+    if (e->trace_rotate)
+        sv_parse_rotate(e->trace_rotate, &rotate); /* it was checked */
     struct stave_serving_config config = {
         .size = sizeof config,
         .trace_enabled = true,
@@ -60,10 +66,19 @@ static int open_trace(struct sv_engine *e, struct stave_serving **trace, struct 
                                                          : STAVE_SERVING_NAMES_DEFAULT,
         .truncate = c->trace_truncate,
         .keep = e->trace_keep,
+        .rotate_bytes = rotate.bytes,
+        .rotate_ns = rotate.ns,
+        .rotate_parts = rotate.parts,
+        .outputs = e->trace_rotate ? STAVE_SERVING_PFTRACE : 0,
         .ended = e->otlp ? sv_otlp_live_put : NULL,
         .ended_ctx = e->otlp,
     };
     *trace = stave_serving_open(&config, &error);
+    if (*trace && e->trace_rotate)
+        sv_print(stderr,
+                 "stave-server: trace_rotate: JSON, CSV and plots have no parts and are not "
+                 "written; from the .pftrace 'stave convert' makes the JSON and 'stave plot batch' "
+                 "the plots\n");
     return *trace ? 0 : sv_error(err, SV_EIO, "trace: %.400s", error.text);
 }
 
@@ -101,12 +116,28 @@ int sv_trace_check_keep(const char *rule, struct sv_err *err)
                : sv_error(err, SV_EUSAGE, "trace_%.300s", error.text);
 }
 
+int sv_trace_check_rotate(const char *text, struct sv_err *err)
+{
+    struct sv_rotate ignored;
+    return sv_parse_rotate(text, &ignored) == 0
+               ? 0
+               : sv_error(err, SV_EUSAGE, "trace_rotate: '%.80s' is " SV_NO_ROTATE, text);
+}
+
+/* NULL: the trace has no parts. */
+static void rotate(struct sv_engine *e, const char *text)
+{
+    free(e->trace_rotate);
+    e->trace_rotate = text ? sv_strndup(text, strlen(text)) : NULL;
+}
+
 int sv_trace_start(struct sv_engine *e, struct sv_err *err)
 {
     struct stave_serving *trace = NULL;
     pthread_mutex_init(&e->trace_lock, NULL);
     e->trace_folder = sv_strndup(e->config->trace_output, strlen(e->config->trace_output));
     keep(e, e->config->trace_keep);
+    rotate(e, e->config->trace_rotate);
     set_configured(e, &e->tracing);
     int code = e->config->trace_otlp ? sv_otlp_live_open(e->config->trace_otlp, &e->otlp, err) : 0;
     if (code == 0 && e->config->trace_enabled)
@@ -136,12 +167,14 @@ static int open_late(struct sv_engine *e, struct sv_err *err)
 /* ---- what a client wants ---- */
 
 struct wanted {
-    bool has_level, has_rate, has_count, has_parent, has_file, has_keep; /* it says something */
-    bool no_level, no_rate, no_count, no_parent, no_keep; /* null: as it was configured */
+    bool has_level, has_rate, has_count, has_parent, has_file, has_keep,
+        has_rotate; /* it says something */
+    bool no_level, no_rate, no_count, no_parent, no_keep,
+        no_rotate; /* null: as it was configured */
     bool is_on, by_parent;
     uint32_t rate;
     int64_t count;
-    char file[PATH_MAX], keep[128];
+    char file[PATH_MAX], keep[128], rotate[128];
 };
 
 /* 5 and "5". */
@@ -230,6 +263,13 @@ static int take_keep(const struct sv_member *m, struct wanted *w, struct sv_err 
                : sv_error(err, SV_EUSAGE, "trace_keep: expected a text such as \"slow > 50ms\"");
 }
 
+static int take_rotate(const struct sv_member *m, struct wanted *w, struct sv_err *err)
+{
+    return take_text(m, w->rotate, sizeof w->rotate)
+               ? sv_trace_check_rotate(w->rotate, err)
+               : sv_error(err, SV_EUSAGE, "trace_rotate: expected a text such as \"100M,10\"");
+}
+
 /* What Triton has besides, with the only value that means something here. */
 static int take_fixed(const struct sv_member *m, const char *only, struct sv_err *err)
 {
@@ -251,6 +291,7 @@ static int take(const struct sv_member *m, struct wanted *w, struct sv_err *err)
                 {"trace_count", &w->has_count, &w->no_count, take_count},
                 {"trace_by_parent", &w->has_parent, &w->no_parent, take_parent},
                 {"trace_keep", &w->has_keep, &w->no_keep, take_keep},
+                {"trace_rotate", &w->has_rotate, &w->no_rotate, take_rotate},
                 {"trace_file", &w->has_file, NULL, take_file}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!sv_member_is(m, rows[i].key))
@@ -267,7 +308,7 @@ static int take(const struct sv_member *m, struct wanted *w, struct sv_err *err)
         return take_fixed(m, "triton", err);
     return sv_error(err, SV_EUSAGE,
                     "no setting '%.*s'; there are trace_level, trace_rate, trace_count, "
-                    "trace_by_parent, trace_keep and trace_file",
+                    "trace_by_parent, trace_keep, trace_rotate and trace_file",
                     (int)(m->key.len < 40 ? m->key.len : 40), m->key.bytes);
 }
 
@@ -299,6 +340,22 @@ static int move_folder(struct sv_engine *e, const struct sv_model *m, const char
         return sv_error(err, SV_EUSAGE, "trace_file: %.300s", error.text);
     free(e->trace_folder);
     e->trace_folder = sv_strndup(folder, strlen(folder));
+    return 0;
+}
+
+/* The parts of a trace are as it was begun. */
+static int set_rotate(struct sv_engine *e, const struct sv_model *m, const struct wanted *w,
+                      struct sv_err *err)
+{
+    if (m)
+        return sv_error(err, SV_EUSAGE,
+                        "trace_rotate holds for the whole server: /v2/trace/setting");
+    if (e->trace)
+        return sv_error(err, SV_EUSAGE,
+                        "trace_rotate: a trace is being written to %s: it stays as it was begun "
+                        "until the server stops",
+                        e->trace_folder);
+    rotate(e, w->no_rotate ? e->config->trace_rotate : w->rotate);
     return 0;
 }
 
@@ -337,6 +394,8 @@ int sv_trace_set(struct sv_engine *e, struct sv_model *m, const uint8_t *body, s
         code = sv_error(err, SV_EUSAGE, "trace_keep holds for the whole server: /v2/trace/setting");
     if (code == 0 && w.has_file)
         code = move_folder(e, m, w.file, err);
+    if (code == 0 && w.has_rotate)
+        code = set_rotate(e, m, &w, err);
     if (code == 0 && w.has_level && w.is_on)
         code = open_late(e, err);
     if (code == 0)
@@ -365,6 +424,8 @@ void sv_page_trace(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     bool by_parent = (m ? either(m, &m->tracing.has_parent) : s)->by_parent;
     sv_json_put(&j, "trace_by_parent", cstr, by_parent ? "true" : "false");
     sv_json_put(&j, "trace_keep", cstr, e->trace_keep);
+    if (e->trace_rotate)
+        sv_json_put(&j, "trace_rotate", cstr, e->trace_rotate);
     sv_json_end(&j);
     pthread_mutex_unlock(&e->trace_lock);
 }

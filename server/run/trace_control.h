@@ -13,6 +13,7 @@
 int sv_trace_start(struct sv_engine *e, struct sv_err *err);
 /* The text of trace_keep. */
 int sv_trace_check_keep(const char *rule, struct sv_err *err);
+int sv_trace_check_rotate(const char *text, struct sv_err *err); /* of trace_rotate */
 /* The engine has its models and workers: the trace gets their names. */
 void sv_trace_name(struct sv_engine *e);
 

@@ -136,7 +136,19 @@ bool sv_word_among(const char *word, size_t len, const char *list);
  * not fit. */
 int sv_parse_count(const char *text, uint64_t *out);            /* 17 */
 int sv_parse_number(const char *text, size_t len, double *out); /* 0.5, 12, 1e6; no nan, no inf */
-int sv_parse_bytes(const char *text, uint64_t *out);            /* 512M, 1.5G */
+/* When the next part of a rotated trace begins: SIZE[,COUNT] or TIME[,COUNT]. */
+struct sv_rotate {
+    uint64_t bytes; /* or … */
+    int64_t ns;
+    uint64_t parts; /* that are kept; 0: all */
+};
+#define SV_NO_ROTATE                                                                           \
+    "neither a size of at least 256K, such as 512M, nor a time of at least a second, such as " \
+    "10min; 512M,4 keeps four parts"
+int sv_parse_rotate(const char *text, struct sv_rotate *r);
+bool sv_is_a_time(const char *text, size_t len); /* it has a unit that no size has */
+
+int sv_parse_bytes(const char *text, uint64_t *out); /* 512M, 1.5G */
 int sv_parse_moment(const char *text, size_t len,
                     struct sv_moment *out); /* 1.5s, 20ms, 300us, 5ns, 1.5 (s) */
 /* The time that is meant in a trace that begins at first_ns; `missing` when none was given.

@@ -1,6 +1,8 @@
 /* What values of options are: numbers, sizes, times, lists of words. Knows nothing of commands. */
 #include "cli/command.h"
+
 #include "core/base/mem.h"
+#include "core/files/part_name.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -151,5 +153,35 @@ int sv_parse_count(const char *text, uint64_t *out)
             __builtin_add_overflow(*out, (unsigned)(*text - '0'), out))
             return SV_EUSAGE;
     }
+    return 0;
+}
+
+bool sv_is_a_time(const char *text, size_t len)
+{
+    return len > 0 && (text[len - 1] == 's' || text[len - 1] == 'n');
+}
+
+int sv_parse_rotate(const char *text, struct sv_rotate *r)
+{
+    struct sv_moment m = {0};
+    char size[64], *end;
+    const char *comma = strchr(text, ',');
+    size_t len = comma ? (size_t)(comma - text) : strlen(text);
+    *r = (struct sv_rotate){0};
+    if (len >= sizeof size)
+        return SV_EUSAGE;
+    memcpy(size, text, len);
+    size[len] = 0;
+    if (comma) {
+        r->parts = strtoull(comma + 1, &end, 10);
+        if (comma[1] < '0' || comma[1] > '9' || *end || r->parts == 0 || r->parts > 1000000)
+            return SV_EUSAGE;
+    }
+    if (!sv_is_a_time(size, len))
+        return sv_parse_bytes(size, &r->bytes) < 0 || r->bytes < SV_ROTATE_BYTES_MIN ? SV_EUSAGE
+                                                                                     : 0;
+    if (sv_parse_moment(size, len, &m) < 0 || m.is_absolute || m.ns < SV_ROTATE_NS_MIN)
+        return SV_EUSAGE;
+    r->ns = m.ns;
     return 0;
 }

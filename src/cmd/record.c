@@ -5,6 +5,7 @@
 #include "cli/yaml.h"
 #include "cmd/commands.h"
 #include "cmd/record_end.h"
+#include "core/files/part_name.h"
 #include "core/files/recording_mode.h"
 #include "record/output/owner.h"
 #include "record/output/parts.h"

@@ -73,7 +73,7 @@ static struct rotation *of(struct sv_source *s)
 /* The number of the part in which the event goes on; 0: it is an ordinary one. */
 static uint32_t mark_of(const struct rotation *r, const struct sv_event *e)
 {
-    if (e->kind != SV_BEGIN && e->kind != SV_END && e->kind != SV_COUNTER)
+    if (e->kind != SV_BEGIN && e->kind != SV_END && e->kind != SV_COUNTER && e->kind != SV_INSTANT)
         return 0;
     for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a))
         if (a->key == r->mark && (a->type == SV_ARG_INT || a->type == SV_ARG_UINT) && a->i > 0 &&
@@ -126,7 +126,7 @@ static void filter(struct rotation *r, struct sv_batch *b)
         bool is_end = mark == r->label.number + 1, is_begin = mark && mark == r->label.number;
         if ((is_end && is_next_there(r)) || (is_begin && is_before_there(r)))
             continue;
-        if (is_begin && r->at == 0) {
+        if (is_begin && r->at == 0 && e->kind != SV_INSTANT) {
             hold(r, e);
             continue;
         }

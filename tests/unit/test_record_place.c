@@ -1,5 +1,6 @@
 /* Before a recording begins: where its files go, which arguments are taken; and the command: how it
  * is started and what its end means. */
+#include "core/files/part_name.h"
 #include "record/session/recorder.h"
 #include "record/spool/defer.h"
 #include "tests/harness/test.h"

@@ -1,7 +1,9 @@
 /* Where one file of a recording ends and the next begins: open slices are continued at a time that
  * their ends can follow. */
-#include "record/output/still_open.h"
+#include "core/stream/still_open.h"
 #include "tests/harness/test.h"
+
+#include <string.h>
 
 struct kept {
     struct sv_sink sink; /* first */
@@ -93,6 +95,39 @@ TEST(only_the_events_that_were_written_count)
     old.n = 0;
     CHECK_INT_EQ(sv_still_begin(&s, 0, 0, dict, &old.sink, &err), 0);
     CHECK_UINT_EQ(old.n, 0);
+    sv_still_fini(&s);
+    sv_dict_free(dict);
+}
+
+/* The text is the caller's only while it is written. */
+TEST(instants_that_hold_are_repeated)
+{
+    static const char *const names[] = {"model", "worker"};
+    struct sv_still s = {0};
+    struct sv_err err;
+    struct sv_dict *dict = sv_dict_new();
+    struct kept next = {.sink = {.write = keep}};
+    sv_still_repeat(&s, dict, "life", names);
+    sv_str cat = sv_dict_cstr(dict, "life"), key = sv_dict_cstr(dict, "name");
+    char text[] = "bert";
+    struct sv_arg args[] = {{.key = key, .type = SV_ARG_TEXT, .size = 4, .text = text}};
+    struct sv_event e = {
+        .kind = SV_INSTANT, .track = 3, .ts_ns = 5, .cat = cat, .n_args = 1, .args = args};
+    e.name = sv_dict_cstr(dict, "enqueued");
+    sv_still_note(&s, &e, 1);
+    e.name = sv_dict_cstr(dict, "model");
+    sv_still_note(&s, &e, 1);
+    e.cat = key;
+    sv_still_note(&s, &e, 1);
+    text[0] = 'X';
+    CHECK_INT_EQ(sv_still_begin(&s, 100, 2, dict, &next.sink, &err), 0);
+    REQUIRE(next.n == 1);
+    const struct sv_event *r = &next.events[0];
+    CHECK(r->kind == SV_INSTANT && r->track == 3 && r->name == e.name && r->cat == cat);
+    CHECK_INT_EQ(r->ts_ns, 100); /* in the part */
+    REQUIRE(r->n_args == 2);
+    CHECK(memcmp(r->args[0].text, "bert", 4) == 0);
+    CHECK_INT_EQ(r->args[1].i, 2);
     sv_still_fini(&s);
     sv_dict_free(dict);
 }

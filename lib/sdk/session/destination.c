@@ -205,6 +205,12 @@ int sv_destination_sink(const char *out, const char *part, const char *compress,
     return status < 0 ? status : open_sink(w, o, &options, dict, report, sink, err);
 }
 
+bool sv_destination_rotates(const char *out)
+{
+    enum sv_compression whole;
+    return !sv_stream_is(out) && writer_of(out, &whole) == &sv_perfetto_writer && whole == SV_PLAIN;
+}
+
 bool sv_destination_can_go_on(const char *out)
 {
     enum sv_compression whole;

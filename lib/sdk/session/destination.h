@@ -37,6 +37,7 @@ int sv_destination_sink(const char *out, const char *part, const char *compress,
 void sv_destination_describe(struct sv_dict *dict,
                              uint32_t pid); /* metadata: host, command, rank */
 
+bool sv_destination_rotates(const char *out); /* its parts are one trace for a reader */
 /* something can be appended to a part of it that is whole */
 bool sv_destination_can_go_on(const char *out);
 /* A sink into memory for what follows the whole part of a file that was cut, or (is_rest false) for

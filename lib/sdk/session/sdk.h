@@ -88,7 +88,8 @@ struct sv_process {
     uint32_t generation;   /* of forks: distinguishes slices that an ancestor has begun */
     _Atomic uint64_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
-    _Atomic uint32_t n_waiting; /* threads that wait for space */
+    _Atomic uint32_t n_parts, n_parts_removed; /* of the file: rotate.c */
+    _Atomic uint32_t n_waiting;                /* threads that wait for space */
     /* enum sv_session_writer_state; a futex for those who wait for its end */
     _Atomic uint32_t writer_state;
     _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
@@ -235,6 +236,8 @@ struct sv_plan {
     uint64_t keep_ms, after_ms, trigger_ms;
     int trigger_signal;
     char trigger_name[128];
+    uint64_t rotate_bytes, rotate_parts;
+    int64_t rotate_ns;
     bool with_source;
     bool is_shared; /* by STAVE_OUT: other processes and other copies of the library have it, too */
     bool is_collected; /* STAVE_SESSION: no output of our own */

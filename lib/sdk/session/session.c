@@ -8,6 +8,7 @@
  * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the
  * program. */
 
+#include "core/files/part_name.h"
 #include "core/files/trusted.h"
 #include "sdk/collect/client_files.h"
 #include "sdk/ring/ringless.h"
@@ -261,6 +262,22 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     return !has(&trigger) || parse_trigger(&trigger, p);
 }
 
+static bool plan_parts(const struct stave_options *o, const struct wish *out, struct sv_plan *p)
+{
+    bool rotates = o->rotate_bytes || o->rotate_ns;
+    if (p->is_collected || !rotates)
+        return true;
+    if (!sv_destination_rotates(p->pattern) || p->full == STAVE_FULL_OVERWRITE)
+        return bad(out, "parts need a name that ends in .pftrace, and no flight recorder");
+    if ((o->rotate_bytes && o->rotate_bytes < SV_ROTATE_BYTES_MIN) ||
+        (o->rotate_ns && o->rotate_ns < SV_ROTATE_NS_MIN))
+        return bad(out, "a part has at least 262144 bytes, or a second");
+    p->rotate_bytes = o->rotate_bytes;
+    p->rotate_ns = o->rotate_ns;
+    p->rotate_parts = o->rotate_parts;
+    return true;
+}
+
 /* 1: a plan; 0: no session is requested; -1: bad values, reported on stderr. */
 static int make_plan(const struct stave_options *given, struct sv_plan *p)
 {
@@ -293,7 +310,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
         bad(&out, why);
         return -1;
     }
-    return plan_numbers(&o, p) ? 1 : -1;
+    return plan_numbers(&o, p) && plan_parts(&o, &out, p) ? 1 : -1;
 }
 
 /* ---- start, flush, stop ---- */
@@ -614,6 +631,10 @@ void stave_count(struct stave_counts *counts)
 {
     struct sv_process *p = sv_process;
     struct stave_counts c = {.size = sizeof c, .lost_ring = sv_ringless_mine()};
+    if (p) { /* also of a session that has ended */
+        c.parts = atomic_load(&p->n_parts);
+        c.parts_removed = atomic_load(&p->n_parts_removed);
+    }
     if (p && p->session) {
         c.events = atomic_load(&p->session->n_events);
         c.lost_output = atomic_load(&p->session->lost_output);

@@ -208,7 +208,7 @@ static const char *reason(const struct sv_session_writer *w, const struct sv_err
 
 /* The output has failed. The rings are still read, so that no thread waits and all events are
  * counted. */
-static void fail(struct sv_session_writer *w, const struct sv_err *err)
+void sv_session_writer_fail(struct sv_session_writer *w, const struct sv_err *err)
 {
     if (w->failed)
         return;
@@ -255,12 +255,12 @@ static uint64_t space_left(const struct sv_session_writer *w)
     return left;
 }
 
-static void commit(struct sv_session_writer *w)
+void sv_session_writer_commit(struct sv_session_writer *w)
 {
     struct sv_session_file *s = w->process->session;
     struct sv_err err = {0};
     if (!w->failed && !flush_output(w, &err))
-        fail(w, &err);
+        sv_session_writer_fail(w, &err);
     if (leaves_rings(w))
         return;
     uint64_t round = w->round + 1;
@@ -323,17 +323,19 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
         w->sent_events += sv_stream_count(events, n);
     if (!w->failed) {
         w->written += weight;
+        if (w->parts)
+            sv_turn_note(w, events, n);
         if (w->sink->write(w->sink, events, n, err) < 0)
-            fail(w, err);
+            sv_session_writer_fail(w, err);
         else
             atomic_fetch_add_explicit(&w->process->session->n_events, n, memory_order_relaxed);
     } else {
         lose(w, weight);
     }
     if (w->is_near_limit && !w->failed && !flush_output(w, err))
-        fail(w, err);
+        sv_session_writer_fail(w, err);
     if (++w->n_batches % BATCHES_PER_LOOK == 0 && !leaves_rings(w) && is_pressed(w))
-        commit(w);
+        sv_session_writer_commit(w);
     return leaves_rings(w) ? SV_EIO : 0;
 }
 
@@ -364,7 +366,7 @@ static uint64_t one_round(struct sv_session_writer *w, bool must_commit, bool is
     w->uncommitted += bytes;
     bool is_due = w->uncommitted && (is_pressed(w) || now - w->commit_ns > COMMIT_MS * 1000000ll);
     if (must_commit || is_due || w->clients.has_gone)
-        commit(w);
+        sv_session_writer_commit(w);
     return bytes;
 }
 
@@ -386,7 +388,7 @@ static void last_rounds(struct sv_session_writer *w)
     w->snapshot_ns = 0;
     one_round(w, false, true);
     for (int i = 0; i < LAST_ROUNDS && has_more(w); i++) {
-        commit(w);
+        sv_session_writer_commit(w);
         usleep(100);
         one_round(w, false, true);
     }
@@ -528,6 +530,8 @@ static void loop(struct sv_session_writer *w)
             sv_flight_round(w);
         else if (!leaves_rings(w))
             bytes = one_round(w, must, false);
+        if (w->parts && !w->failed)
+            sv_turn_round(w);
         if (leaves_rings(w))
             sv_clients_refuse(&w->clients);
         end_work(w->process);
@@ -570,7 +574,7 @@ static void settle(struct sv_session_writer *w)
     struct sv_err err = {0};
     bool is_file = w->fd < 0;
     if (!is_file && !w->failed && !sv_stream_end(w, &err))
-        fail(w, &err);
+        sv_session_writer_fail(w, &err);
     bool has_name = has_place(w, &err);
     bool is_whole = !w->failed || (is_file && has_name && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
@@ -608,6 +612,19 @@ static void report_losses(const struct sv_session_writer *w)
                (unsigned long long)lost, were);
 }
 
+/* There is none where the next part could not be begun. */
+static int close_sink(struct sv_session_writer *w, struct sv_err *err)
+{
+    if (!w->sink)
+        return 0;
+    if (w->sink->rewrites && !w->failed && w->fd < 0)
+        atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
+    w->is_rewritten = w->sink->rewrites;
+    int status = w->sink->close(w->sink, false, err);
+    w->sink = NULL;
+    return status;
+}
+
 static void finish(struct sv_session_writer *w)
 {
     struct sv_err err = {0};
@@ -617,7 +634,7 @@ static void finish(struct sv_session_writer *w)
     } else if (!leaves_rings(w)) {
         last_rounds(w);
         name_threads(w, true);
-        commit(w);
+        sv_session_writer_commit(w);
         if (sv_clients_are_unread(&w->clients)) /* mapping them takes memory: recovery has it */
             sv_out_of_memory(0);
         if (!leaves_rings(w))
@@ -625,15 +642,11 @@ static void finish(struct sv_session_writer *w)
     }
     if (leaves_rings(w))
         sv_clients_refuse(&w->clients);
-    if (w->sink->rewrites && !w->failed && w->fd < 0)
-        atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
-    w->is_rewritten = w->sink->rewrites;
-    int status = w->sink->close(w->sink, false, &err);
-    w->sink = NULL;
+    int status = close_sink(w, &err);
     if (status < 0)
-        fail(w, &err);
+        sv_session_writer_fail(w, &err);
     if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
-        fail(w, &err);
+        sv_session_writer_fail(w, &err);
     settle(w);
     report_losses(w);
 }
@@ -687,6 +700,7 @@ static void free_writer(struct sv_session_writer *w)
         sv_batch_fini(w->batch);
         free(w->batch);
     }
+    sv_turn_end(w);
     sv_drain_free(w->drain);
     sv_clients_fini(&w->clients);
     sv_dict_free(w->dict);
@@ -765,6 +779,7 @@ static bool prepare(struct sv_session_writer *w, struct sv_err *err)
     w->cause_full = sv_dict_cstr(w->dict, SV_LOST_FULL);
     w->cause_nested = sv_dict_cstr(w->dict, SV_LOST_NESTED);
     w->cause_ring = sv_dict_cstr(w->dict, SV_LOST_RING);
+    sv_turn_begin(w);
     if (open_sink(w, err) < 0)
         return false;
     w->meter = (struct sv_sink){.write = meter_write, .takes = w->sink->takes};
@@ -779,7 +794,7 @@ static bool prepare(struct sv_session_writer *w, struct sv_err *err)
     sv_session_writer_tick(w);
     if (!flush_output(w, err))
         return false;
-    commit(w);
+    sv_session_writer_commit(w);
     atomic_store(&s->state, SV_SESSION_OPEN);
     return true;
 }

@@ -15,6 +15,7 @@
 #include <signal.h>
 
 struct sv_flight_scan;
+struct sv_session_parts;
 
 enum { SV_TRIGGERS_MAX = 16 };
 struct sv_trigger {
@@ -79,6 +80,7 @@ struct sv_session_writer {
     sv_str cause_full, cause_nested, cause_ring;
     uint64_t reported_full, reported_other; /* lost before they came here, by cause */
     _Atomic uint32_t stop, flush_asked, flush_done;
+    struct sv_session_parts *parts; /* NULL: one file */
     /* stream */
     int fd; /* of the connection, or of the file while the listener is away; -1: no stream */
     struct sv_file_id fd_id;
@@ -104,6 +106,17 @@ int64_t sv_session_writer_boot_ns(void); /* of the trace clock */
 void sv_session_writer_tick(struct sv_session_writer *w);
 void sv_session_writer_names(struct sv_session_writer *w); /* the new ones, into its own drain */
 void sv_session_writer_names_into(struct sv_drain *d);     /* all of them */
+
+/* What was handed to the sink is in the output, and the rings need not have it any more. */
+void sv_session_writer_commit(struct sv_session_writer *w);
+void sv_session_writer_fail(struct sv_session_writer *w, const struct sv_err *err);
+
+/* ---- rotate.c ---- */
+
+void sv_turn_begin(struct sv_session_writer *w); /* before the first part is opened */
+void sv_turn_end(struct sv_session_writer *w);
+void sv_turn_note(struct sv_session_writer *w, const struct sv_event *events, size_t n);
+void sv_turn_round(struct sv_session_writer *w); /* begins the next part when it is time */
 
 /* ---- part_place.c ---- */
 

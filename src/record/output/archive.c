@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "core/base/buf.h"
 #include "core/files/output.h"
+#include "core/files/part_name.h"
 #include "core/files/write_all.h"
 #include "record/output/parts.h"
 #include "record/session/recorder.h"

@@ -8,11 +8,13 @@
 #include "cli/console.h"
 #include "core/files/out_name.h"
 #include "core/files/output.h"
+#include "core/files/part_name.h"
+#include "core/serving/life.h"
 #include "core/stream/machine.h"
+#include "core/stream/still_open.h"
 #include "files/rotation.h"
 #include "record/output/ring_files.h"
 #include "record/output/saved_name.h"
-#include "record/output/still_open.h"
 #include "record/session/recorder.h"
 
 #include <dirent.h>
@@ -29,9 +31,7 @@
 enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
 _Static_assert(SEGMENTS_MAX + 1 < SV_RING_SEGMENTS_MAX, "segments of a ring have their numbers");
 enum { SNAPSHOTS_MAX = 8192 };
-#define SMALLEST_BYTES ((uint64_t)256 << 10)
-#define SHORTEST_NS    ((int64_t)1000000000)
-#define LATE_NS        ((int64_t)1000000000) /* events reach us at most so late */
+#define LATE_NS ((int64_t)1000000000) /* events reach us at most so late */
 
 struct segment {
     uint32_t number;
@@ -53,9 +53,9 @@ struct sv_parts {
     uint32_t oldest;  /* --rotate: the first part that is still there */
     uint32_t earlier; /* --disk: the first that may be one of a recording before */
     uint64_t earlier_bytes;
-    uint32_t first;     /* --rotate: of this recording; what has lower numbers was there before */
-    uint32_t number;    /* of the file that grows */
-    char recording[48]; /* the same in all parts, and in no other recording */
+    uint32_t first;  /* --rotate: of this recording; what has lower numbers was there before */
+    uint32_t number; /* of the file that grows */
+    char recording[SV_PART_ID]; /* the same in all parts, and in no other recording */
     int64_t start_ns;
     pid_t saver;
     char saving[PATH_SIZE];
@@ -108,46 +108,11 @@ static uint32_t part_of(const struct sv_parts *p)
 static void label(struct sv_recorder *r)
 {
     const struct sv_parts *p = r->output.parts;
-    char text[128];
-    if (p->is_ring)
-        return;
-    int n =
-        snprintf(text, sizeof text, "%s %u %lld", p->recording, part_of(p), (long long)p->start_ns);
-    sv_dict_set_meta(r->dict, SV_META_ROTATION, text, (size_t)n, false);
+    if (!p->is_ring)
+        sv_still_label(r->dict, p->recording, part_of(p), p->start_ns);
 }
 
 /* ---- options ---- */
-
-/* A time has a unit that no size has. */
-static bool is_a_time(const char *text, size_t len)
-{
-    return len > 0 && (text[len - 1] == 's' || text[len - 1] == 'n');
-}
-
-/* SIZE[,COUNT] or TIME[,COUNT] */
-static int parse_rotate(const char *text, uint64_t *bytes, int64_t *ns, uint64_t *count)
-{
-    struct sv_moment m = {0};
-    char size[64], *end;
-    const char *comma = strchr(text, ',');
-    size_t len = comma ? (size_t)(comma - text) : strlen(text);
-    *count = 0;
-    if (len >= sizeof size)
-        return SV_EUSAGE;
-    memcpy(size, text, len);
-    size[len] = 0;
-    if (comma) {
-        *count = strtoull(comma + 1, &end, 10);
-        if (comma[1] < '0' || comma[1] > '9' || *end || *count == 0 || *count > 1000000)
-            return SV_EUSAGE;
-    }
-    if (!is_a_time(size, len))
-        return sv_parse_bytes(size, bytes) < 0 || *bytes < SMALLEST_BYTES ? SV_EUSAGE : 0;
-    if (sv_parse_moment(size, len, &m) < 0 || m.is_absolute || m.ns < SHORTEST_NS)
-        return SV_EUSAGE;
-    *ns = m.ns;
-    return 0;
-}
 
 /* 30s, 2min or 256M. */
 static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
@@ -156,7 +121,7 @@ static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
     struct sv_moment m = {0};
     *bytes = 0;
     *ns = 0;
-    if (is_a_time(text, len)) {
+    if (sv_is_a_time(text, len)) {
         if (sv_parse_moment(text, len, &m) < 0 || m.is_absolute)
             return SV_EUSAGE;
         *ns = m.ns;
@@ -170,13 +135,14 @@ static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
 static int parse(const struct sv_record_options *o, struct sv_parts *p, struct sv_err *err)
 {
     const struct sv_record_use *u = &o->use;
-    if (u->rotate && parse_rotate(u->rotate, &p->limit_bytes, &p->limit_ns, &p->count) < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--rotate: '%s' is neither a size of at least 256K, such as 512M, nor a "
-                          "time of at least a second, such as 10min; 512M,4 keeps four parts",
-                          u->rotate);
+    struct sv_rotate rotate = {0};
+    if (u->rotate && sv_parse_rotate(u->rotate, &rotate) < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rotate: '%s' is " SV_NO_ROTATE, u->rotate);
+    p->limit_bytes = rotate.bytes;
+    p->limit_ns = rotate.ns;
+    p->count = rotate.parts;
     if (u->last && (parse_last(u->last, &p->limit_bytes, &p->limit_ns) < 0 ||
-                    (p->limit_bytes && p->limit_bytes < SMALLEST_BYTES * SEGMENTS)))
+                    (p->limit_bytes && p->limit_bytes < SV_ROTATE_BYTES_MIN * SEGMENTS)))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--last: '%s' is neither a time of at least a second, such as 30s, nor a "
                           "size of at least 2M, such as 256M",
@@ -201,38 +167,6 @@ int sv_parts_check(const struct sv_record_options *o, struct sv_err *err)
                           "--rotate and --last write Perfetto files: give -o a name that ends in "
                           ".pftrace");
     return parse(o, &ignored, err);
-}
-
-/* Of NAME-0012.SUFFIX: 12; 0: it is no part of `out`, whose suffix begins at `dot`. */
-static uint32_t number_in(const char *entry, const char *out, size_t dot)
-{
-    char *end;
-    if (strncmp(entry, out, dot) != 0 || entry[dot] != '-' || entry[dot + 1] < '0' ||
-        entry[dot + 1] > '9')
-        return 0;
-    unsigned long n = strtoul(entry + dot + 1, &end, 10);
-    return strcmp(end, out + dot) == 0 && n < UINT32_MAX ? (uint32_t)n : 0;
-}
-
-uint32_t sv_parts_free_number(const char *out)
-{
-    char folder[PATH_SIZE] = ".", one[PATH_SIZE];
-    const char *slash = strrchr(out, '/'), *base = slash ? slash + 1 : out;
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s", slash == out ? 1 : (int)(slash - out), out);
-    sv_parts_name(base, 1, one, sizeof one);
-    size_t dot = strlen(base);
-    while (dot > 0 && (strncmp(one, base, dot) != 0 || strncmp(one + dot, "-0001", 5) != 0))
-        dot--;
-    uint32_t next = 1;
-    DIR *d = opendir(folder);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        uint32_t n = number_in(e->d_name, base, dot);
-        next = n >= next ? n + 1 : next;
-    }
-    if (d)
-        closedir(d);
-    return next;
 }
 
 static uint64_t size_of(const char *path)
@@ -291,6 +225,8 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
                                .forget = r->output.sink->forget ? parts_forget : NULL};
     sv_sink_takes_as(&p->sink, r->output.sink, SV_IN_NO_ORDER);
     begin_file(p, r->output.sink);
+    static const char *const naming[] = SV_LIFE_NAMING;
+    sv_still_repeat(&p->still, r->dict, SV_LIFE_CATEGORY, naming);
     if (r->options->use.rotate)
         number_earlier(r->options->out.path);
     p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
@@ -302,23 +238,12 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     r->output.parts = p;
     r->output.sink = &p->sink;
     int code = parse(r->options, p, err);
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    snprintf(p->recording, sizeof p->recording, "%llx-%lx-%lx", (unsigned long long)t.tv_sec,
-             (unsigned long)t.tv_nsec, (unsigned long)getpid());
+    sv_part_new_id(p->recording);
     label(r);
     return code;
 }
 
 /* ---- names ---- */
-
-void sv_parts_name(const char *out, uint32_t number, char *path, size_t size)
-{
-    char text[16];
-    snprintf(text, sizeof text, "-%04u", number);
-    if (snprintf(path, size, "%s", out) < (int)size)
-        sv_name_insert(path, size, text);
-}
 
 static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_open,
                          char path[static SV_RING_PATH_MAX])

@@ -40,9 +40,5 @@ void sv_parts_counts(const struct sv_recorder *r, uint64_t *n, uint64_t *n_remov
 /* All snapshots of the recording: the dictionary holds only those of the newest file. To be freed
  * by sv_clocks_fini(). */
 void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all);
-/* Part 3 of train.pftrace is train-0003.pftrace. */
-/* After all parts of that name that are there: those of a recording before. */
-uint32_t sv_parts_free_number(const char *out);
-void sv_parts_name(const char *out, uint32_t number, char *path, size_t size);
 
 #endif

@@ -2,6 +2,7 @@
 #include "record/output/saved_name.h"
 
 #include "core/files/out_name.h"
+#include "core/files/part_name.h"
 #include "record/session/recorder.h"
 
 #include <stdio.h>

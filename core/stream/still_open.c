@@ -1,8 +1,9 @@
 /* The table of open slices and last values for recordings in several files. Called by
- * record/output/parts.c for each batch that is written. */
-#include "record/output/still_open.h"
+ * record/output/parts.c and sdk/write/rotate.c for each batch that is written. */
+#include "core/stream/still_open.h"
 #include "core/stream/machine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,14 @@ struct sv_still_row {
     struct sv_arg marked[2]; /* while it is written */
 };
 
+struct sv_still_lasting {
+    sv_track track;
+    sv_str name;
+    int64_t ts_ns;
+    struct sv_arg *args; /* with texts of its own, and space for one more */
+    uint16_t n_args;
+};
+
 static const struct sv_still_row empty_row = {.edge_ns = INT64_MIN, .value_ns = INT64_MIN};
 
 enum { WRITTEN_AT_ONCE = 128 };
@@ -30,6 +39,13 @@ void sv_still_fini(struct sv_still *s)
     for (size_t i = 0; i < s->n; i++)
         free(s->rows[i].open);
     free(s->rows);
+    for (size_t i = 0; i < s->n_lasting; i++) {
+        for (uint16_t k = 0; k < s->lasting[i].n_args; k++)
+            if (s->lasting[i].args[k].type == SV_ARG_TEXT)
+                free((char *)(uintptr_t)s->lasting[i].args[k].text);
+        free(s->lasting[i].args);
+    }
+    free(s->lasting);
     *s = (struct sv_still){0};
 }
 
@@ -49,9 +65,53 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+void sv_still_label(struct sv_dict *dict, const char *id, uint32_t part, int64_t start_ns)
+{
+    char text[128];
+    int n = snprintf(text, sizeof text, "%s %u %lld", id, part, (long long)start_ns);
+    sv_dict_set_meta(dict, SV_META_ROTATION, text, (size_t)n, false);
+}
+
+void sv_still_repeat(struct sv_still *s, struct sv_dict *dict, const char *cat,
+                     const char *const names[static SV_STILL_NAMES])
+{
+    s->cat = sv_dict_cstr(dict, cat);
+    for (int i = 0; i < SV_STILL_NAMES; i++)
+        s->names[i] = sv_dict_cstr(dict, names[i]);
+}
+
+static bool lasts(const struct sv_still *s, const struct sv_event *e)
+{
+    bool is_one = false;
+    for (int i = 0; i < SV_STILL_NAMES; i++)
+        is_one |= e->name == s->names[i];
+    return is_one && e->name && s->n_lasting < SV_STILL_LASTING_MAX;
+}
+
+/* Its plain arguments. */
+static void hold(struct sv_still *s, const struct sv_event *e)
+{
+    struct sv_still_lasting *l = &SV_APPEND(s->lasting, s->n_lasting, s->cap_lasting);
+    *l = (struct sv_still_lasting){.track = e->track, .name = e->name, .ts_ns = e->ts_ns};
+    l->args = sv_alloc((e->n_args + 1u) * sizeof *l->args);
+    for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a)) {
+        if (a->type < SV_ARG_BOOL || a->type > SV_ARG_TEXT)
+            continue;
+        l->args[l->n_args] = *a;
+        if (a->type == SV_ARG_TEXT)
+            l->args[l->n_args].text = sv_strndup(a->text, a->size);
+        l->n_args++;
+    }
+}
+
 void sv_still_note(struct sv_still *s, const struct sv_event *events, size_t n)
 {
     for (const struct sv_event *e = events; e < events + n; e++) {
+        if (e->kind == SV_INSTANT) {
+            if (s->cat && e->cat == s->cat && lasts(s, e))
+                hold(s, e);
+            continue;
+        }
         struct sv_still_row *row = row_of(s, e->track);
         if (e->kind == SV_BEGIN || e->kind == SV_END)
             row->edge_ns = later(row->edge_ns, e->ts_ns);
@@ -130,6 +190,19 @@ int sv_still_begin(struct sv_still *s, int64_t not_before_ns, uint32_t part, str
 {
     struct writing w = {.to = to};
     const struct sv_arg mark = part_arg(dict, part);
+    for (size_t i = 0; i < s->n_lasting; i++) {
+        struct sv_still_lasting *l = &s->lasting[i];
+        l->args[l->n_args] = mark;
+        add(&w,
+            (struct sv_event){.kind = SV_INSTANT,
+                              .track = l->track,
+                              .ts_ns = later(l->ts_ns, not_before_ns),
+                              .name = l->name,
+                              .cat = s->cat,
+                              .n_args = (uint16_t)(l->n_args + (part != 0)),
+                              .args = l->args},
+            err);
+    }
     const struct sv_arg continued[] = {
         {.key = sv_dict_cstr(dict, "continued"), .type = SV_ARG_BOOL, .i = 1}, mark};
     for (size_t i = 0; i < s->n; i++) {

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# stave-server with trace_rotate under load: what the client counted is in the parts, each row once; parts alone; the oldest is removed; a run never touches the parts of the run before; kill -9.
+# shellcheck disable=SC2016 # SQL, and inner shells have their own
+. "$SRC/tests/harness/cli.sh"
+server=$BUILD/stave-server
+[ -x "$server" ] || skip_all "no stave-server: StarPU, libmicrohttpd, OpenBLAS or OpenCL was absent when it was built"
+"$STAVE" query --help >/dev/null 2>&1 || skip_all "no stave query in this build"
+export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1 HWLOC_COMPONENTS=-pci STAVE_SESSION_DIR=$TMP/sessions
+mkdir -m 700 "$STAVE_SESSION_DIR"
+cp "$SRC/examples/server/mlp.safetensors" .
+config() { # FILE KEYS…
+  printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'workers: 1' 'batch_coalesce_timeout_ms: 0' 'warmup_pregen_inputs: 0' 'trace_enabled: true' "${@:2}" >"$1"
+}
+start() { # CONFIG ARGS…
+  : >server.err
+  "$server" -c "$@" --address 127.0.0.1:0 --grpc off 2>server.err & pid=$!
+  until_true 'grep -q "^listening" server.err || ! kill -0 $pid'
+  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err)
+  [ -n "$port" ] || { sed 's/^/  /' server.err; not_ok "start of $1"; exit 1; }
+}
+stop() { kill -TERM $pid; wait $pid; check "$1_exit" test $? = 0; cp server.err "$1.err"; }
+load() { run_any "$1" 0 timeout 120 "$BUILD/stave-load" -u "http://127.0.0.1:$port" -n "$2" -c 4; }
+equals() { check "$1" test "$2" = "$3"; }
+ask() { "$STAVE" query "${@:1:$#-1}" --to csv "${@: -1}" 2>/dev/null | tail -n 1; }
+# Rows, different requests, answered ones, those with a batch, models.
+asked() { ask "$@" "SELECT count(*) || ' ' || count(DISTINCT request_id) || ' ' || sum(outcome = 'responded') || ' ' || count(batch_id) || ' ' || group_concat(DISTINCT model) FROM request"; }
+named="SELECT sum(name = 'model') || ' ' || sum(name = 'worker') FROM slice WHERE category = 'serving.life'"
+parts() { find "$1" -name 'batching_trace-*.pftrace' | wc -l; }
+
+# ---- all parts: as many rows as answers ----
+config all.yml "trace_output: $TMP/all" 'trace_rotate: 256K'
+start all.yml; load all_load 1500; cp server.err begun.err; stop all
+n=$(parts all)
+check rotates test "$n" -ge 3
+equals rows "$(asked all/*.pftrace)" '1500 1500 1500 1500 mlp'
+equals batches_once "$(ask all/*.pftrace 'SELECT count(*) - count(DISTINCT batch_id) FROM batch')" 0
+equals says_parts "$(sed -nE 's/^ +([0-9]+) parts$/\1/p' all.err)" $((n + 1))
+equals warns_once "$(grep -c 'trace_rotate: JSON, CSV and plots have no parts' begun.err)" 1
+check only_pftrace sh -c '! ls all | grep -v "pftrace$"'
+for part in all/*.pftrace; do
+  # Alone it ends in the middle of arrows, and nothing else is wrong with it.
+  "$STAVE" validate "$part" >valid.out 2>&1
+  check "valid_${part##*/}" sh -c '! grep -E "^(error|warning)" valid.out | grep -v "flow-without-end"'
+  # What a number stands for is in each of them, and in all of them together once.
+  equals "names_in_${part##*/}" "$(ask "$part" "$named")" '1 1'
+done
+equals names_once "$(ask all/*.pftrace "$named")" '1 1'
+run_any report 0 "$STAVE" report batch all --json # a verb of one trace takes the folder
+check report_counts grep -q '"requests":1500,' report.out
+for form in pftrace json; do
+  run_any "convert_$form" 0 "$STAVE" convert all/*.pftrace -o "joined.$form"
+  equals "rows_of_$form" "$(asked joined.$form)" '1500 1500 1500 1500 mlp'
+done
+
+# ---- the next run: other parts; the oldest of its own go, and nothing of the run before ----
+(cd all && sha256sum batching_trace-*.pftrace) >before.sum
+newest=$(sha256sum <all/batching_trace.pftrace)
+config few.yml "trace_output: $TMP/all"
+start few.yml --trace-rotate 256K,2; load few_load 1500; stop few
+check earlier_stay sh -c 'cd all && sha256sum --quiet -c ../before.sum'
+equals newest_has_number "$(sha256sum <all/batching_trace.1.pftrace)" "$newest"
+equals keeps_two "$(parts all)" $((n + 1))
+check says_removed grep -qE '^ +[0-9]+ parts, the oldest [0-9]+ of them removed$' few.err
+mapfile -t first < <(sed 's/.*  /all\//' before.sum)
+equals first_run "$(asked "${first[@]}" all/batching_trace.1.pftrace)" '1500 1500 1500 1500 mlp'
+last=$(find all -name 'batching_trace-*.pftrace' | sort | tail -n 1)
+equals kept_have_names "$(ask "$last" all/batching_trace.pftrace "$named")" '1 1'
+check kept_some test "$(ask "$last" all/batching_trace.pftrace 'SELECT count(*) FROM slice')" -gt 100
+check not_all test "$(ask "$last" all/batching_trace.pftrace 'SELECT count(*) FROM request')" -lt 1500
+
+# ---- killed: at most one growing file, and recovery has every answer once ----
+config killed.yml "trace_output: $TMP/killed" 'trace_rotate: 256K'
+for round in 1 2 3; do
+  rm -rf killed
+  start killed.yml; load "killed_load_$round" 600
+  "$BUILD/stave-load" -u "http://127.0.0.1:$port" -n 100000 -c 4 >more.out 2>&1 & more=$!
+  # shellcheck disable=SC2034 # in the words below
+  had=$(parts killed)
+  until_true '[ "$(parts killed)" -gt "$had" ]' # as soon as a part has its name
+  kill -KILL $pid; wait $pid 2>/dev/null; wait $more
+  check "one_part_$round" test "$(find killed -name '*.part' | wc -l)" -le 1
+  run_any "recover_$round" 0 "$STAVE" recover killed/batching_trace.pftrace
+  check "nothing_left_$round" sh -c '! ls killed | grep "part$\|session$"'
+  equals "rows_of_killed_$round" "$(ask killed/*.pftrace "SELECT (sum(outcome = 'responded') >= 600) || ' ' || (count(*) - count(DISTINCT request_id)) FROM request")" '1 0'
+done
+
+# ---- asked for while it runs, and what is refused ----
+setting() { curl -s -o setting.out -w '%{http_code}' -d "$1" "http://127.0.0.1:$port/v2${2:-}/trace/setting"; }
+if command -v curl >/dev/null; then
+  config late.yml "trace_output: $TMP/late"; sed -i 's/trace_enabled: true/trace_enabled: false/' late.yml
+  start late.yml
+  equals bad_setting "$(setting '{"trace_rotate": "5 apples"}')" 400
+  check bad_setting_says grep -q "trace_rotate: '5 apples' is neither a size" setting.out
+  equals no_text "$(setting '{"trace_rotate": 5}')" 400
+  equals of_a_model "$(setting '{"trace_rotate": "1M"}' /models/mlp)" 400
+  equals set "$(setting '{"trace_rotate": "256K", "trace_level": ["TIMESTAMPS"]}')" 200
+  check shows grep -q '"trace_rotate":"256K"' setting.out
+  equals too_late "$(setting '{"trace_rotate": "512K"}')" 400
+  load late_load 1000; stop late
+  check late_rotates test "$(parts late)" -ge 1
+  equals late_rows "$(asked late/*.pftrace)" '1000 1000 1000 1000 mlp'
+else skip settings "no curl"; fi
+config bad.yml 'trace_rotate: 1K'
+run_any bad 2 "$server" --check -c bad.yml
+check bad_says grep -q "trace_rotate: '1K' is neither a size of at least 256K" bad.err
