@@ -700,9 +700,10 @@ static bool say_starved(struct sv_wait_group *w)
     a->cause = SV_CAUSE_CPU;
     sv_waits_name(w);
     sv_answer_say(a,
-                  "%s waits %.0f %% of %s for %s (pid %" PRId64
+                  "%s waits %.0f %% of %s for %s%s (pid %" PRId64
                   "), which could run for %.0f %% of that, and waits for a CPU",
-                  subject(w, who), a->share * 100, sv_waits_of(w), a->culprit.name, a->culprit.pid,
+                  subject(w, who), a->share * 100, sv_waits_of(w),
+                  w->class == SV_WHY_DATA ? "data from " : "", a->culprit.name, a->culprit.pid,
                   queued * 100);
     if (!sv_waits_rival(w)) {
         *a = before;

@@ -1,6 +1,7 @@
 // stave-server over gRPC, by @grpc/grpc-js and the public field numbers of server_grpc.proto.
 //   node server_grpc.mjs NPM_FOLDER PROTO GRPC_PORT HTTP_PORT WHAT…
 // WHAT: all (every method, every type, refusals), gone (clients that leave), stop (calls in the middle of a shutdown), rows N (N requests)
+import fs from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { createRequire } from 'node:module';
@@ -202,14 +203,23 @@ async function gone() {
   console.log(`  computed ${after.inference_count - before.inference_count}`);
 }
 
-if (what === 'all') for (const part of [plain, numbers, types, refusals, streams, statistics]) await part();
-else if (what === 'gone') await gone();
-else if (what === 'rows') {
-  const all = await Promise.all(Array.from({ length: Number(count) }, (_, i) => call('ModelInfer', tokens([i % 64]))));
-  check('grpc_rows', all.every(([code]) => code === 0), all.find(([code]) => code !== 0));
-} else if (what === 'stop') {
-  // Calls that were accepted are answered; later ones find no server.
-  const codes = { ok: 0, unavailable: 0, other: 0 };
+// The server has closed its side of all our connections, and we have not looked at it: their state is CLOSE_WAIT. No event is handled meanwhile.
+function waitForClose() {
+  const port = Number(grpcPort).toString(16).toUpperCase().padStart(4, '0');
+  const ours = () => ['tcp', 'tcp6'].flatMap((f) => fs.readFileSync(`/proc/self/net/${f}`, 'latin1').split('\n').map((l) => l.trim().split(/\s+/)))
+    .filter((w) => w[2]?.endsWith(`:${port}`) && (w[3] === '01' || w[3] === '08'));
+  for (let i = 0; i < 6000 && ours().some((w) => w[3] === '01'); i++) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+  return ours().length > 0;
+}
+
+// Calls that were accepted are answered; later ones find no server, also those that are sent when it is gone.
+async function stop() {
+  const codes = { ok: 0, unavailable: 0, other: 0 }, idle = open(), late = open(), waiting = idle.ModelStreamInfer();
+  const streamed = new Promise((done) => waiting.on('data', done)), ended = new Promise((done) => waiting.on('status', done));
+  waiting.on('error', () => {});
+  waiting.write(tokens([3]));
+  await streamed;
+  await call('ServerLive', {}, {}, late);
   for (let i = 0; i < 2000 && codes.unavailable === 0; i++) {
     const all = await Promise.all(Array.from({ length: 8 }, () => call('ModelInfer', tokens([3]), { deadline: Date.now() + 5000 })));
     if (i === 0) console.log('started');
@@ -219,6 +229,19 @@ else if (what === 'rows') {
     }
   }
   check('grpc_stop', codes.ok > 0 && codes.unavailable > 0 && codes.other === 0, codes);
+  const end = await ended;
+  check('grpc_stop_stream', end.code === status.UNAVAILABLE && end.details === 'the server stops', end);
+  check('grpc_stop_seen_late', waitForClose());
+  const [code, text] = await call('ModelInfer', tokens([3]), {}, late);
+  check('grpc_stop_late', code === status.UNAVAILABLE, [code, text]);
+  idle.close(); late.close();
 }
+
+if (what === 'all') for (const part of [plain, numbers, types, refusals, streams, statistics]) await part();
+else if (what === 'gone') await gone();
+else if (what === 'rows') {
+  const all = await Promise.all(Array.from({ length: Number(count) }, (_, i) => call('ModelInfer', tokens([i % 64]))));
+  check('grpc_rows', all.every(([code]) => code === 0), all.find(([code]) => code !== 0));
+} else if (what === 'stop') await stop();
 client.close();
 process.exit(failed ? 1 : 0);

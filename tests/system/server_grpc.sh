@@ -85,19 +85,20 @@ for i in range(20):
   # Outside of the queue: libgrpc gives whole messages, and does not say when an answer was written.
   equals same_${way}_transport "$("$STAVE" query -q $way/batching_trace.pftrace --to csv "SELECT sum(parse_ns > 0 AND serialise_ns > 0 AND serialise_ns < dur), count(read_ns), count(write_ns) FROM request" | tail -n 1)" \
     "20,$([ $way = http ] && echo 20,20 || echo 0,0)"
+  # Without congestion, which is a matter of how many wait at once on how busy a machine.
   "$python" -c 'import collections, json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
-kinds = collections.Counter(" ".join((str(e.get("cat")), e["ph"], e["name"].rstrip("0123456789"))) for e in events if e["ph"] not in "MC")
+kinds = collections.Counter(" ".join((str(e.get("cat")), e["ph"], e["name"].rstrip("0123456789"))) for e in events if e["ph"] not in "MC" and e.get("cat") != "monitoring")
 print("\n".join("%s %d" % k for k in sorted(kinds.items())))' $way/batching_trace.json >$way.kinds
 done
 check same_trace cmp http.kinds grpc.kinds
 
-# Stopped in the middle: whoever was accepted is answered, the others are told to look elsewhere.
+# Stopped in the middle: whoever was accepted is answered, the others find no server.
 start lib.yml
 client stop >stop.out & loader=$!
 for _ in $(seq 300); do grep -qs started stop.out && break; sleep 0.05; done
 stop stop
 wait $loader
 cat stop.out
-check grpc_stop_seen grep -q '^ok grpc_stop' stop.out
+check grpc_stop_seen grep -q '^ok grpc_stop_late' stop.out
 exit "${CLI_FAILED:-0}"
