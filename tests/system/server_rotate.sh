@@ -133,6 +133,17 @@ for moment in any before after; do
   equals "rows_$moment" "$(ask killed/*.pftrace "SELECT (sum(outcome = 'responded') >= $(cat answered)) || ' ' || (count(*) - count(DISTINCT request_id)) FROM request")" '1 0'
 done
 
+# The next start completes what was killed, and begins parts of its own.
+rm -rf killed
+start killed.yml; load killed_load 800; until_true '[ "$(parts killed)" -ge 1 ]'; kill -KILL $pid; wait $pid 2>/dev/null
+sha256sum killed/batching_trace-*.pftrace >killed.sum
+start killed.yml; load restarted_load 800; stop restarted
+check killed_parts_stay sha256sum --quiet -c killed.sum
+mapfile -t first < <(sed 's/.*  //' killed.sum)
+mapfile -t second < <(find killed -name 'batching_trace-*.pftrace' | sort | tail -n +$((${#first[@]} + 1)))
+equals killed_run "$(asked "${first[@]}" killed/batching_trace.1.pftrace)" '800 800 800 800 mlp'
+equals restarted_run "$(asked "${second[@]}" killed/batching_trace.pftrace)" '800 800 800 800 mlp'
+
 # ---- asked for while it runs, and what is refused ----
 setting() { curl -s -o setting.out -w '%{http_code}' -d "$1" "http://127.0.0.1:$port/v2${2:-}/trace/setting"; }
 if command -v curl >/dev/null; then
