@@ -7,12 +7,17 @@
 #include "cmd/recover_join.h"
 
 #include "cli/console.h"
+#include "core/files/part_name.h"
 #include "core/files/trusted.h"
+#include "core/stream/still_open.h"
+#include "files/rotation.h"
 #include "record/output/ring_files.h"
 #include "record/spool/left.h"
 #include "sdk/ring/guard.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +68,23 @@ static void map_bytes(struct join *j, int fd, uint64_t bytes)
     sv_guard_add(&j->guarded, at, (j->n + SV_PAGE - 1) & ~(size_t)(SV_PAGE - 1), &j->is_gone);
 }
 
+/* A program that was killed between two parts has no growing file: what is in its rings is the next
+ * part. Its number of the process is in the name of the recording. */
+static void label_next(struct join *j)
+{
+    const struct sv_leftover *o = j->o;
+    char path[SV_PATH_MAX], pid[32];
+    uint32_t next = o->has_session ? sv_parts_free_number(o->out) : 1;
+    if (next == 1)
+        return;
+    sv_parts_name(o->out, next - 1, path, sizeof path);
+    struct sv_part_label l = sv_part_label_of(path, NULL);
+    int n = snprintf(pid, sizeof pid, "-%lx", (unsigned long)o->dead.session.process.pid);
+    size_t len = strlen(l.recording);
+    if (l.number && len > (size_t)n && strcmp(l.recording + len - (size_t)n, pid) == 0)
+        sv_still_label(j->dict, l.recording, l.number + 1, l.start_ns);
+}
+
 /* The whole part of the growing file as an input. */
 static int open_part(struct join *j, struct sv_source **source, struct sv_err *err)
 {
@@ -73,6 +95,8 @@ static int open_part(struct join *j, struct sv_source **source, struct sv_err *e
     if (fd < 0 && err->code < 0)
         return err->code;
     j->is_missing = fd < 0 && bytes > 0;
+    if (fd < 0)
+        label_next(j);
     if (j->is_missing)
         sv_report_add(&j->report, SV_DAMAGE, "the partial file is missing", 1, SV_NO_POS, NULL);
     if (fd >= 0)

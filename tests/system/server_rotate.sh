@@ -7,6 +7,7 @@ server=$BUILD/stave-server
 "$STAVE" query --help >/dev/null 2>&1 || skip_all "no stave query in this build"
 export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1 HWLOC_COMPONENTS=-pci STAVE_SESSION_DIR=$TMP/sessions
 mkdir -m 700 "$STAVE_SESSION_DIR"
+python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no python3"
 cp "$SRC/examples/server/mlp.safetensors" .
 config() { # FILE KEYS…
   printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'workers: 1' 'batch_coalesce_timeout_ms: 0' 'warmup_pregen_inputs: 0' 'trace_enabled: true' "${@:2}" >"$1"
@@ -68,21 +69,80 @@ equals kept_have_names "$(ask "$last" all/batching_trace.pftrace "$named")" '1 1
 check kept_some test "$(ask "$last" all/batching_trace.pftrace 'SELECT count(*) FROM slice')" -gt 100
 check not_all test "$(ask "$last" all/batching_trace.pftrace 'SELECT count(*) FROM request')" -lt 1500
 
-# ---- killed: at most one growing file, and recovery has every answer once ----
+# ---- killed: at most one growing file, and recovery has every answer once; also in the instant before and after a part gets its name ----
+cat >kill.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
+{
+    int (*real)(int, const char *, int, const char *, unsigned);
+    *(void **)&real = dlsym(RTLD_NEXT, "renameat2");
+    int at = strstr(to, "-0002.pftrace") != NULL;
+    if (at && getenv("KILL_BEFORE"))
+        kill(getpid(), SIGKILL);
+    int code = real(a, from, b, to, flags);
+    if (at)
+        kill(getpid(), SIGKILL);
+    return code;
+}
+C
+# Three clients at a time, until the server is away: prints how many answers there were.
+cat >clients.py <<'PY'
+import http.client, json, sys, threading
+body = json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": [1, 32], "data": [0.5] * 32}]})
+counts = []
+def client():
+    n, c = 0, http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+    try:
+        while True:
+            c.request("POST", "/v2/models/mlp/infer", body)
+            answer = c.getresponse()
+            answer.read()
+            n += answer.status == 200
+    except (OSError, http.client.HTTPException):
+        counts.append(n)
+threads = [threading.Thread(target=client) for _ in range(3)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(sum(counts))
+PY
 config killed.yml "trace_output: $TMP/killed" 'trace_rotate: 256K'
-for round in 1 2 3; do
+for moment in any before after; do
   rm -rf killed
-  start killed.yml; load "killed_load_$round" 600
-  "$BUILD/stave-load" -u "http://127.0.0.1:$port" -n 100000 -c 4 >more.out 2>&1 & more=$!
-  # shellcheck disable=SC2034 # in the words below
-  had=$(parts killed)
-  until_true '[ "$(parts killed)" -gt "$had" ]' # as soon as a part has its name
-  kill -KILL $pid; wait $pid 2>/dev/null; wait $more
-  check "one_part_$round" test "$(find killed -name '*.part' | wc -l)" -le 1
-  run_any "recover_$round" 0 "$STAVE" recover killed/batching_trace.pftrace
-  check "nothing_left_$round" sh -c '! ls killed | grep "part$\|session$"'
-  equals "rows_of_killed_$round" "$(ask killed/*.pftrace "SELECT (sum(outcome = 'responded') >= 600) || ' ' || (count(*) - count(DISTINCT request_id)) FROM request")" '1 0'
+  case $moment in any) ;; *) ${CC:-cc} -shared -fPIC -o kill.so kill.c -ldl 2>/dev/null && [[ $BUILD != *san ]] || { skip "killed_$moment" "no compiler, or a sanitizer"; continue; } ;; esac
+  case $moment in
+  any) start killed.yml ;;
+  before) KILL_BEFORE=1 LD_PRELOAD=$PWD/kill.so start killed.yml ;;
+  after) LD_PRELOAD=$PWD/kill.so start killed.yml ;;
+  esac
+  timeout 120 "$python" clients.py "$port" >answered & clients=$!
+  if [ $moment = any ]; then
+    until_true '[ "$(parts killed)" -ge 2 ]'
+    kill -KILL $pid
+  fi
+  wait $pid 2>/dev/null; wait $clients
+  check "one_part_$moment" test "$(find killed -name '*.part' | wc -l)" -le 1
+  "$STAVE" recover killed/batching_trace.pftrace >recover.out 2>&1; code=$?
+  # In the instant after there is no growing file: that is reported, and the rings are read.
+  check "recovers_$moment" test $code = 0 -o $moment$code = after1
+  check "nothing_left_$moment" sh -c '! ls killed | grep "part$\|session$"'
+  equals "rows_$moment" "$(ask killed/*.pftrace "SELECT (sum(outcome = 'responded') >= $(cat answered)) || ' ' || (count(*) - count(DISTINCT request_id)) FROM request")" '1 0'
 done
+
+# The next start completes what was killed, and begins parts of its own.
+rm -rf killed
+start killed.yml; load killed_load 800; until_true '[ "$(parts killed)" -ge 1 ]'; kill -KILL $pid; wait $pid 2>/dev/null
+sha256sum killed/batching_trace-*.pftrace >killed.sum
+start killed.yml; load restarted_load 800; stop restarted
+check killed_parts_stay sha256sum --quiet -c killed.sum
+mapfile -t first < <(sed 's/.*  //' killed.sum)
+mapfile -t second < <(find killed -name 'batching_trace-*.pftrace' | sort | tail -n +$((${#first[@]} + 1)))
+equals killed_run "$(asked "${first[@]}" killed/batching_trace.1.pftrace)" '800 800 800 800 mlp'
+equals restarted_run "$(asked "${second[@]}" killed/batching_trace.pftrace)" '800 800 800 800 mlp'
 
 # ---- asked for while it runs, and what is refused ----
 setting() { curl -s -o setting.out -w '%{http_code}' -d "$1" "http://127.0.0.1:$port/v2${2:-}/trace/setting"; }
