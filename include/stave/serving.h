@@ -148,23 +148,17 @@ STAVE_API const char *stave_serving_file(const struct stave_serving *s, unsigned
 struct stave_serving_counts {
     size_t size;    /* sizeof(struct stave_serving_counts) */
     uint64_t calls; /* life-cycle calls that reached the writing thread */
-    /* Life-cycle calls that found its queue full: they are in the .pftrace, but not in JSON and
-     * CSV. */
-    uint64_t lost;
+    uint64_t lost;  /* of these its queue was full: they are in the .pftrace only */
     uint64_t requests, batches, rejected, failed; /* completed */
     uint64_t open_requests, open_batches;         /* not completed yet */
-    /* Requests and batches that never ended, dropped to bound the memory. */
-    uint64_t forgotten;
+    uint64_t forgotten; /* they never ended, and were dropped to bound the memory */
     /* Steps of engines that reached the writing thread, their members and tokens. */
     uint64_t steps, step_members, tokens_in, tokens_out;
     uint64_t lost_steps; /* among `lost`: these are in no file */
     /* Calls and members of steps about requests that are not known or have ended. */
     uint64_t unexpected;
-    /* Calls that waited in the backlog because all processors were busy. */
-    uint64_t deferred;
-    /* Requests and batches among those completed that were left out of the files, see
-     * stave_serving_keep(). */
-    uint64_t left_out, left_out_batches;
+    uint64_t deferred;                   /* calls that waited because all processors were busy */
+    uint64_t left_out, left_out_batches; /* of those completed; see stave_serving_keep() */
 };
 STAVE_API void stave_serving_count(const struct stave_serving *s,
                                    struct stave_serving_counts *counts);
