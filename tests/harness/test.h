@@ -48,6 +48,12 @@ struct test_case {
 #define TEST_HAS_SANITIZER 0
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define TEST_HAS_TSAN 1
+#else
+#define TEST_HAS_TSAN 0
+#endif
+
 #define TEST_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define CHECK(cond)              test_check((cond) ? true : false, #cond, __FILE__, __LINE__)

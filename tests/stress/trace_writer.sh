@@ -19,7 +19,8 @@ say $? "what the document's tests check" "$(cat err why; head -n 20 list)"
 say $? "odd texts and numbers" "$(cat err why; cut -c1-100 list)"
 
 "$program" threads threads.json 2>err && [ ! -s err ] && strict threads.json && [ "$(count '^op')" = 16000 ]; say $? "threads" "$(cat err why)"
-"$program" family family.json 2>err && [ ! -s err ] && strict family.json && [ "$(count ^child)" = 1000 ] && [ "$(count ^grandchild)" = 1000 ] && [ "$(count ^parent)" = 1 ] && [ "$(count ^op)" = 2000 ]
+# ThreadSanitizer takes the parent's threads for unjoined ones of the child.
+TSAN_OPTIONS=${TSAN_OPTIONS:-}:report_thread_leaks=0 "$program" family family.json 2>err && [ ! -s err ] && strict family.json && [ "$(count ^child)" = 1000 ] && [ "$(count ^grandchild)" = 1000 ] && [ "$(count ^parent)" = 1 ] && [ "$(count ^op)" = 2000 ]
 say $? "forked children keep their events" "$(cat err why; cut -f1 list | sort | uniq -c)"
 "$program" killed killed.json >returned 2>err && [ ! -s err ] && strict killed.json && [ "$(count ^parent)" = 20 ] && [ "$(count ^killed)" -ge "$(cat returned)" ] && [ "$(count ^killed)" -le "$(($(cat returned) + 20))" ]
 say $? "killed children lose nothing that push returned for" "$(cat err why returned; cut -f1 list | sort | uniq -c)"

@@ -227,10 +227,11 @@ TEST(without_a_listener)
         const char *lines = sdk_stop(&s); /* the file */
         const char *all =
             "instant thread first c\ninstant thread second c\ninstant thread third c\n";
+        if (rows[i].reply)
+            end_listener(&l);
         size_t frames = rows[i].close_after == 2 ? (size_t)l.frames - 1 : 0;
         CHECK_STR_EQ(lines, frames ? strstr(all, "instant thread second") : all);
         if (rows[i].reply) {
-            end_listener(&l);
             CHECK(frames ? l.bytes.len > 0 : l.bytes.len == 0);
             sv_buf_fini(&l.bytes);
         }
@@ -311,10 +312,11 @@ static int run_with_child(const char *address, bool shares, int from)
     return pid < 0 || stave_stop() != 0 ? 4 : 0;
 }
 
-/* A child that lives longer does not keep the connection. */
+/* A child that lives longer does not keep the connection. With ThreadSanitizer the table is always
+ * the program's. */
 TEST(a_forked_child_has_no_connection)
 {
-    for (int shares = 0; shares < 2; shares++) {
+    for (int shares = TEST_HAS_TSAN; shares < 2; shares++) {
         static struct sdk_scene s;
         static struct listener l;
         CONTEXT("%d", shares);
