@@ -137,7 +137,9 @@ static void print_options(const struct sv_command *c, const struct sv_option *o,
 
 static void heading(const char *text)
 {
-    sv_print(stdout, "\n%s%s%s\n", sv_style(SV_BOLD), text, sv_style(SV_RESET));
+    sv_print(stdout, "\n");
+    sv_print_styled(stdout, SV_BOLD, "%s", text);
+    sv_print(stdout, "\n");
 }
 
 static void print_program_help(void)
@@ -147,9 +149,11 @@ static void print_program_help(void)
     sv_print(stdout, "  stave VERB [options] …\n");
     heading("Verbs");
     for (const struct sv_command *const *c = sv_commands; *c; c++)
-        if (!(*c)->is_hidden)
-            sv_print(stdout, "  %s%-14s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
-                     (*c)->summary);
+        if (!(*c)->is_hidden) {
+            sv_print(stdout, "  ");
+            sv_print_styled(stdout, SV_BOLD, "%-14s", (*c)->name);
+            sv_print(stdout, " %s\n", (*c)->summary);
+        }
     heading("Options of every verb");
     print_options(NULL, sv_common_options, NULL);
     sv_print(stdout,
