@@ -722,7 +722,7 @@ static bool has_text_hit(const struct sv_lists *p, uint64_t v, const uint8_t *at
 
 enum sv_args_hit sv_lists_search(const struct sv_lists *p, uint32_t list, struct sv_args_search *s)
 {
-    uint64_t shape, v;
+    uint64_t shape, v = 0;
     double d;
     const uint8_t *at = get_varint(byte_at(p, (size_t)list * UNIT), &shape);
     if (shape < SHAPE_FIRST)
