@@ -12,7 +12,7 @@ for threads in '' threads; do
   name=copies$threads
   # shellcheck disable=SC2086 # none, or one word
   run_any "$name" 0 "$STAVE" record -q --strict "${options[@]}" -o "$name.pftrace" -- "$BUILD/tests/system/copies" "$TMP/from.bin" "$TMP/to" $threads
-  ask "$name.pftrace" "select op || ' ' || bytes || ' ' || coalesce(offset, -1) || ' ' || coalesce(offset2, -1) || ' ' || coalesce(path, '-') || ' ' || coalesce(path2, '-') from io
+  ask "$name.pftrace" "select op || ' ' || bytes || ' ' || coalesce(offset, -1) || ' ' || coalesce(offset2, -1) || ' ' || iif(path like '/%', path, '-') || ' ' || iif(path2 like '/%', path2, '-') from io
     where op in ('sendfile', 'copy_file_range', 'splice')" | sort >"$name.seen"
   check "${name}_are_exact" diff <(sort "$name.out") "$name.seen"
   # By file: what was read of one and written to another.
