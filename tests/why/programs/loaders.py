@@ -167,6 +167,7 @@ def state(run, data, early):
         run.cause("too_few_loaders data", data, loader, name="loader0")
     elif CASE == "robbed":
         run.cause("cpu", data, {"name": "thief"}, pid=int(os.environ["WHY_BESIDE"]))
+        run.allow("data", data)  # all that is known without states
     elif CASE == "slow_worker":
         run.cause("slow_worker data", data, {"pid": [e[1] for e in pids]}, name="loader1")
     else:
