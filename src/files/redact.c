@@ -277,7 +277,8 @@ static void redact_build_ids(struct stage *s)
 {
     for (uint32_t i = 0; i < s->dict->n_meta; i++)
         if (redact_build_id(s, i)) {
-            memset(s->meta, 0, s->n_meta * sizeof *s->meta); /* places have changed */
+            if (s->n_meta)
+                memset(s->meta, 0, s->n_meta * sizeof *s->meta); /* places have changed */
             i--;
         }
 }
