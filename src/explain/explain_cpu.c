@@ -45,7 +45,8 @@ static bool *threads_of_group(const struct sv_wait_group *w)
 
 struct rivals {
     struct sv_why_sums by_who, by_pid; /* the piece is the row; of a name; and of a process */
-    int64_t ns, delay_ns;              /* all of them; what the kernel counted … */
+    int64_t ns, outside_ns;            /* all of them; of it those that are not recorded */
+    int64_t delay_ns;                  /* what the kernel counted … */
     int64_t quota_ns, most_quota_ns;   /* held back by a quota; the most in a row, and that row */
     uint32_t quota;
     int64_t life_ns; /* … in the life of these threads */
@@ -59,7 +60,8 @@ static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *i
     const struct sv_trace *t = x->trace;
     sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT),
            dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
-           pid = find(t, SV_RIVAL_PID), delay = find(t, SV_SCHEDSTAT_DELAY);
+           pid = find(t, SV_RIVAL_PID), outside = find(t, SV_RIVAL_OUTSIDE),
+           delay = find(t, SV_SCHEDSTAT_DELAY);
     for (uint32_t row = 0; row < t->slices.n && (rival || stat); row++) {
         sv_str cat = t->slices.cat[row];
         if (!cat || (cat != rival && cat != stat))
@@ -92,7 +94,9 @@ static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *i
         r->ns = sv_sat_add(r->ns, ns);
         if (is_others)
             continue;
-        uint64_t hash = sv_hash_bytes(a.text, a.size, 1);
+        bool is_outside = number(t, args, outside, 0) != 0;
+        r->outside_ns = sv_sat_add(r->outside_ns, is_outside ? ns : 0);
+        uint64_t hash = sv_hash_bytes(a.text, a.size, is_outside);
         sv_why_sums_add(&r->by_who, hash, row, ns);
         sv_why_sums_add(&r->by_pid, sv_mix64(hash ^ (uint64_t)number(t, args, pid, -1)), row, ns);
     }
@@ -103,12 +107,13 @@ static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *i
 static bool is_of_one(const struct rivals *r, const struct sv_why_sum *name, int64_t pid)
 {
     uint64_t key = sv_mix64(name->key ^ (uint64_t)pid);
-    for (size_t i = 0; i < r->by_pid.n; i++)
+    for (size_t i = 0; i < r->by_pid.n && pid >= 0; i++)
         if (r->by_pid.items[i].key == key)
             return r->by_pid.items[i].ns > name->ns / 10 * 6;
     return false;
 }
 
+static const char for_outside[] = "Stop it, or give the program CPUs of its own.";
 static const char for_quota[] = "Raise the quota of its group (cpu.max), or start fewer threads.";
 
 /* The thread's group has used what it may. */
@@ -130,12 +135,82 @@ static void say_quota(struct sv_wait_group *w, const struct rivals *r)
     sv_answer_say(a, ".");
 }
 
-bool sv_waits_rival(struct sv_wait_group *w)
+static bool is_outside(const struct sv_trace *t, const struct sv_why_sum *rival)
+{
+    return number(t, t->slices.args[rival->piece], find(t, SV_RIVAL_OUTSIDE), 0) != 0;
+}
+
+static void name_rival(const struct sv_trace *t, const struct sv_why_sum *rival, char *to,
+                       size_t size)
+{
+    struct sv_arg name;
+    if (sv_trace_arg(t, t->slices.args[rival->piece], find(t, SV_RIVAL), &name))
+        snprintf(to, size, "%.*s", (int)(name.size < 90 ? name.size : 90), name.text);
+}
+
+/* One program, or many of one name. */
+static void say_rival(struct sv_wait_group *w, const struct rivals *r,
+                      const struct sv_why_sum *most)
 {
     const struct sv_trace *t = w->x->trace;
     struct sv_answer *a = &w->answer;
+    uint32_t args = t->slices.args[most->piece];
+    int64_t pid = number(t, args, find(t, SV_RIVAL_PID), -1);
+    struct sv_arg cgroup;
+    sv_str key = find(t, SV_RIVAL_CGROUP);
+    a->culprit = SV_NOBODY;
+    a->culprit.kind = "process";
+    name_rival(t, most, a->culprit.name, sizeof a->culprit.name);
+    sv_answer_say(a, ": %.0f %% of that while ", 100 * (double)most->ns / (double)r->ns);
+    if (is_of_one(r, most, pid)) {
+        a->culprit.pid = pid;
+        a->culprit.tid = number(t, args, find(t, SV_RIVAL_TID), -1);
+        sv_answer_say(a, "%s (pid %" PRId64 ") has the CPU", a->culprit.name, pid);
+    } else {
+        sv_answer_say(a, "several processes called %s have the CPU", a->culprit.name);
+    }
+    if (key && a->culprit.pid >= 0 && sv_trace_arg(t, args, key, &cgroup) &&
+        cgroup.type == SV_ARG_TEXT) {
+        snprintf(a->culprit.cgroup, sizeof a->culprit.cgroup, "%.*s",
+                 (int)(cgroup.size < 200 ? cgroup.size : 200), cgroup.text);
+        sv_answer_say(a, ", in cgroup %.100s", a->culprit.cgroup);
+    }
+    a->advice = is_outside(t, most) ? for_outside : a->advice;
+    sv_answer_say(a, is_outside(t, most) ? ", which is not part of the recording." : ".");
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct sv_why_sum *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns)
+                          : (x->key > y->key) - (x->key < y->key);
+}
+
+/* Many different ones, none of which is recorded: a build beside the program. */
+static void say_outside(struct sv_wait_group *w, const struct rivals *r)
+{
+    const struct sv_trace *t = w->x->trace;
+    struct sv_answer *a = &w->answer;
+    char name[96] = "";
+    size_t n = 0;
+    sv_answer_say(a, ": %.0f %% of that while programs outside of the recording have the CPU",
+                  100 * (double)r->outside_ns / (double)r->ns);
+    qsort(r->by_who.items, r->by_who.n, sizeof *r->by_who.items, by_time);
+    for (size_t i = 0; i < r->by_who.n && n < 3; i++) {
+        if (!is_outside(t, &r->by_who.items[i]))
+            continue;
+        name_rival(t, &r->by_who.items[i], name, sizeof name);
+        sv_answer_say(a, "%s%s", n++ ? ", " : " (", name);
+    }
+    sv_answer_say(a, n ? ", …)." : ".");
+    a->culprit = SV_NOBODY;
+    a->advice = "Stop them, or give the program CPUs of its own.";
+}
+
+bool sv_waits_rival(struct sv_wait_group *w)
+{
+    struct sv_answer *a = &w->answer;
     struct rivals r = {0};
-    struct sv_arg name;
     read_rivals(w->x, &r, threads_of_group(w));
     const struct sv_why_sum *most = sv_why_sums_most(&r.by_who);
     /* The kernel counts all of the thread's life: less than half of what the states say, and the
@@ -152,31 +227,10 @@ bool sv_waits_rival(struct sv_wait_group *w)
                       ": for %.0f %% of that nobody else has it, as where a quota of its group "
                       "(cpu.max) holds it back.",
                       100 * (1 - (double)r.ns / (double)r.delay_ns));
-    } else if (most && most->ns > r.ns / 4 &&
-               sv_trace_arg(t, t->slices.args[most->piece], find(t, SV_RIVAL), &name)) {
-        uint32_t args = t->slices.args[most->piece];
-        struct sv_arg cgroup;
-        a->culprit = SV_NOBODY;
-        a->culprit.kind = "process";
-        snprintf(a->culprit.name, sizeof a->culprit.name, "%.*s",
-                 (int)(name.size < 90 ? name.size : 90), name.text);
-        sv_answer_say(a, ": %.0f %% of that while ",
-                      100 * (double)most->ns / (double)(r.ns > 0 ? r.ns : 1));
-        if (is_of_one(&r, most, number(t, args, find(t, SV_RIVAL_PID), -1))) {
-            a->culprit.pid = number(t, args, find(t, SV_RIVAL_PID), -1);
-            a->culprit.tid = number(t, args, find(t, SV_RIVAL_TID), -1);
-            sv_answer_say(a, "%s (pid %" PRId64 ") has the CPU", a->culprit.name, a->culprit.pid);
-        } else {
-            sv_answer_say(a, "several processes called %s have the CPU", a->culprit.name);
-        }
-        sv_str key = find(t, SV_RIVAL_CGROUP);
-        if (key && a->culprit.pid >= 0 && sv_trace_arg(t, args, key, &cgroup) &&
-            cgroup.type == SV_ARG_TEXT) {
-            snprintf(a->culprit.cgroup, sizeof a->culprit.cgroup, "%.*s",
-                     (int)(cgroup.size < 200 ? cgroup.size : 200), cgroup.text);
-            sv_answer_say(a, ", in cgroup %.100s", a->culprit.cgroup);
-        }
-        sv_answer_say(a, ".");
+    } else if (r.outside_ns > r.ns / 2 && most->ns < r.ns / 10 * 6) {
+        say_outside(w, &r);
+    } else if (most && most->ns > r.ns / 4) {
+        say_rival(w, &r, most);
     } else {
         sv_answer_say(a, ": more threads want to run than there are CPUs for them.");
     }

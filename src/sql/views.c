@@ -115,7 +115,8 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'rival') AS rival, extract_arg(s.arg_set_id, 'rival_pid') AS "
     "rival_pid, extract_arg(s.arg_set_id, 'rival_tid') AS rival_tid, "
     "extract_arg(s.arg_set_id, 'dur') AS dur, extract_arg(s.arg_set_id, 'n') AS n, "
-    "extract_arg(s.arg_set_id, 'cgroup') AS cgroup, s.arg_set_id "
+    "extract_arg(s.arg_set_id, 'cgroup') AS cgroup, "
+    "coalesce(extract_arg(s.arg_set_id, 'outside'), 0) AS outside, s.arg_set_id "
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'cpu_rival'",
     "CREATE VIEW schedstat AS SELECT s.id, s.ts, k.owner_utid AS utid, "
     "extract_arg(s.arg_set_id, 'run_ns') AS run_ns, extract_arg(s.arg_set_id, 'delay_ns') AS "

@@ -130,7 +130,8 @@ enum sv_coverage_part {
 
 /* Who had the CPU while a thread could run and did not (Runnable, Preempted): instants of this
  * category on the thread's row, one for each rival with its sum, at the end of the thread or of the
- * recording. The rival "others" is the sum of those that are not named: it has no pid. */
+ * recording. Those of one name that had little each, or lived for a short time,
+ * are one rival without pid; "others" is the sum of those that are not named. */
 #define SV_CAT_CPU_RIVAL "cpu_rival"
 #define SV_RIVAL         "rival"     /* text: the name of the rival's thread */
 #define SV_RIVAL_PID     "rival_pid" /* int; absent: not in this pid namespace */
@@ -138,6 +139,7 @@ enum sv_coverage_part {
 #define SV_RIVAL_DUR     SV_WAIT_DUR /* int: how long it had the CPU meanwhile, in ns */
 #define SV_RIVAL_N       "n"         /* int: how often */
 #define SV_RIVAL_CGROUP  "cgroup"    /* text: where known */
+#define SV_RIVAL_OUTSIDE "outside" /* int 1: it is not part of the recording */
 #define SV_RIVAL_OTHERS  "others"
 /* No rival: the quota of CPU time (cpu.max) of the thread's group, or of one above it, was used up.
  * `cgroup` is that group. */

@@ -35,6 +35,24 @@ for hooks in btf raw; do
   done <"$hooks.out"
 done
 
+# Many short processes, none of which has a sixteenth of the CPU, are one rival by their name.
+cp rival_of_all crowd_of_all
+kill $rival
+wait $rival 2>/dev/null
+taskset -c "$cpu" sh -c 'while :; do ./crowd_of_all -c "i=0; while [ \$i -lt 3000 ]; do i=\$((i + 1)); done"; done' & crowd=$!
+trap 'kill $rival $crowd 2>/dev/null; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
+run_any crowd 0 "$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o crowd.pftrace -- taskset -c "$cpu" "$python" "$SRC/tests/system/delayed.py" 0.3 $$
+hooks=crowd
+read -r tid _ <crowd.out
+# What others on this machine had is theirs; the rest is the crowd's, which is all named.
+of_crowd=$(sum "$tid" "rival = 'crowd_of_all'")
+at_least crowd_is_named "$of_crowd" "$(sum "$tid" "rival in ('crowd_of_all', 'others')")" 60
+equals crowd_is_outside "$(ask crowd.pftrace "select distinct outside from cpu_rival where rival = 'crowd_of_all'")" 1
+equals crowd_has_no_pid "$(ask crowd.pftrace "select count(*) > 0 from cpu_rival where rival = 'crowd_of_all' and rival_pid is null")" 1
+kill $crowd
+wait $crowd 2>/dev/null
+taskset -c "$cpu" ./rival_of_all -c 'while :; do :; done' & rival=$!
+
 # A thread that goes on when the recording ends has its sums, too: those since it was followed.
 "$STAVE" record -q --sched --no-block --no-page-cache --interval 0 -o attached.pftrace -p $rival & recorder=$!
 until_true "[ -s attached.pftrace.part ]"

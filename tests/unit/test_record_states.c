@@ -144,10 +144,14 @@ TEST(rivals_and_sums_are_instants_of_the_thread)
         .counted = {1000, 6000, 4}};
     kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
     r.tgid = r.tid = SV_WIRE_NO_PID; /* outside of our pid namespace */
+    r.is_followed = 1;
     r.head.ts_ns = 101;
     kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
     r.head.ts_ns = 102;
-    r.head.what = 1;
+    r.head.what = SV_RIVAL_IS_REST;
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    r.head.what = SV_RIVAL_IS_CROWD;
+    r.is_followed = r.tgid = 0;
     kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
     kbench_put(k, 0, &s, sizeof s, NULL, 0, 0);
     r.dur_ns = s.counted.delay_ns = UINT64_MAX;
@@ -155,8 +159,9 @@ TEST(rivals_and_sums_are_instants_of_the_thread)
     kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
     kbench_put(k, 0, &s, sizeof s, NULL, 0, 0);
     kbench_round(k, 1000);
-    CHECK(strstr(k->text, "CPU rival rival=spinner_with_all rival_pid=70 rival_tid=71 dur=5000 "
-                          "n=3\n"));
+    CHECK(strstr(k->text, "CPU rival rival=spinner_with_all outside=1 rival_pid=70 rival_tid=71 "
+                          "dur=5000 n=3\n"));
+    CHECK(strstr(k->text, "CPU rival rival=spinner_with_all outside=1 dur=5000 n=3\n"));
     CHECK(strstr(k->text, "CPU rival rival=spinner_with_all dur=5000 n=3\n"));
     CHECK(strstr(k->text, "CPU rival rival=others dur=5000 n=3\n"));
     CHECK(strstr(k->text, "schedstat run_ns=1000 delay_ns=6000 switches=4\n"));

@@ -15,8 +15,9 @@
 /* In `what`. */
 enum sv_wire_rival_what {
     SV_RIVAL_IS_THREAD,
-    SV_RIVAL_IS_REST, /* the sum of all that have no record of their own */
-    SV_RIVAL_IS_QUOTA /* no rival: the thread's group had used its quota of CPU time */
+    SV_RIVAL_IS_REST,  /* the sum of all that have no record of their own */
+    SV_RIVAL_IS_QUOTA, /* no rival: the thread's group had used its quota of CPU time */
+    SV_RIVAL_IS_CROWD  /* the sum of short-lived or small ones of one name: no pid */
 };
 
 /* The head is that of the thread that did not run. */
@@ -25,8 +26,8 @@ struct sv_wire_rival {
     __u64 dur_ns;
     __u64 cgroup; /* the number of the folder of the group with the quota; 0: not known, or none */
     __u32 n;      /* times */
-    __u32 tgid, tid; /* SV_WIRE_NO_PID: not in the recorder's pid namespace */
-    __u32 pad;
+    __u32 tgid, tid;   /* SV_WIRE_NO_PID: not in the recorder's pid namespace */
+    __u32 is_followed; /* 0: outside of the recording */
     char comm[SV_WIRE_COMM];
 };
 
@@ -42,86 +43,11 @@ struct sv_wire_schedstat {
 
 #include "turns.h"
 
-enum { RIVALS = 16 };
+#include "rivals_of.h"
+
 #define LEAST_DELAY_NS 10000   /* less is what a switch takes */
 #define LONG_DELAY_NS  1000000 /* of these all CPUs are looked at, and quotas */
 #define LEAST_RIVAL_NS 100000  /* who had less in all is not named */
-
-struct rival {
-    __u64 dur_ns;
-    __u64 rank_ns; /* at least dur_ns: what those had whose place it has is in it */
-    __u32 n;
-    __u32 pid; /* 0: free */
-    __u32 tgid, tid;
-    char comm[SV_WIRE_COMM];
-};
-
-struct rivals {
-    struct rival all[RIVALS];
-    struct rival others;
-    __u64 quota_ns, cgroup;
-    __u32 n_quota, pad;
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 4096);
-    __type(key, __u32); /* of the thread, in the initial pid namespace */
-    __type(value, struct rivals);
-} rivals_of SEC(".maps");
-
-static const struct rivals no_rivals = {};
-
-static __always_inline struct rivals *rivals_for(__u32 pid)
-{
-    struct rivals *r = bpf_map_lookup_elem(&rivals_of, &pid);
-    if (r)
-        return r;
-    bool is_made = bpf_map_update_elem(&rivals_of, &pid, &no_rivals, BPF_NOEXIST) == 0;
-    count(SV_WIRE_RIVAL, is_made);
-    return is_made ? bpf_map_lookup_elem(&rivals_of, &pid) : 0;
-}
-
-static __always_inline void add_to(struct rival *r, __u64 ns, __u32 n)
-{
-    r->dur_ns += ns;
-    r->n += n;
-}
-
-/* A new one takes the place of the least, and its rank: so who had a sixteenth of all has a place,
- * however many others there are. Not static, and with numbers only: so the kernel checks it once,
- * not for each turn. */
-__noinline int credit(__u32 pid, __u32 cpu, __u32 turn, __u64 ns)
-{
-    struct rival *to = 0;
-    struct rivals *r = bpf_map_lookup_elem(&rivals_of, &pid);
-    struct cpu_turns *c = bpf_map_lookup_elem(&turns, &cpu);
-    if (!r || !c)
-        return 0;
-    const struct turn *t = &c->last[turn & (TURNS - 1)];
-    for (int i = 0; i < RIVALS; i++) {
-        struct rival *x = &r->all[i];
-        if (x->pid == t->pid) {
-            to = x;
-            break;
-        }
-        if (!to || x->rank_ns < to->rank_ns)
-            to = x;
-    }
-    if (!to)
-        return 0;
-    if (to->pid != t->pid) {
-        add_to(&r->others, to->dur_ns, to->n);
-        to->dur_ns = to->n = 0;
-        to->pid = t->pid;
-    }
-    to->tgid = t->tgid;
-    to->tid = t->tid;
-    __builtin_memcpy(to->comm, t->comm, sizeof to->comm);
-    to->rank_ns += ns;
-    add_to(to, ns, 1);
-    return 0;
-}
 
 /* On one CPU whoever had it is a rival. Of several CPUs each has its part of the time in which none
  * of them was idle: while one is, the thread waits for the scheduler to use it, not for a rival.
@@ -226,7 +152,7 @@ static __always_inline void put_rival(const struct sv_wire_task *s, const struct
     x->n = r->n;
     x->tgid = r->tgid;
     x->tid = r->tid;
-    x->pad = 0;
+    x->is_followed = r->is_followed;
     __builtin_memcpy(x->comm, r->comm, sizeof x->comm);
     bpf_ringbuf_submit(x, wake_flags(ring, sizeof *x));
 }
@@ -257,11 +183,17 @@ static __always_inline void put_totals(struct sv_wire_task *s, struct task_struc
     struct rivals *r = bpf_map_lookup_elem(&rivals_of, &pid);
     if (!r)
         return;
-    for (int i = 0; i < RIVALS; i++) {
+    for (__u32 i = 0; i < RIVALS; i++) {
         if (r->all[i].dur_ns >= LEAST_RIVAL_NS)
             put_rival(s, &r->all[i], SV_RIVAL_IS_THREAD, 0);
+        else if (r->all[i].n)
+            join_crowd(pid, i);
+    }
+    for (int i = 0; i < CROWDS; i++) {
+        if (r->crowds[i].dur_ns >= LEAST_RIVAL_NS)
+            put_rival(s, &r->crowds[i], SV_RIVAL_IS_CROWD, 0);
         else
-            add_to(&r->others, r->all[i].dur_ns, r->all[i].n);
+            add_to(&r->others, r->crowds[i].dur_ns, r->crowds[i].n);
     }
     put_rival(s, &r->others, SV_RIVAL_IS_REST, 0);
     const struct rival quota = {.dur_ns = r->quota_ns, .n = r->n_quota};

@@ -16,7 +16,7 @@ enum {
 struct turn {
     __u64 since_ns;
     __u32 pid; /* 0: the CPU is idle */
-    __u32 tgid, tid, pad;
+    __u32 tgid, tid, is_followed;
     char comm[SV_WIRE_COMM];
 };
 
@@ -71,6 +71,7 @@ static __always_inline void note_turn(struct task_struct *next, const struct sv_
     t->pid = (__u32)GET(next, pid);
     t->tgid = comes ? comes->tgid : config.pid_namespace ? SV_WIRE_NO_PID : (__u32)GET(next, tgid);
     t->tid = comes ? comes->tid : config.pid_namespace ? SV_WIRE_NO_PID : t->pid;
+    t->is_followed = comes != 0;
     bpf_probe_read_kernel(t->comm, sizeof t->comm, &next->comm);
     c->n++;
 }

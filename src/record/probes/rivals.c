@@ -16,7 +16,7 @@
 enum { CGROUPS_MAX = 4096 };
 
 struct rivals {
-    sv_str cat, name, rival, pid, tid, dur, n, quota;
+    sv_str cat, name, rival, pid, tid, dur, n, quota, outside;
     sv_str cat_stat, run, delay, switches;
     struct sv_map cgroups; /* process and name → string, 0: not known */
 };
@@ -33,7 +33,8 @@ static void open_rivals(struct sv_decode *d, void *state)
                  {&r->pid, SV_RIVAL_PID},          {&r->tid, SV_RIVAL_TID},
                  {&r->dur, SV_RIVAL_DUR},          {&r->n, SV_RIVAL_N},
                  {&r->cat_stat, SV_CAT_SCHEDSTAT}, {&r->run, SV_SCHEDSTAT_RUN},
-                 {&r->delay, SV_SCHEDSTAT_DELAY},  {&r->switches, SV_SCHEDSTAT_SWITCHES}};
+                 {&r->delay, SV_SCHEDSTAT_DELAY},  {&r->switches, SV_SCHEDSTAT_SWITCHES},
+                 {&r->outside, SV_RIVAL_OUTSIDE}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         *words[i].to = sv_dict_cstr(dict, words[i].text);
 }
@@ -65,7 +66,9 @@ static void put_who(struct sv_decode *d, struct rivals *r, struct sv_batch *b,
 {
     size_t len = strnlen(x->comm, sizeof x->comm);
     sv_decode_text(b, r->rival, x->comm, len);
-    if (x->tgid == SV_WIRE_NO_PID)
+    if (!x->is_followed)
+        sv_batch_int(b, r->outside, 1);
+    if (x->head.what == SV_RIVAL_IS_CROWD || x->tgid == SV_WIRE_NO_PID)
         return;
     sv_batch_int(b, r->pid, x->tgid);
     sv_batch_int(b, r->tid, x->tid);
@@ -87,7 +90,7 @@ static bool decode_rival(struct sv_decode *d, void *state, struct sv_batch *b,
                                       r->cat);
     if (record->what == SV_RIVAL_IS_QUOTA)
         sv_decode_text(b, r->rival, SV_RIVAL_QUOTA, strlen(SV_RIVAL_QUOTA));
-    else if (record->what)
+    else if (record->what == SV_RIVAL_IS_REST)
         sv_decode_text(b, r->rival, SV_RIVAL_OTHERS, strlen(SV_RIVAL_OTHERS));
     else
         put_who(d, r, b, x);
@@ -124,12 +127,13 @@ const struct sv_probe sv_probe_rivals = {
     .records = {{SV_WIRE_RIVAL, sizeof(struct sv_wire_rival), "CPU rivals", decode_rival},
                 {SV_WIRE_SCHEDSTAT, sizeof(struct sv_wire_schedstat), "sums of threads",
                  decode_schedstat}},
-    .docs =
-        {"who had the CPU (category `cpu_rival`), and the kernel's sums (`schedstat`)",
-         "the thread, at its end",
-         "per rival, whoever it is: name, pid, tid, cgroup, how long and how often it ran while "
-         "this thread could; the same of a quota of its group; `run_ns`, `delay_ns`, `switches` of "
-         "the thread"},
+    .docs = {"who had the CPU (category `cpu_rival`), and the kernel's sums (`schedstat`)",
+             "the thread, at its end",
+             "per rival, whoever it is: name, pid, tid, cgroup, `outside` of the recording, how "
+             "long and "
+             "how often it ran while this thread could; short-lived ones by name, without pid; the "
+             "same of a quota of its group; `run_ns`, `delay_ns`, `switches` of "
+             "the thread"},
     .with = {&sv_probe_sched, &sv_probe_offcpu},
     .tracepoint = "sched_switch",
     .state_size = sizeof(struct rivals),
