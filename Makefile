@@ -41,9 +41,7 @@ check: ## T=WORD: unit and command-line tests with WORD in their name, seconds a
 test: ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
 	@tools/build release all tests
-	@tools/build asan input_tests
-	@tools/build count stave_program
-	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli
+	@tests/run -m 'tools/build asan input_tests && tools/build count stave_program' -f "$(T)" build build-asan:unit,fuzz,golden,cli
 test-long: ## all tests in all builds
 	@tools/install-deps long clang
 	@tools/build release all tests benches

@@ -98,6 +98,20 @@ check long_ones_first [ "$(tr '\n' ' ' <order)" = 'a/last a/first why/quick ' ]
 check seconds_are_written [ "$(sort -k3 took | sed -E 's/^[0-9]+ [0-9]+\.[0-9] //' | tr '\n' ' ')" = 'a/first.sh a/last.sh why/quick.sh ' ]
 rm -r tree/tests/seconds tree/tests/why tree/tests/a/*.sh
 
+# -m: the other builds are made meanwhile; what needs them waits, all else does not.
+rm -f order
+mkdir tree/build-asan
+script first <<<"until [ -e '$TMP/began' ]; do sleep 0.05; done; echo \$BUILD >>'$TMP/order'; touch '$TMP/ran'"
+script second <<<"[ \"\$BUILD\" = \"\$SRC/build\" ] || [ -e '$TMP/made' ]"
+tree/tests/run -j 1 -m "touch '$TMP/began'; until [ -e '$TMP/ran' ]; do sleep 0.05; done; touch '$TMP/made'; echo it was made" build:a build-asan:a >said 2>&1
+check meanwhile [ "$?|$(tail -n 1 said)" = '0|4 passed, 0 failed, 0 skipped' ]
+check meanwhile_is_shown grep -qx 'it was made' said
+rm -f made; touch made
+tree/tests/run -m 'echo a broken build; exit 3' build:a >said 2>&1
+check meanwhile_fails [ "$?|$(tail -n 1 said)" = '1|2 passed, 1 failed, 0 skipped' ]
+check meanwhile_says_why grep -qx 'a broken build' said
+rm -r tree/build-asan tree/tests/a/*.sh
+
 # -f selects inside of the unit tests and the golden files, too; where nothing has the word that is a failure, once for all suites.
 mkdir -p tree/build/tests tree/tests/golden/good
 printf '#!/bin/sh\n[ "$1" = -l ] || { echo "ok of $*"; exit; }\ncase $2 in alpha) echo a.alpha ;; esac\n' >tree/build/tests/unit
