@@ -1,6 +1,6 @@
-/* Records of a real kernel, played back without one: tests/system/records.bin and work.bin were made
- * by tools/make-records, on Linux 6.18 for x86-64. What becomes of all of them is in records.txt and
- * work.txt beside them; UPDATE=1 writes these anew. */
+/* Records of a real kernel, played back without one: tests/system/records.bin and work.bin were
+ * made by tools/make-records, on Linux 6.18 for x86-64. What becomes of all of them is in
+ * records.txt and work.txt beside them; UPDATE=1 writes these anew. */
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
