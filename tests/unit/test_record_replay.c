@@ -1,14 +1,20 @@
-/* Records of a real kernel, played back without one: tests/system/records.bin was made by the
- * script beside it, on Linux 6.18 for x86-64. */
+/* Records of a real kernel, played back without one: tests/system/records.bin and work.bin were
+ * made by tools/make-records, on Linux 6.18 for x86-64. What becomes of all of them is in
+ * records.txt and work.txt beside them; UPDATE=1 writes these anew. */
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #if defined(__x86_64__)
+
+#define RECORDS "tests/system/records"
+#define WORK    "tests/system/work"
 
 struct played {
     char *text; /* all events */
@@ -26,11 +32,11 @@ static void take_round(struct kbench *k, struct played *p)
 }
 
 /* One record a round: kbench's text holds no more. */
-static void play(struct kbench *k, struct played *p)
+static void play(struct kbench *k, struct played *p, const char *name)
 {
     static uint8_t record[64 << 10];
     uint32_t size;
-    FILE *f = fopen(TEST_SRC "/tests/system/records.bin", "rb");
+    FILE *f = fopen(test_source(name), "rb");
     REQUIRE(f);
     while (fread(&size, sizeof size, 1, f) == 1) {
         REQUIRE(size >= sizeof(struct sv_wire_head) && size <= sizeof record);
@@ -56,7 +62,7 @@ TEST(records_of_a_real_kernel_become_the_same_events)
 {
     struct kbench *k = kbench_new(NULL);
     struct played p = {0};
-    play(k, &p);
+    play(k, &p, RECORDS ".bin");
     CHECK_UINT_EQ(sv_decode_malformed(k->decode), 0);
     CHECK_STR_EQ(shape_check_end(&k->shape), "");
     CHECK_UINT_EQ(p.n_records, 433);
@@ -91,7 +97,7 @@ static struct played played(bool leaves_out, bool fills_in)
     struct played p = {0};
     if (leaves_out)
         kbench_once(k, fills_in);
-    play(k, &p);
+    play(k, &p, RECORDS ".bin");
     kbench_free(k);
     return p;
 }
@@ -105,6 +111,125 @@ TEST(paths_that_are_left_out_are_filled_in_again)
     free(all.text);
     free(bare.text);
     free(full.text);
+}
+
+/* ---- whole texts ---- */
+
+static char *whole_file(const char *path)
+{
+    struct stat st;
+    FILE *f = fopen(path, "rb");
+    REQUIRE(f && fstat(fileno(f), &st) == 0);
+    char *text = sv_alloc((size_t)st.st_size + 1);
+    CHECK_UINT_EQ(fread(text, 1, (size_t)st.st_size, f), st.st_size);
+    fclose(f);
+    return text;
+}
+
+/* The first line that differs is said. */
+static void compare(const char *file, const char *text)
+{
+    if (getenv("UPDATE"))
+        test_write_file(test_source(file), text);
+    char *all = whole_file(test_source(file)), *want = all;
+    for (unsigned line = 1; *want || *text; line++) {
+        size_t a = strcspn(want, "\n"), b = strcspn(text, "\n");
+        CONTEXT("%s:%u", file, line);
+        if (a != b || memcmp(want, text, a) != 0) {
+            printf("  is  %.*s\n  not %.*s\n", (int)b, text, (int)a, want);
+            CHECK(!"the same line");
+            break;
+        }
+        want += a + (want[a] == '\n');
+        text += b + (text[b] == '\n');
+    }
+    free(all);
+}
+
+static void say(struct played *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct played *p, const char *format, ...)
+{
+    char line[SV_TREE_PATH_MAX + 400];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    REQUIRE(n >= 0 && (size_t)n < sizeof line);
+    p->text = sv_grow(p->text, &p->cap, p->len + (size_t)n + 1, 1);
+    memcpy(p->text + p->len, line, (size_t)n + 1);
+    p->len += (size_t)n;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct sv_file *const *x = a, *const *y = b;
+    return strcmp((*x)->path, (*y)->path);
+}
+
+/* What the summary shows of files and processes, and what is left open. */
+static void say_sums(struct played *p, const struct kbench *k)
+{
+    const struct sv_tree *t = sv_decode_tree(k->decode);
+    const struct sv_file *files[512];
+    size_t n = 0;
+    for (unsigned i = 0; i < SV_N_PROBES; i++)
+        say(p, "probe %u: %llu events, %llu begins, %llu bytes\n", i,
+            (unsigned long long)sv_totals_sum(&k->totals, i, SV_SUM_EVENTS),
+            (unsigned long long)sv_totals_sum(&k->totals, i, SV_SUM_UNFINISHED),
+            (unsigned long long)sv_totals_sum(&k->totals, i, SV_SUM_BYTES));
+    for (size_t i = 0; i < t->n; i++) {
+        const struct sv_proc *x = t->processes[i];
+        say(p, "process %u of %u %s: %llu calls, %llu read, %llu written, %lld ns%s%s, in %s\n",
+            x->pid, x->parent, x->name, (unsigned long long)x->calls,
+            (unsigned long long)x->bytes_read, (unsigned long long)x->bytes_written,
+            (long long)x->time_ns, x->is_ended ? ", ended" : "", x->is_threaded ? ", threaded" : "",
+            x->cwd ? x->cwd->path : "-");
+        for (int fd = 0; fd < 64; fd++)
+            if (sv_fd_at(x, fd) && sv_fd_at(x, fd)->file)
+                say(p, "  %d %s\n", fd, sv_fd_at(x, fd)->file->path);
+    }
+    for (size_t i = 0; i < t->n_buckets; i++)
+        for (const struct sv_file *f = t->buckets[i]; f && n < TEST_COUNT(files); f = f->next)
+            files[n++] = f;
+    CHECK_UINT_EQ(n, t->n_files);
+    qsort(files, n, sizeof files[0], by_path);
+    for (size_t i = 0; i < n; i++) {
+        const struct sv_file *f = files[i];
+        say(p,
+            "file %s: %u refs, %llu opens, %llu reads of %llu, %llu writes of %llu, %llu errors, "
+            "%lld ns, longest %lld%s\n",
+            f->path, f->refs, (unsigned long long)f->opens, (unsigned long long)f->reads,
+            (unsigned long long)f->read_bytes, (unsigned long long)f->writes,
+            (unsigned long long)f->written_bytes, (unsigned long long)f->errors,
+            (long long)f->time_ns, (long long)f->longest_ns, f->is_own ? ", own" : "");
+    }
+}
+
+static void check_all(const char *name, const struct sv_decode_options *options, const char *file)
+{
+    char records[64];
+    struct kbench *k = kbench_new(options);
+    struct played p = {0};
+    snprintf(records, sizeof records, "%s.bin", name);
+    play(k, &p, records);
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 0);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
+    say_sums(&p, k);
+    compare(file, p.text);
+    free(p.text);
+    kbench_free(k);
+}
+
+TEST(all_events_of_many_processes)
+{
+    check_all(RECORDS, NULL, RECORDS ".txt");
+}
+
+/* One program that waits for locks, pipes and a disk, and asks for asynchronous I/O. */
+TEST(all_events_of_one_that_works)
+{
+    check_all(WORK, NULL, WORK ".txt");
 }
 
 #endif

@@ -67,7 +67,8 @@ static void set(const struct bench *b, unsigned tid, char letter, const char *ca
     put_of(b, tid, "schedstat", text);
 }
 
-static struct bench *open_bench(void)
+/* With all that it can say but samples, or with states, waits and samples. */
+static struct bench *open_with(bool has_processes)
 {
     struct bench *b = calloc(1, sizeof *b);
     char name[32];
@@ -91,11 +92,18 @@ static struct bench *open_bench(void)
                                                    .offcpu_min_ns = MS,
                                                    .has_states = true,
                                                    .has_waits = true,
-                                                   .has_samples = true},
+                                                   .has_samples = !has_processes,
+                                                   .has_processes = has_processes,
+                                                   .inside = has_processes ? "libin.so" : NULL},
                         sv_decode_rings(b->k->decode));
     sv_watch_add(b->w, process);
     b->at_ns = 1000 * MS;
     return b;
+}
+
+static struct bench *open_bench(void)
+{
+    return open_with(false);
 }
 
 /* Looks after so many milliseconds; the events of the look. */
@@ -326,5 +334,172 @@ TEST(survives_any_text)
     set(b, process, 'D', "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n", 5, 1, 3);
     look(b, 50);
     sv_watch_finish(b->w, b->at_ns + MS);
+    close_bench(b);
+}
+
+/* ---- all that looks say ---- */
+
+static void put_at(const struct bench *b, unsigned pid, const char *file, const char *text)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%u/%s", pid, file);
+    put(b, name, text);
+}
+
+static void add_process(const struct bench *b, unsigned pid, unsigned parent, const char *comm)
+{
+    char name[100], text[100];
+    snprintf(name, sizeof name, "%u", pid);
+    make(b, name);
+    snprintf(name, sizeof name, "%u/fd", pid);
+    make(b, name);
+    snprintf(name, sizeof name, "%u/task", pid);
+    make(b, name);
+    snprintf(text, sizeof text, "%u (x) y) S %u 1", pid, parent);
+    put_at(b, pid, "stat", text);
+    snprintf(text, sizeof text, "%s\n", comm);
+    put_at(b, pid, "comm", text);
+    unsigned was = process;
+    process = pid;
+    add_thread(b, pid);
+    process = was;
+}
+
+static void set_program(const struct bench *b, unsigned pid, const char *exe, const char *words)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%u/exe", b->root, pid);
+    unlink(path);
+    CHECK(symlink(exe, path) == 0);
+    put_at(b, pid, "cmdline", words);
+}
+
+static void link_fd(const struct bench *b, unsigned pid, const char *fd, const char *to)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%u/fd/%s", b->root, pid, fd);
+    CHECK(symlink(to, path) == 0);
+}
+
+static void set_of(const struct bench *b, unsigned pid, char letter, const char *call, unsigned run,
+                   unsigned delay, unsigned switches)
+{
+    unsigned was = process;
+    process = pid;
+    set(b, pid, letter, call, run, delay, switches);
+    process = was;
+}
+
+#define RUNS    "running\n"
+#define WAITS   "61 0xffffffff 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n"
+#define READS   "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n"
+#define WRITES  "1 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0000\n"
+#define NO_CALL "-1 0x7ffc00 0x7f0000\n"
+
+static struct bench *open_family(void)
+{
+    struct bench *b = open_with(true);
+    char name[64];
+    snprintf(name, sizeof name, "%u/fd", process);
+    make(b, name);
+    set_program(b, process, "/bin/job", "job");
+    return b;
+}
+
+/* One after the other, 50 ms apart. */
+static const struct {
+    const char *of_main, *of_child; /* state and call; NULL: as before */
+    unsigned main_run, main_delay, main_switches, run, delay, switches;
+    const char *said;
+} looks[] = {
+    {"R" RUNS, NULL, 5, 1, 3, 0, 0, 0,
+     "1000000000 instant worker/system calls exec path=/bin/job\n"
+     "1000000000 begin worker/state Running cpu=3 inferred=1\n"},
+    /* A child that is a copy; its parent waits for it. */
+    {"S" WAITS, "R" RUNS, 15, 2, 5, 1, 0, 1,
+     "1050000000 instant worker/system calls fork child=4194301\n"
+     "1005000000 end worker/state \n"
+     "1005000000 begin worker/state Preempted inferred=1\n"
+     "1006000000 end worker/state \n"
+     "1006000000 begin worker/state Running cpu=3 inferred=1\n"
+     "1011000000 end worker/state \n"
+     "1011000000 begin worker/state Sleeping reason=child inferred=1\n"
+     "1050000000 begin worker/state Running cpu=3 inferred=1\n"},
+    /* It executes something else, has another name, and waits for a pipe. */
+    {NULL, "S" READS, 15, 2, 5, 11, 0, 3,
+     "1100000000 instant renamed/system calls exec path=/bin/other\n"
+     "1060000000 end renamed/state \n"
+     "1060000000 begin renamed/state Sleeping reason=pipe inferred=1\n"},
+    /* It can run, and most of the time since is open. */
+    {NULL, "R" RUNS, 15, 2, 5, 13, 2, 4, ""},
+    {NULL, "R" RUNS, 15, 2, 5, 63, 2, 4, ""},
+    {NULL, "D" WRITES, 15, 2, 5, 73, 12, 7,
+     "1060000000 begin renamed/off CPU pipe queued=0 reason=pipe inferred=1 waker_tid=4194300 "
+     "=0 =[unknown]\n"
+     "1138000000 end renamed/off CPU \n"
+     "1138000000 end renamed/state \n"
+     "1138000000 begin renamed/state Runnable waker_tid=4194300 inferred=1\n"
+     "1150000000 end renamed/state \n"
+     "1150000000 begin renamed/state Running cpu=3 inferred=1\n"
+     "1212000000 end renamed/state \n"
+     "1212000000 begin renamed/state Blocked on I/O io_wait=1 inferred=1\n"},
+    {NULL, "T" NO_CALL, 15, 2, 5, 73, 12, 8,
+     "1212000000 begin renamed/off CPU disk queued=0 reason=disk inferred=1 waker_tid=4194300 "
+     "=0 =[unknown]\n"
+     "1275000000 end renamed/off CPU \n"
+     "1275000000 end renamed/state \n"
+     "1275000000 begin renamed/state Stopped inferred=1\n"},
+    {"R" RUNS, "Z" NO_CALL, 15, 3, 6, 73, 12, 9,
+     "1275000000 begin renamed/off CPU stopped reason=stopped inferred=1 =0 =[unknown]\n"
+     "1350000000 end renamed/off CPU \n"
+     "1350000000 end renamed/state \n"
+     "1350000000 instant other/renamed schedstat run_ns=72000000 delay_ns=12000000 switches=8\n"
+     "1350000000 instant renamed/system calls exit\n"},
+    /* Nobody has asked for it yet: it is there, and has no command line. */
+    {"R" RUNS, NULL, 15, 3, 6, 0, 0, 0, ""},
+};
+
+TEST(all_that_looks_say)
+{
+    struct bench *b = open_family();
+    char pipe[200];
+    snprintf(pipe, sizeof pipe, "%s/pipe", b->root);
+    REQUIRE(mkfifo(pipe, 0600) == 0);
+    link_fd(b, process, "4", pipe);
+    for (size_t i = 0; i < TEST_COUNT(looks); i++) {
+        CONTEXT("look %zu", i);
+        if (i == 1) {
+            add_process(b, OTHER, NOBODY, "child");
+            set_program(b, OTHER, "/bin/job", "job");
+            put_of(b, process, "children", "4194301 ");
+        } else if (i == 2) {
+            set_program(b, OTHER, "/bin/other", "other");
+            put_at(b, OTHER, "task/4194301/comm", "renamed\n");
+            link_fd(b, OTHER, "3", pipe);
+        } else if (i == 7) {
+            put_at(b, OTHER, "stat", "4194301 (x) Z 4194300 1");
+            put_at(b, OTHER, "cmdline", "");
+        }
+        if (looks[i].of_main)
+            set_of(b, process, looks[i].of_main[0], looks[i].of_main + 1, looks[i].main_run,
+                   looks[i].main_delay, looks[i].main_switches);
+        if (looks[i].of_child)
+            set_of(b, OTHER, looks[i].of_child[0], looks[i].of_child + 1, looks[i].run,
+                   looks[i].delay, looks[i].switches);
+        CHECK_STR_EQ(look(b, i ? 50 : 0), looks[i].said);
+    }
+    sv_watch_finish(b->w, b->at_ns + MS);
+    kbench_round(b->k, (uint64_t)(b->at_ns + MS));
+    CHECK_STR_EQ(b->k->text,
+                 "1011000000 begin worker/off CPU child queued=0 reason=child inferred=1 "
+                 "waker_tid=4194301 =0 =[unknown]\n"
+                 "1401000000 end worker/off CPU \n"
+                 "1401000000 end worker/state \n"
+                 "1401000000 instant job/worker schedstat run_ns=10000000 delay_ns=1000000 "
+                 "switches=2\n");
+    const struct sv_watch_sums s = sv_watch_sums(b->w);
+    CHECK_UINT_EQ(s.looks, 10);
+    CHECK_UINT_EQ(s.lost, 0);
+    CHECK_UINT_EQ(s.unreadable, 0);
     close_bench(b);
 }

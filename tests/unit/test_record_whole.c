@@ -1,11 +1,10 @@
 /* Whole recordings in this process, with kernel programs and without: what is in the file, what the
  * summary says, which exit code comes out. What the parts do has tests of their own; here they are
  * together. */
-#include "cmd/commands.h"
 #include "core/files/input.h"
-#include "record/kernel/kernel.h"
 #include "tests/harness/test.h"
 #include "tests/unit/verb.h"
+#include "tests/unit/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,124 +21,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int record(const char *line)
-{
-    return verb(&sv_command_record, line);
-}
-
-/* The rows of a query over t.pftrace, as CSV without its head. */
-static const char *ask(const char *file, const char *sql)
-{
-    static char line[2048];
-    snprintf(line, sizeof line, "--to csv %s '%s'", file, sql);
-    if (!CHECK_INT_EQ(verb(&sv_command_query, line), 0))
-        printf("%s\n%s\n", line, verb_message);
-    const char *rows = strchr(verb_shown, '\n');
-    return rows ? rows + 1 : "";
-}
-
-static void need_sql(void)
-{
-#ifndef SV_HAVE_SQLITE
-    SKIP("built without SQLite, which looks into the trace");
-#endif
-}
-
-static void need_kernel(void)
-{
-    need_sql();
-    struct sv_kernel_options options = {0};
-    struct sv_kernel *k;
-    struct sv_err err = {0};
-    static char why[600];
-    if (!sv_kernel_is_built())
-        SKIP("built without eBPF");
-    if (sv_kernel_open(&options, &k, &err) < 0) {
-        snprintf(why, sizeof why, "no kernel programs here: %.500s", err.msg);
-        SKIP(why);
-    }
-    sv_kernel_close(k);
-}
-
-/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one
- * that opens it 3,000 times and ends with 3. */
-static void make_work(void)
-{
-    char text[1001];
-    memset(text, 'x', sizeof text - 1);
-    text[1000] = '\0';
-    test_write_file("in", text);
-    test_write_file("work.sh", "dd if=in of=out bs=500 status=none\nexit 7\n");
-    test_write_file("many.sh", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); : <in; done; exit 3\n");
-}
-
-/* What was said has this, however many blanks are between the words. */
-static bool says(const char *text)
-{
-    char line[sizeof verb_said];
-    size_t n = 0;
-    for (const char *c = verb_said; *c; c++)
-        if (*c != ' ' || (n > 0 && line[n - 1] != ' '))
-            line[n++] = *c;
-    line[n] = '\0';
-    return strstr(line, text) != NULL;
-}
-
-static uint64_t number_of(const char *file, const char *sql)
-{
-    return strtoull(ask(file, sql), NULL, 10);
-}
-
-/* "139 system calls": the number before the words. */
-static uint64_t number_before(const char *text, const char *words)
-{
-    uint64_t n = 0, unit = 1;
-    const char *at = strstr(text, words);
-    for (; at && at > text && (at[-1] == ',' || (at[-1] >= '0' && at[-1] <= '9')); at--)
-        if (at[-1] != ',')
-            n += (uint64_t)(at[-1] - '0') * unit, unit *= 10;
-    return n;
-}
-
-static uint64_t said_number(const char *words)
-{
-    return number_before(verb_said, words);
-}
-
 #define CALLS     "SELECT count(*) FROM slice WHERE category = \"syscall\""
 #define OPENS     "SELECT count(*) FROM slice WHERE name = \"openat\" AND "
 #define PATH_ENDS "extract_arg(arg_set_id, \"path\") GLOB "
 
 static void check_files(const char *file)
 {
-    CHECK_STR_EQ(ask(file,
-                     "SELECT name, sum(extract_arg(arg_set_id, \"bytes\")) AS n FROM slice "
-                     "WHERE category = \"syscall\" AND (" PATH_ENDS "\"*/whole/in\" OR " PATH_ENDS
-                     "\"*/whole/out\") GROUP BY name HAVING n > 0 ORDER BY name"),
+    CHECK_STR_EQ(whole_ask(file,
+                           "SELECT name, sum(extract_arg(arg_set_id, \"bytes\")) AS n FROM slice "
+                           "WHERE category = \"syscall\" AND (" PATH_ENDS
+                           "\"*/whole/in\" OR " PATH_ENDS
+                           "\"*/whole/out\") GROUP BY name HAVING n > 0 ORDER BY name"),
                  "read,1000\nwrite,1000\n");
-    CHECK_STR_EQ(ask(file, "SELECT name FROM process WHERE name IN (\"sh\", \"dd\") ORDER BY 1"),
-                 "dd\nsh\n");
+    CHECK_STR_EQ(
+        whole_ask(file, "SELECT name FROM process WHERE name IN (\"sh\", \"dd\") ORDER BY 1"),
+        "dd\nsh\n");
 }
 
 static void with_kernel(void)
 {
     char text[64];
-    need_kernel();
+    whole_need_kernel();
     verb_enter("whole");
-    make_work();
-    CHECK_INT_EQ(record("-o t.pftrace --strict --no-explain -- /bin/sh work.sh"), 7);
+    whole_make_work();
+    CHECK_INT_EQ(whole_record("-o t.pftrace --strict --no-explain -- /bin/sh work.sh"), 7);
     CHECK_STR_EQ(verb_files(), "in many.sh out t.pftrace work.sh");
-    CHECK(says(" 1000 B dd (")); /* what it has written */
-    CHECK(says(" read written busiest processes (2 in all)\n"));
-    CHECK(says(" recorded: ") && says(" system calls, 2 processes, "));
-    CHECK(says("t.pftrace (") && !says("lost") && !says("kept as"));
-    uint64_t n = said_number(" system calls");
+    CHECK(whole_says(" 1000 B dd (")); /* what it has written */
+    CHECK(whole_says(" read written busiest processes (2 in all)\n"));
+    CHECK(whole_says(" recorded: ") && whole_says(" system calls, 2 processes, "));
+    CHECK(whole_says("t.pftrace (") && !whole_says("lost") && !whole_says("kept as"));
+    uint64_t n = whole_said(" system calls");
     CHECK(n > 20);
-    CHECK_UINT_EQ(number_of("t.pftrace", CALLS), n);
+    CHECK_UINT_EQ(whole_number("t.pftrace", CALLS), n);
     check_files("t.pftrace");
-    CHECK_STR_EQ(ask("t.pftrace",
-                     "SELECT name, str_value FROM metadata WHERE name IN (\"command\", "
-                     "\"writer\", \"hooks\") OR name GLOB \"recorded.*\""),
+    CHECK_STR_EQ(whole_ask("t.pftrace",
+                           "SELECT name, str_value FROM metadata WHERE name IN (\"command\", "
+                           "\"writer\", \"hooks\") OR name GLOB \"recorded.*\""),
                  "command,/bin/sh work.sh\nwriter,stave record\nrecorded.states,kernel\n"
                  "recorded.waits,kernel min_ns=1000000\nrecorded.calls,kernel\n"
                  "recorded.sockets,kernel groups=waiting\nrecorded.block,kernel\n"
@@ -148,7 +65,7 @@ static void with_kernel(void)
                  "recorded.counters,proc every_ns=100000000\nrecorded.gpu,no\n"
                  "recorded.sdk,program\nhooks,btf\n");
     /* Into another format, with the summary as JSON. */
-    CHECK_INT_EQ(record("-o t.json --json --no-explain -- /bin/sh work.sh"), 7);
+    CHECK_INT_EQ(whole_record("-o t.json --json --no-explain -- /bin/sh work.sh"), 7);
     CHECK_STR_EQ(verb_files(), "in many.sh out t.json t.pftrace work.sh");
     CHECK_STR_EQ(verb_shown, "");
     CHECK(strstr(verb_said, "{\"version\":1,\"trace\":\"t.json\",\"bytes\":"));
@@ -179,22 +96,23 @@ static void all_ways(void)
                 {"--paths once", "always"},
                 {"--no-block --no-page-cache --no-offcpu", "always"},
                 {"--light", "never"}};
-    need_kernel();
+    whole_need_kernel();
     verb_enter("ways");
-    make_work();
+    whole_make_work();
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         char line[200];
         CONTEXT("%s, STAVE_SPOOL=%s", rows[i].options, rows[i].spool);
         setenv("STAVE_SPOOL", rows[i].spool, 1);
         snprintf(line, sizeof line, "-o t.pftrace --strict --no-explain %s -- /bin/sh many.sh",
                  rows[i].options);
-        CHECK_INT_EQ(record(line), 3);
+        CHECK_INT_EQ(whole_record(line), 3);
         CHECK_STR_EQ(verb_files(), "in many.sh t.pftrace work.sh");
-        CHECK(says(" 3000 0 B 0 B ") && says("/ways/in\n") && says(" processes (1 in all)"));
-        uint64_t n = said_number(" system calls");
+        CHECK(whole_says(" 3000 0 B 0 B ") && whole_says("/ways/in\n") &&
+              whole_says(" processes (1 in all)"));
+        uint64_t n = whole_said(" system calls");
         CHECK(n >= 12000);
-        CHECK_UINT_EQ(number_of("t.pftrace", CALLS), n);
-        CHECK_UINT_EQ(number_of("t.pftrace", OPENS PATH_ENDS "\"*/ways/in\""), 3000);
+        CHECK_UINT_EQ(whole_number("t.pftrace", CALLS), n);
+        CHECK_UINT_EQ(whole_number("t.pftrace", OPENS PATH_ENDS "\"*/ways/in\""), 3000);
         unlink("t.pftrace");
     }
     unsetenv("STAVE_SPOOL");
@@ -208,17 +126,18 @@ TEST(all_calls_are_there_whatever_way_they_go)
 
 static void in_parts(void)
 {
-    need_kernel();
+    whole_need_kernel();
     verb_enter("parts");
-    make_work();
-    CHECK_INT_EQ(record("-o t.pftrace --rotate 256K --strict --no-explain -- /bin/sh many.sh"), 3);
+    whole_make_work();
+    CHECK_INT_EQ(
+        whole_record("-o t.pftrace --rotate 256K --strict --no-explain -- /bin/sh many.sh"), 3);
     CHECK_STR_EQ(verb_files(), "in many.sh t-0001.pftrace t.pftrace work.sh");
-    CHECK(says("2 parts; the newest is t.pftrace"));
-    uint64_t n = said_number(" system calls");
-    CHECK_UINT_EQ(number_of("t-0001.pftrace", CALLS) + number_of("t.pftrace", CALLS), n);
-    CHECK(number_of("t-0001.pftrace", CALLS) > n / 3);
-    CHECK_UINT_EQ(number_of("t-0001.pftrace", OPENS PATH_ENDS "\"*/parts/in\"") +
-                      number_of("t.pftrace", OPENS PATH_ENDS "\"*/parts/in\""),
+    CHECK(whole_says("2 parts; the newest is t.pftrace"));
+    uint64_t n = whole_said(" system calls");
+    CHECK_UINT_EQ(whole_number("t-0001.pftrace", CALLS) + whole_number("t.pftrace", CALLS), n);
+    CHECK(whole_number("t-0001.pftrace", CALLS) > n / 3);
+    CHECK_UINT_EQ(whole_number("t-0001.pftrace", OPENS PATH_ENDS "\"*/parts/in\"") +
+                      whole_number("t.pftrace", OPENS PATH_ENDS "\"*/parts/in\""),
                   3000);
     verb_leave();
 }
@@ -233,20 +152,21 @@ TEST(a_recording_in_parts)
 static void limited(void)
 {
     struct rlimit limit = {350000, RLIM_INFINITY};
-    need_kernel();
+    whole_need_kernel();
     verb_enter("full");
-    make_work();
+    whole_make_work();
     signal(SIGXFSZ, SIG_IGN);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    CHECK_INT_EQ(record("-o t.pftrace --no-explain -- /bin/sh many.sh"), SV_EIO);
+    CHECK_INT_EQ(whole_record("-o t.pftrace --no-explain -- /bin/sh many.sh"), SV_EIO);
     CHECK_STR_EQ(verb_files(), "in many.sh t.pftrace work.sh");
-    CHECK(
-        says("t.pftrace: cannot write: File too large: later events are counted but not recorded"));
+    CHECK(whole_says(
+        "t.pftrace: cannot write: File too large: later events are counted but not recorded"));
     CHECK(strstr(verb_message, "t.pftrace: cannot write: File too large: the trace ends "));
     CHECK(strstr(verb_message, "; raise the limit (ulimit -f) or record less"));
-    CHECK(says(" 3000 0 B 0 B "));
-    uint64_t all = said_number(" system calls"), lost = number_before(verb_message, " events of ");
-    uint64_t n = number_of("t.pftrace", CALLS);
+    CHECK(whole_says(" 3000 0 B 0 B "));
+    uint64_t all = whole_said(" system calls"),
+             lost = whole_number_before(verb_message, " events of ");
+    uint64_t n = whole_number("t.pftrace", CALLS);
     CONTEXT("%llu of %llu, %llu lost", (unsigned long long)n, (unsigned long long)all,
             (unsigned long long)lost);
     CHECK(n > 0 && n < all && lost >= all - n && lost < 2 * all);
@@ -262,23 +182,24 @@ TEST(a_full_disk_ends_the_file_not_the_command)
 
 static void without_kernel(void)
 {
-    need_sql();
+    whole_need_sql();
     REQUIRE(test_refuse_call(SYS_bpf, 0, 0, EPERM));
     verb_enter("looks");
-    make_work();
-    CHECK_INT_EQ(record("-o t.pftrace --no-explain -- /bin/sh work.sh"), 7);
+    whole_make_work();
+    CHECK_INT_EQ(whole_record("-o t.pftrace --no-explain -- /bin/sh work.sh"), 7);
     CHECK_STR_EQ(verb_files(), "in many.sh out t.pftrace work.sh");
-    CHECK(
-        says("without system calls and block I/O: cannot load the kernel programs: not permitted; "
-             "needs root or the capabilities CAP_BPF and CAP_PERFMON (run 'stave doctor' for "
-             "details); recorded instead: states, waits and Python stacks of threads by looking "
-             "at /proc, "));
-    CHECK(says(" recorded: ") && says(" looks at /proc took ") && says("t.pftrace ("));
-    CHECK(!says("system calls, "));
-    CHECK_STR_EQ(ask("t.pftrace",
-                     "SELECT name, str_value FROM metadata WHERE name IN (\"command\", "
-                     "\"writer\", \"hooks\") OR name GLOB \"recorded.*\" AND NOT name "
-                     "GLOB \"*.samples\""),
+    CHECK(whole_says(
+        "without system calls and block I/O: cannot load the kernel programs: not permitted; "
+        "needs root or the capabilities CAP_BPF and CAP_PERFMON (run 'stave doctor' for "
+        "details); recorded instead: states, waits and Python stacks of threads by looking "
+        "at /proc, "));
+    CHECK(whole_says(" recorded: ") && whole_says(" looks at /proc took ") &&
+          whole_says("t.pftrace ("));
+    CHECK(!whole_says("system calls, "));
+    CHECK_STR_EQ(whole_ask("t.pftrace",
+                           "SELECT name, str_value FROM metadata WHERE name IN (\"command\", "
+                           "\"writer\", \"hooks\") OR name GLOB \"recorded.*\" AND NOT name "
+                           "GLOB \"*.samples\""),
                  "command,/bin/sh work.sh\nwriter,stave record\n"
                  "recorded.states,proc every_ns=50000000\n"
                  "recorded.waits,proc every_ns=50000000\nrecorded.calls,no\n"
@@ -288,20 +209,23 @@ static void without_kernel(void)
                  "recorded.sdk,program\n");
     /* --strict stops before the command starts. */
     unlink("out");
-    CHECK(record("-o s.pftrace --strict -- /bin/sh work.sh") < 0);
+    CHECK(whole_record("-o s.pftrace --strict -- /bin/sh work.sh") < 0);
     CHECK_STR_EQ(verb_files(), "in many.sh t.pftrace work.sh");
-    CHECK_INT_EQ(record("-o s.pftrace --calls files --hooks raw --no-explain -- /bin/sh work.sh"),
-                 7);
-    CHECK(says(
+    CHECK_INT_EQ(
+        whole_record("-o s.pftrace --calls files --hooks raw --no-explain -- /bin/sh work.sh"), 7);
+    CHECK(whole_says(
         "--calls is not possible here; instead: the library io records calls on files of libc\n"));
-    CHECK(says("--hooks is not possible here; instead: leave it out\n") && !says("--path is not"));
-    CHECK(record("-o n.pftrace --strict --hooks raw --budget 1% -- /bin/sh work.sh") < 0);
+    CHECK(whole_says("--hooks is not possible here; instead: leave it out\n") &&
+          !whole_says("--path is not"));
+    CHECK(whole_record("-o n.pftrace --strict --hooks raw --budget 1% -- /bin/sh work.sh") < 0);
     CHECK(strstr(verb_message, "--hooks: ") == verb_message);
     unlink("s.pftrace"), unlink("out");
     /* Nothing but the events of libstave needs no kernel programs. */
-    CHECK_INT_EQ(record("-o e.pftrace --only sdk --strict --no-explain -- /bin/sh work.sh"), 7);
-    CHECK(!says("without system calls"));
-    CHECK(says("The trace has no events: --only sdk records programs that trace with libstave"));
+    CHECK_INT_EQ(whole_record("-o e.pftrace --only sdk --strict --no-explain -- /bin/sh work.sh"),
+                 7);
+    CHECK(!whole_says("without system calls"));
+    CHECK(whole_says(
+        "The trace has no events: --only sdk records programs that trace with libstave"));
     CHECK_STR_EQ(verb_files(), "e.pftrace in many.sh out t.pftrace work.sh");
     verb_leave();
 }
@@ -388,19 +312,19 @@ static void packed(void)
     SKIP("built without zstd, which packs the archive");
 #endif
     verb_enter("packed");
-    make_work();
+    whole_make_work();
     test_write_file("talk.sh", "echo out; echo err >&2; exit 4\n");
     test_write_file("l.log", ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": "
                              "\"INTERVAL_START\", \"key\": \"run_start\", \"value\": null, "
                              "\"metadata\": {}}\n");
     CHECK_INT_EQ(
-        record("--out-dir d --archive --only sdk --copy-output --no-explain --log l.log -- "
-               "/bin/sh talk.sh"),
+        whole_record("--out-dir d --archive --only sdk --copy-output --no-explain --log l.log -- "
+                     "/bin/sh talk.sh"),
         4);
     CHECK_STR_EQ(verb_shown, "out\n");
-    CHECK(says("err\n") && says("could not make report.txt\n") &&
-          says("could not make timeline.png\n"));
-    CHECK(says("d/run-0001 (4 files)\n") && says(", 4 files)\n"));
+    CHECK(whole_says("err\n") && whole_says("could not make report.txt\n") &&
+          whole_says("could not make timeline.png\n"));
+    CHECK(whole_says("d/run-0001 (4 files)\n") && whole_says(", 4 files)\n"));
     CHECK_STR_EQ(members_of("d/run-0001.tar.zst", "d/run-0001"),
                  "trace.pftrace stdout.log stderr.log log-1-l.log");
     CHECK_STR_EQ(test_read_file("d/run-0001/stdout.log"), "out\n");
@@ -414,11 +338,11 @@ static void packed(void)
     REQUIRE(rename("l.log", name) == 0);
     snprintf(line, sizeof line,
              "--out-dir d --archive --only sdk --no-explain --log %s -- /bin/true", name);
-    CHECK_INT_EQ(record(line), 0);
+    CHECK_INT_EQ(whole_record(line), 0);
     snprintf(members, sizeof members, "trace.pftrace log-1-%s", name);
     CHECK_STR_EQ(members_of("d/run-0002.tar.zst", "d/run-0002"), members);
     /* Without a folder only the archive stays, beside the trace. */
-    CHECK_INT_EQ(record("-o t.pftrace --archive --only sdk --no-explain -- /bin/true"), 0);
+    CHECK_INT_EQ(whole_record("-o t.pftrace --archive --only sdk --no-explain -- /bin/true"), 0);
     snprintf(members, sizeof members, "d in many.sh %s t.pftrace t.tar.zst talk.sh work.sh", name);
     CHECK_STR_EQ(verb_files(), members);
     CHECK_STR_EQ(members_of("t.tar.zst", "."), "t.pftrace");
@@ -535,7 +459,7 @@ static void record_work(const char *options, const char *out)
     setenv("TEST_WORK", "data", 1);
     snprintf(line, sizeof line, "-o %s --no-explain %s -- %s -n record_whole.work", out, options,
              self);
-    CHECK_INT_EQ(record(line), 0);
+    CHECK_INT_EQ(whole_record(line), 0);
     unsetenv("TEST_WORK");
 }
 
@@ -543,35 +467,39 @@ static void of_each_kind(void)
 {
     if (TEST_HAS_SANITIZER)
         SKIP("the sanitizer's leak check is a process that is recorded, too");
-    need_kernel();
+    whole_need_kernel();
     verb_enter("kinds");
     record_work("--strict --sample 997", "t.pftrace");
-    CHECK(says(" 15 17.0 KiB 32.0 KiB ") && says("/kinds/data\n"));
-    CHECK(says(" system calls, 2 processes, ") && says(", 8 requests of io_submit"));
-    CHECK(says(" busiest processes (2 in all)\n") && !says("lost"));
+    CHECK(whole_says(" 15 17.0 KiB 32.0 KiB ") && whole_says("/kinds/data\n"));
+    CHECK(whole_says(" system calls, 2 processes, ") && whole_says(", 8 requests of io_submit"));
+    CHECK(whole_says(" busiest processes (2 in all)\n") && !whole_says("lost"));
     CHECK_STR_EQ(
-        ask("t.pftrace",
-            "SELECT name, count(*), sum(extract_arg(arg_set_id, \"bytes\")) FROM slice WHERE "
-            "category IN (\"syscall\", \"aio\") AND " PATH_ENDS
-            "\"*/kinds/data\" GROUP BY 1 ORDER BY 1"),
+        whole_ask("t.pftrace",
+                  "SELECT name, count(*), sum(extract_arg(arg_set_id, \"bytes\")) FROM slice WHERE "
+                  "category IN (\"syscall\", \"aio\") AND " PATH_ENDS
+                  "\"*/kinds/data\" GROUP BY 1 ORDER BY 1"),
         "aio_read,4,16384\naio_write,4,16384\nclose,2,\nfsync,1,\nftruncate,1,\nopenat,1,\n"
         "pread64,1,1000\npwrite64,1,10\nwrite,4,16384\n");
-    CHECK_STR_EQ(ask("t.pftrace", "SELECT name, count(*) FROM slice WHERE category = \"process\" "
-                                  "GROUP BY 1 ORDER BY 1"),
+    CHECK_STR_EQ(whole_ask("t.pftrace",
+                           "SELECT name, count(*) FROM slice WHERE category = \"process\" "
+                           "GROUP BY 1 ORDER BY 1"),
                  "exec,1\nexit,2\nfork,1\n");
-    CHECK_STR_EQ(ask("t.pftrace", "SELECT DISTINCT name FROM slice WHERE category = "
-                                  "\"offcpu_sample\" AND name IN (\"lock\", \"pipe\", \"sleep\") "
-                                  "ORDER BY 1"),
+    CHECK_STR_EQ(whole_ask("t.pftrace",
+                           "SELECT DISTINCT name FROM slice WHERE category = "
+                           "\"offcpu_sample\" AND name IN (\"lock\", \"pipe\", \"sleep\") "
+                           "ORDER BY 1"),
                  "lock\npipe\nsleep\n");
-    CHECK_STR_EQ(ask("t.pftrace", "SELECT DISTINCT name FROM slice WHERE category = "
-                                  "\"thread_state\" AND name IN (\"Running\", \"Runnable\", "
-                                  "\"Sleeping\") ORDER BY 1"),
+    CHECK_STR_EQ(whole_ask("t.pftrace", "SELECT DISTINCT name FROM slice WHERE category = "
+                                        "\"thread_state\" AND name IN (\"Running\", \"Runnable\", "
+                                        "\"Sleeping\") ORDER BY 1"),
                  "Runnable\nRunning\nSleeping\n");
-    CHECK(number_of("t.pftrace", "SELECT count(*) FROM slice WHERE category = \"fault\"") > 0);
-    CHECK(number_of("t.pftrace", "SELECT count(DISTINCT tid) FROM thread JOIN process USING (upid) "
-                                 "WHERE process.name = \"unit\" AND tid > 0") >= 3);
-    CHECK_STR_EQ(ask("t.pftrace", "SELECT str_value FROM metadata WHERE name = \"sample_hz\""),
-                 "997\n");
+    CHECK(whole_number("t.pftrace", "SELECT count(*) FROM slice WHERE category = \"fault\"") > 0);
+    CHECK(whole_number("t.pftrace",
+                       "SELECT count(DISTINCT tid) FROM thread JOIN process USING (upid) "
+                       "WHERE process.name = \"unit\" AND tid > 0") >= 3);
+    CHECK_STR_EQ(
+        whole_ask("t.pftrace", "SELECT str_value FROM metadata WHERE name = \"sample_hz\""),
+        "997\n");
     verb_leave();
 }
 
@@ -584,7 +512,7 @@ TEST(a_program_that_does_something_of_each_kind)
 
 static void signalled(void)
 {
-    need_sql();
+    whole_need_sql();
     verb_enter("signals");
     test_write_file("save.sh",
                     "kill -USR1 $PPID; until [ -e t-0001.pftrace ]; do sleep 0.02; done\n"
@@ -592,23 +520,26 @@ static void signalled(void)
     test_write_file("stop.sh",
                     "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.02; done\n");
     test_write_file("end.sh", "exit 3\n");
-    CHECK_INT_EQ(record("-o t.pftrace --only sdk --last 1000s --no-explain -- /bin/sh save.sh"), 0);
-    CHECK(says("saved t-0001.pftrace\n") && says("saved t-0002.pftrace\n") && !says("t-0003"));
+    CHECK_INT_EQ(
+        whole_record("-o t.pftrace --only sdk --last 1000s --no-explain -- /bin/sh save.sh"), 0);
+    CHECK(whole_says("saved t-0001.pftrace\n") && whole_says("saved t-0002.pftrace\n") &&
+          !whole_says("t-0003"));
     CHECK_STR_EQ(verb_files(), "end.sh save.sh stop.sh t-0001.pftrace t-0002.pftrace t.pftrace");
     /* What asks to stop is passed on to the command, whose exit code is the result. */
-    CHECK_INT_EQ(record("-o s.pftrace --only sdk --no-explain -- /bin/sh stop.sh"), 9);
-    CHECK(says("s.pftrace (") && access("s.pftrace", F_OK) == 0);
+    CHECK_INT_EQ(whole_record("-o s.pftrace --only sdk --no-explain -- /bin/sh stop.sh"), 9);
+    CHECK(whole_says("s.pftrace (") && access("s.pftrace", F_OK) == 0);
     CHECK_INT_EQ(
-        record("-o w.pftrace --only sdk --pause 60min --tail 0s --no-explain --when 'exit == "
-               "3' --when 'exit == 4' -- /bin/sh end.sh"),
+        whole_record("-o w.pftrace --only sdk --pause 60min --tail 0s --no-explain --when 'exit == "
+                     "3' --when 'exit == 4' -- /bin/sh end.sh"),
         3);
-    CHECK(says("saved w-0001.pftrace: exit == 3: process 'sh' ended with exit code 3\n"));
-    CHECK_STR_EQ(ask("w-0001.pftrace", "SELECT name FROM slice WHERE category = \"trigger\""),
+    CHECK(whole_says("saved w-0001.pftrace: exit == 3: process 'sh' ended with exit code 3\n"));
+    CHECK_STR_EQ(whole_ask("w-0001.pftrace", "SELECT name FROM slice WHERE category = \"trigger\""),
                  "exit == 3\n");
     CHECK(access("w.pftrace", F_OK) == 0 && access("w-0002.pftrace", F_OK) != 0);
     CHECK_INT_EQ(
-        record("-o x.pftrace --only sdk --no-explain --when 'exit == 4' -- /bin/sh end.sh"), 3);
-    CHECK(!says("saved") && access("x-0001.pftrace", F_OK) != 0);
+        whole_record("-o x.pftrace --only sdk --no-explain --when 'exit == 4' -- /bin/sh end.sh"),
+        3);
+    CHECK(!whole_says("saved") && access("x-0001.pftrace", F_OK) != 0);
     CHECK(access("x.pftrace", F_OK) == 0);
     verb_leave();
 }
@@ -650,22 +581,22 @@ static void refused(void)
         {"--inject nope", "--inject: unknown interface 'nope'"},
     };
     verb_enter("refused");
-    make_work();
+    whole_make_work();
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         char line[300];
         CONTEXT("%s", rows[i].options);
         snprintf(line, sizeof line, "-o t.pftrace %s -- /bin/sh work.sh", rows[i].options);
-        CHECK_INT_EQ(record(line), SV_EUSAGE);
+        CHECK_INT_EQ(whole_record(line), SV_EUSAGE);
         if (!CHECK(strstr(verb_message, rows[i].why)))
             printf("%s\n", verb_message);
         CHECK_STR_EQ(verb_files(), "in many.sh work.sh");
     }
-    CHECK_INT_EQ(record("-o t.pftrace --cgroup nowhere"), SV_EUSAGE);
-    CHECK_INT_EQ(record("-o t.pftrace --only sdk"), SV_EUSAGE);
-    CHECK_INT_EQ(record("-o - -- /bin/true"), SV_EUSAGE);
-    CHECK(record("-o t.pftrace -- /nowhere/program") < 0);
+    CHECK_INT_EQ(whole_record("-o t.pftrace --cgroup nowhere"), SV_EUSAGE);
+    CHECK_INT_EQ(whole_record("-o t.pftrace --only sdk"), SV_EUSAGE);
+    CHECK_INT_EQ(whole_record("-o - -- /bin/true"), SV_EUSAGE);
+    CHECK(whole_record("-o t.pftrace -- /nowhere/program") < 0);
     CHECK(strstr(verb_message, "cannot run '/nowhere/program': No such file or directory"));
-    CHECK(record("-o nowhere/t.pftrace -- /bin/sh work.sh") < 0);
+    CHECK(whole_record("-o nowhere/t.pftrace -- /bin/sh work.sh") < 0);
     CHECK(strstr(verb_message, "nowhere/t.pftrace: cannot create: No such file or directory"));
     CHECK_STR_EQ(verb_files(), "in many.sh work.sh");
     verb_leave();

@@ -331,6 +331,7 @@ static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
         drop_oldest_part(r);
     if (p->count == 1 ? unlink(r->output.part) != 0 : rename(r->output.part, path) != 0)
         return sv_err_sys(err, "cannot rename %s", r->output.part);
+    p->oldest += p->count == 1;
     uint64_t bytes = size_of(path);
     p->kept_bytes += bytes;
     if (p->is_ring) {

@@ -135,6 +135,11 @@ static bool remove_left(const char *path)
     return is_left && sv_trusted_remove(path, st.st_dev, st.st_ino);
 }
 
+static int create(const char *path)
+{
+    return sv_trusted_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, SV_TRUST_PRIVATE, 0600);
+}
+
 static int publish(struct sv_sync_worker *w, const uint8_t token[static SV_PING_TOKEN],
                    struct sv_err *err)
 {
@@ -142,11 +147,13 @@ static int publish(struct sv_sync_worker *w, const uint8_t token[static SV_PING_
     struct stat st = {0};
     const char *path = w->plan.path;
     size_t n = format_published(text, sizeof text, sv_ping_server_address(w->server), token);
-    int flags = O_WRONLY | O_CREAT | O_EXCL;
-    int fd = sv_trusted_file(AT_FDCWD, path, flags, SV_TRUST_PRIVATE, 0600);
-    if (fd < 0 && errno == EEXIST && remove_left(path))
-        fd = sv_trusted_file(AT_FDCWD, path, flags, SV_TRUST_PRIVATE, 0600);
-    if (fd < 0 && errno == EEXIST)
+    int fd = create(path);
+    bool is_taken = fd < 0 && errno == EEXIST;
+    if (is_taken && remove_left(path)) {
+        fd = create(path);
+        is_taken = fd < 0 && errno == EEXIST;
+    }
+    if (is_taken)
         return sv_err_set(err, SV_EHELD, SV_NO_POS,
                           "--sync: %.200s belongs to another job; remove it if that has ended",
                           path);

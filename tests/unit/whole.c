@@ -1,0 +1,95 @@
+/* Whole recordings: see whole.h. */
+#include "tests/unit/whole.h"
+
+#include "cmd/commands.h"
+#include "record/kernel/kernel.h"
+#include "tests/harness/test.h"
+#include "tests/unit/verb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int whole_record(const char *line)
+{
+    return verb(&sv_command_record, line);
+}
+
+/* The rows of a query over t.pftrace, as CSV without its head. */
+const char *whole_ask(const char *file, const char *sql)
+{
+    static char line[2048];
+    snprintf(line, sizeof line, "--to csv %s '%s'", file, sql);
+    if (!CHECK_INT_EQ(verb(&sv_command_query, line), 0))
+        printf("%s\n%s\n", line, verb_message);
+    const char *rows = strchr(verb_shown, '\n');
+    return rows ? rows + 1 : "";
+}
+
+void whole_need_sql(void)
+{
+#ifndef SV_HAVE_SQLITE
+    SKIP("built without SQLite, which looks into the trace");
+#endif
+}
+
+void whole_need_kernel(void)
+{
+    whole_need_sql();
+    struct sv_kernel_options options = {0};
+    struct sv_kernel *k;
+    struct sv_err err = {0};
+    static char why[600];
+    if (!sv_kernel_is_built())
+        SKIP("built without eBPF");
+    if (sv_kernel_open(&options, &k, &err) < 0) {
+        snprintf(why, sizeof why, "no kernel programs here: %.500s", err.msg);
+        SKIP(why);
+    }
+    sv_kernel_close(k);
+}
+
+/* A file of 1,000 bytes; a program that reads it, writes it to another one and ends with 7; one
+ * that opens it 3,000 times and ends with 3. */
+void whole_make_work(void)
+{
+    char text[1001];
+    memset(text, 'x', sizeof text - 1);
+    text[1000] = '\0';
+    test_write_file("in", text);
+    test_write_file("work.sh", "dd if=in of=out bs=500 status=none\nexit 7\n");
+    test_write_file("many.sh", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); : <in; done; exit 3\n");
+}
+
+/* What was said has this, however many blanks are between the words. */
+bool whole_says(const char *text)
+{
+    char line[sizeof verb_said];
+    size_t n = 0;
+    for (const char *c = verb_said; *c; c++)
+        if (*c != ' ' || (n > 0 && line[n - 1] != ' '))
+            line[n++] = *c;
+    line[n] = '\0';
+    return strstr(line, text) != NULL;
+}
+
+uint64_t whole_number(const char *file, const char *sql)
+{
+    return strtoull(whole_ask(file, sql), NULL, 10);
+}
+
+/* "139 system calls": the number before the words. */
+uint64_t whole_number_before(const char *text, const char *words)
+{
+    uint64_t n = 0, unit = 1;
+    const char *at = strstr(text, words);
+    for (; at && at > text && (at[-1] == ',' || (at[-1] >= '0' && at[-1] <= '9')); at--)
+        if (at[-1] != ',')
+            n += (uint64_t)(at[-1] - '0') * unit, unit *= 10;
+    return n;
+}
+
+uint64_t whole_said(const char *words)
+{
+    return whole_number_before(verb_said, words);
+}
