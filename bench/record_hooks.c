@@ -30,10 +30,11 @@ static const char *const light[] = {"sched_process_fork",
                                     "io_uring_submit_req",
                                     "io_uring_complete",
                                     NULL};
-static const char *const whole[] = {
-    "sched_switch",       "sched_waking",     "sched_wakeup_new", "hrtimer_expire_entry",
-    "hrtimer_expire_exit", "irq_handler_entry", "irq_handler_exit", "softirq_entry",
-    "softirq_exit",       NULL};
+static const char *const whole[] = {"sched_switch",        "sched_waking",
+                                    "sched_wakeup_new",    "hrtimer_expire_entry",
+                                    "hrtimer_expire_exit", "irq_handler_entry",
+                                    "irq_handler_exit",    "softirq_entry",
+                                    "softirq_exit",        NULL};
 static const struct {
     const char *name;
     const char *const *tracepoints;
