@@ -410,4 +410,5 @@ def main():
             print(f"bench: record: {name} took more than {LONGEST_S} s", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

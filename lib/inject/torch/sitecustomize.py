@@ -1,7 +1,6 @@
 """`stave record --inject torch`: Python runs this file at its start. It runs the sitecustomize that it hides, and when torch is imported it has the package stave
 wrap it (stave._torch_auto). A process that does not import torch does not load stave. Threads of threading get their names in the kernel, too, where the
 recorder finds them."""
-import importlib.util
 import os
 import sys
 
@@ -64,45 +63,57 @@ def _name_threads(threading):
     threading.Thread._set_native_id = set_native_id
 
 
-class _Threading:
-    """Finds threading as the others do, once, and has its threads named after it was executed."""
+def _of_others(name, path, target):
+    """As the other finders have it. Not by importlib.util: what that imports takes 4 ms of each start of Python."""
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path, target) if finder is not _Finder and hasattr(finder, "find_spec") else None
+        if spec is not None:
+            return spec
+    return None
 
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "threading":
-            return None
-        sys.meta_path.remove(_Threading)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
 
-            def exec_module(module):
-                execute(module)
-                _name_threads(module)
+def _find_threading(*where):
+    """Its threads are named after it was executed."""
+    spec = _of_others(*where)
+    if spec is not None and spec.loader is not None:
+        execute = spec.loader.exec_module
 
-            spec.loader.exec_module = exec_module
-        return spec
+        def exec_module(module):
+            execute(module)
+            _name_threads(module)
+
+        spec.loader.exec_module = exec_module
+    return spec
+
+
+def _find_torch(*where):
+    try:
+        auto = _load()
+    except ImportError as error:
+        # By default (the command is Python) nobody asked for it by name.
+        asked = "" if os.environ.get("STAVE_TORCH_DEFAULT") else "--inject torch: "
+        print(f"stave: {asked}{sys.executable} has no usable package stave ({error}), torch is not traced: pip install stave, or "
+              "apt install python3-stave", file=sys.stderr)
+        return None
+    import atexit
+    depth = os.environ.get("STAVE_TORCH_DEPTH", "")
+    auto.install(int(depth) if depth.isdigit() else auto.DEPTH)
+    atexit.register(auto.finish)
+    return _of_others(*where)
 
 
 class _Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "torch":
+    """Finds each of these modules as the others do, once."""
+    wanted = {"torch": _find_torch}
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        find = cls.wanted.pop(name, None)
+        if find is None:
             return None
-        sys.meta_path.remove(_Finder)
-        try:
-            auto = _load()
-        except ImportError as error:
-            # By default (the command is Python) nobody asked for it by name.
-            asked = "" if os.environ.get("STAVE_TORCH_DEFAULT") else "--inject torch: "
-            print(f"stave: {asked}{sys.executable} has no usable package stave ({error}), torch is not traced: pip install stave, or "
-                  "apt install python3-stave", file=sys.stderr)
-            return None
-        import atexit
-        depth = os.environ.get("STAVE_TORCH_DEPTH", "")
-        auto.install(int(depth) if depth.isdigit() else auto.DEPTH)
-        atexit.register(auto.finish)
-        return importlib.util.find_spec(name)
+        if not cls.wanted:
+            sys.meta_path.remove(cls)
+        return find(name, path, target)
 
 
 try:
@@ -113,4 +124,4 @@ finally:
         if "threading" in sys.modules:
             _name_threads(sys.modules["threading"])
         else:
-            sys.meta_path.insert(0, _Threading)
+            _Finder.wanted["threading"] = _find_threading

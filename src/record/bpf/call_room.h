@@ -13,7 +13,7 @@
 
 struct long_call {
     struct sv_wire_call call;
-    char text[2 * SV_WIRE_PATH_MAX];
+    char text[2 * SV_WIRE_PATH_MAX + 512]; /* paths, or what an exec has */
 };
 
 struct {

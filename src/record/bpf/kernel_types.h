@@ -49,6 +49,7 @@ struct files_struct {
 };
 struct mm_struct {
     unsigned long start_stack, arg_start, arg_end;
+    unsigned long saved_auxv[2]; /* and more */
 };
 struct signal_struct {
     struct {
@@ -86,6 +87,7 @@ struct task_group;
 struct task_struct {
     struct sched_entity se;
     struct task_group *sched_task_group;
+    void *cgroups;
     void *cpus_ptr; /* the bits of the CPUs that it may use */
     int nr_cpus_allowed;
     struct sched_info sched_info;
@@ -110,7 +112,7 @@ struct task_struct {
 #endif
 };
 struct linux_binprm {
-    const char *filename;
+    const char *filename, *interp;
     struct file *file;
 };
 

@@ -71,6 +71,21 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     return 0;
 }
 
+/* Of a script the file is its interpreter, whose path is not in the record. The first stack of a
+ * process wakes the recorder (stack.h), unless all is known that it would look up then. */
+static __always_inline void take_image(struct sv_wire_image *x, struct sv_wire_task *s,
+                                       struct task_struct *task, struct mm_struct *mm,
+                                       struct linux_binprm *bprm)
+{
+    struct inode *inode = BPF_CORE_READ(bprm, file, f_inode);
+    x->inode = BPF_CORE_READ(inode, i_ino);
+    x->device = BPF_CORE_READ(inode, i_sb, s_dev);
+    x->groups = bpf_core_field_exists(task->cgroups) ? (__u64)BPF_CORE_READ(task, cgroups) : 0;
+    x->has_auxv = GET(bprm, interp) == GET(bprm, filename) &&
+                  bpf_core_read(x->auxv, sizeof x->auxv, &mm->saved_auxv) == 0;
+    s->is_sampled = x->has_auxv && shared.programs[x->inode & (SV_WIRE_PROGRAMS - 1)];
+}
+
 TRACEPOINT(sched_process_exec)
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
@@ -93,6 +108,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
             size = SV_WIRE_PATH_MAX;
         if (bpf_probe_read_user(text + len, (__u32)size, (void *)GET(mm, arg_start)) == 0)
             len += (long)size;
+        h->flags = SV_WIRE_HAS_IMAGE;
+        take_image((struct sv_wire_image *)(text + len), s, task, mm, bprm);
+        len += sizeof(struct sv_wire_image);
     }
     __u64 all = sizeof *h + (__u64)len;
     if (all <= sizeof *c)

@@ -14,6 +14,18 @@ struct sv_wire_fork {
     char comm[SV_WIRE_COMM];
 };
 
+/* Behind the words of an exec, by the flag of its head: the file that runs, and what the kernel
+ * told it of where things are. With the calls that map the rest it says what is at which
+ * address. */
+enum { SV_WIRE_HAS_IMAGE = 1, SV_WIRE_AUXV = 32 };
+
+struct sv_wire_image {
+    __u64 inode;
+    __u64 groups; /* the same for processes that are in the same cgroups */
+    __u32 device, has_auxv;
+    __u64 auxv[SV_WIRE_AUXV]; /* pairs */
+};
+
 #if defined(__bpf__)
 
 static __always_inline void count_not_followed(void)

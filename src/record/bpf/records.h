@@ -14,7 +14,8 @@ enum {
     SV_WIRE_PATH_MAX = 4096, /* PATH_MAX, with the NUL */
     SV_WIRE_COMM = 16,
     SV_WIRE_PREFIX_MAX = 64, /* of --path, a power of two; more is decided by the reader */
-    SV_WIRE_STACKS = 1 << 16
+    SV_WIRE_STACKS = 1 << 16,
+    SV_WIRE_PROGRAMS = 1 << 12
 };
 
 #define SV_WIRE_NO_PID 0xffffffffu /* of a task that the recorder's pid namespace does not show */
@@ -123,6 +124,8 @@ struct sv_wire_shared {
     __u8 stacks
         /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
         [SV_WIRE_STACKS];
+    /* By a part of the inode: 1: what the recorder needs to name its stacks comes with its exec. */
+    __u8 programs[SV_WIRE_PROGRAMS];
     __u32 n_enrolled;
     __u32 is_ending; /* states only end from now on */
     /* What --budget changes while the programs run. */

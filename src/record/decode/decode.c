@@ -221,6 +221,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
                                                           .hides_files = d->options.hides_files,
                                                           .has_kernel = d->options.has_kernel,
                                                           .found_python = d->options.found_python,
+                                                          .knows_program = d->options.knows_program,
                                                           .ctx = d->options.python_ctx});
     for (unsigned i = 0; i < SV_WIRE_KINDS; i++)
         d->kinds[i].size = UINT32_MAX;

@@ -30,6 +30,7 @@ struct sv_decode_options {
     bool hides_files;      /* of functions in stacks */
     /* A process runs Python: sv_stacks_options has it. */
     void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);
+    void (*knows_program)(void *ctx, uint64_t inode);
     void *python_ctx;
     /* Given every record as it came, for tests that play it back; NULL: not wanted. */
     void (*keep)(void *ctx, const struct sv_wire_head *record, uint32_t size);

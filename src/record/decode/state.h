@@ -6,6 +6,7 @@
 #include "record/decode/decode.h"
 #include "record/decode/inodes.h"
 #include "record/probes/probe.h"
+#include "record/sample/procfs.h"
 #include "record/spool/notes.h"
 #include "record/stacks/stacks.h"
 #include "subjects/io/words.h"
@@ -50,6 +51,7 @@ struct sv_decode {
     struct sv_kernel_words words;
     struct sv_map groups; /* cgroups by the number of their folder → string, 0: not known */
     sv_str cgroup;
+    struct sv_cgroup in_cgroup; /* of the last exec */
     struct sv_decode_recent recent;
     size_t prefix_len;
     uint32_t hidden;  /* process that has not executed the command yet; 0: none */

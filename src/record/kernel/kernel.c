@@ -50,7 +50,8 @@ enum {
     RING_BYTES_SMALLEST = 64 << 10,
     CALL_RING_MOST = 256 << 20,
     CPUS_MAX = 1024,
-    PROGRAMS_MAX = 64
+    PROGRAMS_MAX = 64,
+    UNUSED_ENTRIES = 64 /* of a map that no program will use: the kernel clears all */
 };
 #define NS_PER_S 1000000000ull
 
@@ -293,12 +294,6 @@ static void set_entries(const struct sv_kernel *k, const char *name, uint32_t n)
         bpf_map__set_max_entries(map, n);
 }
 
-/* A map that no program will use: the kernel clears the memory of all its entries. */
-static void shrink(const struct sv_kernel *k, const char *name)
-{
-    set_entries(k, name, 64);
-}
-
 /* What no program uses is not made. */
 static void leave_out_maps(const struct sv_kernel *k, const struct sv_kernel_options *o)
 {
@@ -402,11 +397,11 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
     bpf_map__set_max_entries(k->outer, k->n_cpus);
     if (config.path_prefix_len == 0)
-        shrink(k, "outside");
+        set_entries(k, "outside", UNUSED_ENTRIES);
     if (o->probes[SV_PROBE_block] == 0)
-        shrink(k, "requests");
+        set_entries(k, "requests", UNUSED_ENTRIES);
     if (!o->probes[SV_PROBE_rivals])
-        shrink(k, "rivals_of");
+        set_entries(k, "rivals_of", UNUSED_ENTRIES);
     set_entries(k, "turns", k->n_cpus);
     set_entries(k, "stack_rooms", k->n_cpus * STACK_ROOMS);
     return plan_rings(k, common_bytes(k, o), config.call_ring_bytes, err);
@@ -746,6 +741,11 @@ void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_py
         bpf_map_delete_elem(bpf_map__fd(k->pythons), &pid);
     else if (k->pythons) /* a full map: its frames stay native */
         bpf_map_update_elem(bpf_map__fd(k->pythons), &pid, offsets, BPF_ANY);
+}
+
+void sv_kernel_knows_program(struct sv_kernel *k, uint64_t inode)
+{
+    k->shared->programs[inode & (SV_WIRE_PROGRAMS - 1)] = 1;
 }
 
 int sv_kernel_poll_fd(const struct sv_kernel *k)

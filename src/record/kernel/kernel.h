@@ -59,6 +59,9 @@ bool sv_kernel_knows_calls(const struct sv_kernel *k);
  * not any more. */
 void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_python *offsets);
 
+/* The first stack of a process with this program is not urgent: see bpf/stack.h. */
+void sv_kernel_knows_program(struct sv_kernel *k, uint64_t inode);
+
 void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings);
 int sv_kernel_poll_fd(const struct sv_kernel *k); /* readable when a ring fills */
 

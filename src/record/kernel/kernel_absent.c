@@ -60,6 +60,12 @@ void sv_kernel_python(struct sv_kernel *k, uint32_t pid, const struct sv_wire_py
     (void)offsets;
 }
 
+void sv_kernel_knows_program(struct sv_kernel *k, uint64_t inode)
+{
+    (void)k;
+    (void)inode;
+}
+
 void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
 {
     (void)k;

@@ -10,6 +10,7 @@
 #include "record/sample/procfs.h"
 #include "record/spool/scout.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,8 @@ static bool decode_fork(struct sv_decode *d, void *state, struct sv_batch *b,
 }
 
 /* Where the process is, and which container that is: a name of 64 hexadecimal digits. */
-static void put_cgroup(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h)
+static void put_cgroup(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h,
+                       uint64_t groups)
 {
     char text[SV_PROCFS_CGROUP_MAX];
     size_t n = 0;
@@ -60,7 +62,9 @@ static void put_cgroup(struct sv_decode *d, struct sv_batch *b, const struct sv_
     if (noted && n < sizeof text)
         snprintf(text, sizeof text, "%.*s", (int)n, noted);
     else
-        n = d->options.asks_procfs ? sv_procfs_cgroup(h->tgid, text, sizeof text) : 0;
+        n = d->options.asks_procfs
+                ? sv_procfs_cgroup_of(&d->in_cgroup, h->tgid, groups, (int64_t)h->ts_ns, text)
+                : 0;
     if (n == 0)
         return;
     sv_decode_path(b, d->words.cgroup, sv_batch_text(b, text, n), n);
@@ -89,12 +93,39 @@ static void find_rank(struct sv_decode *d, struct sv_proc *p, const struct sv_wi
         sv_process_rank(&d->tree, p);
 }
 
+static uint64_t auxv(const struct sv_wire_image *x, uint64_t type)
+{
+    for (unsigned i = 0; i + 1 < SV_WIRE_AUXV && x->auxv[i] != AT_NULL; i += 2)
+        if (x->auxv[i] == type)
+            return x->auxv[i + 1];
+    return 0;
+}
+
+/* What is mapped where, as the exec says it; in a container its paths are not ours. */
+static void learn_image(struct sv_decode *d, const struct sv_proc *p, const struct sv_wire_head *h,
+                        const struct sv_wire_image *x, const struct sv_file *file)
+{
+    const struct sv_program program = {.inode = x->inode,
+                                       .device = x->device,
+                                       .entry = auxv(x, AT_ENTRY),
+                                       .base = auxv(x, AT_BASE),
+                                       .vdso = auxv(x, AT_SYSINFO_EHDR)};
+    if (x->has_auxv && file && d->options.asks_procfs && !p->root && !p->inner_pid)
+        sv_symbols_program(d->symbols, h->tgid, (int64_t)h->ts_ns, &program, file->path);
+}
+
 static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
                         const struct sv_wire_head *h, uint32_t size)
 {
+    struct sv_wire_image image = {0};
     const char *file = (const char *)(h + 1);
-    size_t left = size - sizeof *h, len = strnlen(file, left);
+    size_t left = size - sizeof *h;
     (void)state;
+    if (h->flags & SV_WIRE_HAS_IMAGE && left >= sizeof image) {
+        left -= sizeof image;
+        memcpy(&image, file + left, sizeof image);
+    }
+    size_t len = strnlen(file, left);
     if (len == left)
         return true;
     struct sv_proc *p = sv_decode_process(d, h->tgid);
@@ -125,9 +156,10 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
                                       d->words.exec, d->words.cat_process);
     sv_decode_path(b, d->words.path, file, len);
     put_inner(d, b, h->tgid);
-    put_cgroup(d, b, h);
+    put_cgroup(d, b, h, image.groups);
     sv_batch_finish(b, e);
     struct sv_file *program = sv_tree_file_of(&d->tree, p, p->cwd, file, len);
+    learn_image(d, p, h, &image, program);
     if (program && d->can_ask_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, program);
     sv_file_put(&d->tree, program);
@@ -154,8 +186,8 @@ static bool decode_exit(struct sv_decode *d, void *state, struct sv_batch *b,
     sv_batch_finish(b, e);
     sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
     sv_tree_end(&d->tree, p, now);
-    sv_symbols_end(d->symbols, x->head.tgid);
     sv_stacks_end(d->stacks, x->head.tgid);
+    sv_symbols_end(d->symbols, x->head.tgid);
     return true;
 }
 

@@ -379,6 +379,21 @@ size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size)
     return best;
 }
 
+size_t sv_procfs_cgroup_of(struct sv_cgroup *last, uint32_t pid, uint64_t groups, int64_t ts_ns,
+                           char text[SV_PROCFS_CGROUP_MAX])
+{
+    const int64_t keep_ns = 1000000000;
+    bool is_known = last->n && groups && groups == last->groups && ts_ns >= last->ts_ns &&
+                    ts_ns - last->ts_ns < keep_ns;
+    if (!is_known) {
+        last->groups = groups;
+        last->ts_ns = ts_ns;
+        last->n = sv_procfs_cgroup(pid, last->text, sizeof last->text);
+    }
+    memcpy(text, last->text, last->n + 1);
+    return last->n;
+}
+
 /* Below the folder of `len` bytes in `path`; true: it is there. */
 static bool find_folder(char path[SV_PROCFS_CGROUP_MAX], size_t len, uint64_t number, int depth)
 {

@@ -45,6 +45,16 @@ uint64_t sv_procfs_cgroup_number(const char *folder);
 /* The cgroup of a process, "" for the root of them all or when it is gone. */
 enum { SV_PROCFS_CGROUP_MAX = 1024 };
 size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size);
+/* The same, where `groups` says which processes are in the same ones (0: not known): read at most
+ * once a second of the records for one after the other of them. Their address may be used again. */
+struct sv_cgroup {
+    uint64_t groups;
+    int64_t ts_ns;
+    size_t n;
+    char text[SV_PROCFS_CGROUP_MAX];
+};
+size_t sv_procfs_cgroup_of(struct sv_cgroup *last, uint32_t pid, uint64_t groups, int64_t ts_ns,
+                           char text[SV_PROCFS_CGROUP_MAX]);
 /* The cgroup whose folder has this number, where the controller of CPUs is. "": it is not shown
  * here, or gone. */
 size_t sv_procfs_cgroup_called(uint64_t number, char text[SV_PROCFS_CGROUP_MAX]);

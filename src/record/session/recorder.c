@@ -114,6 +114,13 @@ static void found_python(void *ctx, uint32_t pid, const struct sv_wire_python *o
         sv_watch_python(r->ladder.watch, pid, offsets);
 }
 
+static void knows_program(void *ctx, uint64_t inode)
+{
+    const struct sv_recorder *r = ctx;
+    if (r->system.kernel)
+        sv_kernel_knows_program(r->system.kernel, inode);
+}
+
 static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
@@ -123,6 +130,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         .follows_maps = r->system.plan.probes[SV_PROBE_syscalls] && !o->prefix,
         .has_kernel = r->system.plan.probes[SV_PROBE_sample] != 0,
         .found_python = r->system.plan.probes[SV_PROBE_stack] ? found_python : NULL,
+        .knows_program = knows_program,
         .python_ctx = r};
     if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);

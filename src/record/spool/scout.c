@@ -9,7 +9,6 @@
 #include "record/decode/calls.h"
 #include "record/probes/probe.h"
 #include "record/sample/process_rank.h"
-#include "record/sample/procfs.h"
 #include "record/spool/kspool.h"
 #include "record/spool/notes.h"
 #include "record/spool/processes.h"
@@ -238,10 +237,19 @@ static void fork_process(struct sv_scout *s, const struct sv_wire_fork *f)
     s->recent = NULL;
 }
 
-static void note_program(struct sv_scout *s, const struct sv_wire_head *h)
+static uint64_t groups_of(const struct sv_wire_head *h, uint32_t size)
+{
+    struct sv_wire_image image = {0};
+    if (h->flags & SV_WIRE_HAS_IMAGE && size >= sizeof *h + sizeof image)
+        memcpy(&image, (const char *)h + size - sizeof image, sizeof image);
+    return image.groups;
+}
+
+static void note_program(struct sv_scout *s, const struct sv_wire_head *h, uint32_t size)
 {
     char text[1 << 14];
-    size_t n = sv_procfs_cgroup(h->tgid, text, SV_PROCFS_CGROUP_MAX);
+    size_t n =
+        sv_procfs_cgroup_of(&s->cgroup, h->tgid, groups_of(h, size), (int64_t)h->ts_ns, text);
     sv_note_put(&s->notes, (struct sv_note){SV_NOTE_CGROUP, h->tgid, 0, h->ts_ns}, text, n);
     n = sv_process_rank_variables(h->tgid, text, sizeof text);
     sv_note_put(&s->notes, (struct sv_note){SV_NOTE_RANK, h->tgid, 0, h->ts_ns}, text, n);
@@ -250,13 +258,12 @@ static void note_program(struct sv_scout *s, const struct sv_wire_head *h)
 bool sv_scout_process(struct sv_scout *s, const struct sv_wire_head *record, uint32_t size)
 {
     const struct sv_wire_fork *f = (const void *)record;
-    (void)size;
     struct sv_scouted *p = process_of(s, record->tgid);
     if (record->kind == SV_WIRE_FORK && f->tgid != record->tgid)
         fork_process(s, f);
     if (record->kind == SV_WIRE_EXEC) {
         p->image = sv_image_number(record->tgid, record->ts_ns);
-        note_program(s, record);
+        note_program(s, record, size);
         p->is_other = true;
     }
     if (record->kind == SV_WIRE_EXIT &&

@@ -14,6 +14,7 @@
 #include "core/base/map.h"
 #include "record/decode/inodes.h"
 #include "record/decode/tree.h"
+#include "record/sample/procfs.h"
 
 struct sv_call;
 struct sv_scouted;
@@ -29,8 +30,9 @@ struct sv_scout {
     struct sv_map by_pid;       /* → index + 1 */
     struct sv_scouted *all, *recent;
     size_t n, cap;
-    size_t free_at;       /* index + 1 of an entry that is not used; 0: none */
-    size_t n_unknown;     /* processes that the tree does not have yet */
+    size_t free_at;   /* index + 1 of an entry that is not used; 0: none */
+    size_t n_unknown; /* processes that the tree does not have yet */
+    struct sv_cgroup cgroup;
     struct sv_map mapped; /* files by sv_inodes_key() whose path the decoder will have learnt */
     const struct sv_call *calls[SV_WIRE_CALLS_MAX];
     sv_can_wait_fn *by_kind[SV_WIRE_KINDS]; /* NULL: cannot */

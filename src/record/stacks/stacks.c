@@ -136,6 +136,9 @@ void sv_stacks_end(struct sv_stacks *s, uint32_t pid)
 {
     if (!sv_map_remove(&s->asked, pid))
         return;
+    uint64_t inode = sv_symbols_unread(s->symbols, pid);
+    if (inode && s->options.knows_program && !sv_map_find(&s->pythons, pid))
+        s->options.knows_program(s->options.ctx, inode);
     if (sv_map_remove(&s->pythons, pid)) {
         sv_python_codes_end(s->codes, pid);
         s->options.found_python(s->options.ctx, pid, NULL);

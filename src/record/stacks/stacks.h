@@ -20,6 +20,9 @@ struct sv_stacks_options {
     /* A process runs Python: the kernel programs are to read its frames; `offsets` NULL: it has
      * ended. NULL: they do not. */
     void (*found_python)(void *ctx, uint32_t pid, const struct sv_wire_python *offsets);
+    /* A process had stacks, and nothing had to be looked up while it lived: of other processes of
+     * this program the first stack is not urgent. May be NULL. */
+    void (*knows_program)(void *ctx, uint64_t inode);
     void *ctx;
 };
 
@@ -45,7 +48,7 @@ void sv_stacks_sweep(struct sv_stacks *s);
 /* A process runs another program: if it is a Python, its frames are read from the first stack
  * on. */
 void sv_stacks_exec(struct sv_stacks *s, uint32_t pid, const char *program);
-/* A process has ended. */
+/* A process has ended; before its symbols do. */
 void sv_stacks_end(struct sv_stacks *s, uint32_t pid);
 /* A code object of Python. False: the record is malformed. */
 bool sv_stacks_code(struct sv_stacks *s, const struct sv_wire_code *code, size_t size);

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,6 +98,12 @@ static bool read_loads(struct reading *r)
     for (unsigned i = 0; i < h->e_phnum && !r->e->functions; i++)
         if (all[i].p_type == PT_GNU_EH_FRAME)
             read_functions(r, &all[i]);
+    for (unsigned i = 0; i < h->e_phnum && !r->e->interpreter; i++)
+        if (all[i].p_type == PT_INTERP && all[i].p_filesz <= PATH_MAX) {
+            r->e->interpreter = read_table(r, all[i].p_offset, all[i].p_filesz);
+            if (r->e->interpreter) /* has its NUL */
+                r->e->interpreter[all[i].p_filesz - 1] = 0;
+        }
     free(all);
     return true;
 }
@@ -218,6 +225,7 @@ void sv_elf_fini(struct sv_elf *e)
     free(e->names);
     free(e->loads);
     free(e->functions);
+    free(e->interpreter);
     *e = (struct sv_elf){0};
 }
 

@@ -31,6 +31,7 @@ struct sv_elf {
     size_t n_functions;
     uint64_t functions_from, functions_at;
     uint64_t entry;                          /* where the program or the dynamic linker begins */
+    char *interpreter;                       /* the path of the latter; NULL: it needs none */
     uint64_t python_runtime, python_version; /* addresses of _PyRuntime and Py_Version, 0: none */
 };
 

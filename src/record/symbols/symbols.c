@@ -12,10 +12,12 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,9 +35,10 @@ struct space {
     size_t n, cap;
     int64_t read_ns;
     uint64_t readings;
-    unsigned n_vain; /* of the last readings, that did not have what was looked for */
-    bool is_known;   /* its maps, or those of who forked it, were read since the last exec */
-    bool has_ended;  /* and is kept for what it said before */
+    unsigned n_vain;  /* of the last readings, that did not have what was looked for */
+    bool is_known;    /* its maps, or those of who forked it, were read since the last exec */
+    uint64_t program; /* the inode of the one whose exec said what is mapped; 0: maps were read */
+    bool has_ended;   /* and is kept for what it said before */
     unsigned execs;
     uint32_t origin; /* who forked it when nothing was known of its maps; 0: nobody */
     unsigned origin_execs;
@@ -50,6 +53,7 @@ struct sv_symbols {
     struct sv_code_file **files;
     size_t n_files, cap_files, n_open;
     struct sv_map by_path; /* hash of path and inode → index + 1 */
+    struct sv_map by_link; /* the same of paths that may be links → index */
     struct space *spaces;
     size_t n_spaces, cap_spaces;
     struct sv_map by_pid; /* → index + 1 */
@@ -105,6 +109,7 @@ void sv_symbols_free(struct sv_symbols *s)
     free(s->kernel);
     free(s->kallsyms);
     sv_map_fini(&s->by_path);
+    sv_map_fini(&s->by_link);
     sv_map_fini(&s->by_pid);
     sv_arena_fini(&s->names);
     free(s);
@@ -184,6 +189,7 @@ void sv_symbols_exec(struct sv_symbols *s, uint32_t pid, int64_t ts_ns)
         return;
     x->n = x->n_vain = 0;
     x->read_ns = 0;
+    x->program = 0;
     x->is_known = x->has_ended = false;
 }
 
@@ -234,6 +240,7 @@ static void copy_ranges(struct space *to, const struct space *from)
         memcpy(to->ranges, from->ranges, from->n * sizeof *to->ranges);
     to->n = from->n;
     to->is_known = from->is_known;
+    to->program = from->program;
     to->has_ended = false;
     to->read_ns = from->read_ns;
     to->n_vain = from->n_vain;
@@ -285,24 +292,29 @@ static struct sv_code_file *file_of(struct sv_symbols *s, const char *path, uint
     return f;
 }
 
+static uint64_t identity_of(uint32_t device, uint64_t inode)
+{
+    return inode ^ (uint64_t)(device >> 20) << 52 ^ (uint64_t)(device & 0xfffff) << 40;
+}
+
 /* 7f0c…-7f0d… r-xp 00026000 fe:00 1234   /usr/lib/libc.so.6 */
 static void add_range(struct sv_symbols *s, struct space *x, const char *line, size_t len)
 {
     char text[4352];
     unsigned long long start, end, offset, inode;
     char rights[8];
-    unsigned major, minor;
+    unsigned on, at;
     int path_at = 0;
     if (len >= sizeof text)
         return;
     memcpy(text, line, len);
     text[len] = 0;
-    if (sscanf(text, "%llx-%llx %7s %llx %x:%x %llu %n", &start, &end, rights, &offset, &major,
-               &minor, &inode, &path_at) < 7 ||
+    if (sscanf(text, "%llx-%llx %7s %llx %x:%x %llu %n", &start, &end, rights, &offset, &on, &at,
+               &inode, &path_at) < 7 ||
         end <= start || rights[2] != 'x')
         return;
     const char *path = path_at > 0 ? text + path_at : "";
-    uint64_t identity = inode ^ (uint64_t)major << 52 ^ (uint64_t)minor << 40;
+    uint64_t identity = identity_of(on << 20 | (at & 0xfffff), inode);
     struct sv_code_file *file = file_of(s, path, identity, inode);
     x->ranges = sv_grow(x->ranges, &x->cap, x->n + 1, sizeof *x->ranges);
     x->ranges[x->n++] = (struct range){start, end, offset, file};
@@ -334,6 +346,35 @@ static void put_range(struct space *x, struct range new_one)
     x->n = x->n - (to - from) + n;
 }
 
+static bool is_pythons_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && (strncmp(slash, "/python", 7) == 0 || strncmp(slash, "/libpython", 10) == 0);
+}
+
+static uint32_t device_of(const struct stat *st)
+{
+    return major(st->st_dev) << 20 | (minor(st->st_dev) & 0xfffff);
+}
+
+/* The file that is at a path of ours, which may have links, as maps have it. */
+static struct sv_code_file *file_behind(struct sv_symbols *s, const char *path, uint32_t device,
+                                        uint64_t inode)
+{
+    struct stat st;
+    char real[PATH_MAX];
+    bool is_new;
+    uint64_t identity = identity_of(device, inode),
+             *known = sv_map_add(&s->by_link, sv_hash_bytes(path, strlen(path), identity), &is_new);
+    if (!is_new)
+        return s->files[*known];
+    bool is_here = path[0] == '/' && stat(path, &st) == 0 && st.st_ino == inode &&
+                   device_of(&st) == device && realpath(path, real);
+    struct sv_code_file *f = file_of(s, is_here ? real : path, identity, inode);
+    *known = f->number;
+    return f;
+}
+
 void sv_symbols_map(struct sv_symbols *s, uint32_t pid, const struct sv_mapped_code *m,
                     const char *path)
 {
@@ -343,11 +384,10 @@ void sv_symbols_map(struct sv_symbols *s, uint32_t pid, const struct sv_mapped_c
         m->bytes > UINT64_MAX - m->start)
         return;
     uint64_t end = (m->start + m->bytes + 4095) & ~UINT64_C(4095);
-    uint64_t identity = m->inode ^ (uint64_t)(m->device >> 20) << 52 ^
-                        (uint64_t)(m->device & 0xfffff) << 40;
-    struct sv_code_file *file = file_of(s, path, identity, m->inode);
+    struct sv_code_file *file = file_behind(s, path, m->device, m->inode);
     if (end > m->start)
         put_range(x, (struct range){m->start, end, m->offset, file});
+    x->readings += x->program && is_pythons_name(path);
 }
 
 void sv_symbols_follow(struct sv_symbols *s, bool follows)
@@ -372,6 +412,7 @@ void sv_symbols_maps(struct sv_symbols *s, uint32_t pid, const char *text, int64
         text += len + (text[len] == '\n');
     }
     x->is_known = true;
+    x->program = 0;
     x->read_ns = now_ns;
     x->readings++;
 }
@@ -448,6 +489,79 @@ static void read_file(struct sv_symbols *s, struct sv_code_file *f, uint32_t pid
     }
 }
 
+/* ---- what an exec says ---- */
+
+/* The file at a path, read. NULL: it is another one (`inode` 0: any), or no program. */
+static struct sv_code_file *program_file(struct sv_symbols *s, uint32_t pid, const char *path,
+                                         uint32_t device, uint64_t inode)
+{
+    struct stat st;
+    if (path[0] != '/' || stat(path, &st) != 0 ||
+        (inode && (st.st_ino != inode || device_of(&st) != device)))
+        return NULL;
+    struct sv_code_file *f = file_behind(s, path, device_of(&st), st.st_ino);
+    if (!f->is_read)
+        read_file(s, f, pid, &(struct range){0});
+    return f->has_elf ? f : NULL;
+}
+
+static void put_loads(struct space *x, struct sv_code_file *f, uint64_t bias)
+{
+    const uint64_t page = 4095;
+    for (size_t i = 0; i < f->elf.n_loads; i++) {
+        const struct sv_elf_load *l = &f->elf.loads[i];
+        uint64_t from = (bias + l->at) & ~page, to = (bias + l->at + l->size + page) & ~page;
+        if (from < to)
+            put_range(x, (struct range){from, to, l->offset & ~page, f});
+    }
+}
+
+/* The kernel's page with code in each process: as large as ours. */
+static uint64_t vdso_bytes(void)
+{
+    static uint64_t bytes;
+    char line[512];
+    unsigned long long from, to;
+    FILE *f = bytes ? NULL : fopen("/proc/self/maps", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (strstr(line, "[vdso]") && sscanf(line, "%llx-%llx", &from, &to) == 2)
+            bytes = to - from;
+    if (f)
+        fclose(f);
+    return bytes;
+}
+
+bool sv_symbols_program(struct sv_symbols *s, uint32_t pid, int64_t ts_ns,
+                        const struct sv_program *p, const char *path)
+{
+    if (!s->follows || space_of(s, pid)->is_known || !p->entry)
+        return false;
+    struct sv_code_file *f = program_file(s, pid, path, p->device, p->inode), *linker = NULL;
+    if (!f || !!p->base != !!f->elf.interpreter)
+        return false;
+    if (p->base && !(linker = program_file(s, pid, f->elf.interpreter, 0, 0)))
+        return false;
+    struct space *x = space_of(s, pid);
+    x->n = x->n_vain = 0;
+    put_loads(x, f, p->entry - f->elf.entry);
+    if (linker)
+        put_loads(x, linker, p->base);
+    if (p->vdso && vdso_bytes())
+        put_range(x,
+                  (struct range){p->vdso, p->vdso + vdso_bytes(), 0, file_of(s, "[vdso]", 0, 0)});
+    x->is_known = true;
+    x->program = p->inode;
+    x->read_ns = ts_ns;
+    x->readings++;
+    return true;
+}
+
+uint64_t sv_symbols_unread(struct sv_symbols *s, uint32_t pid)
+{
+    const uint64_t *at = sv_map_find(&s->by_pid, pid);
+    return at ? s->spaces[*at - 1].program : 0;
+}
+
 /* A stack that ends in a number which is no address would make us read them for each sample: 16 ms
  * after the first time, a second at most. */
 static int64_t patience_ns(const struct space *x)
@@ -483,7 +597,7 @@ static const struct range *find_range(struct sv_symbols *s, uint32_t pid, uint64
 {
     struct space *x = space_with_origin(s, pid);
     const struct range *r = range_of(x, address);
-    bool may_read = !x->is_known || (!r && !s->follows);
+    bool may_read = !x->is_known || (!r && (!s->follows || x->program));
     if (may_read && ts_ns > x->read_ns + patience_ns(x)) {
         read_maps(s, pid);
         x = space_of(s, pid);
@@ -519,12 +633,6 @@ const char *sv_symbols_user(struct sv_symbols *s, uint32_t pid, uint64_t address
 uint64_t sv_symbols_readings(struct sv_symbols *s, uint32_t pid)
 {
     return space_of(s, pid)->readings;
-}
-
-static bool is_pythons_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && (strncmp(slash, "/python", 7) == 0 || strncmp(slash, "/libpython", 10) == 0);
 }
 
 /* What the mapping adds to the addresses of the linker. */

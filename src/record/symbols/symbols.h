@@ -83,6 +83,16 @@ struct sv_mapped_code {
 };
 void sv_symbols_map(struct sv_symbols *s, uint32_t pid, const struct sv_mapped_code *m,
                     const char *path);
+/* What the kernel mapped when the program began, as its exec says (bpf/process_start.h): no maps
+ * need be read then. False: the file is not what is at `path` here. */
+struct sv_program {
+    uint64_t inode, entry, base, vdso; /* addresses of its begin, its linker's and the vdso's */
+    uint32_t device;
+};
+bool sv_symbols_program(struct sv_symbols *s, uint32_t pid, int64_t ts_ns,
+                        const struct sv_program *p, const char *path);
+/* The inode of the program whose maps were never read; 0: none. */
+uint64_t sv_symbols_unread(struct sv_symbols *s, uint32_t pid);
 /* Every file that is mapped comes this way: maps are read once for each program. */
 void sv_symbols_follow(struct sv_symbols *s, bool follows);
 /* Called with the maps of each process that are read, for others who would read them. */
