@@ -102,8 +102,8 @@ static const struct sv_yaml_field congestion_fields[] = {
         TEXT(trace_keep, "of those: all, failed, slow > 50ms, p99, or several with commas", NULL), \
         TEXT(trace_rotate, "100M or 1h: a new file then; 100M,10 keeps ten; .pftrace only", NULL), \
         TEXT(trace_otlp,                                                                           \
-             "http://HOST:4318 of an OpenTelemetry collector that gets the spans of the trace "    \
-             "while the server runs",                                                              \
+             "http://HOST:4318 or grpc://HOST:4317 of an OpenTelemetry collector that gets the "   \
+             "spans of the trace while the server runs",                                           \
              NULL),                                                                                \
         BOOL(trace_operators, "the layers of a batch, too (networks of safetensors, on CPUs)"),    \
         BOOL(trace_by_parent,                                                                      \
