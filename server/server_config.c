@@ -157,7 +157,10 @@ static const struct sv_yaml_field fields[] = {
     INT(seed, 0, 4294967295, "seed of the warm-up inputs"),
     TRACE_FIELDS,
     TEXT(address, "HOST:PORT; port 0: any free port", NULL),
-    TEXT(grpc_address, "HOST:PORT of gRPC; port 0: any free port; off: no gRPC", NULL),
+    TEXT(grpc_address,
+         "HOST:PORT of gRPC, which the HTTP port takes, too; port 0: any free port; same: only the "
+         "HTTP port; off: no gRPC",
+         NULL),
     INT(grpc_threads, 1, 16, "gRPC threads"),
     INT(metrics_port, 1, 65535, "a separate port for /metrics, in addition to that of the server"),
     INT(max_message_bytes, 1024, 1073741824, "largest request"),

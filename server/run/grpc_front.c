@@ -344,8 +344,8 @@ static const struct sv_grpc_method methods[] = {
 
 /* ---- opening and closing ---- */
 
-int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, struct sv_grpc_front **out,
-                       struct sv_err *err)
+int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, const char *address,
+                       struct sv_grpc_front **out, struct sv_err *err)
 {
     struct sv_grpc_options o = {.methods = methods,
                                 .n_methods = sizeof methods / sizeof *methods,
@@ -356,7 +356,7 @@ int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, struct sv
     struct sv_grpc_front *f = sv_alloc(sizeof *f);
     f->engine = e;
     o.ctx = f;
-    int code = sv_grpc_open(&o, c->grpc_address, &f->server, err);
+    int code = sv_grpc_open(&o, address, &f->server, err);
     if (code < 0) {
         free(f);
         return code;
@@ -373,6 +373,11 @@ int sv_grpc_front_start(struct sv_grpc_front *f, struct sv_err *err)
 uint16_t sv_grpc_front_port(const struct sv_grpc_front *f)
 {
     return sv_grpc_port(f->server);
+}
+
+void sv_grpc_front_take(struct sv_grpc_front *f, int fd)
+{
+    sv_grpc_adopt(f->server, fd);
 }
 
 void sv_grpc_front_stop(struct sv_grpc_front *f)
