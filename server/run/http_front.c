@@ -12,6 +12,7 @@
 #include "server/run/trace_control.h"
 
 #include "core/base/mem.h"
+#include "core/files/peer.h"
 #include "net/front_door.h"
 #include "net/http_late.h"
 #include "net/http_packed.h"
@@ -379,7 +380,8 @@ static enum MHD_Result route_trace(struct call *k, struct sv_model *m, const cha
     if (is_get)
         return send_page(c, e, sv_page_trace, m);
     int fd = sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (!sv_trace_may(fd, header_of(k, MHD_HTTP_HEADER_AUTHORIZATION)))
+    const char *token = header_of(k, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!sv_trace_may(sv_peer_uid(fd), token, token ? strlen(token) : 0))
         return send_error(c, 403, "only the server's user, or who has STAVE_TOKEN, may do that");
     sv_err_clear(&err);
     sv_http_complete(&k->body);

@@ -48,7 +48,9 @@ if [ -n "$GRPC_ABSENT" ]; then
   check grpc_absent_said grep -q 'no gRPC: .*serving HTTP only' server.err
   run_any grpc_absent_asked 4 timeout 60 "$server" -c lib.yml -a 127.0.0.1:0
 else
+  export STAVE_TOKEN=secret-word
   start tokens.yml types_a.yml types_b.yml slow.yml
+  unset STAVE_TOKEN
   check grpc_said test -n "$grpc"
   run_any grpc_port_taken 4 timeout 60 "$server" -c lib.yml -a 127.0.0.1:0 --grpc "127.0.0.1:$grpc"
   check grpc_port_taken_said grep -q "cannot listen on 127.0.0.1:$grpc for gRPC: Address already in use" grpc_port_taken.err
