@@ -102,8 +102,8 @@ static const struct sv_yaml_field congestion_fields[] = {
         TEXT(trace_keep, "of those: all, failed, slow > 50ms, p99, or several with commas", NULL), \
         TEXT(trace_rotate, "100M or 1h: a new file then; 100M,10 keeps ten; .pftrace only", NULL), \
         TEXT(trace_otlp,                                                                           \
-             "http://HOST:4318 of an OpenTelemetry collector that gets the spans of the trace "    \
-             "while the server runs",                                                              \
+             "http://HOST:4318 or grpc://HOST:4317 of an OpenTelemetry collector that gets the "   \
+             "spans of the trace while the server runs",                                           \
              NULL),                                                                                \
         BOOL(trace_operators, "the layers of a batch, too (networks of safetensors, on CPUs)"),    \
         BOOL(trace_by_parent,                                                                      \
@@ -157,7 +157,10 @@ static const struct sv_yaml_field fields[] = {
     INT(seed, 0, 4294967295, "seed of the warm-up inputs"),
     TRACE_FIELDS,
     TEXT(address, "HOST:PORT; port 0: any free port", NULL),
-    TEXT(grpc_address, "HOST:PORT of gRPC; port 0: any free port; off: no gRPC", NULL),
+    TEXT(grpc_address,
+         "HOST:PORT of gRPC, which the HTTP port takes, too; port 0: any free port; same: only the "
+         "HTTP port; off: no gRPC",
+         NULL),
     INT(grpc_threads, 1, 16, "gRPC threads"),
     INT(metrics_port, 1, 65535, "a separate port for /metrics, in addition to that of the server"),
     INT(max_message_bytes, 1024, 1073741824, "largest request"),

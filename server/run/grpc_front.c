@@ -11,6 +11,8 @@
 #include "server/infer_proto.h"
 #include "server/run/inference.h"
 #include "server/run/model_pages.h"
+#include "server/run/trace_control.h"
+#include "server/run/trace_proto.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +114,16 @@ static bool is_gone(const struct sv_served *s)
 
 /* ---- requests ---- */
 
+/* The model with this name, or NULL: it was answered. */
+static struct sv_model *model_named(struct sv_engine *e, struct sv_grpc_call *c, bool is_stream,
+                                    const char *name, size_t len)
+{
+    const struct sv_model *m = sv_engine_find(e, name, len);
+    if (!m)
+        refuse(c, is_stream, SV_GRPC_NOT_FOUND, "no such model; RepositoryIndex lists them", "");
+    return m ? &e->models[m - e->models] : NULL;
+}
+
 /* The model that a message names, or NULL: it was answered. */
 static struct sv_model *find_model(struct sv_engine *e, struct sv_grpc_call *c, bool is_stream,
                                    const uint8_t *bytes, size_t len)
@@ -122,18 +134,16 @@ static struct sv_model *find_model(struct sv_engine *e, struct sv_grpc_call *c, 
         refuse(c, is_stream, SV_GRPC_INVALID_ARGUMENT, err.msg, "");
         return NULL;
     }
-    const struct sv_model *m = sv_engine_find(e, t.name, t.name_len);
-    if (!m) {
-        refuse(c, is_stream, SV_GRPC_NOT_FOUND, "no such model; RepositoryIndex lists them", "");
+    struct sv_model *m = model_named(e, c, is_stream, t.name, t.name_len);
+    if (!m)
         return NULL;
-    }
     const char *version = m->config->version;
     if (t.version_len &&
         (t.version_len != strlen(version) || memcmp(t.version, version, t.version_len) != 0)) {
         refuse(c, is_stream, SV_GRPC_NOT_FOUND, "no such version of this model", "");
         return NULL;
     }
-    return &e->models[m - e->models];
+    return m;
 }
 
 /* Of the whole call: the messages of a stream have the same caller. */
@@ -334,18 +344,64 @@ static void on_index(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, si
     send_buffer(c, &b);
 }
 
+/* Without settings it only reads them, for everybody. */
+static void set_trace(struct sv_grpc_front *f, struct sv_grpc_call *c,
+                      const struct sv_trace_asked *asked, const struct sv_buf *json)
+{
+    struct sv_err err = {0};
+    struct sv_model *m = NULL;
+    struct sv_buf page, answer;
+    size_t token_len = 0;
+    const char *token = sv_grpc_header(c, "authorization", &token_len);
+    if (asked->model_len)
+        m = model_named(f->engine, c, false, asked->model, asked->model_len);
+    if (asked->model_len && !m)
+        return;
+    if (asked->wants && !sv_trace_may(sv_grpc_uid(c), token, token_len)) {
+        sv_grpc_fail(
+            c, SV_GRPC_PERMISSION_DENIED,
+            "only the server's user, on the port of gRPC, or who has STAVE_TOKEN, may do that");
+        return;
+    }
+    int code = asked->wants ? sv_trace_set(f->engine, m, json->data, json->len, &err) : 0;
+    if (code < 0) {
+        sv_grpc_fail(c, code == SV_EUSAGE ? SV_GRPC_INVALID_ARGUMENT : SV_GRPC_INTERNAL, err.msg);
+        return;
+    }
+    sv_buf_init(&page, 1 << 20);
+    sv_buf_init(&answer, 1 << 20);
+    sv_page_trace(f->engine, m, &page);
+    sv_trace_proto_write(&page, &answer);
+    sv_buf_fini(&page);
+    send_buffer(c, &answer);
+}
+
+static void on_trace(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_trace_asked asked;
+    struct sv_err err = {0};
+    struct sv_buf json;
+    sv_buf_init(&json, 1 << 20);
+    if (sv_trace_proto_read(bytes, len, &asked, &json, &err) < 0)
+        sv_grpc_fail(c, SV_GRPC_INVALID_ARGUMENT, err.msg);
+    else
+        set_trace(ctx, c, &asked, &json);
+    sv_buf_fini(&json);
+}
+
 static const struct sv_grpc_method methods[] = {
     {SERVICE "ServerLive", on_live, false},        {SERVICE "ServerReady", on_ready, false},
     {SERVICE "ModelReady", on_model_ready, false}, {SERVICE "ServerMetadata", on_server, false},
     {SERVICE "ModelMetadata", on_model, false},    {SERVICE "ModelInfer", on_infer, false},
     {SERVICE "ModelStreamInfer", on_stream, true}, {SERVICE "ModelConfig", on_config, false},
     {SERVICE "ModelStatistics", on_stats, false},  {SERVICE "RepositoryIndex", on_index, false},
+    {SERVICE "TraceSetting", on_trace, false},
 };
 
 /* ---- opening and closing ---- */
 
-int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, struct sv_grpc_front **out,
-                       struct sv_err *err)
+int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, const char *address,
+                       struct sv_grpc_front **out, struct sv_err *err)
 {
     struct sv_grpc_options o = {.methods = methods,
                                 .n_methods = sizeof methods / sizeof *methods,
@@ -356,7 +412,7 @@ int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, struct sv
     struct sv_grpc_front *f = sv_alloc(sizeof *f);
     f->engine = e;
     o.ctx = f;
-    int code = sv_grpc_open(&o, c->grpc_address, &f->server, err);
+    int code = sv_grpc_open(&o, address, &f->server, err);
     if (code < 0) {
         free(f);
         return code;
@@ -373,6 +429,11 @@ int sv_grpc_front_start(struct sv_grpc_front *f, struct sv_err *err)
 uint16_t sv_grpc_front_port(const struct sv_grpc_front *f)
 {
     return sv_grpc_port(f->server);
+}
+
+void sv_grpc_front_take(struct sv_grpc_front *f, int fd)
+{
+    sv_grpc_adopt(f->server, fd);
 }
 
 void sv_grpc_front_stop(struct sv_grpc_front *f)

@@ -1,5 +1,6 @@
 /* The HTTP front: KServe v2 over libmicrohttpd.
  *
+ * Connections come through a door (net/front_door.h), which gives those of gRPC to the other front.
  * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at
  * its end, and again when a suspended connection was resumed. An inference suspends its connection
  * until the batch is done; done() resumes it from a worker's thread. Bodies are bounded before they
@@ -11,6 +12,8 @@
 #include "server/run/trace_control.h"
 
 #include "core/base/mem.h"
+#include "core/files/peer.h"
+#include "net/front_door.h"
 #include "net/http_late.h"
 #include "net/http_packed.h"
 #include "net/http_request.h"
@@ -21,16 +24,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { CONNECTIONS_MAX = 4096, MORE_CONNECTIONS = 1024, THREADS_MAX = 16 };
+
 struct sv_front {
     struct sv_engine *engine;
-    struct MHD_Daemon *daemon, *metrics;
+    struct sv_door *door;
+    struct MHD_Daemon *daemons[THREADS_MAX], *metrics; /* a thread each */
+    unsigned n_daemons, turn;
     struct sv_gate *gate;
-    size_t body_max;
-    int listener;             /* after the stop: ours to close */
+    size_t body_max, connections;
     _Atomic uint32_t waiting; /* inferences that are not answered yet */
 };
 
@@ -375,7 +380,8 @@ static enum MHD_Result route_trace(struct call *k, struct sv_model *m, const cha
     if (is_get)
         return send_page(c, e, sv_page_trace, m);
     int fd = sv_mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (!sv_trace_may(fd, header_of(k, MHD_HTTP_HEADER_AUTHORIZATION)))
+    const char *token = header_of(k, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!sv_trace_may(sv_peer_uid(fd), token, token ? strlen(token) : 0))
         return send_error(c, 403, "only the server's user, or who has STAVE_TOKEN, may do that");
     sv_err_clear(&err);
     sv_http_complete(&k->body);
@@ -558,18 +564,63 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 
 /* ---- opening and closing ---- */
 
-#define CONNECTIONS_MAX 4096u
-
-/* Inactivity is the library's own watch; the gate's limits are for those who keep moving. */
+/* Inactivity is the library's own watch; the gate's limits are for those who keep moving. A pool of
+ * the library's threads needs a port of its own. */
 static struct MHD_Daemon *start(struct sv_front *f, int listener)
 {
-    unsigned threads = (unsigned)f->engine->config->http_threads;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    struct MHD_OptionItem socket[] = {{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
+                                      {MHD_OPTION_END, 0, NULL}};
+    if (listener < 0)
+        flags |= MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
     return sv_mhd.MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_call, f,
-        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        flags, 0, NULL, NULL, on_call, f, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_CONNECTION_LIMIT,
-        CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u, MHD_OPTION_END);
+        (unsigned)(CONNECTIONS_MAX + MORE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT, 120u,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, listener < 0 ? socket + 1 : socket,
+        MHD_OPTION_END);
+}
+
+/* On the door's thread, as are the next two. */
+static void enter_http(void *ctx, int fd, const struct sockaddr *from, socklen_t len)
+{
+    struct sv_front *f = ctx;
+    sv_mhd.MHD_add_connection(f->daemons[f->turn++ % f->n_daemons], fd, from, len);
+}
+
+static void enter_grpc(void *ctx, int fd)
+{
+    const struct sv_front *f = ctx;
+    sv_grpc_front_take(f->engine->grpc, fd);
+}
+
+/* One more than all makes space; those whose end the library has not seen yet count, too. */
+static bool is_full(void *ctx)
+{
+    struct sv_front *f = ctx;
+    return sv_gate_count(f->gate).connections >= f->connections + MORE_CONNECTIONS / 2;
+}
+
+static int open_door(struct sv_front *f, struct sv_listeners *l, struct sv_err *err)
+{
+    const struct sv_config *c = f->engine->config;
+    const struct sv_door_options o = {
+        .listener = l->main,
+        .gate = f->gate,
+        .http1 = enter_http,
+        .http2 = f->engine->grpc ? enter_grpc : NULL,
+        .no_http2 = "this server has no gRPC: see grpc_address and its log",
+        .is_full = is_full,
+        .ctx = f};
+    for (; f->n_daemons < (unsigned)c->http_threads && f->n_daemons < THREADS_MAX; f->n_daemons++) {
+        f->daemons[f->n_daemons] = start(f, -1);
+        if (!f->daemons[f->n_daemons])
+            return sv_err_sys(err, "cannot serve on %s", c->address);
+    }
+    int code = sv_door_open(&o, &f->door, err);
+    if (code == 0)
+        l->main = -1; /* the door's */
+    return code;
 }
 
 int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front **out,
@@ -585,7 +636,7 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
                                     .connections = sv_gate_connections(CONNECTIONS_MAX)};
     struct sv_front *f = sv_alloc(sizeof *f);
     f->engine = e;
-    f->listener = -1;
+    f->connections = limits.connections;
     f->body_max = (size_t)c->max_message_bytes;
     *out = f;
     int code = sv_mhd_load(err);
@@ -593,10 +644,9 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
         code = sv_gate_open(&limits, &f->gate, err);
     if (code < 0)
         return code;
-    f->daemon = start(f, l->main);
-    if (!f->daemon)
-        return sv_err_sys(err, "cannot serve on %s", c->address);
-    l->main = -1; /* closed by libmicrohttpd */
+    code = open_door(f, l, err);
+    if (code < 0)
+        return code;
     if (l->metrics >= 0) {
         f->metrics = start(f, l->metrics);
         if (!f->metrics)
@@ -624,39 +674,22 @@ static void linger(struct sv_front *f)
 
 void sv_front_stop(struct sv_front *f)
 {
+    if (!f)
+        return;
     wait_for_answers(f);
     linger(f);
-    f->listener = f->daemon ? sv_mhd.MHD_quiesce_daemon(f->daemon) : -1;
-}
-
-/* Those who have connected since nobody accepts: closing the socket would reset them. */
-static void refuse_rest(int listener)
-{
-    enum { LATE_MAX = 4096, PAUSE_MS = 20 };
-    struct pollfd p = {.fd = listener, .events = POLLIN};
-    for (int i = 0; i < LATE_MAX && listener >= 0 && poll(&p, 1, 0) > 0; i++) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct pollfd q = {.fd = fd, .events = POLLIN};
-        char space[4096];
-        if (fd < 0)
-            continue;
-        sv_gate_refuse(fd, 503, SV_SAYS_UNREADY);
-        shutdown(fd, SHUT_WR);
-        while (poll(&q, 1, PAUSE_MS) > 0 && recv(fd, space, sizeof space, 0) > 0)
-            ; /* what is not read would reset it, too */
-        close(fd);
-    }
+    sv_door_stop(f->door);
 }
 
 void sv_front_close(struct sv_front *f)
 {
-    if (f->daemon)
-        sv_mhd.MHD_stop_daemon(f->daemon);
+    if (!f)
+        return;
+    for (unsigned i = 0; i < f->n_daemons; i++)
+        sv_mhd.MHD_stop_daemon(f->daemons[i]);
     if (f->metrics)
         sv_mhd.MHD_stop_daemon(f->metrics);
-    refuse_rest(f->listener);
-    if (f->listener >= 0)
-        close(f->listener);
+    sv_door_close(f->door, SV_SAYS_UNREADY);
     sv_gate_close(f->gate);
     free(f);
 }

@@ -5,6 +5,8 @@
  * ones, and a link to its batch, which is a trace of its own. */
 #include "server/run/otlp_live.h"
 
+#include "server/run/otlp_way.h"
+
 #include "cli/console.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -15,7 +17,6 @@
 #include "formats/otlp/encode.h"
 #include "formats/otlp/reader.h"
 #include "formats/otlp/schema.h"
-#include "net/http_post.h"
 #include "server/server_metrics.h"
 
 #include <pthread.h>
@@ -31,7 +32,7 @@ enum {
     ANSWER_MS = 5000,
     FIRST_WAIT_MS = 250,
     LONGEST_WAIT_MS = 30000,
-    ASKED_MAX_S = 300,
+    PIECE_BYTES = 1 << 20, /* of a request: gRPC servers take 4 MiB, unless told otherwise */
     CLOSE_MS = 3000
 };
 
@@ -42,7 +43,7 @@ struct batch {
 };
 
 struct sv_otlp_live {
-    struct sv_http_target target;
+    struct sv_otlp_way *way;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -226,7 +227,7 @@ static bool take(struct sv_otlp_live *o, struct batch *to)
 /* ---- sending ---- */
 
 /* The whole request: what every span has in common, and the spans. */
-static void wrap(const struct batch *spans, struct sv_buf *out)
+static void wrap(const uint8_t *spans, size_t len, struct sv_buf *out)
 {
     const char *version = stave_version();
     sv_buf_clear(out);
@@ -239,47 +240,22 @@ static void wrap(const struct batch *spans, struct sv_buf *out)
     sv_put_text(out, OTLP_SCOPE_NAME, "stave", 5);
     sv_put_text(out, OTLP_SCOPE_VERSION, version, strlen(version));
     sv_put_end(out, scope);
-    sv_buf_add(out, spans->bytes.data, spans->bytes.len);
+    sv_buf_add(out, spans, len);
     sv_put_end(out, scope_spans);
     sv_put_end(out, request);
 }
 
-static uint64_t rejected_of(const struct sv_buf *body)
-{
-    struct sv_pb w = body->len ? sv_pb_at(body->data, body->len) : (struct sv_pb){0};
-    struct sv_pb_field f, p;
-    uint64_t n = 0;
-    while (sv_pb_next(&w, &f))
-        if (f.id == OTLP_RESPONSE_PARTIAL && f.type == SV_PB_BYTES)
-            for (struct sv_pb part = sv_pb_sub(&f); sv_pb_next(&part, &p);)
-                if (p.id == OTLP_PARTIAL_REJECTED && p.type == SV_PB_VARINT)
-                    n = p.u;
-    return n;
-}
-
-static bool is_temporary(unsigned status)
-{
-    return status == 429 || status == 502 || status == 503 || status == 504;
-}
-
 /* One attempt. SV_EAGAIN: it may be taken later, not before *asked_s. */
-static int send_once(struct sv_otlp_live *o, const struct batch *b, const struct sv_buf *request,
+static int send_once(struct sv_otlp_live *o, uint64_t n, const struct sv_buf *request,
                      int64_t limit_ms, unsigned *asked_s, struct sv_err *err)
 {
-    struct sv_http_reply reply;
-    int code = sv_http_post(&o->target, "application/x-protobuf", NULL, request->data, request->len,
-                            limit_ms, &reply, err);
-    uint64_t rejected = code >= 0 && reply.status == 200 ? rejected_of(&reply.body) : 0;
-    *asked_s = reply.retry_after_s < ASKED_MAX_S ? reply.retry_after_s : ASKED_MAX_S;
-    if (code >= 0 && reply.status != 200)
-        code = sv_error(err, is_temporary(reply.status) ? SV_EAGAIN : SV_EIO, "it answers %u",
-                        reply.status);
-    sv_buf_fini(&reply.body);
+    uint64_t rejected;
+    int code = sv_otlp_way_send(o->way, request, limit_ms, &rejected, asked_s, err);
     if (code < 0)
         return code;
-    rejected = rejected < b->n ? rejected : b->n;
+    rejected = rejected < n ? rejected : n;
     pthread_mutex_lock(&o->lock);
-    o->sent += b->n - rejected;
+    o->sent += n - rejected;
     if (rejected)
         lose(o, rejected);
     pthread_mutex_unlock(&o->lock);
@@ -323,13 +299,13 @@ static int64_t limit_of(struct sv_otlp_live *o)
     return left < 1 ? 1 : left < ANSWER_MS ? left : ANSWER_MS;
 }
 
-/* Until it is taken, refused for good, or the time is over. */
-static void send_batch(struct sv_otlp_live *o, const struct batch *b, const struct sv_buf *request)
+/* A request with n spans, until it is taken, refused for good, or the time is over. */
+static void send_piece(struct sv_otlp_live *o, uint64_t n, const struct sv_buf *request)
 {
     for (unsigned tries = 0;; tries++) {
         struct sv_err err = {0};
         unsigned asked_s = 0;
-        int code = send_once(o, b, request, limit_of(o), &asked_s, &err);
+        int code = send_once(o, n, request, limit_of(o), &asked_s, &err);
         if (code == 0) {
             o->has_complained = false;
             return;
@@ -339,10 +315,29 @@ static void send_batch(struct sv_otlp_live *o, const struct batch *b, const stru
         o->repeated += code == SV_EAGAIN;
         bool again = code == SV_EAGAIN && rest(o, pause_of(o, tries, asked_s));
         if (!again)
-            lose(o, b->n);
+            lose(o, n);
         pthread_mutex_unlock(&o->lock);
         if (!again)
             return;
+    }
+}
+
+/* Whole spans, at most PIECE_BYTES of them at once. */
+static void send_batch(struct sv_otlp_live *o, const struct batch *b, struct sv_buf *request)
+{
+    const uint8_t *begin = b->bytes.data;
+    struct sv_pb w = sv_pb_at(begin, b->bytes.len);
+    struct sv_pb_field f;
+    uint64_t n = 0;
+    while (sv_pb_next(&w, &f)) {
+        const uint8_t *end = f.bytes + f.u;
+        n++;
+        if (end - begin < PIECE_BYTES && end < b->bytes.data + b->bytes.len)
+            continue;
+        wrap(begin, (size_t)(end - begin), request);
+        send_piece(o, n, request);
+        begin = end;
+        n = 0;
     }
 }
 
@@ -354,10 +349,8 @@ static void *run(void *arg)
     sv_buf_init(&b.bytes, QUEUE_BYTES + (1 << 20));
     sv_buf_init(&request, QUEUE_BYTES + (2 << 20));
     while (take(o, &b)) {
-        if (b.n > 0) {
-            wrap(&b, &request);
+        if (b.n > 0)
             send_batch(o, &b, &request);
-        }
         sv_buf_clear(&b.bytes);
         b.n = 0;
     }
@@ -372,7 +365,7 @@ int sv_otlp_live_open(const char *url, struct sv_otlp_live **out, struct sv_err 
 {
     struct sv_otlp_live *o = sv_alloc(sizeof *o);
     pthread_condattr_t monotonic;
-    int code = sv_http_target_read(&o->target, url, "4318", "/v1/traces", err);
+    int code = sv_otlp_way_open(url, &o->way, err);
     if (code < 0) {
         free(o);
         return code;
@@ -392,6 +385,7 @@ int sv_otlp_live_open(const char *url, struct sv_otlp_live **out, struct sv_err 
     pthread_condattr_destroy(&monotonic);
     code = pthread_create(&o->thread, NULL, run, o);
     if (code != 0) {
+        sv_otlp_way_close(o->way);
         sv_buf_fini(&o->queue.bytes);
         free(o);
         return sv_error(err, SV_EIO, "trace_otlp: no thread: %s", strerror(code));
@@ -413,6 +407,7 @@ void sv_otlp_live_close(struct sv_otlp_live *o)
     if (o->lost)
         sv_print(stderr, "stave-server: trace_otlp: %llu spans did not get to the collector\n",
                  (unsigned long long)o->lost);
+    sv_otlp_way_close(o->way);
     sv_buf_fini(&o->queue.bytes);
     pthread_mutex_destroy(&o->lock);
     pthread_cond_destroy(&o->changed);

@@ -1,6 +1,7 @@
-/* Spans of the trace to an OpenTelemetry collector while the server runs: OTLP over HTTP, protobuf.
+/* Spans of the trace to an OpenTelemetry collector while the server runs: OTLP over HTTP (protobuf)
+ * or gRPC (otlp_way.h).
  *
- *     sv_otlp_live_open("http://127.0.0.1:4318", &o, &err);
+ *     sv_otlp_live_open("http://127.0.0.1:4318", &o, &err);   or grpc://127.0.0.1:4317
  *     sv_otlp_live_put(o, &ended);            each request and batch; never waits
  *     sv_otlp_live_close(o);                  what is left is sent, for a few seconds at most
  *

@@ -42,7 +42,10 @@ static const struct sv_option options[] = {
      "address to listen on instead of that of the configuration; port 0: any free port", NULL,
      NULL},
     {0, "grpc", "HOST:PORT", SV_OPT_TEXT, OPTION(grpc),
-     "the same for gRPC (grpc_address); off: no gRPC", NULL, NULL},
+     "the same for gRPC (grpc_address), which the other address takes, too; same: only that; off: "
+     "no "
+     "gRPC",
+     NULL, NULL},
     {0, "trace-keep", "RULE", SV_OPT_TEXT, OPTION(keep),
      "which requests are recorded (trace_keep): all, failed, 'slow > 50ms', p99, or several with "
      "commas; failed ones always are",
@@ -307,11 +310,12 @@ static void describe(const struct sv_engine *e, uint16_t port)
             m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
             m->onnx ? sv_onnx_version(m->onnx) : "");
     }
-    if (e->grpc && grpc_colon)
+    if (e->grpc && grpc_colon && sv_grpc_front_port(e->grpc))
         sv_print(stderr, "gRPC on %.*s:%u\n", (int)(grpc_colon - e->config->grpc_address),
                  e->config->grpc_address, sv_grpc_front_port(e->grpc));
-    sv_print(stderr, "listening on http://%.*s:%u (Ctrl-C stops)\n",
-             (int)(colon - e->config->address), e->config->address, port);
+    sv_print(stderr, "listening on http://%.*s:%u %s(Ctrl-C stops)\n",
+             (int)(colon - e->config->address), e->config->address, port,
+             e->grpc ? "for HTTP and gRPC " : "");
 }
 
 static void wait_for_signal(const sigset_t *set)
@@ -374,9 +378,9 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
         close_early(e);
         return code;
     }
-    code = sv_front_open(e, l, &front, err);
+    code = sv_grpc_front_start(e->grpc, err); /* before connections are given to it */
     if (code == 0)
-        code = sv_grpc_front_start(e->grpc, err);
+        code = sv_front_open(e, l, &front, err);
     if (code == 0) {
         sv_engine_warm_up(e);
         sv_watch_start(e);
@@ -393,16 +397,20 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
     return code;
 }
 
-/* Without gRPC the server is still one: only who has asked for an address gets an error. */
+/* Without gRPC, or its port, the server is still one: only who has asked for an address gets an
+ * error. */
 static int open_grpc(struct sv_engine *e, const struct sv_config *c, struct sv_err *err)
 {
     struct sv_err own = {0};
     if (strcmp(c->grpc_address, "off") == 0)
         return 0;
     if (c->grpc_is_given)
-        return sv_grpc_front_open(e, c, &e->grpc, err);
-    if (sv_grpc_front_open(e, c, &e->grpc, &own) < 0)
-        say("stave-server: %s; serving HTTP only (set grpc_address, or to off)\n", own.msg);
+        return sv_grpc_front_open(
+            e, c, strcmp(c->grpc_address, "same") != 0 ? c->grpc_address : NULL, &e->grpc, err);
+    if (sv_grpc_front_open(e, c, c->grpc_address, &e->grpc, &own) < 0)
+        say("stave-server: %s; serving %s only (set grpc_address, or to off)\n", own.msg,
+            sv_grpc_front_open(e, c, NULL, &e->grpc, NULL) == 0 ? "gRPC on the port of HTTP"
+                                                                : "HTTP");
     return 0;
 }
 

@@ -430,10 +430,10 @@ void sv_page_trace(struct sv_engine *e, struct sv_model *m, struct sv_buf *out)
     pthread_mutex_unlock(&e->trace_lock);
 }
 
-bool sv_trace_may(int fd, const char *header)
+bool sv_trace_may(uid_t uid, const char *header, size_t len)
 {
     const char *token = getenv("STAVE_TOKEN");
     if (token && *token && header)
-        return sv_token_is_bearer(token, header, strlen(header));
-    return sv_peer_may(sv_peer_uid(fd), NULL);
+        return sv_token_is_bearer(token, header, len);
+    return sv_peer_may(uid, NULL);
 }

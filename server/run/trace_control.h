@@ -20,12 +20,12 @@ void sv_trace_name(struct sv_engine *e);
 /* The trace that a request of this model goes into; caller: the span of its caller, or NULL. */
 struct stave_serving *sv_trace_for(struct sv_model *m, const struct stave_trace_context *caller);
 
-/* ---- /v2/trace/setting; m NULL: of the server ---- */
+/* ---- /v2/trace/setting and TraceSetting; m NULL: of the server ---- */
 
 void sv_page_trace(struct sv_engine *e, struct sv_model *m, struct sv_buf *out);
 /* A body as Triton's clients send it; all of it holds or none. SV_EUSAGE: the message is for the
  * client. */
 int sv_trace_set(struct sv_engine *e, struct sv_model *m, const uint8_t *body, size_t len,
                  struct sv_err *err);
-/* May whoever is at the other end of this connection change settings? */
-bool sv_trace_may(int fd, const char *token);
+/* May this user, or who sends this header `authorization` (NULL: none), change settings? */
+bool sv_trace_may(uid_t uid, const char *token, size_t len);

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -110,6 +111,15 @@ struct sv_grpc {
     struct sv_grpc_call *open;
     uint32_t n_open;
     bool is_down; /* the library has no call left */
+    struct adopted *adopted;
+    size_t n_adopted, cap_adopted;
+};
+
+/* A connection that was given to it. The library closes it and does not say when: its descriptor
+ * may be another one by then, whose client has another address. */
+struct adopted {
+    int fd;
+    struct sockaddr_in from;
 };
 
 /* ---- the life of a call ---- */
@@ -662,7 +672,7 @@ int sv_grpc_open(const struct sv_grpc_options *o, const char *address, struct sv
     g->queue = f->grpc_completion_queue_create_for_next(NULL);
     g->server = create(g);
     f->grpc_server_register_completion_queue(g->server, g->queue, NULL);
-    int code = listen_on(g, address, err);
+    int code = address ? listen_on(g, address, err) : 0;
     if (code < 0) {
         sv_grpc_close(g, 0);
         return code;
@@ -740,6 +750,47 @@ static void wait_idle(struct sv_grpc *g, int64_t limit_ms)
     pthread_mutex_unlock(&g->lock);
 }
 
+static bool is_still_there(const struct adopted *a)
+{
+    struct sockaddr_in from;
+    socklen_t n = sizeof from;
+    return getpeername(a->fd, (struct sockaddr *)&from, &n) == 0 && from.sin_family == AF_INET &&
+           from.sin_port == a->from.sin_port && from.sin_addr.s_addr == a->from.sin_addr.s_addr;
+}
+
+/* With the lock. Before more memory is taken, those that have ended are forgotten. */
+static void remember(struct sv_grpc *g, const struct adopted *a)
+{
+    size_t n = 0;
+    if (g->n_adopted == g->cap_adopted) {
+        for (size_t i = 0; i < g->n_adopted; i++)
+            if (is_still_there(&g->adopted[i]))
+                g->adopted[n++] = g->adopted[i];
+        g->n_adopted = n;
+        if (2 * n >= g->cap_adopted)
+            g->adopted = sv_grow(g->adopted, &g->cap_adopted, 2 * n + 16, sizeof *g->adopted);
+    }
+    g->adopted[g->n_adopted++] = *a;
+}
+
+void sv_grpc_adopt(struct sv_grpc *g, int fd)
+{
+    struct adopted a = {.fd = fd};
+    socklen_t n = sizeof a.from;
+    int yes = 1;
+    if (getpeername(fd, (struct sockaddr *)&a.from, &n) != 0) { /* it has gone */
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    pthread_mutex_lock(&g->lock);
+    remember(g, &a);
+    pthread_mutex_unlock(&g->lock);
+    grpc_server_credentials *open = g->f->grpc_insecure_server_credentials_create();
+    g->f->grpc_server_add_channel_from_fd(g->server, fd, open);
+    g->f->grpc_server_credentials_release(open);
+}
+
 /* Is it the socket that listens on the server's port, or one of its connections? */
 static bool is_ours(const struct sv_grpc *g, int fd)
 {
@@ -759,7 +810,12 @@ static bool is_ours(const struct sv_grpc *g, int fd)
  * library gives no access to its sockets. */
 static void hang_up(struct sv_grpc *g)
 {
-    DIR *d = opendir("/proc/self/fd");
+    pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; i < g->n_adopted; i++)
+        if (is_still_there(&g->adopted[i]))
+            shutdown(g->adopted[i].fd, SHUT_WR);
+    pthread_mutex_unlock(&g->lock);
+    DIR *d = g->port ? opendir("/proc/self/fd") : NULL;
     for (const struct dirent *e; d && (e = readdir(d));) {
         int listens = 0, fd = (int)strtol(e->d_name, NULL, 10);
         socklen_t n = sizeof listens;
@@ -796,6 +852,7 @@ static void destroy(struct sv_grpc *g)
     f->grpc_shutdown();
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->changed);
+    free(g->adopted);
     free(g);
 }
 
@@ -852,6 +909,12 @@ struct sv_grpc_counts sv_grpc_count(struct sv_grpc *g)
 {
     (void)g;
     return (struct sv_grpc_counts){0};
+}
+
+void sv_grpc_adopt(struct sv_grpc *g, int fd)
+{
+    (void)g;
+    (void)fd;
 }
 
 void sv_grpc_stop(struct sv_grpc *g)

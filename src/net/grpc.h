@@ -68,11 +68,15 @@ struct sv_grpc_counts {
     uint32_t open; /* calls now */
 };
 
-/* HOST:PORT; IPv4, port 0: any that is free. */
+/* HOST:PORT; IPv4, port 0: any that is free. NULL: no port, only connections that are given to
+ * it. */
 int sv_grpc_open(const struct sv_grpc_options *o, const char *address, struct sv_grpc **out,
                  struct sv_err *err);
 int sv_grpc_start(struct sv_grpc *g, struct sv_err *err);
-uint16_t sv_grpc_port(const struct sv_grpc *g);
+uint16_t sv_grpc_port(const struct sv_grpc *g); /* 0: none */
+/* A connected socket whose client begins with HTTP/2, of which nothing was taken; the server's from
+ * then on. Its calls have no user (sv_grpc_uid). After the start; from any thread. */
+void sv_grpc_adopt(struct sv_grpc *g, int fd);
 struct sv_grpc_counts sv_grpc_count(struct sv_grpc *g);
 /* No new calls; the open ones continue. */
 void sv_grpc_stop(struct sv_grpc *g);

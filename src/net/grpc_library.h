@@ -9,6 +9,7 @@
 #include "core/base/late.h"
 
 #include <grpc/grpc.h>
+#include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
@@ -29,6 +30,11 @@
     F(grpc_call_start_batch)                   \
     F(grpc_call_unref)                         \
     F(grpc_call_get_peer)                      \
+    F(grpc_channel_create)                     \
+    F(grpc_channel_create_call)                \
+    F(grpc_channel_destroy)                    \
+    F(grpc_insecure_credentials_create)        \
+    F(grpc_channel_credentials_release)        \
     F(gpr_free)                                \
     F(grpc_server_create)                      \
     F(grpc_server_register_completion_queue)   \
@@ -38,6 +44,7 @@
     F(grpc_server_shutdown_and_notify)         \
     F(grpc_server_cancel_all_calls)            \
     F(grpc_server_destroy)                     \
+    F(grpc_server_add_channel_from_fd)         \
     F(grpc_insecure_server_credentials_create) \
     F(grpc_server_credentials_release)         \
     F(grpc_resource_quota_create)              \
@@ -50,6 +57,7 @@
     F(grpc_slice_from_copied_buffer)           \
     F(grpc_slice_unref)                        \
     F(gpr_now)                                 \
+    F(gpr_inf_future)                          \
     F(gpr_time_add)                            \
     F(gpr_time_from_millis)                    \
     F(gpr_set_log_function)

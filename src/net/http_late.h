@@ -11,6 +11,7 @@
 #include <microhttpd.h>
 
 #define SV_MHD_FUNCTIONS(F)            \
+    F(MHD_add_connection)              \
     F(MHD_add_response_header)         \
     F(MHD_create_response_from_buffer) \
     F(MHD_destroy_response)            \
@@ -18,7 +19,6 @@
     F(MHD_get_connection_values)       \
     F(MHD_lookup_connection_value)     \
     F(MHD_queue_response)              \
-    F(MHD_quiesce_daemon)              \
     F(MHD_resume_connection)           \
     F(MHD_start_daemon)                \
     F(MHD_stop_daemon)                 \

@@ -52,26 +52,41 @@ static bool read_authority(struct sv_http_target *t, const char *p, size_t n)
     return number > 0 && number < 65536;
 }
 
+/* `path` where the URL has none; NULL: it must have none. */
+static int read_target(struct sv_http_target *t, const char *scheme, const char *url,
+                       const char *port, const char *path, struct sv_err *err)
+{
+    size_t n_scheme = strlen(scheme);
+    if (strncasecmp(url, scheme, n_scheme) != 0)
+        return sv_error(err, SV_EUSAGE, "%.200s: expected %sHOST:PORT", url, scheme);
+    const char *from = url + n_scheme;
+    size_t n = strcspn(from, "/?#");
+    bool has_path = from[n] && strcmp(from + n, "/") != 0;
+    const char *rest = has_path || !path ? from + n : path;
+    snprintf(t->port, sizeof t->port, "%s", port);
+    snprintf(t->path, sizeof t->path, "%s", rest);
+    if (!read_authority(t, from, n) || (path ? *rest != '/' : has_path) ||
+        strlen(rest) >= sizeof t->path || strchr(rest, '#') || !is_plain(url, strlen(url)))
+        return sv_error(err, SV_EUSAGE, "%.200s: not a URL of the form %sHOST:PORT%s", url, scheme,
+                        path ? "/PATH" : "");
+    return 0;
+}
+
 int sv_http_target_read(struct sv_http_target *t, const char *url, const char *port,
                         const char *path, struct sv_err *err)
 {
-    static const char scheme[] = "http://";
     if (strncasecmp(url, "https://", 8) == 0)
         return sv_error(err, SV_EUSAGE,
                         "%.200s: https is not supported here: send to a collector on this machine "
                         "over http, which passes it on",
                         url);
-    if (strncasecmp(url, scheme, sizeof scheme - 1) != 0)
-        return sv_error(err, SV_EUSAGE, "%.200s: expected http://HOST:PORT", url);
-    const char *from = url + sizeof scheme - 1;
-    size_t n = strcspn(from, "/?#");
-    const char *rest = from[n] && strcmp(from + n, "/") != 0 ? from + n : path;
-    snprintf(t->port, sizeof t->port, "%s", port);
-    snprintf(t->path, sizeof t->path, "%s", rest);
-    if (!read_authority(t, from, n) || *rest != '/' || strlen(rest) >= sizeof t->path ||
-        strchr(rest, '#') || !is_plain(url, strlen(url)))
-        return sv_error(err, SV_EUSAGE, "%.200s: not a URL of the form http://HOST:PORT/PATH", url);
-    return 0;
+    return read_target(t, "http://", url, port, path, err);
+}
+
+int sv_grpc_target_read(struct sv_http_target *t, const char *url, const char *port,
+                        struct sv_err *err)
+{
+    return read_target(t, "grpc://", url, port, NULL, err);
 }
 
 /* ---- the connection ---- */

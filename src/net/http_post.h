@@ -15,6 +15,9 @@ struct sv_http_target {
 /* http://HOST[:PORT][/PATH]; without a path `path`. SV_EUSAGE with what is wrong. */
 int sv_http_target_read(struct sv_http_target *t, const char *url, const char *port,
                         const char *path, struct sv_err *err);
+/* grpc://HOST[:PORT]: the same for gRPC. */
+int sv_grpc_target_read(struct sv_http_target *t, const char *url, const char *port,
+                        struct sv_err *err);
 
 struct sv_http_reply {
     unsigned status;

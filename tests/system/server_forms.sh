@@ -108,6 +108,29 @@ print(c.execute("SELECT count(*), sum(outcome = \"cancelled\"), count(DISTINCT b
   fi
 done
 
+# In ClickHouse, by its own engine: every row of the requests, batches and steps of each form.
+. "$SRC/tests/harness/clickhouse.sh"
+stored() { # NAME FILE
+  local table columns url=clickhouse://127.0.0.1:$CH_PORT/$1
+  "$STAVE" export -q "$2" -o "$url" --run r || return 1
+  while read -r table columns; do
+    "$STAVE" query -q "$2" --to csv "SELECT $columns FROM $table ORDER BY id" >"$1.$table.store" || return 1
+    "$STAVE" query -q "$url" --to csv "SELECT $columns FROM $table ORDER BY id" >"$1.$table.engine" || return 1
+    diff "$1.$table.store" "$1.$table.engine" || return 1
+  done <<'END'
+request id, ts, dur, request_id, name, batch_id, model, outcome, scheduled_ts, first_token_ts, last_token_ts, ttft_ns, tpot_ns, queue_ns, prefill_ns, decode_ns, respond_ns, output_tokens, steps, load, share_ns, read_ns, parse_ns, serialise_ns, write_ns, is_warmup
+batch id, ts, dur, batch_id, name, model, size, worker
+engine_step id, number, ts, dur, engine, requests, prefill, decode, tokens_in, tokens_out, waiting, is_warmup
+engine_step_member id, step_id, request_id, phase, tokens_in, tokens_out, share_ns
+token id, request_id, number, ts, gap_ns, step_id
+END
+  [ "$(wc -l <"$1.request.engine")" -gt 1000 ] && [ "$(wc -l <"$1.batch.engine")" -gt 10 ]
+}
+if [ -z "${STAVE_LONG:-}" ]; then skip clickhouse "takes 8 s of CPU: STAVE_LONG=1"; elif why=$(ch_missing); then skip clickhouse "$why"; elif ch_up; then
+  for file in $trace $json $csv; do check "clickhouse_${file##*.}" stored "${file##*.}" $file; done
+  ch_stop
+else not_ok clickhouse_starts; fi
+
 # To a collector: each request that a client called with a context is a span of the client's trace, below the client's span. Without --category, from each form that has the time of day.
 collect() { # FILE STATUS…
   coproc COLLECTOR { exec "$python" "$SRC/tests/harness/otlp_collector.py" "$@" 2>&1; }

@@ -184,6 +184,32 @@ async function statistics() {
   check('grpc_stats_of_all', (await call('ModelStatistics', {}))[1].model_stats.length > 1);
 }
 
+// Triton's trace settings: read by everybody, set by the server's user on the port of gRPC, or with the token.
+async function settings() {
+  const set = (message, token) => new Promise((done) => {
+    const m = new grpc.Metadata();
+    if (token) m.set('authorization', `Bearer ${token}`);
+    client.TraceSetting(message, m, { deadline: Date.now() + 60000 }, (e, v) => done(e ? [e.code, e.details] : [0, v.settings]));
+  });
+  const one = (key, ...value) => ({ settings: { [key]: { value } }, model_name: 'slow' });
+  const page = async () => overHttp('/v2/models/slow/trace/setting');
+  const read = await set({ model_name: 'slow' }), asHttp = await page();
+  check('grpc_trace_read', read[0] === 0 && read[1].trace_level.value.join() === asHttp.trace_level.join() && read[1].trace_file.value[0] === asHttp.trace_file &&
+    Object.keys(read[1]).sort().join() === Object.keys(asHttp).sort().join(), [read, asHttp]);
+  if (grpcPort === httpPort) check('grpc_trace_needs_token', (await set(one('trace_rate', '6')))[0] === status.PERMISSION_DENIED);
+  else check('grpc_trace_by_user', (await set(one('trace_rate', '6')))[0] === 0 && (await page()).trace_rate === '6');
+  check('grpc_trace_wrong_token', (await set(one('trace_rate', '7'), 'wrong'))[0] === status.PERMISSION_DENIED);
+  const changed = await set(one('trace_rate', '7'), 'secret-word');
+  check('grpc_trace_set', changed[0] === 0 && changed[1].trace_rate.value[0] === '7' && (await page()).trace_rate === '7', changed);
+  const off = await set({ settings: { trace_level: { value: ['OFF'] }, trace_count: { value: ['3'] } }, model_name: 'slow' }, 'secret-word');
+  check('grpc_trace_two', off[0] === 0 && off[1].trace_level.value.join() === 'OFF' && off[1].trace_count.value[0] === '3', off);
+  const back = await set({ settings: { trace_rate: { value: [] }, trace_level: { value: [] }, trace_count: { value: [] } }, model_name: 'slow' }, 'secret-word');
+  check('grpc_trace_null', back[0] === 0 && JSON.stringify(back[1]) === JSON.stringify(read[1]), [back, read]);
+  const [code, text] = await set(one('trace_rates', '7'), 'secret-word');
+  check('grpc_trace_unknown', code === status.INVALID_ARGUMENT && /no setting 'trace_rates'/.test(text), [code, text]);
+  check('grpc_trace_no_model', (await set({ model_name: 'none' }))[0] === status.NOT_FOUND);
+}
+
 // The server waits 400 ms for a batch: what is cancelled meanwhile is never computed.
 async function gone() {
   const before = (await call('ModelStatistics', { name: 'slow' }))[1].model_stats[0];
@@ -237,7 +263,7 @@ async function stop() {
   idle.close(); late.close();
 }
 
-if (what === 'all') for (const part of [plain, numbers, types, refusals, streams, statistics]) await part();
+if (what === 'all') for (const part of [plain, numbers, types, refusals, streams, statistics, settings]) await part();
 else if (what === 'gone') await gone();
 else if (what === 'rows') {
   const all = await Promise.all(Array.from({ length: Number(count) }, (_, i) => call('ModelInfer', tokens([i % 64]))));

@@ -13,10 +13,10 @@ equals() { check "$1" test "$2" = "$3"; }
 outside() { "$python" "$SRC/tests/system/server_typed.py" "$@" || CLI_FAILED=1; }
 client() { timeout 120 node "$SRC/tests/system/server_grpc.mjs" "$SRC/build/npm" "$SRC/tests/system/server_grpc.proto" "$grpc" "$port" "$@" || CLI_FAILED=1; }
 
-# start CONFIG…: on free ports; sets pid, port, grpc.
+# start CONFIG… [--grpc ADDRESS]: on free ports; sets pid, port, grpc.
 start() {
   local args=() config
-  for config in "$@"; do args+=(--config "$config"); done
+  for config in "$@"; do case $config in *.yml) args+=(--config "$config") ;; *) args+=("$config") ;; esac; done
   : >server.err
   "$server" "${args[@]}" -a 127.0.0.1:0 2>server.err & pid=$!
   for _ in $(seq 600); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.1; done
@@ -48,7 +48,9 @@ if [ -n "$GRPC_ABSENT" ]; then
   check grpc_absent_said grep -q 'no gRPC: .*serving HTTP only' server.err
   run_any grpc_absent_asked 4 timeout 60 "$server" -c lib.yml -a 127.0.0.1:0
 else
+  export STAVE_TOKEN=secret-word
   start tokens.yml types_a.yml types_b.yml slow.yml
+  unset STAVE_TOKEN
   check grpc_said test -n "$grpc"
   run_any grpc_port_taken 4 timeout 60 "$server" -c lib.yml -a 127.0.0.1:0 --grpc "127.0.0.1:$grpc"
   check grpc_port_taken_said grep -q "cannot listen on 127.0.0.1:$grpc for gRPC: Address already in use" grpc_port_taken.err
@@ -64,16 +66,22 @@ if [ -n "$GRPC_ABSENT" ]; then skip grpc "$GRPC_ABSENT"; stop typed; exit "${CLI
 if ! why=$("$SRC/tools/install-deps" readers); then skip grpc "$why"; stop typed; exit "${CLI_FAILED:-0}"; fi
 client all
 client gone
+own=$grpc grpc=$port # the port of HTTP takes the same
+client all
+client gone
+grpc=$own
 stop typed
 check typed_valid "$STAVE" validate out/batching_trace.pftrace
 equals grpc_trace_context "$("$STAVE" query -q out/batching_trace.pftrace "SELECT count(*) FROM slice WHERE name = 'request' AND EXTRACT_ARG(arg_set_id, 'debug.trace_id') = '0af7651916cd43dd8448eb211c80319c'
-  AND EXTRACT_ARG(arg_set_id, 'debug.parent_span_id') = 'b7ad6b7169203331' AND EXTRACT_ARG(arg_set_id, 'debug.otel.trace_state') = 'a=1'" | tail -n 1)" 1
+  AND EXTRACT_ARG(arg_set_id, 'debug.parent_span_id') = 'b7ad6b7169203331' AND EXTRACT_ARG(arg_set_id, 'debug.otel.trace_state') = 'a=1'" | tail -n 1)" 2
 
-# The same requests over the one and the other: the same rows of the same kinds.
+# The same requests over the one and the other, on one port: the same rows of the same kinds.
 for way in http grpc; do
-  printf '%s\n' 'name: tokens' 'model: tokens.safetensors' 'grpc_address: 127.0.0.1:0' 'batching_strategy: disabled' 'warmup_pregen_inputs: 0' \
+  printf '%s\n' 'name: tokens' 'model: tokens.safetensors' 'grpc_address: same' 'batching_strategy: disabled' 'warmup_pregen_inputs: 0' \
     'trace_enabled: true' "trace_output: $TMP/$way" 'trace_plots: false' >$way.yml
   start $way.yml
+  equals one_port_$way "$grpc" ''
+  grpc=$port
   if [ $way = grpc ]; then client rows 20; else
     "$python" -c 'import json, sys, urllib.request
 one = lambda name, v: {"name": name, "datatype": "INT64", "shape": [1, 1], "data": [v]}
@@ -93,12 +101,38 @@ print("\n".join("%s %d" % k for k in sorted(kinds.items())))' $way/batching_trac
 done
 check same_trace cmp http.kinds grpc.kinds
 
+# Without gRPC a client of HTTP/2 is told so; who takes its port leaves it that of HTTP.
+sed '/^grpc_address/d' lib.yml >default.yml
+hear() { "$python" -c 'import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60)
+s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+text = b""
+while piece := s.recv(4096): text += piece
+print(text)' "$port"; }
+start default.yml --grpc off
+check grpc_off_says sh -c 'echo "$0" | grep -q "this server has no gRPC"' "$(hear)"
+stop grpc_off
+coproc TAKEN { exec "$python" -c 'import socket, sys
+s = socket.socket()
+try: s.bind(("127.0.0.1", 8001)); s.listen()
+except OSError: pass # somebody else has it
+print("taken", flush=True); sys.stdin.read()'; }
+read -r _ <&"${TAKEN[0]}"
+start default.yml
+kill "$TAKEN_PID"
+check grpc_port_taken_is_said grep -q 'cannot listen on 127.0.0.1:8001 for gRPC.*; serving gRPC on the port of HTTP only' server.err
+grpc=$port; client rows 5
+stop grpc_taken
+
 # Stopped in the middle: whoever was accepted is answered, the others find no server.
-start lib.yml
-client stop >stop.out & loader=$!
-for _ in $(seq 300); do grep -qs started stop.out && break; sleep 0.05; done
-stop stop
-wait $loader
-cat stop.out
-check grpc_stop_seen grep -q '^ok grpc_stop_late' stop.out
+for way in own one; do
+  start lib.yml
+  [ $way = own ] || grpc=$port
+  client stop >stop.out & loader=$!
+  for _ in $(seq 300); do grep -qs started stop.out && break; sleep 0.05; done
+  stop stop_$way
+  wait $loader
+  cat stop.out
+  check grpc_stop_seen_$way grep -q '^ok grpc_stop_late' stop.out
+done
 exit "${CLI_FAILED:-0}"

@@ -1,6 +1,7 @@
 """A collector for server_otlp.sh. It decodes with Google's protobuf and the public definition of OTLP's messages, so that not both ends are ours.
 
-    server_otlp.py FILE ANSWER…      prints its port; FILE.bin: the bodies that it took, FILE.json: their spans, a line each, FILE.log: its answers
+    server_otlp.py FILE ANSWER…      prints its port; FILE.bin: the bodies that it took, FILE.log: its answers
+    server_otlp.py spans FILE        the spans of FILE.bin, a line of JSON each
 
 An answer is a status, STATUS:SECONDS with the header Retry-After, `partial` (200, one span rejected), `close` (the connection ends after half of the request), or `silent`
 (no answer until the client goes). The last one is that of all further requests.
@@ -86,8 +87,6 @@ class Handler(BaseHTTPRequestHandler):
         if status == 200:
             with open(path + ".bin", "ab") as f:
                 f.write(body)
-            with open(path + ".json", "a") as f:
-                f.writelines(json.dumps(s) + "\n" for s in spans_of(body))
         self.send_response(status)
         self.send_header("Content-Type", "application/x-protobuf")
         self.send_header("Content-Length", str(len(answer)))
@@ -100,6 +99,10 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+if path == "spans":
+    with open(plan[0] + ".bin", "rb") as f:
+        sys.stdout.writelines(json.dumps(s) + "\n" for s in spans_of(f.read()))
+    sys.exit()
 server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
 print(server.server_port, flush=True)

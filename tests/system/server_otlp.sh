@@ -10,8 +10,11 @@ python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no pyth
 export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1 HWLOC_COMPONENTS=-pci
 equals() { check "$1" test "$2" = "$3"; }
 cp "$SRC/examples/server/mlp.safetensors" .
-collect() { # FILE ANSWER…
-  coproc COLLECTOR { exec "$python" "$SRC/tests/system/server_otlp.py" "$@" 2>"$1.err"; }
+ways=http; grpc=$("$STAVE" doctor 2>/dev/null | sed -n 's/^- *gRPC  *//p')
+if [ -n "$grpc" ]; then skip grpc "$grpc"; elif ! command -v node >/dev/null; then skip grpc "no node"; else ways="http grpc"; fi
+collect() { # WAY FILE ANSWER…
+  case $1 in http) coproc COLLECTOR { exec "$python" "$SRC/tests/system/server_otlp.py" "${@:2}" 2>"$2.err"; } ;;
+  grpc) coproc COLLECTOR { exec node "$SRC/tests/system/server_otlp.mjs" "${@:2}" 2>"$2.err"; } ;; esac
   collector=$COLLECTOR_PID; read -r to <&"${COLLECTOR[0]}"
 }
 end_collector() { kill "$collector"; wait "$collector" 2>/dev/null; cat "$1.err"; }
@@ -35,24 +38,32 @@ rows() { # FILE: of requests and batches, warm-up too
   ask "$1" 'SELECT batch_id, model, size, worker, dur FROM batch ORDER BY batch_id'
 }
 
+arg() { echo "extract_arg(arg_set_id, '$1')"; }
+refusing() { case $1 in http) echo 503 429:1 close 502 200 ;; grpc) echo 14 8:1 close 1 0 ;; esac; }
+final() { case $1 in http) echo 400 ;; grpc) echo 3 ;; esac; }
+says() { case $1 in http) echo "it answers 400" ;; grpc) echo "gRPC status 3: on purpose" ;; esac; }
+place() { case $1 in http) echo /v1/traces application/x-protobuf ;; grpc) echo /opentelemetry.proto.collector.trace.v1.TraceService/Export application/grpc ;; esac; }
+
 # It refuses, asks for a pause, breaks off, and takes all: each span once, as in the trace.
-collect got 503 429:1 close 502 200
-start sent "trace_otlp: http://127.0.0.1:$to"
-run_any load 0 $load -u "http://127.0.0.1:$port" -n 120 -c 4 --trace load.pftrace
-check repeated until_metric otlp_requests_repeated_total -ge 4
-check taken until_metric otlp_spans_sent_total -gt 0
-run_any more 0 $load -u "http://127.0.0.1:$port" -n 60 -c 4
-equals none_is_lost "$(metric otlp_spans_lost_total)" 0
-stop sent; end_collector got
-equals refusals "$(head -n 5 got.log | cut -d' ' -f1-3 | tr '\n' ';')" \
-  '503 /v1/traces application/x-protobuf;429:1 /v1/traces application/x-protobuf;close /v1/traces application/x-protobuf;502 /v1/traces application/x-protobuf;200 /v1/traces application/x-protobuf;'
-check asked_pause sh -c 'awk "NR == 2 { a = \$4 } NR == 3 { exit !(\$4 - a >= 1) }" got.log'
-rows sent/batching_trace.pftrace >want.rows; mv got.bin got.otlp; rows got.otlp >got.rows
-check rows_as_in_the_trace diff want.rows got.rows
-equals rows_are_there "$(grep -c responded want.rows)" 180
-"$python" - >spans.txt <<'END' || not_ok spans
-import collections, json
-spans = [json.loads(line) for line in open("got.json")]
+sent() { # WAY
+  # shellcheck disable=SC2046 # words
+  collect "$1" "got_$1" $(refusing "$1")
+  start "sent_$1" "trace_otlp: $1://127.0.0.1:$to"
+  run_any "load_$1" 0 $load -u "http://127.0.0.1:$port" -n 120 -c 4 --trace "load_$1.pftrace"
+  check "repeated_$1" until_metric otlp_requests_repeated_total -ge 4
+  check "taken_$1" until_metric otlp_spans_sent_total -gt 0
+  run_any "more_$1" 0 $load -u "http://127.0.0.1:$port" -n 60 -c 4
+  equals "none_is_lost_$1" "$(metric otlp_spans_lost_total)" 0
+  stop "sent_$1"; end_collector "got_$1"
+  equals "refusals_$1" "$(head -n 5 "got_$1.log" | cut -d' ' -f1-3)" "$(for word in $(refusing "$1"); do echo "$word $(place "$1")"; done)"
+  check "asked_pause_$1" sh -c "awk 'NR == 2 { a = \$4 } NR == 3 { exit !(\$4 - a >= 1) }' got_$1.log"
+  "$python" "$SRC/tests/system/server_otlp.py" spans "got_$1" >"got_$1.json"
+  rows "sent_$1/batching_trace.pftrace" >want.rows; mv "got_$1.bin" "got_$1.otlp"; rows "got_$1.otlp" >got.rows
+  check "rows_as_in_the_trace_$1" diff want.rows got.rows
+  equals "rows_are_there_$1" "$(grep -c responded want.rows)" 180
+  "$python" - "got_$1.json" >spans.txt <<'END' || not_ok "spans_$1"
+import collections, json, sys
+spans = [json.loads(line) for line in open(sys.argv[1])]
 names = collections.Counter(s["name"] for s in spans)
 assert len({s["span"] for s in spans}) == len(spans) and set(names) == {"request", "batch"} and {s["service"] for s in spans} == {"stave-server"}, names
 batches = {s["trace"] + s["span"]: s for s in spans if s["name"] == "batch"}
@@ -62,32 +73,41 @@ for s in (s for s in spans if s["name"] == "request"):
 for s in spans:
     if s["parent"]: print(s["trace"], s["parent"])
 END
-sort spans.txt >got.called
-arg() { echo "extract_arg(arg_set_id, '$1')"; }
-ask load.pftrace "SELECT $(arg trace_id) || ' ' || $(arg span_id) FROM slice WHERE category = 'load' AND $(arg outcome) = 'ok' ORDER BY 1" | tail -n +2 >want.called
-check joins_the_callers sh -c 'test -s want.called && cmp want.called got.called'
+  sort spans.txt >got.called
+  ask "load_$1.pftrace" "SELECT $(arg trace_id) || ' ' || $(arg span_id) FROM slice WHERE category = 'load' AND $(arg outcome) = 'ok' ORDER BY 1" | tail -n +2 >want.called
+  check "joins_the_callers_$1" sh -c 'test -s want.called && cmp want.called got.called'
+}
 
 # Some spans are refused, or all: that is final, and counted.
-collect part partial 400
-start part "trace_otlp: http://127.0.0.1:$to" 'warmup_pregen_inputs: 0'
-run_any load_part 0 $load -u "http://127.0.0.1:$port" -n 10 -c 2
-check one_is_lost until_metric otlp_spans_lost_total -ge 1
-run_any load_more 0 $load -u "http://127.0.0.1:$port" -n 10 -c 2
-check refused_for_good until_metric otlp_spans_lost_total -gt 1
-stop part; end_collector part
-check says_why grep -q '^stave-server: trace_otlp: it answers 400' part.server
+part() { # WAY
+  collect "$1" "part_$1" partial "$(final "$1")"
+  start "part_$1" "trace_otlp: $1://127.0.0.1:$to" 'warmup_pregen_inputs: 0'
+  run_any "load_part_$1" 0 $load -u "http://127.0.0.1:$port" -n 10 -c 2
+  check "one_is_lost_$1" until_metric otlp_spans_lost_total -ge 1
+  run_any "load_more_$1" 0 $load -u "http://127.0.0.1:$port" -n 10 -c 2
+  check "refused_for_good_$1" until_metric otlp_spans_lost_total -gt 1
+  stop "part_$1"; end_collector "part_$1"
+  check "says_why_$1" grep -q "^stave-server: trace_otlp: $(says "$1")" "part_$1.server"
+}
 
 # Nobody is there; or somebody who never answers. The clients see nothing of it, the end comes soon, and all is counted.
-for how in absent silent; do
-  if [ $how = silent ]; then collect silent silent; else to=1; fi
-  start $how "trace_otlp: http://127.0.0.1:$to" 'warmup_pregen_inputs: 0'
-  run_any load_$how 0 $load -u "http://127.0.0.1:$port" -n 200 -c 8 -j load_$how.json
-  stop $how
-  if [ $how = silent ]; then end_collector silent; fi
-  equals all_answered_$how "$("$python" -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["requests"]["ok"]))' load_$how.json)" 200
-  equals all_are_counted_$how "$(sed -nE 's/^stave-server: trace_otlp: ([0-9]+) spans did not get.*/\1/p' $how.server)" \
-    "$(ask $how/batching_trace.pftrace 'SELECT (SELECT count(*) FROM request) + (SELECT count(*) FROM batch)' | tail -n 1)"
-  equals said_once_$how "$(grep -c 'trace_otlp: .*what finds the queue full is lost' $how.server)" 1
+away() { # WAY absent|silent
+  local name=$2_$1
+  if [ "$2" = silent ]; then collect "$1" "$name" silent; else to=1; fi
+  start "$name" "trace_otlp: $1://127.0.0.1:$to" 'warmup_pregen_inputs: 0'
+  run_any "load_$name" 0 $load -u "http://127.0.0.1:$port" -n 200 -c 8 -j "load_$name.json"
+  stop "$name"
+  if [ "$2" = silent ]; then end_collector "$name"; fi
+  equals "all_answered_$name" "$("$python" -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["requests"]["ok"]))' "load_$name.json")" 200
+  equals "all_are_counted_$name" "$(sed -nE 's/^stave-server: trace_otlp: ([0-9]+) spans did not get.*/\1/p' "$name.server")" \
+    "$(ask "$name/batching_trace.pftrace" 'SELECT (SELECT count(*) FROM request) + (SELECT count(*) FROM batch)' | tail -n 1)"
+  equals "said_once_$name" "$(grep -c 'trace_otlp: .*what finds the queue full is lost' "$name.server")" 1
+}
+for way in $ways; do
+  sent $way
+  part $way
+  away $way absent
+  away $way silent
 done
 
 # The queue is bounded: what finds it full is lost while the server runs, and the trace says when.
@@ -103,7 +123,7 @@ else
 fi
 
 # No such URL.
-for url in https://127.0.0.1:4318 127.0.0.1:4318 http://:4318; do
-  sed "s|^trace_output.*|&\ntrace_otlp: \"$url\"|; s|^trace_otlp: http.*||" part.yml >bad.yml
+for url in https://127.0.0.1:4318 127.0.0.1:4318 http://:4318 grpc://127.0.0.1:4317/v1/traces; do
+  sed "s|^trace_output.*|&\ntrace_otlp: \"$url\"|; s|^trace_otlp: http.*||" part_http.yml >bad.yml
   run_any "refuses_${url//[^a-z0-9]/_}" 2 timeout 60 "$server" --config bad.yml --address 127.0.0.1:0 --grpc off
 done

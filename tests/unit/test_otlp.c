@@ -238,6 +238,31 @@ TEST(urls_of_collectors)
     }
 }
 
+/* The same for gRPC, where there is no path. */
+TEST(otlp_urls_of_grpc)
+{
+    static const struct {
+        const char *url, *host, *port; /* host NULL: refused */
+    } rows[] = {
+        {"grpc://h", "h", "4317"},       {"GRPC://h/", "h", "4317"},
+        {"grpc://[::1]:1", "::1", "1"},  {"grpc://h:1/v1/traces", NULL, NULL},
+        {"grpc://h:1?a", NULL, NULL},    {"grpc://", NULL, NULL},
+        {"grpcs://h:1", NULL, NULL},     {"http://h:1", NULL, NULL},
+        {"grpc://h:1/\r\n", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sv_http_target t = {0};
+        struct sv_err err = {0};
+        CONTEXT("%s", rows[i].url);
+        int code = sv_grpc_target_read(&t, rows[i].url, "4317", &err);
+        CHECK_INT_EQ(code, rows[i].host ? 0 : SV_EUSAGE);
+        if (rows[i].host && code == 0) {
+            CHECK_STR_EQ(t.host, rows[i].host);
+            CHECK_STR_EQ(t.port, rows[i].port);
+        }
+    }
+}
+
 /* A number has a place, too: of a field of a scope, and of an attribute's value. */
 TEST(unknown_fields_have_their_place)
 {

@@ -211,6 +211,46 @@ TEST(a_batch_is_kept_whole_or_not_at_all)
     CHECK_UINT_EQ(lines_with(json, "\"requests\":304,\"batches\":2,\"samples\":304,"), 1);
 }
 
+/* One that has ended by the time at which its batch is named is in the trace already, and takes the
+ * others with it; both where its end is before the collection, and where it was only reported
+ * first. */
+TEST(who_is_cancelled_early_keeps_the_company)
+{
+    struct stave_serving *s = open_server("early", "slow > 50ms");
+    struct stave_serving_counts c = {.size = sizeof c};
+    struct stave_error error;
+    char json[4096];
+    snprintf(json, sizeof json, "%s", stave_serving_file(s, STAVE_SERVING_JSON));
+    for (uint64_t b = 1; b <= 2; b++) {
+        const int64_t t = (int64_t)b * 1000;
+        const uint64_t ids[] = {10 * b, 10 * b + 1, 10 * b + 2};
+        for (int i = 0; i < 3; i++) {
+            stave_serving_enqueued(s, ids[i], 0, 0, t + i);
+            stave_serving_dequeued(s, ids[i], t + 10);
+        }
+        stave_serving_cancelled(s, ids[0], b == 1 ? t + 15 : t + 25);
+        stave_serving_flush(s); /* the thread has judged it */
+        stave_serving_collected(s, b, 0, ids, 3, 0, 0, t + 10, t + 20);
+        stave_serving_submitted(s, b, t + 30);
+        stave_serving_started(s, b, 0, t + 40);
+        stave_serving_finished(s, b, t + 50);
+        stave_serving_callback(s, b, t + 50, t + 60);
+        stave_serving_responded(s, ids[1], t + 70);
+        stave_serving_responded(s, ids[2], t + 70);
+    }
+    batch(s, 3, 100, 3, 1); /* nobody left: it is left out */
+    stave_serving_flush(s);
+    stave_serving_count(s, &c);
+    CHECK_UINT_EQ(c.left_out, 3);
+    CHECK_UINT_EQ(c.left_out_batches, 1);
+    CHECK_UINT_EQ(c.open_requests + c.open_batches + c.lost + c.unexpected, 0);
+    CHECK_INT_EQ(stave_serving_close(s, &error), 0);
+    CHECK_UINT_EQ(lines_with(json, "\"ph\":\"e\""), 6);
+    CHECK_UINT_EQ(lines_with(json, "\"batch_over\""), 2);
+    CHECK_UINT_EQ(lines_with(json, "\"outcome\":\"cancelled\""), 2);
+    CHECK_UINT_EQ(lines_with(json, "\"outcome\":\"responded\""), 4);
+}
+
 /* Calls are reported in any order; a request of an engine, one without an end and one that began
  * before the rule are kept. */
 TEST(what_cannot_be_judged_is_kept)
