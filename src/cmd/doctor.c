@@ -304,7 +304,7 @@ static void check_stacks(struct doctor *d, const struct sv_kernel *kernel)
             "by frame pointers only: unwinding needs x86-64, Linux 5.15 and typed tracepoints");
     } else {
         say(d, GOOD, "stacks",
-            "unwound to the start of the thread, with frames of CPython 3.11 to 3.13%s",
+            "unwound to the start of the thread, with frames of CPython 3.11 to 3.14%s",
             sv_demangle_is_possible() ? "" : "; C++ names stay mangled (no libstdc++.so.6)");
     }
 }

@@ -180,7 +180,7 @@ static void always_on(struct sv_record_options *o)
     o->offcpu_min = o->offcpu_min || o->probes[SV_PROBE_offcpu].is_off ? o->offcpu_min : "1ms";
     o->interval = o->interval ? o->interval : "1s";
     if (!o->probes[SV_PROBE_sample].number)
-        o->probes[SV_PROBE_sample].number = 19;
+        o->probes[SV_PROBE_sample].number = SV_SAMPLE_HZ_LITTLE;
     o->probes[SV_PROBE_block].is_given = true;      /* --no-block */
     o->probes[SV_PROBE_page_cache].is_given = true; /* --no-page-cache */
 }
@@ -230,6 +230,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     o->probes[SV_PROBE_offcpu].is_off |= sv_inject_has("locks");
     if (operands->n > 0)
         sv_inject_check(operands->items[0]);
+    o->no_samples = sv_option_is_given("sample") && !o->probes[SV_PROBE_sample].number;
     always_on(o);
     for (unsigned i = 0; o->light && i < SV_N_PROBES; i++)
         o->probes[i].is_off = true;

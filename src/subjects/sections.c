@@ -234,6 +234,7 @@ static int print_json(const struct sv_section *sections, size_t n,
     sv_buf_init(&b, (size_t)1 << 30);
     sv_json_init(&j, &b);
     sv_json_begin(&j, '{');
+    sv_json_put(&j, "version", u64, SV_REPORT_FORM);
     for (size_t i = 0; i < n; i++)
         if (is_asked(&sections[i], o))
             put_section(&j, &sections[i], o->limit);

@@ -68,7 +68,7 @@ struct sv_report_column {
     enum sv_unit unit;
 };
 
-#define SV_CELLS_MAX 40
+enum { SV_REPORT_FORM = 1, SV_CELLS_MAX = 40 }; /* the first: member `version` of JSON answers */
 
 struct sv_section {
     const char *name; /* in --by and JSON */

@@ -78,7 +78,13 @@ status|0|status
 top|0|top --once --interval 100ms -p SELF
 record|0|record --no-inject -o many.pftrace -- true
 '
-for verb in $(with_json); do check "row_of_$verb" grep -q "|$verb\( \|\$\)" <<<"$rows"; done
+for verb in $(with_json); do
+  check "row_of_$verb" grep -q "|$verb\( \|\$\)" <<<"$rows"
+  check "version_of_${verb}_is_documented" grep -qE "^\| .*\`$verb\`.* \| 1 \| " "$SRC/docs/json.md"
+done
+for subject in $("$STAVE" completion bash >completion && bash -c 'source completion; COMP_WORDS=(stave report ""); COMP_CWORD=2; _stave; echo "${COMPREPLY[*]}"'); do
+  check "row_of_report_$subject" grep -q "|report $subject " <<<"$rows"
+done
 while IFS='|' read -r name codes words; do
   [ "$name" ] || continue
   words=${words//SELF/$$}
@@ -90,7 +96,7 @@ while IFS='|' read -r name codes words; do
   [ "$verb" = record ] && tail -n 1 record.err >record.large
   check "large_${name}_code" grep -qw -- "$code" <<<"$codes"
   case $code in 3 | 5 | 6) [ -s "$name.large" ] || continue ;; esac
-  check "large_$name" has "$name.large" "len(t.encode()) <= 32768 and isinstance(d, dict) and d.get('version', 1) == 1"
+  check "large_$name" has "$name.large" "len(t.encode()) <= 32768 and isinstance(d, dict) and list(d)[0] == 'version' and d['version'] == 1"
 done <<<"$rows"
 check info_says_so has info.large "len(d['processes']) == d['truncated']['rows'] and d['truncated']['bytes'] > 100000 and '--all' in d['truncated']['more'] and d['events'] > 10000"
 check info_all answer info_all info large.json --json --all

@@ -111,6 +111,6 @@ HAS_SQLITE=$HAS_SQLITE python3 known.py || CLI_FAILED=1
 run_any tail_is_caught 1 "$STAVE" report batch tail.csv --baseline batches.csv --max-latency-regression 10 --json
 check by_p99_alone python3 -c '
 import json
-missed = [c["figure"] for c in json.load(open("tail_is_caught.out")) if c["missed"]]
+missed = [c["figure"] for c in json.load(open("tail_is_caught.out"))["changes"] if c["missed"]]
 assert missed == ["latency p99"], missed'
 run_any tail_is_allowed 0 "$STAVE" report batch tail.csv --baseline batches.csv --max-latency-regression 51

@@ -41,7 +41,7 @@ sed 's/,20\.000,false/,40.000,false/' seed.csv >slow.csv
 run baseline 1 "$STAVE" report batch slow.csv --baseline seed.csv
 run baseline_lenient 0 "$STAVE" report batch slow.csv --baseline seed.csv --max-latency-regression 150% --max-throughput-drop 50
 run_any baseline_json 1 "$STAVE" report batch slow.csv --baseline seed.csv --json
-check baseline_is_json python3 -c 'import json; d = json.load(open("baseline_json.out")); assert any(x["missed"] for x in d)'
+check baseline_is_json python3 -c 'import json; d = json.load(open("baseline_json.out")); assert d["version"] == 1 and any(x["missed"] for x in d["changes"])'
 run_any itself 0 "$STAVE" report batch seed.csv --baseline seed.csv --max-latency-regression 0 --max-throughput-drop 0
 
 # What cannot be.

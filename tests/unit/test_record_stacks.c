@@ -1,6 +1,7 @@
 /* Stacks: this process's own, unwound to main; names of C++; code objects, lines and offsets of
  * Python; damaged records. */
 #include "core/base/python_place.h"
+#include "core/base/python_said.h"
 #include "record/stacks/cfi.h"
 #include "record/stacks/python.h"
 #include "record/stacks/stacks.h"
@@ -225,8 +226,81 @@ TEST(only_known_versions_of_python_have_offsets)
     CHECK(sv_python_offsets(&w, &p) && p.native_id == 144);
     w.version = 0x030a0df0;
     CHECK(!sv_python_offsets(&w, &p));
-    w.version = 0x030e00f0;
+    w.version = 0x030f00f0;
     CHECK(!sv_python_offsets(&w, &p));
     w.version = 0x030d00f0; /* says its offsets itself, but here it does not */
+    CHECK(!sv_python_offsets(&w, &p));
+    w.version = 0x030e06f0;
+    CHECK(!sv_python_offsets(&w, &p));
+}
+
+/* What a CPython 3.14.6 says of itself (x86-64, not free-threaded), up to the code object. */
+TEST(python_3_14_says_its_offsets)
+{
+    static const uint64_t said[] = {
+        0x7970677562656478,
+        0x030e06f0,
+        0,
+        315600,
+        784,
+        808, /* runtime */
+        225672,
+        7280,
+        7272,
+        7336,
+        7352,
+        7400,
+        7680,
+        7664,
+        7672, /* interpreter */
+        16,
+        7768,
+        0,
+        7784,
+        7776,
+        7824,
+        0, /* … */
+        824,
+        0,
+        8,
+        16,
+        72,
+        152,
+        156,
+        224,
+        32, /* thread */
+        88,
+        8,
+        0,
+        56,
+        80,
+        74,
+        64,
+        0, /* frame */
+        216,
+        112,
+        120,
+        128,
+        136,
+        68,
+        52,
+        96,
+        104,
+        208,
+        0, /* code */
+    };
+    struct sv_python_words w = {.runtime = 4096, .version = 0x030e06f0};
+    struct sv_wire_python p;
+    memcpy(w.head, said, sizeof said);
+    CHECK(sv_python_offsets(&w, &p));
+    CHECK(p.interpreters == 808 && p.threads == 7336 && p.next == 8 && p.native_id == 156);
+    CHECK(p.holder == 7776 && p.locked == 7784);
+    CHECK(p.frame == 72 && p.cframe == SV_PYTHON_NONE && p.previous == 8 && p.code == 0);
+    CHECK(p.instr == 56 && p.owner == 74 && p.entry == SV_PYTHON_NONE);
+    CHECK(p.file == 112 && p.name == 120 && p.linetable == 136 && p.first_line == 68);
+    CHECK(p.bytecode == 208 && p.runtime == 4096);
+    ((uint64_t *)(void *)w.head)[SV_PYTHON_SAYS_FREE_THREADED] = 1; /* its frames are others */
+    CHECK(!sv_python_offsets(&w, &p));
+    w.version = 0x030e05f0; /* is not what the words are of */
     CHECK(!sv_python_offsets(&w, &p));
 }

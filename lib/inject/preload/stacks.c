@@ -3,11 +3,12 @@
  * Native frames are addresses: the recorder has the symbols, also of functions that are not
  * exported. They are found by the unwind tables, with the finder that takes no lock (glibc 2.35);
  * without it there is the caller alone. Frames of Python are those of the calling thread, which
- * nobody else changes. Where the interpreter keeps them is known for 3.11 and 3.12, and 3.13 says
- * it itself; the numbers are those of src/record/stacks/python_offsets.c. */
+ * nobody else changes. Where the interpreter keeps them is known for 3.11 and 3.12, and 3.13 and
+ * 3.14 say it themselves; the numbers are those of src/record/stacks/python_offsets.c. */
 #include "inject/preload/preload.h"
 
 #include "core/base/python_place.h"
+#include "core/base/python_said.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -17,7 +18,7 @@
 
 /* ---- Python ---- */
 
-enum { DEPTH_MAX = 64, SHIM = 3, NONE = 0xffff };
+enum { DEPTH_MAX = 64, NONE = 0xffff };
 struct offsets {
     uint16_t cframe, frame, code, previous, instr, owner, first_line, file, name, lines, bytecode,
         text;
@@ -31,24 +32,23 @@ static struct {
 } cpython;
 static bool has_finder; /* of unwind tables, without a lock */
 
-/* Of 3.13: by their place in struct _Py_DebugOffsets, in words. */
 static bool offsets_said(const uint64_t *said, uint64_t version)
 {
-    enum { FRAME = 23, PREVIOUS = 29, CODE = 30, INSTR = 31, OWNER = 33, FILE_ = 35, NAME = 37 };
-    enum { LINES = 38, FIRST_LINE = 39, BYTECODE = 43 };
-    if (memcmp(said, "xdebugpy", 8) != 0 || said[1] != version || said[2] != 0)
+    const struct sv_python_said *at = sv_python_said(version);
+    if (!at || memcmp(said, "xdebugpy", 8) != 0 || said[SV_PYTHON_SAYS_VERSION] != version ||
+        said[SV_PYTHON_SAYS_FREE_THREADED] != 0)
         return false;
     python = (struct offsets){.cframe = NONE,
-                              .frame = (uint16_t)said[FRAME],
-                              .code = (uint16_t)said[CODE],
-                              .previous = (uint16_t)said[PREVIOUS],
-                              .instr = (uint16_t)said[INSTR],
-                              .owner = (uint16_t)said[OWNER],
-                              .first_line = (uint16_t)said[FIRST_LINE],
-                              .lines = (uint16_t)said[LINES],
-                              .bytecode = (uint16_t)said[BYTECODE],
-                              .file = (uint16_t)said[FILE_],
-                              .name = (uint16_t)said[NAME],
+                              .frame = (uint16_t)said[at->frame],
+                              .code = (uint16_t)said[at->code],
+                              .previous = (uint16_t)said[at->previous],
+                              .instr = (uint16_t)said[at->instr],
+                              .owner = (uint16_t)said[at->owner],
+                              .first_line = (uint16_t)said[at->first_line],
+                              .lines = (uint16_t)said[at->linetable],
+                              .bytecode = (uint16_t)said[at->bytecode],
+                              .file = (uint16_t)said[at->file],
+                              .name = (uint16_t)said[at->name],
                               .text = 40};
     return true;
 }
@@ -58,9 +58,8 @@ static bool find_offsets(const void *runtime, uint64_t version)
     switch (version >> 16) {
     case 0x030b: python = python_3_11; return true;
     case 0x030c: python = python_3_12; return true;
-    case 0x030d: return offsets_said(runtime, version);
+    default: return offsets_said(runtime, version);
     }
-    return false;
 }
 
 void pre_stacks_init(void)
@@ -132,6 +131,12 @@ static bool put_frame(struct pre_stack *s, const char *frame, const char *code)
     return true;
 }
 
+static const char *code_of(const char *frame)
+{
+    uintptr_t code = (uintptr_t)pointer_at(frame, python.code);
+    return (const char *)SV_PYTHON_POINTER(code);
+}
+
 static void take_python(struct pre_stack *s)
 {
     const char *thread = cpython.this_thread ? cpython.this_thread() : NULL;
@@ -139,8 +144,9 @@ static void take_python(struct pre_stack *s)
         thread = pointer_at(thread, python.cframe);
     const char *frame = thread ? pointer_at(thread, python.frame) : NULL;
     for (int depth = 0; frame && depth < DEPTH_MAX; depth++) {
-        const char *code = pointer_at(frame, python.code);
-        if (frame[python.owner] != SHIM && code && !put_frame(s, frame, code))
+        const char *code = code_of(frame);
+        bool is_shim = (uint8_t)frame[python.owner] >= SV_PYTHON_SHIM;
+        if (!is_shim && code && !put_frame(s, frame, code))
             return;
         frame = pointer_at(frame, python.previous);
     }

@@ -547,7 +547,7 @@ class Trace:
         return Explanation(json.loads(self._bytes(_lib.explain, _text(unit) if unit is not None else None)))
 
     def report(self, subject, *, rows=0):
-        """What `stave report SUBJECT --json` prints, as a dictionary: io, gpu, batch, llm, comm or wait. At most `rows` rows of each table, 0: all."""
+        """What `stave report SUBJECT --json` prints, as a dictionary: io, gpu, ops, batch, llm, comm or wait. At most `rows` rows of each table, 0: all."""
         return json.loads(self._bytes(_lib.report, _text(subject), _size("rows", rows)))
 
     def plot(self, kind="timeline", *names, title=None, time=None, width=1000, height=0, top=0):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 _Path = str | bytes | PathLike[str]
 _Value = None | int | float | str | bytes | PathLike[str]
 Kind = Literal["timeline", "flame", "hist", "counter", "steps", "layers", "gpu", "comm", "llm"]
-Subject = Literal["io", "gpu", "batch", "llm", "comm", "wait"]
+Subject = Literal["io", "gpu", "ops", "batch", "llm", "comm", "wait"]
 
 class Error(RuntimeError): ...
 

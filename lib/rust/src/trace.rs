@@ -7,8 +7,10 @@
 //! A path that cannot be written is one line on stderr; `flush` returns the error.
 use crate::json::{self, Error, Value};
 use crate::sys;
+use std::any::TypeId;
 use std::ffi::CString;
 use std::fmt;
+use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -263,6 +265,38 @@ impl fmt::Display for TraceEvent {
     }
 }
 
+/// The type of `T`, whatever it borrows: lifetimes are no part of a `TypeId`.
+fn type_of<T>() -> TypeId {
+    trait Typed {
+        fn id(&self) -> TypeId
+        where
+            Self: 'static;
+    }
+    impl<T> Typed for PhantomData<T> {
+        fn id(&self) -> TypeId
+        where
+            Self: 'static,
+        {
+            TypeId::of::<T>()
+        }
+    }
+    let phantom = PhantomData::<T>;
+    // The object has no bytes, and only its type is asked for.
+    let object: &(dyn Typed + 'static) =
+        unsafe { std::mem::transmute::<&dyn Typed, &(dyn Typed + 'static)>(&phantom) };
+    object.id()
+}
+
+/// Calls `take` with the text. A `&str` is not copied to the heap, as `Into<String>` would do.
+fn with_text<T: Into<String>>(text: T, take: impl FnOnce(&str)) {
+    if type_of::<T>() == TypeId::of::<&'static str>() {
+        // `T` is `&str`, which outlives this call.
+        take(unsafe { std::mem::transmute_copy::<T, &str>(&text) });
+    } else {
+        take(&text.into());
+    }
+}
+
 /// A writer to one file, or one that does nothing.
 pub struct TraceWriter {
     writer: *mut sys::Writer,
@@ -332,7 +366,9 @@ impl TraceWriter {
     /// An event that ended now and took `dur_ms`. `tid` is the layer, 0 for the engine.
     pub fn push(&self, name: impl Into<String>, cat: impl Into<String>, dur_ms: f64, tid: u32) {
         if self.is_enabled() {
-            self.push_text(&name.into(), &cat.into(), dur_ms, tid, "");
+            with_text(name, |name| {
+                with_text(cat, |cat| self.push_text(name, cat, dur_ms, tid, ""))
+            });
         }
     }
 
@@ -348,13 +384,10 @@ impl TraceWriter {
         if self.is_enabled() {
             let mut text = String::new();
             let printed = json::object(&mut text, args);
-            self.push_text(
-                &name.into(),
-                &cat.into(),
-                dur_ms,
-                tid,
-                if printed.is_ok() { &text } else { "" },
-            );
+            let args = if printed.is_ok() { &*text } else { "" };
+            with_text(name, |name| {
+                with_text(cat, |cat| self.push_text(name, cat, dur_ms, tid, args))
+            });
         }
     }
 

@@ -101,8 +101,8 @@ struct sv_wire_config {
         has_casts;
     __u8 knows_calls; /* the registers of a task can be read: which call it is in */
     __u8 has_rivals;
-    __u8 has_waits; /* --offcpu, and this kernel can */
-    __u8 pad[1];
+    __u8 has_waits;    /* --offcpu, and this kernel can */
+    __u8 user_samples; /* no frames of the kernel in samples */
     __u32 n_cpus, pad2;
     __u64 call_ring_bytes;
 };

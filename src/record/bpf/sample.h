@@ -20,7 +20,7 @@ int on_sample(void *ctx)
     struct stack_room *r = task ? stack_room(STACK_OF_SAMPLE) : 0;
     if (!r)
         return 0;
-    __u64 size = take_stack(ctx, r, task, STACK_OF_SAMPLE, true);
+    __u64 size = take_stack(ctx, r, task, STACK_OF_SAMPLE, !config.user_samples);
     fill_head(&r->head, SV_WIRE_SAMPLE, bpf_get_smp_processor_id(), pids_in(task));
     send_stack(r, size, task, SV_WIRE_SAMPLE);
     return 0;

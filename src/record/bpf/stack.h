@@ -68,9 +68,9 @@ struct sv_wire_code {
 /* Where CPython keeps what (record/stacks/python_offsets.c). */
 #define SV_PYTHON_NONE 0xffffffffu
 struct sv_wire_python {
-    __u64 runtime; /* address of _PyRuntime */
-    __u32 current, interpreters;
-    __u32 threads;                             /* of the interpreter */
+    __u64 runtime;                             /* address of _PyRuntime */
+    __u32 current, interpreters;               /* current: NONE where the interpreter has it */
+    __u32 threads, holder, locked;             /* of the interpreter; the holder of its lock */
     __u32 next, native_id, cframe;             /* of the thread's state; cframe may be NONE */
     __u32 frame;                               /* of the cframe, or of the thread's state */
     __u32 code, previous, instr, owner, entry; /* of a frame; entry may be NONE */

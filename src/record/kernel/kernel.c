@@ -376,15 +376,16 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->stacks = stacks_here(k, o);
     config.stack_way = (uint8_t)k->stacks;
     config.has_python = k->pythons && wants_stacks(o);
+    config.user_samples = o->samples_little;
     k->is_inner = config.pid_namespace != 0;
     if (k->is_inner && k->hooks == SV_HOOKS_RAW && !k->has_iterators)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "raw tracepoints find no processes in a container without "
-                          "/sys/kernel/btf/vmlinux (mount /sys)");
+        return sv_error(err, SV_EIO,
+                        "raw tracepoints find no processes in a container without "
+                        "/sys/kernel/btf/vmlinux (mount /sys)");
     int cpus = libbpf_num_possible_cpus();
     if (cpus < 1)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "/sys/devices/system/cpu/possible cannot be read (mount /sys)");
+        return sv_error(err, SV_EIO,
+                        "/sys/devices/system/cpu/possible cannot be read (mount /sys)");
     if (cpus > CPUS_MAX)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%d CPUs are more than %d", cpus, CPUS_MAX);
     k->n_cpus = (unsigned)cpus;
@@ -854,8 +855,7 @@ static void detach(struct sv_kernel *k, const char *program)
 
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
 {
-    /* In this order: a call that begins after exits are no longer recorded would be found instead
-     * of those before it. */
+    /* In this order: else a call that begins when exits are no longer recorded would be found. */
     detach(k, "on_enter");
     detach(k, "on_exit");
     if (!k->has_iterators)

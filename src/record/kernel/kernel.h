@@ -33,6 +33,7 @@ struct sv_kernel_options {
     uint64_t probes[SV_N_PROBES]; /* sv_probes_choose() */
     enum sv_stack_way stacks;     /* a copy only where the kernel can: sv_kernel_stacks() */
     bool follows_all;
+    bool samples_little; /* nobody asked for samples: without frames of the kernel */
     /* calls on files outside of it are left out where the kernel can decide; NULL: none */
     const char *prefix;
     const char *comm; /* joins processes that get this name; NULL: none */

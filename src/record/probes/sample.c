@@ -48,8 +48,8 @@ const struct sv_probe sv_probe_sample = {
     .option = {.name = "sample",
                .arg = "HZ",
                .help = "sample the stacks of running threads HZ times per second on each CPU (99 "
-                       "is usual): frames of the kernel, of programs and of Python; draw them "
-                       "with 'stave plot flame --samples'"},
+                       "is usual; default for a command and -p: 19, without frames of the "
+                       "kernel; 0: never); draw them with 'stave plot flame --samples'"},
     .less = "a lower --sample",
     .docs = {"stack samples", "`samples` below the thread",
              "the innermost function (the name), the whole stack, the CPU"},

@@ -76,8 +76,8 @@ static void describe(struct sv_recorder *r)
     sv_machine_describe(r->dict);
     if (uname(&u) == 0)
         set_text(r->dict, "kernel", u.release);
-    if (r->options->probes[SV_PROBE_sample].number) {
-        snprintf(text, sizeof text, "%u", (unsigned)r->options->probes[SV_PROBE_sample].number);
+    if (r->system.plan.probes[SV_PROBE_sample]) {
+        snprintf(text, sizeof text, "%u", (unsigned)r->system.plan.probes[SV_PROBE_sample]);
         set_text(r->dict, "sample_hz", text);
     }
     if (has_paths_once(r->options))
@@ -128,7 +128,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         .prefix = o->prefix,
         .asks_procfs = true,
         .follows_maps = r->system.plan.probes[SV_PROBE_syscalls] && !o->prefix,
-        .has_kernel = r->system.plan.probes[SV_PROBE_sample] != 0,
+        .has_kernel = r->system.plan.probes[SV_PROBE_sample] != 0 && !r->system.plan.samples_little,
         .found_python = r->system.plan.probes[SV_PROBE_stack] ? found_python : NULL,
         .knows_program = knows_program,
         .python_ctx = r};
@@ -274,6 +274,19 @@ static int open_procfs(struct sv_recorder *r, struct sv_err *err)
     return 0;
 }
 
+/* A command, or some processes: few samples, so that what computes has a name at the end. */
+static void plan_samples(struct sv_recorder *r)
+{
+    const struct sv_record_options *o = r->options;
+    struct sv_kernel_options *k = &r->system.plan;
+    int why;
+    bool is_small = r->command->n > 0 || o->pids.n > 0;
+    k->samples_little = is_small && !k->probes[SV_PROBE_sample] && k->probes[SV_PROBE_offcpu] &&
+                        !o->live && !o->no_samples && sv_watch_can_sample(&why);
+    if (k->samples_little)
+        k->probes[SV_PROBE_sample] = SV_SAMPLE_HZ_LITTLE;
+}
+
 /* What the options ask of the kernel. */
 static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
 {
@@ -312,6 +325,7 @@ static int plan_kernel(struct sv_recorder *r, struct sv_err *err)
         memset(k->probes, 0, sizeof k->probes);
         k->groups = 0;
     }
+    plan_samples(r);
     return code;
 }
 

@@ -46,8 +46,8 @@ struct sv_record_options {
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
     bool all, strict, drop_caches, json, no_summary, detach, light, no_sockets, self, no_look,
-        explain, no_explain, always;
-    struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
+        explain, no_explain, always, no_samples; /* the last: --sample 0 */
+    struct sv_sync_plan *sync;                   /* of --sync; NULL: not wanted */
     struct sv_trigger_options triggers;
     char saved_pattern[SV_CLAIM_PATH_MAX]; /* -o with %t (record/output/saved_name.h); "" */
     const struct sv_record_live *live;     /* NULL: a file is written */
@@ -126,7 +126,8 @@ struct sv_recorder_loss {
     uint64_t n;
     unsigned cpu;
 };
-enum { SV_RECORDER_LOSSES = 64 }; /* reported one by one; the sum counts them all */
+enum { SV_SAMPLE_HZ_LITTLE = 19 }; /* where nobody asked for more */
+enum { SV_RECORDER_LOSSES = 64 };  /* reported one by one; the sum counts them all */
 struct sv_record_losses {
     struct sv_recorder_loss rows[SV_RECORDER_LOSSES];
     size_t n;

@@ -22,10 +22,6 @@ bool sv_python_ask(uint32_t pid, uint64_t runtime, uint64_t version, struct sv_p
 /* False: a version that is not known. */
 bool sv_python_offsets(const struct sv_python_words *words, struct sv_wire_python *out);
 
-/* Does this frame end a run of frames that one call of the interpreter's loop has? Frames of the
- * owner SV_PYTHON_SHIM are no code of the user. */
-enum { SV_PYTHON_SHIM = 3 };
-
 struct sv_python_codes;
 struct sv_python_codes *sv_python_codes_new(void);
 void sv_python_codes_free(struct sv_python_codes *c);

@@ -4,6 +4,8 @@
  * names. */
 #include "record/stacks/python.h"
 
+#include "core/base/python_said.h"
+
 #include <string.h>
 #include <sys/uio.h>
 
@@ -33,6 +35,8 @@ static const struct sv_wire_python python_3_12 = {
     .current = SV_PYTHON_NONE,
     .interpreters = 40,
     .threads = 72,
+    .holder = 1048,
+    .locked = 1056,
     .next = 8,
     .native_id = 144,
     .cframe = 56,
@@ -51,26 +55,6 @@ static const struct sv_wire_python python_3_12 = {
     .text_other = 56,
 };
 
-/* The numbers of 3.13 by their place in struct _Py_DebugOffsets, in words. */
-enum {
-    SAYS_VERSION = 1,
-    SAYS_FREE_THREADED = 2,
-    SAYS_INTERPRETERS = 5,
-    SAYS_THREADS = 9,
-    SAYS_NEXT = 21,
-    SAYS_FRAME = 23,
-    SAYS_NATIVE_ID = 25,
-    SAYS_PREVIOUS = 29,
-    SAYS_CODE = 30,
-    SAYS_INSTR = 31,
-    SAYS_OWNER = 33,
-    SAYS_FILE = 35,
-    SAYS_NAME = 37,
-    SAYS_LINETABLE = 38,
-    SAYS_FIRST_LINE = 39,
-    SAYS_BYTECODE = 43
-};
-
 static uint32_t said(const struct sv_python_words *w, unsigned at)
 {
     uint64_t number;
@@ -78,31 +62,34 @@ static uint32_t said(const struct sv_python_words *w, unsigned at)
     return number < 1 << 20 ? (uint32_t)number : SV_PYTHON_NONE;
 }
 
-static bool offsets_3_13(const struct sv_python_words *w, struct sv_wire_python *p)
+static bool offsets_said(const struct sv_python_words *w, struct sv_wire_python *p)
 {
+    const struct sv_python_said *at = sv_python_said(w->version);
     uint64_t version;
-    memcpy(&version, w->head + SAYS_VERSION * sizeof version, sizeof version);
-    if (memcmp(w->head, "xdebugpy", 8) != 0 || version != w->version ||
-        said(w, SAYS_FREE_THREADED) != 0)
+    memcpy(&version, w->head + SV_PYTHON_SAYS_VERSION * sizeof version, sizeof version);
+    if (!at || memcmp(w->head, "xdebugpy", 8) != 0 || version != w->version ||
+        said(w, SV_PYTHON_SAYS_FREE_THREADED) != 0)
         return false;
     *p = (struct sv_wire_python){
         .current = SV_PYTHON_NONE,
-        .interpreters = said(w, SAYS_INTERPRETERS),
-        .threads = said(w, SAYS_THREADS),
-        .next = said(w, SAYS_NEXT),
-        .native_id = said(w, SAYS_NATIVE_ID),
+        .interpreters = said(w, at->interpreters),
+        .threads = said(w, at->threads),
+        .holder = said(w, at->holder),
+        .locked = said(w, at->locked),
+        .next = said(w, at->next),
+        .native_id = said(w, at->native_id),
         .cframe = SV_PYTHON_NONE,
-        .frame = said(w, SAYS_FRAME),
-        .code = said(w, SAYS_CODE),
-        .previous = said(w, SAYS_PREVIOUS),
-        .instr = said(w, SAYS_INSTR),
-        .owner = said(w, SAYS_OWNER),
+        .frame = said(w, at->frame),
+        .code = said(w, at->code),
+        .previous = said(w, at->previous),
+        .instr = said(w, at->instr),
+        .owner = said(w, at->owner),
         .entry = SV_PYTHON_NONE,
-        .first_line = said(w, SAYS_FIRST_LINE),
-        .file = said(w, SAYS_FILE),
-        .name = said(w, SAYS_NAME),
-        .linetable = said(w, SAYS_LINETABLE),
-        .bytecode = said(w, SAYS_BYTECODE),
+        .first_line = said(w, at->first_line),
+        .file = said(w, at->file),
+        .name = said(w, at->name),
+        .linetable = said(w, at->linetable),
+        .bytecode = said(w, at->bytecode),
         .text_ascii = 40,
         .text_other = 56,
     };
@@ -117,8 +104,7 @@ bool sv_python_offsets(const struct sv_python_words *words, struct sv_wire_pytho
     switch (words->version >> 16) {
     case 0x030b: *out = python_3_11; break;
     case 0x030c: *out = python_3_12; break;
-    case 0x030d: is_known = offsets_3_13(words, out); break;
-    default: is_known = false; break;
+    default: is_known = offsets_said(words, out); break;
     }
     out->runtime = words->runtime;
     return is_known;

@@ -7,6 +7,7 @@
 #include "record/stacks/stacks.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/python_said.h"
 #include "core/stream/frame_text.h"
 #include "record/stacks/debug_info.h"
 #include "record/stacks/names.h"
@@ -145,9 +146,10 @@ void sv_stacks_end(struct sv_stacks *s, uint32_t pid)
     }
 }
 
+/* Does this frame end a run of frames that one call of the interpreter's loop has? */
 static bool ends_run(const struct sv_wire_pyframe *f)
 {
-    return f->is_entry || f->owner == SV_PYTHON_SHIM;
+    return f->is_entry || f->owner >= SV_PYTHON_SHIM;
 }
 
 static unsigned count_runs(const struct building *b)
@@ -167,7 +169,7 @@ static void put(struct building *b, const char *text)
 static void put_python_frame(struct building *b, const struct sv_wire_pyframe *f)
 {
     char text[1024];
-    if (f->owner == SV_PYTHON_SHIM)
+    if (f->owner >= SV_PYTHON_SHIM)
         return;
     size_t n = sv_python_frame(b->s->codes, b->head->tgid, f, !b->s->options.hides_files, text,
                                sizeof text);
@@ -410,7 +412,7 @@ void sv_stacks_explain(const struct sv_stacks *s, void (*say)(void *ctx, const c
     }
     if (s->other_python[0]) {
         snprintf(line, sizeof line,
-                 "%s is not a version whose frames stave can read (3.11 to 3.13): its stacks have "
+                 "%s is not a version whose frames stave can read (3.11 to 3.14): its stacks have "
                  "native frames only",
                  s->other_python);
         say(ctx, line);

@@ -143,14 +143,23 @@ static uint64_t python_thread(struct sv_watch *w, struct sv_watch_thread *x,
     return 0;
 }
 
-/* The interpreter's lock and its conditions are within its state. */
+/* The interpreter's lock and its conditions are within its state, and that of the main interpreter
+ * within the runtime's. From 3.12 on an interpreter says who had its lock last, and whether it is
+ * taken. */
 uint32_t sv_watch_python_holder(const struct sv_watch_process *p, uint64_t lock)
 {
     enum { RUNTIME_BYTES = 1 << 18 };
     const struct sv_wire_python *o = &p->python;
-    if (o->current == SV_PYTHON_NONE || lock < o->runtime || lock - o->runtime > RUNTIME_BYTES)
+    uint64_t at = 0;
+    if (lock < o->runtime || lock - o->runtime > RUNTIME_BYTES)
         return 0;
-    uint64_t at = word_at(p->pid, o->runtime + o->current);
+    if (o->current != SV_PYTHON_NONE) {
+        at = word_at(p->pid, o->runtime + o->current);
+    } else {
+        uint64_t interpreter = word_at(p->pid, o->runtime + o->interpreters);
+        bool is_taken = interpreter && (int32_t)word_at(p->pid, interpreter + o->locked) == 1;
+        at = is_taken ? word_at(p->pid, interpreter + o->holder) : 0;
+    }
     return at ? (uint32_t)word_at(p->pid, at + o->native_id) : 0;
 }
 

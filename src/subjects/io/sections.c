@@ -627,6 +627,7 @@ static int print_json(const struct report *o, const struct sv_io_report *r, stru
     sv_buf_init(&sizes, 1u << 16);
     sv_json_init(&j, &b);
     sv_json_begin(&j, '{');
+    sv_json_put(&j, "version", u64, SV_REPORT_FORM);
     sv_json_put(&j, "calls", u64, r->n_calls);
     sv_json_put(&j, "block_requests", u64, r->n_block);
     sv_json_put(&j, "other_block_requests", u64, r->n_other_block);

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "core/base/sat.h"
+#include "subjects/subject.h"
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void json_change(const struct sv_change *c, bool is_missed, bool is_first
     sv_print(stdout,
              "%s\n  {\"figure\":\"%s\",\"baseline\":%.6g,\"candidate\":%.6g,\"worse_by\":%.6g,"
              "\"limit\":%.6g,\"missed\":%s}",
-             is_first ? "[" : ",", c->name, c->before, c->after, worsening(c), c->limit,
+             is_first ? "" : ",", c->name, c->before, c->after, worsening(c), c->limit,
              is_missed ? "true" : "false");
 }
 
@@ -57,6 +58,8 @@ bool sv_print_changes(const struct sv_change *changes, size_t n, bool is_json)
     bool any_missed = false;
     if (!is_json)
         sv_print(stdout, "  %-24s %14s %14s %11s\n", "", "baseline", "this run", "change");
+    else
+        sv_print(stdout, "{\"version\":%d,\"changes\":[", SV_REPORT_FORM);
     for (size_t i = 0; i < n; i++) {
         bool is_missed = worsening(&changes[i]) > changes[i].limit;
         any_missed |= is_missed;
@@ -66,7 +69,7 @@ bool sv_print_changes(const struct sv_change *changes, size_t n, bool is_json)
             print_change(&changes[i], is_missed);
     }
     if (is_json)
-        sv_print(stdout, "\n]\n");
+        sv_print(stdout, "\n]}\n");
     return any_missed;
 }
 
