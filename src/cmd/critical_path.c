@@ -107,7 +107,8 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
                                  "slice_id",
                                  "via",
                                  "for",
-                                 "path"};
+                                 "path",
+                                 "class"};
     enum { N = sizeof names / sizeof *names };
     char start[32], dur[32];
     struct sv_buf track;
@@ -133,6 +134,7 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
                                        : NULL),
             sv_cell_text(s->reason ? sv_wait_reason_name(s->reason) : NULL),
             path_cell(t, key, s->row),
+            sv_cell_text(s->class < SV_N_WHY_CLASSES ? sv_why_class_names[s->class] : NULL),
         };
         code = p->rows.row(&p->rows, cells, N, err);
     }
@@ -294,17 +296,21 @@ const struct sv_command sv_command_critical_path = {
     .operands = "TRACE… [--from SLICE] [--to SLICE]",
     .summary = "show what a slice had to wait for",
     .description =
-        "Walks back from the end of a slice: through nested slices, along the flow into each slice "
-        "to the slice where the flow begins, or to the slice that ended last on the same track if "
-        "that was later. Within another slice the flow is followed unless a slice began there "
-        "after the origin of the flow ended. The segments add up to the time between both ends: "
-        "run (a slice without its children), wait (between the origin and the target of a flow) "
-        "and idle (no slice was open). GPU work is preceded by the call that launched it, and a "
-        "call that waits for a GPU by the work that ended last during the call.\n\n"
-        "Where thread states were recorded ('stave record --sched'), they decide: a thread that "
-        "runs is not idle without a slice, and a thread that sleeps is followed to the thread "
-        "that woke it (via waker). Waits that no thread ended, such as those for a disk, a CPU or "
-        "a timer, are segments of kind wait with their reason. docs/why.md lists the reasons.",
+        "What had to happen, one thing after the other, for a slice to end when it did. The "
+        "segments add up to the time between both ends.\n\n"
+        "Where states or system calls of the slice's thread were recorded, the segments are the "
+        "ledger's (docs/why.md): what the thread did, and while it waited for another one, what "
+        "that one did (via waker, or flow). class says what the thread of the slice had or waited "
+        "for, kind and for what the track of the segment did: run, or wait with its reason. The "
+        "classes add up to what 'stave report wait' and the SQL table why say of the same "
+        "time.\n\n"
+        "On other tracks, slices, flows and devices say it, backwards from the end: through nested "
+        "slices, along the flow into each slice to the slice where the flow begins, or to the "
+        "slice that ended last on the same track if that was later. Within another slice the flow "
+        "is followed unless a slice began there after the origin of the flow ended. kind is run (a "
+        "slice without its children), wait (between the origin and the target of a flow) or idle "
+        "(no slice was open). GPU work is preceded by the call that launched it, and a call that "
+        "waits for a GPU by the work that ended last during the call.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

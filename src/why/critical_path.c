@@ -1,11 +1,10 @@
-/* The critical path, backwards from the end of a slice. Called by the command critical-path.
+/* The critical path as slices, flows and devices say it, backwards. Called by why/ledger_path.c.
  *
  * The state is a track and a time, which never grows (why/open_slices.h finds what is open there).
  * Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to
  * another track along a flow, or from work of a device to the call that launched it. A host call
- * that waits for devices leads to the work that ended last within it; a thread that sleeps to the
- * one that woke it. What leads to the same time again cannot be followed for ever: steps without
- * progress are counted. */
+ * that waits for devices leads to the work that ended last within it. What leads to the same time
+ * again cannot be followed for ever: steps without progress are counted. */
 #include "why/critical_path.h"
 
 #include "core/base/mem.h"
@@ -126,12 +125,11 @@ static int64_t busy_until(struct sv_open_slices *open, uint32_t row)
 
 struct walk {
     const struct links *links;
-    const struct sv_thread_states *states;
     struct sv_open_slices open;
     sv_track track;
     int64_t ts_ns;
     unsigned stuck;
-    bool by_flow, by_waker;
+    bool by_flow;
 };
 
 struct sv_path_finder {
@@ -148,7 +146,7 @@ static struct sv_segment segment(const struct walk *w, enum sv_segment_kind kind
                                .row = row,
                                .track = w->track,
                                .by_flow = w->by_flow,
-                               .by_waker = w->by_waker};
+                               .class = SV_N_WHY_CLASSES};
 }
 
 /* At the beginning of a slice: along the flow, unless the track was busy with something else after
@@ -157,12 +155,11 @@ static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t ro
 {
     int64_t at_ns = INT64_MIN, begin = t->slices.ts_ns[row];
     uint32_t origin = latest_origin(w->links, row, &at_ns);
-    w->by_flow = w->by_waker = false;
+    w->by_flow = false;
     w->ts_ns = begin;
     if (origin == SV_NO_ROW || busy_until(&w->open, row) > at_ns)
         return;
     w->by_flow = true;
-    w->by_waker = false;
     w->track = t->slices.track[row];
     add_segment(p, segment(w, SV_SEGMENT_WAIT, at_ns, row));
     w->track = t->slices.track[origin];
@@ -185,95 +182,23 @@ static bool leave_wait(struct sv_path *p, const struct sv_trace *t, const struct
     w->track = t->slices.track[work];
     w->ts_ns = end;
     w->by_flow = true;
-    w->by_waker = false;
     return true;
-}
-
-/* ---- states of threads ---- */
-
-/* The state before w->ts_ns of the thread that is walked; false: none is known. */
-static bool state_here(const struct walk *w, struct sv_state_piece *x)
-{
-    uint32_t thread = w->states ? sv_thread_of(w->states, w->track) : SV_NO_THREAD;
-    if (thread == SV_NO_THREAD || w->ts_ns <= w->states->threads[thread].from_ns)
-        return false;
-    *x = sv_state_before(w->states, thread, w->ts_ns);
-    /* Where states are recorded a gap between two of them is short, and known as such. */
-    return x->row != SV_NO_ROW || x->call != SV_NO_ROW || w->states->threads[thread].state;
-}
-
-/* At the end of a sleep that a thread ended: to that thread. A disk's answer comes by an interrupt,
- * whichever thread that interrupted. */
-static bool leave_sleep(const struct sv_trace *t, const struct sv_state_piece *x, struct walk *w)
-{
-    if (x->row == SV_NO_ROW || x->reason == SV_WAIT_NO_REASON || x->reason == SV_WAIT_FOR_CPU ||
-        x->reason == SV_WAIT_FOR_DISK || x->reason == SV_WAIT_FOR_FAULT ||
-        sv_trace_end_ns(t, x->row) != w->ts_ns)
-        return false;
-    struct sv_waker waker = sv_state_waker(w->states, x->row);
-    if (waker.kind != SV_WAKER_THREAD || w->states->threads[waker.thread].track == w->track)
-        return false;
-    w->track = w->states->threads[waker.thread].track;
-    w->by_flow = false;
-    w->by_waker = true;
-    return true;
-}
-
-/* Before its first event: to the thread that forked it. Who started a further thread of a process
- * is not recorded: mostly its main thread did. Without states its first event may be long after its
- * start. */
-static bool leave_start(struct walk *w)
-{
-    uint32_t thread = w->states ? sv_thread_of(w->states, w->track) : SV_NO_THREAD;
-    if (thread == SV_NO_THREAD || w->ts_ns > w->states->threads[thread].from_ns)
-        return false;
-    const struct sv_thread_rows *x = &w->states->threads[thread];
-    uint32_t starter = x->starter;
-    if (starter == SV_NO_THREAD && x->process && x->state)
-        starter = sv_thread_main(w->states, x->process);
-    if (starter == SV_NO_THREAD || w->states->threads[starter].from_ns >= x->from_ns)
-        return false;
-    w->track = w->states->threads[starter].track;
-    w->by_flow = false;
-    w->by_waker = true;
-    return true;
-}
-
-/* What the track did in the stretch before w->ts_ns that nothing changes in. */
-static struct sv_segment stretch(const struct walk *w, const struct sv_open_view *v,
-                                 const struct sv_state_piece *x, int64_t since_ns)
-{
-    uint32_t row = x && x->call != SV_NO_ROW ? x->call : v->row;
-    struct sv_segment s =
-        segment(w, row == SV_NO_ROW ? SV_SEGMENT_IDLE : SV_SEGMENT_RUN, since_ns, row);
-    if (x && x->reason != SV_WAIT_NO_REASON) {
-        s.kind = SV_SEGMENT_WAIT;
-        s.reason = x->reason;
-    } else if (x && x->state == SV_WAIT_STATE_RUNNING) {
-        s.kind = SV_SEGMENT_RUN;
-    }
-    return s;
 }
 
 /* One step back. False: there is nothing before. */
 static bool step(struct sv_path *p, const struct sv_trace *t, int64_t from_ns, struct walk *w)
 {
     struct sv_open_view v = sv_open_slice(&w->open, w->track, w->ts_ns);
-    struct sv_state_piece x;
     if (leave_wait(p, t, &v, from_ns, w))
         return ++w->stuck < STUCK_MAX;
-    bool has_state = state_here(w, &x);
-    if ((has_state && leave_sleep(t, &x, w)) || leave_start(w))
-        return ++w->stuck < STUCK_MAX;
-    int64_t since = has_state && x.from_ns > v.since_ns ? x.from_ns : v.since_ns;
-    bool is_before_all = since < from_ns;
-    since = is_before_all ? from_ns : since;
-    add_segment(p, stretch(w, &v, has_state ? &x : NULL, since));
-    w->by_flow = w->by_waker = false;
-    if (is_before_all)
-        return false;
+    bool is_before_all = v.since_ns < from_ns;
+    int64_t since = is_before_all ? from_ns : v.since_ns;
+    add_segment(p, segment(w, v.row == SV_NO_ROW ? SV_SEGMENT_IDLE : SV_SEGMENT_RUN, since, v.row));
+    w->by_flow = false;
     w->stuck = since < w->ts_ns ? 0 : w->stuck + 1;
     w->ts_ns = since;
+    if (is_before_all)
+        return false;
     if (v.begins && since == v.since_ns)
         leave_slice(p, t, v.row, w);
     return w->stuck < STUCK_MAX;
@@ -281,12 +206,11 @@ static bool step(struct sv_path *p, const struct sv_trace *t, int64_t from_ns, s
 
 /* ---- the whole ---- */
 
-struct sv_path_finder *sv_path_finder_new(const struct sv_trace *t,
-                                          const struct sv_thread_states *states)
+struct sv_path_finder *sv_path_finder_new(const struct sv_trace *t)
 {
     struct sv_path_finder *f = sv_alloc(sizeof *f);
     links_init(&f->links, t);
-    f->walk = (struct walk){.links = &f->links, .states = states};
+    f->walk = (struct walk){.links = &f->links};
     sv_open_slices_init(&f->walk.open, t);
     return f;
 }
@@ -300,70 +224,25 @@ void sv_path_finder_free(struct sv_path_finder *f)
     free(f);
 }
 
-static void turn_round(struct sv_path *p)
+int64_t sv_path_find(struct sv_path_finder *f, struct sv_path *p, sv_track *track, int64_t from_ns,
+                     int64_t to_ns, const struct sv_thread_states *until)
 {
+    struct walk *w = &f->walk;
+    *p = (struct sv_path){0};
+    *w = (struct walk){.links = &f->links, .open = w->open, .track = *track, .ts_ns = to_ns};
+    while (w->ts_ns > from_ns && !(until && sv_thread_is_recorded(until, w->track)) &&
+           step(p, f->links.launches.trace, from_ns, w)) {}
     for (size_t i = 0; i < p->n / 2; i++) {
         struct sv_segment s = p->segments[i];
         p->segments[i] = p->segments[p->n - 1 - i];
         p->segments[p->n - 1 - i] = s;
     }
-}
-
-void sv_path_find(struct sv_path_finder *f, struct sv_path *p, sv_track track, int64_t from_ns,
-                  int64_t to_ns, size_t max)
-{
-    struct walk *w = &f->walk;
-    *p = (struct sv_path){0};
-    w->track = track;
-    w->ts_ns = to_ns;
-    w->stuck = 0;
-    w->by_flow = w->by_waker = false;
-    while (w->ts_ns > from_ns && (!max || p->n < max) &&
-           step(p, f->links.launches.trace, from_ns, w)) {}
-    turn_round(p);
-}
-
-/* A slice on a thread's row of calls or states is explained by what the thread did. */
-static sv_track walked_track(const struct sv_thread_states *s, sv_track track)
-{
-    uint32_t thread = sv_thread_of(s, track);
-    const struct sv_thread_rows *x = thread != SV_NO_THREAD ? &s->threads[thread] : NULL;
-    return x && (track == x->state || track == x->calls) ? x->track : track;
-}
-
-static void find_path(struct sv_path *p, const struct sv_trace *t,
-                      const struct sv_thread_states *states, sv_track track, int64_t from_ns,
-                      int64_t to_ns, size_t max)
-{
-    struct sv_path_finder *f = sv_path_finder_new(t, states);
-    sv_path_find(f, p, walked_track(states, track), from_ns, to_ns, max);
-    sv_path_finder_free(f);
-}
-
-void sv_critical_path_of(struct sv_path *p, const struct sv_trace *t, sv_track track,
-                         int64_t from_ns, int64_t to_ns, size_t max)
-{
-    struct sv_thread_states states;
-    sv_thread_states_init(&states, t);
-    find_path(p, t, &states, track, from_ns, to_ns, max);
-    sv_thread_states_fini(&states);
-}
-
-void sv_critical_path(struct sv_path *p, const struct sv_trace *t, uint32_t from, int64_t from_ns,
-                      uint32_t to)
-{
-    struct sv_thread_states states;
-    sv_thread_states_init(&states, t);
-    if (from != SV_NO_ROW)
-        from_ns = t->slices.ts_ns[from];
-    find_path(p, t, &states, t->slices.track[to], from_ns, sv_trace_end_ns(t, to), 0);
-    sv_track home = from != SV_NO_ROW ? walked_track(&states, t->slices.track[from]) : 0;
-    p->is_complete = from == SV_NO_ROW;
-    for (size_t i = 0; i < p->n && !p->is_complete; i++)
-        p->is_complete =
-            p->segments[i].row == from ||
-            (p->segments[i].track == home && p->segments[i].ts_ns < sv_trace_end_ns(t, from));
-    sv_thread_states_fini(&states);
+    if (p->n && p->segments[0].ts_ns < from_ns) { /* a flow from before */
+        p->segments[0].dur_ns -= from_ns - p->segments[0].ts_ns;
+        p->segments[0].ts_ns = from_ns;
+    }
+    *track = w->track;
+    return w->ts_ns > from_ns ? w->ts_ns : from_ns;
 }
 
 void sv_path_fini(struct sv_path *p)

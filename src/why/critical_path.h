@@ -1,21 +1,20 @@
 /* The critical path: what had to happen, one thing after the other, for a slice to end when it did.
  *
- *     struct sv_path_finder *f = sv_path_finder_new(trace, states);
- *     sv_path_find(f, &path, track, from_ns, to_ns, 0);
+ *     sv_critical_path(&path, trace, from, from_ns, to);
+ *     for (size_t i = 0; i < path.n; i++) … path.segments[i].kind, path.segments[i].class …
+ *     sv_path_fini(&path);
  *
- * Walked backwards from the end of the last slice. The beginning of a slice is preceded by whatever
- * made it begin: the slice that a flow comes from (of work on a device: the call that launched it),
- * or what ended last on the same track, whichever is later. A call that waits for a device
- * (…Synchronize, clFinish) is explained by the work that ended last within it, on any device of the
- * machine: traces do not record which one the call waited for.
- *
- * Where states of threads are recorded they decide between running and waiting: a thread that runs
- * without a slice is not idle, and one that sleeps is left for the thread that woke it. Waits that
- * no thread ended (disk, timer, run queue) are segments of their own with the reason. */
+ * Of a thread with recorded states or calls it is what the ledger (why/ledger.h) says of that time:
+ * its pieces, in order. Where those end at a device, and on all other tracks, slices say the rest,
+ * backwards: the beginning of a slice is preceded by whatever made it begin, the slice that a flow
+ * comes from (of work on a device: the call that launched it), or what ended last on the same
+ * track, whichever is later. A call that waits for a device (…Synchronize, clFinish) is explained
+ * by the work that ended last within it, on any device of the machine: traces do not record which
+ * one the call waited for. */
 #ifndef SV_WHY_CRITICAL_PATH_H
 #define SV_WHY_CRITICAL_PATH_H
 
-#include "why/thread_states.h"
+#include "why/ledger.h"
 
 enum sv_segment_kind {
     /* the slice itself was running, none of its children; or the thread, without a slice */
@@ -35,6 +34,7 @@ struct sv_segment {
         /* the step to this segment came along a flow, or from the thread that this one woke */
         by_waker;
     enum sv_wait_reason reason; /* WAIT: what for; NO_REASON: along a flow */
+    uint8_t class; /* what the thread of the slice had or waited for; SV_N_WHY_CLASSES: no ledger */
 };
 
 struct sv_path {
@@ -44,20 +44,26 @@ struct sv_path {
     bool is_complete;
 };
 
-struct sv_path_finder *sv_path_finder_new(const struct sv_trace *t,
-                                          const struct sv_thread_states *states);
-void sv_path_finder_free(struct sv_path_finder *f);
-/* What led to the time to_ns on a track, back to from_ns; the nearest max segments, 0: all. */
-void sv_path_find(struct sv_path_finder *f, struct sv_path *p, sv_track track, int64_t from_ns,
-                  int64_t to_ns, size_t max);
-
-/* The same for one question. A row of a thread's calls or states is explained by what the thread
- * did. */
+/* The nearest max segments to the end, 0: all. A row of a thread's calls or states is explained by
+ * what the thread did. */
 void sv_critical_path_of(struct sv_path *p, const struct sv_trace *t, sv_track track,
                          int64_t from_ns, int64_t to_ns, size_t max);
 /* to: the slice to explain. from: where the path should begin, or SV_NO_ROW: at from_ns. */
 void sv_critical_path(struct sv_path *p, const struct sv_trace *t, uint32_t from, int64_t from_ns,
                       uint32_t to);
 void sv_path_fini(struct sv_path *p);
+
+/* ---- the parts, for each other and the report on waits ---- */
+
+struct sv_path_finder;
+struct sv_path_finder *sv_path_finder_new(const struct sv_trace *t);
+void sv_path_finder_free(struct sv_path_finder *f);
+/* What slices say: back from to_ns to from_ns, or to the first thread that is recorded (until, may
+ * be NULL). Returns how far it came, and there *track. */
+int64_t sv_path_find(struct sv_path_finder *f, struct sv_path *p, sv_track *track, int64_t from_ns,
+                     int64_t to_ns, const struct sv_thread_states *until);
+/* What the ledger says of a part of a unit, whose pieces are no sums; the nearest max segments. */
+void sv_path_of_unit(struct sv_path *p, const struct sv_ledger *l, struct sv_path_finder *f,
+                     size_t unit, int64_t from_ns, int64_t to_ns, size_t max);
 
 #endif

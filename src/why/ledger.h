@@ -131,6 +131,20 @@ struct sv_given_unit {
     const struct sv_spans *busy;
 };
 
+/* A time of a thread, or of that of a track. */
+static inline struct sv_given_unit sv_given_window(uint32_t thread, sv_track track, int64_t from_ns,
+                                                   int64_t to_ns)
+{
+    return (struct sv_given_unit){.number = -1,
+                                  .from_ns = from_ns,
+                                  .left_ns = from_ns,
+                                  .run_ns = from_ns,
+                                  .done_ns = to_ns,
+                                  .to_ns = to_ns,
+                                  .thread = thread,
+                                  .track = track};
+}
+
 struct sv_why_unit {
     enum sv_unit_kind kind;
     int64_t number; /* of a step; else -1 */

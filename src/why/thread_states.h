@@ -66,6 +66,12 @@ void sv_thread_states_fini(struct sv_thread_states *s);
 
 /* The thread that a track is, or is a row of; SV_NO_THREAD: none. */
 uint32_t sv_thread_of(const struct sv_thread_states *s, sv_track track);
+/* Its states or calls are recorded. */
+static inline bool sv_thread_is_recorded(const struct sv_thread_states *s, sv_track track)
+{
+    uint32_t thread = sv_thread_of(s, track);
+    return thread != SV_NO_THREAD && (s->threads[thread].state || s->threads[thread].calls);
+}
 uint32_t sv_thread_by_tid(const struct sv_thread_states *s, uint32_t space, int64_t tid);
 /* The one to look at for a process: its main thread where anything is known of it, else the one
  * with most rows. */

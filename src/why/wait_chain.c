@@ -1,14 +1,16 @@
 /* The report on waits: the chain behind the longest ones, down to the file and the block request.
  * Called by why/wait.c, once.
  *
- * The chain of a wait is the critical path back from its end to its beginning: through wakers to
- * whoever was active meanwhile. Its cause is the part of it that took most of the time; what one
- * thread did with one file is one part, running or waiting. */
+ * The chain of a wait is what the ledger says of its time: whoever was active meanwhile. Its cause
+ * is the part of it that took most of the time; what one thread did with one file is one part,
+ * running or waiting. */
 #include "why/wait.h"
 
+#include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "subjects/io/words.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { SEGMENTS_MAX = 2048, PARTS_MAX = 128, REQUESTS_MAX = 100000 };
@@ -96,14 +98,36 @@ static uint32_t find_request(const struct sv_wait_report *r, const struct sv_wai
     return best;
 }
 
+/* Where pieces are sums, the waits are walked again, whole. */
+static void make_windows(const struct sv_wait_report *r, size_t n, struct sv_ledger *again)
+{
+    struct sv_given_unit *windows = sv_alloc(n * sizeof *windows);
+    for (size_t i = 0; i < n; i++) {
+        const struct sv_wait *w = &r->waits[i];
+        windows[i] = sv_given_window(r->spans[w->span].thread, 0, w->ts_ns, w->ts_ns + w->dur_ns);
+    }
+    sv_ledger_make(again, r->trace,
+                   &(struct sv_ledger_options){.step = -1,
+                                               .given = windows,
+                                               .n_given = n,
+                                               .given_kind = SV_UNIT_IS_WINDOW,
+                                               .pieces_max = UINT32_MAX});
+    free(windows);
+}
+
 void sv_wait_explain(struct sv_wait_report *r, size_t n)
 {
-    struct sv_path_finder *f = n ? sv_path_finder_new(r->trace, &r->ledger.states) : NULL;
+    struct sv_ledger again = {0};
+    if (!n)
+        return;
+    if (r->ledger.is_summed)
+        make_windows(r, n, &again);
+    struct sv_path_finder *f = sv_path_finder_new(r->trace);
     for (size_t i = 0; i < n; i++) {
         struct sv_wait *w = &r->waits[i];
-        uint32_t thread = r->spans[w->span].thread;
-        sv_path_find(f, &w->chain, r->ledger.states.threads[thread].track, w->ts_ns,
-                     w->ts_ns + w->dur_ns, SEGMENTS_MAX);
+        w->chain = (struct sv_path){0};
+        sv_path_of_unit(&w->chain, again.trace ? &again : &r->ledger, f, again.trace ? i : w->span,
+                        w->ts_ns, w->ts_ns + w->dur_ns, SEGMENTS_MAX);
         find_cause(r, w);
         if (!w->cause.path.len && w->cause.track)
             w->cause.last = sv_last_data_file(&r->ledger.states, w->cause.track, w->cause.ts_ns);
@@ -111,4 +135,6 @@ void sv_wait_explain(struct sv_wait_report *r, size_t n)
             w->cause.block = find_request(r, w);
     }
     sv_path_finder_free(f);
+    if (again.trace)
+        sv_ledger_fini(&again);
 }

@@ -301,21 +301,21 @@ def plotted_steps(trace):
 
 
 def path_of_steps(trace):
-    """The critical path of a step takes as long as the step. Where states are recorded it waits for a CPU as long as the ledger says, if
-    nobody is in calls on files: to the ledger these are the file's time, whole."""
-    rows = trace.rows("select unit_slice_id, sum(dur) as dur, sum(case when doing = 'queued' then dur else 0 end) "
-                      "as queued, sum(is_assumed or doing in ('reads', 'writes', 'names', 'faults')) as other from why where unit_kind = 'step' "
-                      "and unit_slice_id is not null group by 1 order by 1")
+    """The critical path of a step takes as long as the step. Where states or calls are recorded it has of each class what the ledger has."""
+    ledger = {}
+    for r in trace.rows("select unit_slice_id as id, class, sum(dur) as dur from why where unit_kind = 'step' and unit_slice_id is not null "
+                        "group by 1, 2 order by 1"):
+        ledger.setdefault(r["id"], {})[r["class"]] = r["dur"]
     whole = {r["slice_id"]: r["dur"] for r in trace.rows("select slice_id, dur from step")}
-    for row in rows[::max(1, len(rows) // 3)]:
-        step = f"id:{row['unit_slice_id']}"
+    for id_ in list(ledger)[::max(1, len(ledger) // 3)]:
+        step, dur = f"id:{id_}", sum(ledger[id_].values())
         path = loaded(trace.run("critical-path", "--from", step, "--to", step, "--form", "json"))
-        if path is None or whole.get(row["unit_slice_id"]) != row["dur"]:
+        if path is None or whole.get(id_) != dur:
             continue  # a step without a marker, or of other slices than its first one
-        trace.same(f"path of {step}", path=sum(p["dur_ns"] for p in path), ledger=row["dur"])
-        if not row["other"]:
-            trace.same(f"path of {step}, for a CPU", ledger=row["queued"],
-                       path=sum(p["dur_ns"] for p in path if p["for"] == "cpu"))
+        trace.same(f"path of {step}", path=sum(p["dur_ns"] for p in path), ledger=dur)
+        for word in sorted({p["class"] for p in path if p["class"]}):
+            trace.same(f"path of {step}, {word}", ledger=ledger[id_].get(word, 0),
+                       path=sum(p["dur_ns"] for p in path if p["class"] == word))
 
 
 def counts(trace):

@@ -201,6 +201,32 @@ TEST(losses_of_its_last_ring_are_there_too)
     stays_until_losses_are_there(&s, second);
 }
 
+/* After an exec there are two clients of one process: the newer one names it, whichever is met or
+ * read last. */
+TEST(of_two_programs_of_a_process_the_last_names_it)
+{
+    static struct scene s;
+    open_scene(&s);
+    snprintf(s.session->name, sizeof s.session->name, "launcher");
+    s.session->ticks[0].boot_ns = 5;
+    go(&s);
+    REQUIRE(mkdirat(s.folder, "0-b", 0700) == 0);
+    int second = openat(s.folder, "0-b", O_RDONLY | O_DIRECTORY);
+    struct sv_session_file *newer = map_new(second, "session", SV_SESSION_BYTES);
+    *newer = *s.session;
+    newer->n_rings = 0;
+    newer->ticks[0].boot_ns = 6;
+    snprintf(newer->name, sizeof newer->name, "worker");
+    emit(&s, 1, 20);
+    go(&s);
+    emit(&s, 2, 20);
+    go(&s);
+    sv_track track = sv_dict_process(s.dict, 0, s.session->process.pid);
+    CHECK_STR_EQ(sv_dict_text(s.dict, s.dict->tracks[track].name).bytes, "worker");
+    close(second);
+    close_scene(&s);
+}
+
 /* What a client says about its files is compared with them. */
 TEST(a_ring_that_is_not_as_large_as_it_says)
 {

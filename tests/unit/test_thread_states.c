@@ -155,24 +155,22 @@ TEST(a_path_follows_a_sleep_to_its_waker)
         int64_t ts, dur, tid;
         enum sv_segment_kind kind;
         enum sv_wait_reason reason;
+        enum sv_why_class class;
     } expected[] = {
-        {0, 9, 10, SV_SEGMENT_RUN, 0},
-        {9, 1, 10, SV_SEGMENT_RUN, 0},
-        {10, 2, 20, SV_SEGMENT_WAIT, SV_WAIT_FOR_CPU},
-        {12, 6, 20, SV_SEGMENT_RUN, 0},
-        {18, 2, 20, SV_SEGMENT_RUN, 0},
-        {20, 25, 20, SV_SEGMENT_WAIT, SV_WAIT_FOR_DISK},
-        {45, 1, 20, SV_SEGMENT_RUN, 0},
-        {46, 4, 20, SV_SEGMENT_RUN, 0},
-        {50, 2, 10, SV_SEGMENT_WAIT, SV_WAIT_FOR_CPU},
-        {52, 1, 10, SV_SEGMENT_RUN, 0},
-        {53, 7, 10, SV_SEGMENT_RUN, 0},
+        {0, 10, 10, SV_SEGMENT_RUN, 0, SV_WHY_COMPUTE},
+        {10, 2, 20, SV_SEGMENT_WAIT, SV_WAIT_FOR_CPU, SV_WHY_PIPE},
+        {12, 6, 20, SV_SEGMENT_RUN, 0, SV_WHY_PIPE},
+        {18, 2, 20, SV_SEGMENT_RUN, 0, SV_WHY_PIPE},
+        {20, 25, 20, SV_SEGMENT_WAIT, SV_WAIT_FOR_DISK, SV_WHY_PIPE},
+        {45, 1, 20, SV_SEGMENT_RUN, 0, SV_WHY_PIPE},
+        {46, 4, 20, SV_SEGMENT_RUN, 0, SV_WHY_PIPE},
+        {50, 2, 10, SV_SEGMENT_WAIT, SV_WAIT_FOR_CPU, SV_WHY_CPU},
+        {52, 8, 10, SV_SEGMENT_RUN, 0, SV_WHY_COMPUTE},
     };
     struct made m = make(scene);
     struct sv_path p;
-    struct sv_path_finder *f = sv_path_finder_new(m.trace, &m.states);
     uint32_t trainer = sv_thread_by_tid(&m.states, 0, 10);
-    sv_path_find(f, &p, m.states.threads[trainer].track, 0, 60 * MS, 0);
+    sv_critical_path_of(&p, m.trace, m.states.threads[trainer].track, 0, 60 * MS, 0);
     CHECK_UINT_EQ(p.n, TEST_COUNT(expected));
     for (size_t i = 0; i < p.n && i < TEST_COUNT(expected); i++) {
         CONTEXT("segment %zu", i);
@@ -181,14 +179,14 @@ TEST(a_path_follows_a_sleep_to_its_waker)
         CHECK_INT_EQ(p.segments[i].kind, expected[i].kind);
         CHECK_INT_EQ(p.segments[i].reason, expected[i].reason);
         CHECK_INT_EQ(m.dict->tracks[p.segments[i].track].tid, expected[i].tid);
+        CHECK_INT_EQ(p.segments[i].class, expected[i].class);
     }
     sv_path_fini(&p);
     /* No more than asked for, and those that are nearest to the end. */
-    sv_path_find(f, &p, m.states.threads[trainer].track, 0, 60 * MS, 3);
+    sv_critical_path_of(&p, m.trace, m.states.threads[trainer].track, 0, 60 * MS, 3);
     CHECK_UINT_EQ(p.n, 3);
-    CHECK_INT_EQ(p.segments[0].ts_ns, 50 * MS);
+    CHECK_INT_EQ(p.segments[0].ts_ns, 46 * MS);
     sv_path_fini(&p);
-    sv_path_finder_free(f);
     unmake(&m);
 }
 
@@ -206,6 +204,50 @@ TEST(a_step_that_computes_without_slices_is_not_idle)
     unmake(&m);
 }
 
+/* A thread with states that waits for a device: what that did, and the class stays. */
+TEST(a_path_goes_into_the_device_that_a_thread_waits_for)
+{
+    static const struct {
+        int64_t ts, dur;
+        enum sv_segment_kind kind;
+        const char *name;
+    } expected[] = {
+        {0, 1, SV_SEGMENT_RUN, "cudaStreamSynchronize"},
+        {1, 1, SV_SEGMENT_IDLE, NULL},
+        {2, 6, SV_SEGMENT_RUN, "gemm"},
+        {8, 2, SV_SEGMENT_RUN, "cudaStreamSynchronize"},
+    };
+    struct made m =
+        make("# stave text 1\nclock boottime\n"
+             "track #1 process uuid=0x1 pid=10\n"
+             "track #2 thread uuid=0x2 parent=#1 pid=10 tid=10\n"
+             "track #3 custom uuid=0x3 parent=#2 name=\"state\"\n"
+             "track #4 process uuid=0x4 pid=0\n"
+             "track #5 thread uuid=0x5 parent=#4 pid=0 tid=7\n"
+             "0.000000000 slice #2 \"cudaStreamSynchronize\" cat=\"cuda_runtime\" dur=0.010000000\n"
+             "0.000000000 slice #3 \"Running\" cat=\"thread_state\" dur=0.001000000\n"
+             "0.001000000 slice #3 \"Sleeping\" cat=\"thread_state\" dur=0.008000000\n"
+             "0.009000000 slice #3 \"Running\" cat=\"thread_state\" dur=0.001000000\n"
+             "0.002000000 slice #5 \"gemm\" cat=\"kernel\" dur=0.006000000\n");
+    struct sv_path p;
+    uint32_t thread = sv_thread_by_tid(&m.states, 0, 10);
+    sv_critical_path_of(&p, m.trace, m.states.threads[thread].track, 0, 10 * MS, 0);
+    CHECK_UINT_EQ(p.n, TEST_COUNT(expected));
+    for (size_t i = 0; i < p.n && i < TEST_COUNT(expected); i++) {
+        CONTEXT("segment %zu", i);
+        const struct sv_segment *s = &p.segments[i];
+        CHECK_INT_EQ(s->ts_ns, expected[i].ts * MS);
+        CHECK_INT_EQ(s->dur_ns, expected[i].dur * MS);
+        CHECK_INT_EQ(s->kind, expected[i].kind);
+        CHECK_INT_EQ(s->class, SV_WHY_GPU);
+        if (expected[i].name)
+            CHECK_STR_EQ(sv_dict_text(m.dict, m.trace->slices.name[s->row]).bytes,
+                         expected[i].name);
+    }
+    sv_path_fini(&p);
+    unmake(&m);
+}
+
 /* A state that was lost leaves a gap: the path goes on behind it. */
 TEST(a_path_crosses_a_gap_between_states)
 {
@@ -216,8 +258,7 @@ TEST(a_path_crosses_a_gap_between_states)
                          "0.000000000 slice #3 \"Running\" cat=\"thread_state\" dur=0.010000000\n"
                          "0.011000000 slice #3 \"Running\" cat=\"thread_state\" dur=0.009000000\n");
     struct sv_path p;
-    struct sv_path_finder *f = sv_path_finder_new(m.trace, &m.states);
-    sv_path_find(f, &p, m.states.threads[0].track, 0, 20 * MS, 0);
+    sv_critical_path_of(&p, m.trace, m.states.threads[0].track, 0, 20 * MS, 0);
     REQUIRE(p.n == 3);
     CHECK_INT_EQ(p.segments[0].kind, SV_SEGMENT_RUN);
     CHECK_INT_EQ(p.segments[0].dur_ns, 10 * MS);
@@ -225,6 +266,5 @@ TEST(a_path_crosses_a_gap_between_states)
     CHECK_INT_EQ(p.segments[1].dur_ns, MS);
     CHECK_INT_EQ(p.segments[2].dur_ns, 9 * MS);
     sv_path_fini(&p);
-    sv_path_finder_free(f);
     unmake(&m);
 }

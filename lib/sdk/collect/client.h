@@ -14,6 +14,7 @@ struct sv_client {
     struct sv_drain *drain;
     size_t dict_bytes; /* its part of the dictionary */
     bool is_near;      /* in the pid namespace of the reader */
+    bool is_replaced;  /* its process has executed another program, which has a client */
     /* Nothing more will come; set before the heads of this round were read. */
     bool has_ended;
 };

@@ -74,6 +74,30 @@ static bool same_namespace(const struct sv_process_id *a, const struct sv_proces
     return a->pid_namespace == b->pid_namespace && memcmp(a->boot, b->boot, sizeof a->boot) == 0;
 }
 
+static int64_t begun_ns(const struct sv_client *c)
+{
+    return c->files->session->ticks[0].boot_ns;
+}
+
+/* A process that executes a program is another client: the newest names it. */
+static void replace_older(struct sv_clients *g, struct sv_client *c)
+{
+    for (struct sv_client *x = g->all; x < c; x++) {
+        if (x->files->process.pid != c->files->process.pid ||
+            !same_namespace(&x->files->process, &c->files->process))
+            continue;
+        bool is_older = begun_ns(x) <= begun_ns(c);
+        x->is_replaced |= is_older;
+        c->is_replaced |= !is_older;
+    }
+}
+
+static void describe(const struct sv_clients *g, const struct sv_client *c)
+{
+    if (!c->is_replaced)
+        sv_client_files_describe(c->files, g->source.dict);
+}
+
 static int meet(void *ctx, const char *name)
 {
     struct sv_clients *g = ctx;
@@ -102,7 +126,8 @@ static int meet(void *ctx, const char *name)
     sv_drain_with_source(c->drain, g->with_source);
     if (c->files->session->counter == (uint32_t)sv_ticks_counter())
         sv_drain_tick(c->drain, &g->opened);
-    sv_client_files_describe(c->files, g->source.dict);
+    replace_older(g, c);
+    describe(g, c);
     sv_map_add(&g->names, name_key(name), &(bool){false});
     g->n++;
     g->n_ever++;
@@ -189,7 +214,7 @@ static uint64_t round_of(struct sv_clients *g, struct sv_client *c, bool look)
         sv_ticks_read((enum sv_counter)(c->files->session->counter == SV_COUNTER_CPU));
     sv_drain_tick(c->drain, &tick);
     if (fresh || c->has_ended) {
-        sv_client_files_describe(c->files, g->source.dict);
+        describe(g, c);
         if (sv_client_files_names_due(c->files) && c->is_near && sv_client_runs(c))
             sv_client_files_read_comms(c->files);
         sv_client_files_name_threads(c->files, c->drain);

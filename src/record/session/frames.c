@@ -4,6 +4,7 @@
 #include "record/session/frames.h"
 
 #include "record/decode/decode.h"
+#include "record/sample/procfs.h"
 #include "subjects/io/words.h"
 #include "why/words.h"
 
@@ -53,14 +54,15 @@ static void name_wait(const struct sv_named_source *s, const struct sv_event *e)
         set_text(lock, name);
 }
 
-/* A library has recorded it, so nobody else says that a program begins: its maps are other ones
- * now, and it may be Python. */
+/* A library has recorded it, so nobody else says that a program begins: its name, its rank and its
+ * maps are other ones now, and it may be Python. */
 static void take_exec(const struct sv_named_source *s, const struct sv_event *e)
 {
     uint32_t pid = pid_of(s, e);
     const struct sv_arg *a = e->args, *end = a + e->n_args;
     char program[4096];
     sv_symbols_exec(s->symbols, pid, e->ts_ns);
+    (void)sv_procfs_complete(s->inside.tree, pid); /* it may be gone */
     while (a < end && !(a->key == s->path && a->type == SV_ARG_TEXT && a->size < sizeof program))
         a = sv_arg_next(a);
     if (a == end)

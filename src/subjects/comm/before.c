@@ -267,14 +267,7 @@ static void make_ledger(struct looker *l, const struct job *jobs, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || jobs[i].rank != jobs[i - 1].rank)
             own = own_of(l, &jobs[i]);
-        units[i] = (struct sv_given_unit){.number = -1,
-                                          .from_ns = jobs[i].from_ns,
-                                          .left_ns = jobs[i].from_ns,
-                                          .run_ns = jobs[i].from_ns,
-                                          .done_ns = jobs[i].to_ns,
-                                          .to_ns = jobs[i].to_ns,
-                                          .thread = SV_NO_THREAD,
-                                          .track = own};
+        units[i] = sv_given_window(SV_NO_THREAD, own, jobs[i].from_ns, jobs[i].to_ns);
     }
     sv_ledger_make(&l->ledger, l->t,
                    &(struct sv_ledger_options){

@@ -291,14 +291,10 @@ void sv_why_of_tokens(const struct sv_llm *llm, struct sv_llm_slow *slow, size_t
     for (size_t i = 0; i < n; i++) {
         int64_t to = llm->tokens[slow[i].token].ts_ns, from = sv_sat_sub(to, slow[i].gap_ns);
         uint32_t thread = engine_of(&w, llm, &slow[i]);
-        if (thread != SV_NO_THREAD && to > from)
-            units[given++] = (struct sv_given_unit){.number = (int64_t)i,
-                                                    .from_ns = from,
-                                                    .left_ns = from,
-                                                    .run_ns = from,
-                                                    .done_ns = to,
-                                                    .to_ns = to,
-                                                    .thread = thread};
+        if (thread == SV_NO_THREAD || to <= from)
+            continue;
+        units[given] = sv_given_window(thread, 0, from, to);
+        units[given++].number = (int64_t)i;
     }
     if (given) {
         sv_ledger_make(

@@ -56,14 +56,8 @@ static struct sv_given_unit until_launch(const struct sv_gpu_making *m, const st
     uint32_t launch = sv_launch_of(&m->launches, g->device->busy.items[g->k].row);
     int64_t done = launch != SV_NO_ROW ? sv_trace_end_ns(m->t, launch) : from;
     done = done < from ? from : done > to ? to : done;
-    return (struct sv_given_unit){.number = -1,
-                                  .from_ns = from,
-                                  .left_ns = from,
-                                  .run_ns = from,
-                                  .done_ns = done,
-                                  .to_ns = done,
-                                  .thread = SV_NO_THREAD,
-                                  .track = launch != SV_NO_ROW ? m->t->slices.track[launch] : 0};
+    return sv_given_window(SV_NO_THREAD, launch != SV_NO_ROW ? m->t->slices.track[launch] : 0, from,
+                           done);
 }
 
 static void find_all(struct gaps *all, const struct sv_gpu_making *m)
