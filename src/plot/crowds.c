@@ -3,65 +3,17 @@
 #include "plot/crowds.h"
 
 #include "core/base/mem.h"
+#include "plot/lanes.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { ROWS_MIN = 8, LINES_MIN = 16 };
-
-/* The name of a row without the number at its end; the whole name if there is none. */
-static void stem_of(const struct sv_layout *l, size_t row, struct sv_buf *to)
-{
-    sv_buf_clear(to);
-    sv_row_name(l->index->rows, row, to);
-    size_t n = to->len;
-    while (n > 0 && isdigit(to->data[n - 1]))
-        n--;
-    if (n < to->len && n > 1 && to->data[n - 1] == ' ')
-        to->len = n - 1;
-}
-
-static bool has_slices(const struct sv_layout *l, size_t row)
-{
-    return l->rows[row].n_rects > 0;
-}
-
-/* Tracks that a program made to have more lanes. Threads, CPUs and streams are each of interest. */
-static bool can_be_lane(const struct sv_layout *l, size_t row)
-{
-    const struct sv_track_info *tracks = l->trace->dict->tracks;
-    const struct sv_row_info *info = &l->index->rows->items[row];
-    return tracks[info->track].kind == SV_TRACK_CUSTOM &&
-           tracks[info->group].kind == SV_TRACK_PROCESS;
-}
+enum { LINES_MIN = 16 };
 
 /* Very many that overlap: of the lines, those that calls within each other need do not count. */
 static bool is_crowded(const struct sv_layout *l, size_t row)
 {
     return sv_row_overlap(l->index->rows, row) >= LINES_MIN;
-}
-
-/* The row after the last one that belongs to the stem of `row`. */
-static size_t family_end(const struct sv_layout *l, const bool *wanted, size_t row,
-                         const struct sv_buf *stem, struct sv_buf *scratch, size_t *n)
-{
-    const struct sv_row_info *info = l->index->rows->items;
-    size_t at = row + 1, end = at;
-    *n = 1;
-    for (; at < l->n_rows && info[at].group == info[row].group; at++) {
-        if (!wanted[at] || !has_slices(l, at))
-            continue;
-        if (!can_be_lane(l, at))
-            break;
-        stem_of(l, at, scratch);
-        if (scratch->len != stem->len || memcmp(scratch->data, stem->data, stem->len) != 0)
-            break;
-        end = at + 1;
-        ++*n;
-    }
-    return end;
 }
 
 /* Only the outermost slices count: what is inside them is part of the same. */
@@ -82,14 +34,14 @@ uint32_t sv_row_at_once(const struct sv_layout *l, size_t row, float *at_once)
     return one;
 }
 
-static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bool *wanted,
+static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bool *is_shown,
                       struct sv_crowd c, const struct sv_buf *stem)
 {
     c.at_once = sv_alloc(((size_t)l->width + 1) * sizeof *c.at_once);
     sv_buf_init(&c.name, SIZE_MAX);
     sv_buf_add(&c.name, stem->data, stem->len);
     for (size_t row = c.first_row; row < c.end_row; row++) {
-        if (!wanted[row] || !has_slices(l, row))
+        if (!is_shown[row])
             continue;
         uint32_t one = sv_row_at_once(l, row, c.at_once);
         c.one = one == SV_NO_ROW ? c.one : one;
@@ -102,28 +54,24 @@ static void add_crowd(struct sv_crowds *all, const struct sv_layout *l, const bo
 
 void sv_crowds_find(struct sv_crowds *c, const struct sv_layout *l, const bool *wanted)
 {
-    struct sv_buf stem, scratch;
+    struct sv_buf stem;
+    bool *is_shown = sv_alloc(l->n_rows + 1);
     *c = (struct sv_crowds){.of_row = sv_alloc((l->n_rows + 1) * sizeof *c->of_row)};
     sv_buf_init(&stem, SIZE_MAX);
-    sv_buf_init(&scratch, SIZE_MAX);
+    for (size_t row = 0; row < l->n_rows; row++)
+        is_shown[row] = wanted[row] && l->rows[row].n_rects > 0;
     for (size_t row = 0, end; row < l->n_rows; row = end) {
         end = row + 1;
-        if (!wanted[row] || !has_slices(l, row))
+        if (!is_shown[row])
             continue;
-        size_t n = 1;
-        stem_of(l, row, &stem);
-        if (can_be_lane(l, row))
-            end = family_end(l, wanted, row, &stem, &scratch, &n);
-        if (n < ROWS_MIN) {
-            n = 1;
-            end = row + 1;
-        }
+        size_t n;
+        end = sv_lanes_end(l->index->rows, is_shown, row, &stem, &n);
         if (n > 1 || is_crowded(l, row))
-            add_crowd(c, l, wanted,
+            add_crowd(c, l, is_shown,
                       (struct sv_crowd){.first_row = row, .end_row = end, .n_rows = n}, &stem);
     }
     sv_buf_fini(&stem);
-    sv_buf_fini(&scratch);
+    free(is_shown);
 }
 
 void sv_crowds_fini(struct sv_crowds *c)

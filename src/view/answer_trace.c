@@ -1,5 +1,7 @@
 /* /api/trace: what is in the trace, and the rows of the time line. */
+#include "core/base/mem.h"
 #include "plot/activity.h"
+#include "plot/lanes.h"
 #include "plot/row_order.h"
 #include "store/ranks.h"
 #include "view/answers.h"
@@ -103,19 +105,47 @@ static void put_counter_row(struct sv_json *j, const struct sv_shown *s, size_t 
     put_range(j, s, row);
 }
 
-static void put_slice_row(struct sv_json *j, const struct sv_shown *s, size_t row)
+/* The lines with outermost slices: those that count where a row shows how many there are at
+ * once. */
+static void put_tops(struct sv_json *j, const struct sv_shown *s, size_t row)
+{
+    const struct sv_row_info *info = &s->rows->items[row];
+    const struct sv_slices *c = &s->trace->slices;
+    bool *is_top = sv_alloc(info->lines + 1u);
+    for (size_t i = 0; i < info->n_members; i++) {
+        const struct sv_trace_track *k =
+            &s->trace->tracks[s->rows->members[info->first_member + i].track];
+        for (uint32_t slice = k->first; slice < k->end; slice++)
+            if (c->depth[slice] == 0)
+                is_top[sv_track_rows_line(s->rows, slice)] = true;
+    }
+    sv_json_put(j, "tops", begin, '[');
+    for (uint32_t line = 0; line < info->lines; line++)
+        if (is_top[line])
+            sv_json_u64(j, line);
+    sv_json_end(j);
+    free(is_top);
+}
+
+static void put_slice_row(struct sv_json *j, const struct sv_shown *s, size_t row, bool is_lane)
 {
     const struct sv_track_info *k = &s->trace->dict->tracks[s->rows->items[row].track];
     sv_json_put(j, "kind", text, "slices", 6);
     sv_json_put(j, "slices", u64, sv_strips_count(s->strips, row));
     sv_json_put(j, "busy", u64_text, sv_strips_busy_ns(s->strips, row));
-    if (sv_row_overlap(s->rows, row) >= DENSE_LEAST && s->rows->items[row].lines <= DENSE_MOST)
+    bool is_dense = sv_row_overlap(s->rows, row) >= DENSE_LEAST &&
+                    s->rows->items[row].lines <= DENSE_MOST;
+    if (is_dense)
         sv_json_put(j, "dense", bool, true);
+    if (is_dense || is_lane)
+        put_tops(j, s, row);
     if (k->kind == SV_TRACK_THREAD)
         PUT_INT(j, "tid", k->tid);
 }
 
-static void put_row(struct sv_json *j, const struct sv_shown *s, size_t row)
+/* `lanes`: the common name of the lanes that it is one of; NULL: of none. */
+static void put_row(struct sv_json *j, const struct sv_shown *s, size_t row,
+                    const struct sv_buf *lanes)
 {
     struct sv_buf name;
     const struct sv_row_info *info = &s->rows->items[row];
@@ -131,12 +161,33 @@ static void put_row(struct sv_json *j, const struct sv_shown *s, size_t row)
     if (s->about.is_compared)
         sv_json_put(j, "side", u64, s->trace->dict->tracks[info->track].space);
     sv_json_put(j, "track", cstr, track);
+    if (lanes)
+        sv_json_put(j, "lanes", text, (const char *)lanes->data, lanes->len);
     if (info->lines)
-        put_slice_row(j, s, row);
+        put_slice_row(j, s, row, lanes != NULL);
     else
         put_counter_row(j, s, row);
     sv_json_end(j);
     sv_buf_fini(&name);
+}
+
+/* Lanes of one kind are neighbours. */
+static void put_rows(struct sv_json *j, const struct sv_shown *s)
+{
+    struct sv_buf stem;
+    bool *is_shown = sv_alloc(s->rows->n + 1);
+    sv_buf_init(&stem, 1u << 20);
+    for (size_t i = 0; i < s->rows->n; i++)
+        is_shown[i] = s->rows->items[i].lines > 0 && sv_strips_count(s->strips, i) > 0;
+    sv_json_begin(j, '[');
+    for (size_t i = 0, end, n; i < s->rows->n; i = end) {
+        end = sv_lanes_end(s->rows, is_shown, i, &stem, &n);
+        for (size_t row = i; row < end; row++)
+            put_row(j, s, row, n > 1 && is_shown[row] ? &stem : NULL);
+    }
+    sv_json_end(j);
+    sv_buf_fini(&stem);
+    free(is_shown);
 }
 
 static void put_losses(struct sv_json *j, const struct sv_shown *s)
@@ -282,10 +333,8 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_pages_put_json(&j, s->pages);
     sv_json_lit(&j, "groups");
     put_groups(&j, s);
-    sv_json_put(&j, "rows", begin, '[');
-    for (size_t i = 0; i < s->rows->n; i++)
-        put_row(&j, s, i);
-    sv_json_end(&j);
+    sv_json_lit(&j, "rows");
+    put_rows(&j, s);
     sv_json_lit(&j, "losses");
     put_losses(&j, s);
     sv_json_lit(&j, "notes");

@@ -7,10 +7,12 @@
 #include "view/sketch.h"
 #include "view/sql_desk.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define BODY_MAX   ((size_t)2 << 20)
 #define ANSWER_MAX ((size_t)256 << 20)
@@ -121,20 +123,49 @@ static const struct {
 };
 
 #define REPORT_ROWS 500u
+#define CALM        10 /* how much nicer than others */
+
+struct reporting {
+    struct sv_viewer *viewer;
+    const char *subject;
+    struct sv_buf *to;
+    struct sv_err err;
+    int code;
+};
+
+static void *make_report(void *ctx)
+{
+    struct reporting *r = ctx;
+    struct sv_viewer *v = r->viewer;
+    r->code = v->report(r->subject, v->shown->rows, REPORT_ROWS, r->to, &r->err);
+    return NULL;
+}
+
+/* Windows come before reports, which take seconds where the trace is large. The priority is that
+ * of this thread and of those that it starts. */
+static void *make_report_calmly(void *ctx)
+{
+    if (setpriority(PRIO_PROCESS, 0, CALM) < 0)
+        errno = 0; /* then it has that of all others */
+    return make_report(ctx);
+}
 
 void sv_viewer_report(struct sv_viewer *v, const char *subject, struct sv_web_answer *a)
 {
-    struct sv_err err;
-    sv_err_clear(&err);
+    pthread_t thread;
+    struct reporting r = {v, subject ? subject : "", &a->body, .code = SV_EUSAGE};
+    sv_err_clear(&r.err);
     pthread_mutex_lock(&v->report_lock);
-    int code = v->report
-                   ? v->report(subject ? subject : "", v->shown->rows, REPORT_ROWS, &a->body, &err)
-                   : SV_EUSAGE;
+    if (v->report && pthread_create(&thread, NULL, make_report_calmly, &r) == 0)
+        pthread_join(thread, NULL);
+    else if (v->report)
+        make_report(&r);
     pthread_mutex_unlock(&v->report_lock);
+    int code = r.code;
     if (code == SV_EINPUT)
         sv_web_error(a, 200, "the trace has nothing of this");
     else if (code < 0)
-        sv_web_error(a, 400, "%s", err.msg);
+        sv_web_error(a, 400, "%s", r.err.msg);
 }
 
 /* The trace is there. */

@@ -25,6 +25,17 @@ export function makeRank(file, rank) {
   fs.writeFileSync(file, head.concat(events.map(([at, text]) => `${stamp(at)} ${text}`)).join('\n') + '\n');
 }
 
+/** A rank of a job whose steps end with a collective, which all leave together: steps are equally long on both ranks, but rank 1 comes late in every third step and most in step 7. */
+export function makeJob(file, rank) {
+  const pid = 100 + rank, lines = ['# stave text 1', 'clock realtime', `meta "rank" "${rank}"`, 'meta "world_size" "2"', 'meta "boot_id" "one machine"', `track #1 process uuid=0x${rank + 1} pid=${pid} name="train"`, `track #2 thread uuid=0x${rank + 11} parent=#1 pid=${pid} tid=${pid} name="main"`];
+  for (let i = 0; i < 24; i++) {
+    const at = BASE + BigInt(i) * 40000n * US, late = rank && i % 3 === 1 ? (i === 7 ? 30000n : 3000n) : 0n, args = `{op="allreduce" group="0" seq=${i} bytes=4096 group_size=2 group_ranks="[0, 1]"}`;
+    lines.push(`${stamp(at)} slice #2 "ProfilerStep#${i}" cat="user_annotation" dur=${stamp(36000n * US)}`, `${stamp(at + 10n * US)} slice #2 "forward" cat="cpu_op" dur=${stamp((4000n + late) * US)}`);
+    lines.push(`${stamp(at + (4100n + late) * US)} slice #2 "MPI_Allreduce" cat="collective" dur=${stamp((31800n - late) * US)} ${args}`);
+  }
+  fs.writeFileSync(file, `${lines.join('\n')}\n`);
+}
+
 /** 40 requests in batches of one to four on two workers. */
 export function makeServing(file) {
   const events = [];
@@ -47,8 +58,27 @@ export function makeServing(file) {
   fs.writeFileSync(file, JSON.stringify({ traceEvents: events.sort((a, b) => a.ts - b.ts) }));
 }
 
-/** A trainer that reads batches from a pipe, and its data worker, which uses a file before it writes; step 5 waits longest. One lock with a hostile name. */
-export function makeWaits(file) {
+/** An engine with continuous batching: 30 requests, four in a step, each with a prompt of two chunks and three tokens; a thread that runs all the time. */
+export function makeEngine(file) {
+  const events = [{ ph: 'M', name: 'thread_name', pid: 1, tid: 1, args: { name: 'engine 0' } }], life = (ts, name, request) => events.push({ ph: 'i', s: 't', cat: 'serving.life', name, pid: 1, tid: 2, ts, args: { request } });
+  let ts = 100, number = 0;
+  for (let first = 0; first < 30; first += 4) {
+    const ids = [0, 1, 2, 3].map((k) => first + k).filter((id) => id < 30);
+    for (const id of ids) life(ts - 90 + id % 4, 'enqueued', id);
+    for (let k = 0; k < 4; k++) {
+      const dur = 40 + 7 * k + first, members = ids.map((id) => (k === 0 ? `${id}p${20 + id}` : k === 1 ? `${id}p5+1@${20 + id}` : `${id}d1+1@${23 + id + k}`)).join(' ');
+      events.push({ ph: 'X', cat: 'serving.engine', name: 'engine step', pid: 1, tid: 1, ts, dur, args: { step: ++number, members, waiting: 30 - first, kv_used: first, kv_total: 64 } });
+      ts += dur + 3;
+    }
+    for (const id of ids) life(ts + id % 4, 'responded', id);
+    ts += 100;
+  }
+  events.push({ ph: 'X', cat: 'thread_state', name: 'Running', pid: 1, tid: 3, ts: 10, dur: ts });
+  fs.writeFileSync(file, JSON.stringify({ traceEvents: events.sort((a, b) => (a.ts || 0) - (b.ts || 0)) }));
+}
+
+/** A trainer that reads batches from a pipe, and its data worker, which uses a file before it writes; step 5 waits longest, for the file `odd`. One lock has that name, too. */
+export function makeWaits(file, odd = HOSTILE) {
   const lines = ['# stave text 1', 'clock boottime'], events = [], at = (t, text) => events.push([BASE + BigInt(t) * US, text]);
   lines.push('track #1 process uuid=0x1 pid=10 name="python3"', 'track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="main"', 'track #3 custom uuid=0x3 parent=#2 name="state"', 'track #4 custom uuid=0x4 parent=#2 name="off CPU"');
   lines.push('track #5 process uuid=0x5 pid=11 name="python3"', 'track #6 thread uuid=0x6 parent=#5 pid=11 tid=11 name="main"', 'track #7 custom uuid=0x7 parent=#6 name="state"');
@@ -63,15 +93,15 @@ export function makeWaits(file) {
     state(t + 20, 3, 'Sleeping', wait - 70, ' {reason="pipe"}');
     state(t + wait - 50, 3, 'Runnable', 40, ' {waker="python3" waker_tid=11}');
     state(t + wait - 10, 3, 'Running', 5010 + 100);
-    at(t + 30, `slice #6 "openat" cat="syscall" dur=${stamp(BigInt(10) * US)} {path="/data/${i === 5 ? HOSTILE : i}"}`);
-    at(t + 45, `slice #6 "read" cat="syscall" dur=${stamp(BigInt(wait - 150) * US)} {fd=3 path="/data/${i === 5 ? HOSTILE : i}" bytes=4096}`);
+    at(t + 30, `slice #6 "openat" cat="syscall" dur=${stamp(BigInt(10) * US)} {path="/data/${i === 5 ? odd : i}"}`);
+    at(t + 45, `slice #6 "read" cat="syscall" dur=${stamp(BigInt(wait - 150) * US)} {fd=3 path="/data/${i === 5 ? odd : i}" bytes=4096}`);
     state(t, 7, 'Running', 50);
     state(t + 50, 7, 'Blocked on I/O', wait - 160);
     state(t + wait - 110, 7, 'Running', 100);
     state(t + wait - 10, 7, 'Sleeping', 5110, ' {reason="pipe"}');
     t += wait + 5100;
   }
-  at(t, `instant #4 "lock" cat="offcpu_sample" {dur=7000000 queued=1000000 reason="lock" lock=4096 lock_name="${HOSTILE}" waker_tid=12 waker="other" @stack["main" "take"]}`);
+  at(t, `instant #4 "lock" cat="offcpu_sample" {dur=7000000 queued=1000000 reason="lock" lock=4096 lock_name="${odd}" waker_tid=12 waker="other" @stack["main" "take"]}`);
   fs.writeFileSync(file, `${lines.concat(events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map(([when, text]) => `${stamp(when)} ${text}`)).join('\n')}\n`);
 }
 

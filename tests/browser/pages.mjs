@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { check, clean, open, run, same, stamp } from './harness.mjs';
-import { BASE, HOSTILE, makeRank, makeServing, makeWaits, US } from './made.mjs';
+import { BASE, HOSTILE, makeEngine, makeRank, makeServing, makeWaits, US } from './made.mjs';
 
 const { STAVE } = process.env;
 
@@ -220,30 +220,12 @@ async function serving(browser, start, tmp) {
   await clean('serving', page, viewer.origin);
 }
 
-/** An engine with continuous batching: 30 requests, four in a step, each with a prompt of two chunks and three tokens. */
-function makeEngine(file) {
-  const events = [{ ph: 'M', name: 'thread_name', pid: 1, tid: 1, args: { name: 'engine 0' } }], life = (ts, name, request) => events.push({ ph: 'i', s: 't', cat: 'serving.life', name, pid: 1, tid: 2, ts, args: { request } });
-  let ts = 100, number = 0;
-  for (let first = 0; first < 30; first += 4) {
-    const ids = [0, 1, 2, 3].map((k) => first + k).filter((id) => id < 30);
-    for (const id of ids) life(ts - 90 + id % 4, 'enqueued', id);
-    for (let k = 0; k < 4; k++) {
-      const dur = 40 + 7 * k + first, members = ids.map((id) => (k === 0 ? `${id}p${20 + id}` : k === 1 ? `${id}p5+1@${20 + id}` : `${id}d1+1@${23 + id + k}`)).join(' ');
-      events.push({ ph: 'X', cat: 'serving.engine', name: 'engine step', pid: 1, tid: 1, ts, dur, args: { step: ++number, members, waiting: 30 - first, kv_used: first, kv_total: 64 } });
-      ts += dur + 3;
-    }
-    for (const id of ids) life(ts + id % 4, 'responded', id);
-    ts += 100;
-  }
-  fs.writeFileSync(file, JSON.stringify({ traceEvents: events.sort((a, b) => (a.ts || 0) - (b.ts || 0)) }));
-}
-
 async function llm(browser, start, tmp) {
   const file = `${tmp}/engine.json`;
   makeEngine(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
   await page.until(() => document.getElementById('page-llm'));
-  same('llm_only', await tabs(page), ['Timeline', 'Explain', 'LLM']);
+  same('llm_only', await tabs(page), ['Timeline', 'Explain', 'Waits', 'LLM']);
   await show(page, 'llm');
   await page.until(() => document.querySelector('[data-testid=llm-waterfall]'));
   const wanted = report('llm', file), phases = await table(page, 'llm-phases'), latency = await table(page, 'llm-latency'), why = await table(page, 'llm-why');
@@ -257,6 +239,8 @@ async function llm(browser, start, tmp) {
   await page.eval(() => document.querySelector('[data-testid=llm-why] tbody tr:not(.spacer) button.link').click());
   await page.until(() => !document.querySelector('#page:not([hidden])'));
   same('llm_a_slow_token_leads_to_its_step', (await page.state()).page, 'timeline');
+  await show(page, 'waits');
+  same('requests_have_their_waits', (await table(page, 'waits-table')).map((r) => r.span).sort(), report('wait', file).span.filter((s) => s.kind === 'request').map((s) => `request ${s.number}`).sort());
   await clean('llm', page, viewer.origin);
 }
 
@@ -266,6 +250,9 @@ async function explain(page, file) {
   check('there_is_a_finding', wanted.findings.length > 0);
   await page.until(() => document.querySelector('#why span').textContent);
   same('the_time_line_names_the_main_cause', await said(), wanted.findings[0].sentence);
+  const bar = await page.eval(() => [...document.querySelectorAll('#why span')].map((s) => s.textContent)), most = wanted.findings.slice(0, 3);
+  same('and_each_finding_is_a_line', bar.slice(0, -1), most.map((f) => f.sentence));
+  check('the_last_line_says_what_was_observed', bar.at(-1).includes('Observed: ') && bar.at(-1).includes(`states of threads ${Math.round(wanted.coverage.states * 100)} %`), bar.at(-1));
   await show(page, 'explain');
   same('findings_are_those_of_the_command', await page.eval(() => [...document.querySelectorAll('[data-testid=explain-sentence]')].map((p) => p.textContent)), wanted.findings.map((f) => f.sentence));
   same('the_time_is_that_of_the_command', await page.eval(() => document.querySelectorAll('[data-testid=explain-strip] .piece').length), Object.keys(wanted.time).length);

@@ -1,11 +1,12 @@
 // Pictures of the page against those in docs/images, within a tolerance: fonts differ between machines, the picture must not.
-// UPDATE=1 writes them. The trace is made here, so it is the same everywhere.
+// UPDATE=1 writes them: `UPDATE=1 tests/run -f browser/pictures build:browser`. The traces are made here, so they are the same everywhere.
 import fs from 'node:fs';
 import { check, clean, open, random, run, same, stamp } from './harness.mjs';
-import { makeTorch } from './made.mjs';
+import { makeEngine, makeJob, makeServing, makeTorch, makeWaits } from './made.mjs';
 
 const IMAGES = `${process.env.SRC}/docs/images`;
 const US = 1000n, MS = 1000000n, BASE = 100000000000n, STEPS = 24;
+const MOST_BYTES = 150000;
 const LAYERS = ['embed', 'attention', 'mlp', 'attention', 'mlp', 'norm', 'loss'];
 
 /** A training run: a trainer, two loaders, a device with two streams, counters; arrows from launches to kernels. */
@@ -77,6 +78,7 @@ async function picture(page, name) {
   await page.idle();
   const { data } = await page.send('Page.captureScreenshot', { format: 'png' }), file = `${IMAGES}/${name}.png`;
   if (process.env.UPDATE) fs.writeFileSync(file, Buffer.from(data, 'base64'));
+  if (fs.existsSync(file)) check(`${name}_is_small`, fs.statSync(file).size <= MOST_BYTES, String(fs.statSync(file).size));
   if (!fs.existsSync(file)) return check(`${name}_is_in_docs`, false, file);
   const found = await compare(page, data, fs.readFileSync(file).toString('base64'));
   return check(`${name}_looks_as_in_docs`, found.mean !== undefined && found.mean < 2.5 && found.most < 110, found);
@@ -101,6 +103,28 @@ async function selectSlice(page, name, at) {
   return hit;
 }
 
+/** Every page in both themes, each of a trace that has something for it. */
+const PAGES = [
+  ['explain', 'waits.txt', (file) => makeWaits(file, 'shard-0005.tar')], ['waits', 'waits.txt'], ['io', 'waits.txt'], ['steps', 'torch.json', makeTorch], ['gpu', 'torch.json'],
+  ['ops', 'torch.json'], ['serving', 'batching_trace.json', makeServing], ['llm', 'engine.json', makeEngine], ['ranks', 'job', (folder) => { fs.mkdirSync(folder); [0, 1].forEach((rank) => makeJob(`${folder}/rank${rank}.txt`, rank)); }],
+];
+
+async function pages(browser, start, tmp) {
+  const viewers = new Map();
+  for (const [id, name, make] of PAGES) {
+    const file = `${tmp}/${name}`;
+    if (make) make(file);
+    if (!viewers.has(name)) viewers.set(name, await start(fs.statSync(file).isDirectory() ? fs.readdirSync(file).sort().map((one) => `${file}/${one}`) : file));
+    for (const scheme of ['light', 'dark']) {
+      const viewer = viewers.get(name), page = await open(browser, `${viewer.url}&page=${id}`, { width: 1200, height: 760, scheme });
+      await page.until(() => document.querySelector('#page section'));
+      await picture(page, `view_${id}${scheme === 'dark' ? '_dark' : ''}`);
+      await clean(`${id}_${scheme}`, page, viewer.origin);
+      await browser.send('Target.closeTarget', { targetId: page.targetId });
+    }
+  }
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/train.txt`;
   makeTrace(file);
@@ -114,13 +138,9 @@ await run(async ({ browser, start, tmp }) => {
   await picture(dark, 'view_slice');
   await light.press('a', 'ctrl');
   await picture(light, 'view_area');
-  const torch = `${tmp}/torch.json`;
-  makeTorch(torch);
-  const profile = await start(torch), operators = await open(browser, profile.url, size);
-  await operators.press('5');
-  await operators.until(() => document.querySelector('[data-testid=ops-tree] [aria-level="3"]'));
-  await picture(operators, 'view_operators');
-  await clean('operators', operators, profile.origin);
+  const still = await open(browser, viewer.url, { ...size, scheme: 'dark' });
+  await picture(still, 'view_timeline_dark');
   await clean('light', light, viewer.origin);
   await clean('dark', dark, viewer.origin);
+  await pages(browser, start, tmp);
 });

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { check, clean, open, run, same } from './harness.mjs';
-import { makeRank, makeServing, makeTorch, makeWaits } from './made.mjs';
+import { makeJob, makeRank, makeServing, makeTorch, makeWaits } from './made.mjs';
 
 const { STAVE } = process.env, MOST = 4;
 const json = (...args) => JSON.parse(execFileSync(STAVE, [...args, '--json'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
@@ -103,6 +103,29 @@ await run(async ({ browser, start, tmp }) => {
     const worst = await row(page, 'ranks-steps'), [[number]] = await ofRanks.sql('select number from step group by 1 order by max(dur) - min(dur) desc limit 1');
     same('the_step', worst.step, number);
     check('the_rank', worst.slowest.startsWith('rank 1'), worst.slowest);
+  });
+  const job = [`${tmp}/job0.txt`, `${tmp}/job1.txt`];
+  job.forEach(makeJob);
+  const ofJob = await start(job);
+  await ask(browser, 'which_rank_do_the_others_wait_for', ofJob, async (page, hands) => {
+    await hands.click('[data-testid=page-ranks]');
+    await row(page, 'ranks-steps');
+    await hands.click('[data-testid=ranks-steps] th button', 'arrives late by');
+    const worst = await row(page, 'ranks-steps'), [[number, rank, late]] = await ofJob.sql(`select s.number, t.rank, c.skew_ns - c.wait_ns as late from collective c join track t on t.id = c.track_id
+      join step s on s.track_id = c.track_id and c.ts >= s.ts and c.ts < s.ts + s.dur where c.skew_ns is not null order by 3 desc limit 1`);
+    same('the_step_with_the_latest_arrival', worst.step, number);
+    check('the_rank_that_arrives_last', worst['last to arrive'].startsWith(`rank ${rank}`) && rank === '1', worst['last to arrive']);
+    same('how_late', worst['arrives late by'], `${(Number(late) / 1e6).toFixed(2)} ms`);
+    check('though_its_steps_are_as_long_as_the_others', worst['durations differ by'] === '0 ns', worst['durations differ by']);
+    same('the_map_is_of_arrivals', await page.eval(() => document.querySelector('[data-testid=ranks-grid]').closest('section').querySelector('h2').textContent), 'Who the others wait for');
+    const [verdict] = json('report', 'comm', ...job).summary.verdict.split('\n');
+    same('and_why', await page.eval(() => document.querySelector('[data-testid=comm-verdict]').textContent), verdict);
+    const [red, green] = await page.eval(() => { const c = document.querySelector('[data-testid=ranks-grid]'), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, n = [0, 0]; for (let i = 0; i < p.length; i += 4) if (p[i] > 200 && p[i + 1] < 170) n[Math.floor(i / 4 / c.width) > (c.height - 26) / 2 ? 1 : 0]++; return n; });
+    check('only_its_row_is_coloured', red === 0 && green > 20, [red, green]);
+    await hands.click('[data-testid=comm-ranks] button.link', '1');
+    await onTimeLine(page);
+    const [[id]] = await ofJob.sql('select c.slice_id from collective c join track t on t.id = c.track_id where t.rank = 1 and c.skew_ns is not null order by c.skew_ns - c.wait_ns desc limit 1');
+    same('its_latest_arrival_on_the_time_line', (await page.state()).selection.id, id);
   });
   const compared = await start([ranks[0], later], '--compare');
   await ask(browser, 'what_changed', compared, async (page, hands) => {

@@ -34,13 +34,73 @@ function makeBusy(file) {
   fs.writeFileSync(file, head.concat(lines.map(([t, text]) => `${stamp(t)} ${text}`)).join('\n') + '\n');
 }
 
+/** A server of 64 request lanes, each with a phase below it, as libstave-serving writes them; two threads of one name. */
+function makeLanes(file) {
+  const next = random(9), lines = [], head = ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=7 name="server"', 'track #2 thread uuid=0x2 parent=#1 pid=7 tid=7 name="main"'];
+  for (const tid of [8, 9]) head.push(`track #${tid - 5} thread uuid=0x${tid} parent=#1 pid=7 tid=${tid} name="worker"`);
+  for (let i = 0; i < 64; i++) head.push(`track #${10 + i} custom uuid=0x${(0x100 + i).toString(16)} parent=#1 name="requests ${i + 1}"`);
+  const at = (ns, text) => lines.push([BigInt(Math.round(ns)), text]);
+  for (let i = 0; i < 64; i++) {
+    for (let t = i * 3e6; t < 9e8; t += 1e8 + next() * 2e8) {
+      const dur = 2e7 + next() * 7e7;
+      at(t, `slice #${10 + i} "request" cat="serving" dur=${stamp(BigInt(Math.round(dur)))} {request=${lines.length}}`);
+      at(t + 1e6, `slice #${10 + i} "run" cat="serving" dur=${stamp(BigInt(Math.round(dur / 2)))}`);
+    }
+  }
+  for (let t = 0; t < 9e8; t += 1e7) for (const track of [2, 3, 4]) at(t, `slice #${track} "work" dur=0.004000000`);
+  lines.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
+  fs.writeFileSync(file, head.concat(lines.map(([t, text]) => `${stamp(t)} ${text}`)).join('\n') + '\n');
+}
+
+const labels = (page) => page.eval(() => [...document.querySelectorAll('.name')].filter((n) => !n.style.transform.includes('-200')).sort((a, b) => parseFloat(a.style.transform.slice(11)) - parseFloat(b.style.transform.slice(11))).map((n) => n.querySelector('.label').textContent));
+const foldOf = (page, name) => page.eval((wanted) => [...document.querySelectorAll('.name')].find((n) => n.querySelector('.label').textContent === wanted).querySelector('.fold').click(), name);
+
+/** 64 lanes are one row that shows how many there are at once, until it is unfolded. */
+async function lanes(browser, start, tmp) {
+  const file = `${tmp}/lanes.txt`;
+  makeLanes(file);
+  const viewer = await start(file), page = await open(browser, viewer.url), box = await page.box('[data-testid=timeline]');
+  const shown = await labels(page);
+  check('lanes_are_one_row', shown.includes('requests (64)') && !shown.some((name) => /^requests \d/.test(name)), shown);
+  same('threads_of_one_name_have_their_numbers', shown.filter((name) => name.startsWith('worker')), ['worker 8', 'worker 9']);
+  const row = (await page.state()).rows.find((r) => r.name === 'requests (64)');
+  for (const part of [0.2, 0.5, 0.8]) {
+    const x = Math.round(box.width * part), now = await page.state(), span = BigInt(now.to) - BigInt(now.from), wide = BigInt(Math.round(box.width));
+    const from = BigInt(now.from) + span * BigInt(x) / wide, to = BigInt(now.from) + span * BigInt(x + 1) / wide;
+    await page.mouse('mouseMoved', box.x + x + 0.5, box.y + row.y + 20);
+    await page.until(() => / at once/.test(document.getElementById('tooltip').textContent));
+    await page.idle();
+    const said = parseFloat(await page.eval(() => document.querySelector('#tooltip .head').textContent));
+    const [[real]] = await viewer.sql(`select sum(min(ts + dur, ${to}) - max(ts, ${from})) * 1.0 / ${to - from} from slice where name = 'request' and ts < ${to} and ts + dur > ${from}`);
+    check(`lanes_at_once_at_${part}_are_sqls`, Math.abs(said - Number(real)) < 0.35, `${said} instead of ${real}`);
+  }
+  check('their_number_is_drawn', await page.eval((y) => { const c = document.querySelector('[data-testid=timeline]'), at = c.getContext('2d').getImageData(c.width >> 1, y, 1, 40).data; return new Set(Array.from({ length: 40 }, (_, i) => at.slice(4 * i, 4 * i + 3).join())).size > 2; }, row.y + 2));
+  await page.drag(box.x + box.width * 0.3, box.y + row.y + 5, box.x + box.width * 0.4, box.y + row.y + 20);
+  await page.idle();
+  same('an_area_on_it_has_all_lanes', (await page.state()).selection.rows.length, 64);
+  await page.press('Escape');
+  await foldOf(page, 'requests (64)');
+  await page.idle();
+  const unfolded = await labels(page);
+  check('the_lanes_unfold', ['requests 1', 'requests 2', 'requests 10'].every((name) => unfolded.includes(name)), unfolded);
+  await foldOf(page, 'requests (64)');
+  await page.idle();
+  const [[id, at]] = await viewer.sql("select id, view_row from slice where name = 'run' order by dur desc limit 1");
+  await page.eval(async (one) => { const answer = await (await fetch(`/api/slice?id=${one}`, { headers: { 'X-Stave-Token': sessionStorage.getItem('stave.token') } })).json(); location.hash = `#slice=${answer.slice}`; }, id);
+  await page.until((one) => window.stave.state().selection?.id === one, id);
+  await page.press('f');
+  await page.idle();
+  check('a_slice_of_a_lane_is_found_there', (await page.state()).rows.some((r) => r.id === Number(at)), at);
+  await clean('lanes', page, viewer.origin);
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/busy.txt`;
   makeBusy(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
-  const state = await page.state(), labels = () => page.eval(() => [...document.querySelectorAll('.name')].filter((n) => !n.style.transform.includes('-200')).sort((a, b) => parseFloat(a.style.transform.slice(11)) - parseFloat(b.style.transform.slice(11))).map((n) => n.querySelector('.label').textContent));
+  const state = await page.state();
   const wanted = [`${LONG} (pid 700)`, 'Stream 7', 'main thread 700', 'request (40)', 'loader 9', 'loader 10', 'thread 704 · state', 'The machine (3 groups)'];
-  const shown = await labels();
+  const shown = await labels(page);
   same('rows_come_in_order', wanted.filter((name) => shown.includes(name)), wanted);
   same('in_this_order', shown.filter((name) => wanted.includes(name)), wanted);
   check('what_does_nothing_is_one_group', shown.includes('30 others') && !shown.some((name) => name.startsWith('sh')), shown);
@@ -67,7 +127,7 @@ await run(async ({ browser, start, tmp }) => {
   // unfolded by a click: forty lines
   const height = async () => (await page.state()).rows.find((r) => r.name === 'request (40)').height;
   const folded = await height();
-  await page.eval(() => [...document.querySelectorAll('.name')].find((n) => n.querySelector('.label').textContent === 'request (40)').querySelector('.fold').click());
+  await foldOf(page, 'request (40)');
   await page.idle();
   check('it_unfolds', await height() > 5 * folded, [folded, await height()]);
   // a chart for each counter of an area: one that rises from 0 to its greatest value
@@ -83,7 +143,7 @@ await run(async ({ browser, start, tmp }) => {
   await page.idle();
   // the width of the names
   const grip = await page.box('#names-grip'), wide = async () => (await page.box('#names')).width, before = await wide();
-  same('a_name_keeps_its_end', await page.eval(() => document.querySelector('.name.group .tail').textContent), '(pid 700)'.padStart(10, ' '));
+  same('a_name_keeps_its_end', await page.eval(() => document.querySelector('.name.group .tail').textContent), ' 17 (pid 700)');
   await page.drag(grip.x + 3, grip.y + 200, grip.x + 153, grip.y + 200);
   same('the_names_are_widened', await wide(), before + 150);
   await page.reload();
@@ -110,4 +170,5 @@ await run(async ({ browser, start, tmp }) => {
   check('groups_stay_together', groups.every((g, i) => i === 0 || g === groups[i - 1] || !groups.slice(0, i).includes(g)), groups);
   same('without_wishes_it_is_that_of_the_trace', (await ofWaits.api('/api/order', { rows: [] })).rows, rows.map((r) => r.id));
   await clean('findings', other, ofWaits.origin);
+  await lanes(browser, start, tmp);
 });

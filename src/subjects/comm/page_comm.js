@@ -6,8 +6,8 @@ import { el } from './dom.js';
 import { leading, legend, numbers, section, share, tableSection, words } from './page_parts.js';
 import { formatCount } from './time.js';
 
-const BEFORE = [['compute', 2], ['io', 1], ['loader', 6], ['copy', 3], ['comm', 4], ['other', 7],
-  ['run_queue', 5], ['idle', 'idle'], ['unknown', 0]].map(([name, colour]) =>
+const BEFORE = [['compute', 2], ['io', 3], ['loader', 1], ['copy', 0], ['comm', 4], ['other', 7],
+  ['run_queue', 6], ['idle', 'idle'], ['unknown', 'untraced']].map(([name, colour]) =>
     ({ name: name === 'io' ? 'I/O' : name.replace('_', ' '), key: `before_${name}_ns`, colour }));
 const DOUBTS = { missing: 'ranks missing', unfinished: 'unfinished', differs: 'kinds differ',
   clocks: 'within the error', unrelated: 'no clocks', broken: 'left too early' };

@@ -68,25 +68,46 @@ export class RanksPage extends Page {
   }
 
   build({ ranks, shared, kinds, comm, late: arrived }) {
-    const collectives = commSections(this.pages, comm);
+    const collectives = commSections(this.pages, comm), equal = arrived.size > 0;
     if (comm && !ranks.length) return collectives;
+    this.judge(ranks, shared, arrived);
     const worst = greatest([0, ...shared.map((s) => s.spread_ns)]),
       late = shared.find((s) => s.spread_ns === worst),
       middle = (key) => ns(median(shared.map((s) => s[key])));
     const head = figures('ranks-figures', [
       ['Ranks', formatCount(ranks.length)], ['Steps in common', formatCount(shared.length)],
+      equal && ['Slow ranks', comm.summary.slow ?? 'none', 'by their arrivals'],
       ['Begins differ by', middle('begin_ns'), 'median'],
       ['Durations differ by', middle('spread_ns'), 'median'],
-      late && ['At most', ns(worst), `in step ${late.number}`],
+      late && worst > 0 && ['At most', ns(worst), `in step ${late.number}`],
       ['Stragglers',
         formatCount(ranks.reduce((sum, r) => sum + r.steps.filter((s) => s.note === 'straggler')
           .length, 0))],
     ]);
     if (!shared.length) return [head,
       el('p', { class: 'hint', text: 'No step occurs on two ranks.' }), ...collectives];
-    return [head, arrived.size ? this.arrivals(ranks, shared, arrived) : this.grid(ranks, shared),
-      el('div', { class: 'pair' }, this.skew(shared, 'begin', 1), this.skew(shared, 'end', 4)),
-        this.byRank(ranks, shared, kinds), ...collectives, this.byStep(ranks, shared)];
+    const skews = [['begin', 1], ['end', 4]].filter(([what]) =>
+      shared.some((s) => s[`${what}_ns`] > 0));
+    const tables = [skews.length && el('div', { class: 'pair' },
+      ...skews.map(([what, colour]) => this.skew(shared, what, colour))),
+    this.byRank(ranks, shared, kinds)].filter(Boolean);
+    return equal
+      ? [head, this.arrivals(ranks, shared, arrived), ...collectives, ...tables,
+        this.byStep(ranks, shared)]
+      : [head, this.grid(ranks, shared), ...tables, ...collectives, this.byStep(ranks, shared)];
+  }
+
+  /** Of each step the rank that the others wait for: the last one to arrive at its collectives, as
+   * far as that is known, else the slowest one. */
+  judge(ranks, shared, arrived) {
+    for (const step of shared) {
+      const late = ranks.map((_, r) => arrived.get(`${r},${step.number}`));
+      const most = greatest([0, ...late.filter((ns_) => ns_ !== undefined)]);
+      step.worst = arrived.size ? (most > 0 ? step.at[late.indexOf(most)] : undefined)
+        : step.spread_ns > 0 ? step.slowest : undefined;
+      step.late_ns = arrived.size && late.some((ns_) => ns_ !== undefined) ? most : undefined;
+    }
+    this.word = arrived.size ? 'last to arrive' : 'slowest';
   }
 
   grid(ranks, shared) {
@@ -145,7 +166,9 @@ export class RanksPage extends Page {
       + 'a step; a click leads to the time line', [],
       legend(this.app,
         [{ name: `later (full colour: ${ns(most)})`, colour: 6 },
-          { name: 'with the first', colour: 'idle' }]), cells.canvas);
+          { name: 'with the first', colour: 'idle' },
+          { name: 'blank: what can be compared differs by less than the error', colour: 'line' }]),
+      cells.canvas);
   }
 
   skew(shared, what, colour) {
@@ -167,7 +190,7 @@ export class RanksPage extends Page {
       return {
         ...rank, from: rank.steps[0].ts, to: end.ts + end.exact, count: durations.length,
         median_ns: median(durations), max_ns: greatest(durations),
-        slowest: shared.filter((s) => s.slowest === s.at[r]).length / shared.length,
+        slowest: shared.filter((s) => s.worst && s.worst === s.at[r]).length / shared.length,
         late_ns: median(shared.filter((s) => s.at[r]).map((s) => Number(s.at[r].ts - s.first))),
         works: kinds.map((k) => rank.steps.reduce((sum, s) => sum + s.works[k.at], 0) / total),
       };
@@ -175,7 +198,7 @@ export class RanksPage extends Page {
     return tableSection(this.app, 'By rank', 'ranks-table',
       [leading('rank', (r) => r.name, (r) => this.pages.jump(r)),
         ...numbers('steps:count, median:median_ns, longest:max_ns'),
-        share(this.app, 'slowest of its step', (r) => r.slowest, 6),
+        share(this.app, `${this.word} of its step`, (r) => r.slowest, 6),
         ...numbers('begins late by:late_ns'),
       ...kinds.map((k, i) => number(k.name, (r) => r.works[i], percent))], rows,
         { aside: 'Late: median against the first rank of each step' });
@@ -189,6 +212,7 @@ export class RanksPage extends Page {
           { number: true, key: (s) => BigInt(s.number) }),
       ...numbers('ranks, middle:middle_ns, begins differ by:begin_ns, ends differ '
         + 'by:end_ns, durations differ by:spread_ns'),
-          words('slowest', (s) => name.get(s.slowest.row))], shared);
+        ...(shared.some((s) => s.late_ns !== undefined) ? numbers('arrives late by:late_ns') : []),
+          words(this.word, (s) => (s.worst ? name.get(s.worst.row) : ''))], shared);
   }
 }

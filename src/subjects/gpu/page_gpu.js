@@ -3,12 +3,13 @@
 
 import { Bars, figures, ns, percent, strip } from './charts.js';
 import { el, link } from './dom.js';
-import { leading, legend, numbers, Page, section, share, tableSection,
+import { CLASSES, leading, legend, numbers, Page, section, share, tableSection,
   words } from './page_parts.js';
 import { formatCount, formatExact, formatSeconds } from './time.js';
 
-const CAUSES = { launch: 1, sync: 4, data: 6, lock: 5, disk: 3, cpu: 2, comm: 4, wait: 0, copy: 3,
-  device: 7 };
+// of the waits of the host those of all pages
+const CAUSES = { ...CLASSES, launch: 0, sync: 5, wait: 7, copy: 'neutral', comm: 'muted',
+  device: 'idle' };
 const PARTS = [['compute_ns', 'computing', 2], ['communication_ns', 'communicating', 4],
   ['copy_ns', 'copying', 3], ['host_ns', 'host only', 1],
     ['idle_ns', 'idle', 'idle']].map(([key, name, colour]) => ({ key, name, colour }));
@@ -33,7 +34,8 @@ export class GpuPage extends Page {
     return [figures('gpu-figures', [
       ['Devices', formatCount(summary.devices)],
       ['Busy', percent(sum('busy_ns') / (sum('span_ns') || 1)), `of ${ns(sum('span_ns'))}`],
-      ['Kernels', formatCount(sum('kernels')), kernel.length < 500 ? `${kernel.length} names` : ''],
+      ['Kernels', formatCount(sum('kernels')), kernel.length < 500
+        ? `${kernel.length} ${kernel.length === 1 ? 'name' : 'names'}` : ''],
       ['Copies and fills', formatCount(sum('copies') + sum('fills'))],
       device[0]?.launch_p50_ns !== undefined && ['Launch to start', ns(device[0].launch_p50_ns),
         `p99 ${ns(device[0].launch_p99_ns)}`],

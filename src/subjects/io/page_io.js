@@ -60,7 +60,8 @@ export class IoPage extends Page {
 
   /** Who waits: of each step or phase the time in which at least one thread was in a call. */
   waiting(span) {
-    const kindOf = ({ name }) => name.replace(/#\d+$/, '#*'); // ProfilerStep#7 is one of many
+    // "ProfilerStep#7" and "step 7" are each one of many
+    const kindOf = ({ name }) => name.replace(/[ _#:]*\d+$/, '');
     const all = [...new Set(span.map(kindOf))]
       .map((kind) => ({ kind, spans: span.filter((s) => kindOf(s) === kind) }))
       .sort((a, b) => b.spans.length - a.spans.length).slice(0, 6);

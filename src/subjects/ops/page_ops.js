@@ -8,7 +8,7 @@ import {
 } from './page_parts.js';
 import { formatCount } from './time.js';
 
-const COLOURS = { forward: 0, backward: 4, optimizer: 2, other: 'idle' };
+const COLOURS = { forward: 0, backward: 5, optimizer: 2, other: 'idle' };
 const NONE = '(none)';
 const MOST = 500;
 const GROUP = 'calls, on the host:host_ns, itself:host_self_ns, work:count, of devices:total_ns';

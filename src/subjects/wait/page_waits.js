@@ -3,19 +3,18 @@
 
 import { Bars, chip, colourOf, figures, ns, percent, strip } from './charts.js';
 import { btn, el, link } from './dom.js';
-import { choice, leading, legend, number, numbers, Page, section, tableSection,
+import { choice, CLASSES, leading, legend, number, numbers, Page, section, tableSection,
   words } from './page_parts.js';
 import { formatExact, formatSeconds } from './time.js';
 
-const CLASSES = { compute: 0, data: 1, gpu: 4, lock: 5, disk: 3, cpu: 2, rank: 7, peer: 6, queue: 6,
-  sleep: 'neutral', other: 'idle' };
 const NAMES = { compute: 'computing', data: 'for data', gpu: 'for a GPU', lock: 'for a lock',
   disk: 'for a disk', cpu: 'for a CPU', rank: 'for another rank', peer: 'for another process',
     queue: 'for a worker', sleep: 'sleeping', other: 'not known' };
-const KINDS = { step: 'Steps', 'between steps': 'Between steps', epoch: 'Epochs', phase: 'Phases',
-  thread: 'Threads', loader: 'Loaders' };
+const KINDS = { step: 'Steps', request: 'Requests', turn: 'Turns of the loop',
+  'between steps': 'Between steps', epoch: 'Epochs', phase: 'Phases', thread: 'Threads',
+  loader: 'Loaders' };
 const MOST = 500;
-const KEYS = Object.keys(CLASSES);
+const KEYS = Object.keys(NAMES);
 const waited = (span) => span.dur_ns - span.compute_ns;
 const nameOf = (span) => (span.number !== undefined ? `${span.kind} ${span.number}` : span.name
   || span.thread || span.kind);
@@ -78,11 +77,13 @@ export class WaitsPage extends Page {
 
   /** A chart and a table for each kind of span that there is. */
   spans(all, used) {
-    const kinds = Object.keys(KINDS).filter((kind) => all.some((s) => s.kind === kind));
+    const found = new Set(all.map((s) => s.kind)), known = Object.keys(KINDS);
+    const kinds = [...known.filter((kind) => found.delete(kind)), ...found];
+    const title = (kind) => KINDS[kind] ?? kind;
     const [bar, place] = choice('Steps, phases or threads',
       kinds.map((kind) =>
-        ({ name: KINDS[kind],
-          content: () => this.ofKind(KINDS[kind], all.filter((s) => s.kind === kind), used) })));
+        ({ name: title(kind),
+          content: () => this.ofKind(title(kind), all.filter((s) => s.kind === kind), used) })));
     return el('div', { class: 'group' }, kinds.length > 1 ? bar : null, place);
   }
 

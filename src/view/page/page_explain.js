@@ -3,24 +3,42 @@
 
 import { figures, ns, percent, strip } from './charts.js';
 import { btn, el, link } from './dom.js';
-import { legend, Page, section } from './page_parts.js';
+import { CLASSES, legend, Page, section } from './page_parts.js';
 import { formatSeconds } from './time.js';
 
-const CLASSES = {
-  compute: 0, data: 1, cpu: 2, disk: 3, page: 3, gpu: 4, copy: 4, lock: 5, gil: 5,
-  pipe: 6, socket: 6, child: 6, queue: 6, comm: 7, sleep: 'neutral', unknown: 'idle',
-};
 const OBSERVED = {
   stacks: 'stacks of waits', flows: 'flows', gpu: 'GPU work', ranks: 'ranks', requests: 'requests',
 };
 const PARTS = { states: 'states of threads', calls: 'system calls', slices: 'slices' };
 
-/** One line: the main finding, or why there is none. */
-export function summary({ findings, not_observed: missing }) {
-  if (findings.length) return findings[0].sentence;
+// where more is said of a cause that has no worst unit
+const PLACES = [['queue', 'serving'], ['queue', 'llm'], ['gpu', 'gpu'], ['rank', 'ranks'],
+  ['', 'waits'], ['', 'serving'], ['', 'llm'], ['', 'gpu'], ['', 'steps']];
+const MOST_LINES = 3; // above the time line
+
+/** Why there is no finding. */
+function summary({ not_observed: missing }) {
   return missing.length
     ? `Cannot say what slows this run down: ${missing[0].what} were not observed.`
     : 'Nothing slows this run down: no wait takes a twentieth of the time.';
+}
+
+function covered(coverage) {
+  const is = Object.keys(PARTS).filter((key) => coverage[key] > 0)
+    .map((key) => `${PARTS[key]} ${percent(coverage[key], 0)}`),
+    also = Object.keys(OBSERVED).filter((key) => coverage[key]).map((key) => OBSERVED[key]);
+  return [...is, ...also].join(', ') || 'nothing';
+}
+
+/** The findings as lines, or why there is none; then what was observed, and what was not. */
+export function lines(data) {
+  const { findings, coverage, not_observed: missing } = data;
+  const said = findings.slice(0, MOST_LINES).map((f) => f.sentence);
+  const more = findings.length + data.left_off - said.length;
+  const not = missing.length ? `; not observed: ${missing.map((m) => m.what).join(', ')}` : '';
+  const rest = more > 0 ? `${more} more ${more === 1 ? 'finding' : 'findings'}. ` : '';
+  return [...(said.length ? said : [summary(data)]),
+    `${rest}Observed: ${covered(coverage)}${not}.`];
 }
 
 const unitsText = (units) =>
@@ -82,10 +100,11 @@ export class ExplainPage extends Page {
   }
 
   finding(f) {
-    const number = ++this.number, who = culpritText(f.culprit), tools = f.worst.length
-      ? [btn('Show the worst', () => this.go(f, f.worst[0]),
-        { 'data-testid': `explain-go-${number}` })]
-      : [];
+    const number = ++this.number, who = culpritText(f.culprit), own = { 'data-testid':
+      `explain-go-${number}` }, { pages } = this;
+    const place = PLACES.find(([word, id]) => f.cause.includes(word) && pages.found.includes(id));
+    const tools = f.worst.length ? [btn('Show the worst', () => this.go(f, f.worst[0]), own)]
+      : place ? [btn('Show the page', () => pages.show(place[1]), own)] : [];
     return section(`${number}. ${percent(f.share, 0)} ${f.cause.replace(/_/g, ' ')}`, who, tools,
       el('p', { class: 'sentence', 'data-testid': 'explain-sentence', text: f.sentence }),
       f.chain.length > 1 ? el('ol', { class: 'chain', 'aria-label': 'Chain' },
@@ -112,10 +131,8 @@ export class ExplainPage extends Page {
   }
 
   coverage(coverage, missing) {
-    const is = Object.keys(PARTS).map((key) => `${PARTS[key]} ${percent(coverage[key], 0)}`),
-      also = Object.keys(OBSERVED).filter((key) => coverage[key]).map((key) => OBSERVED[key]);
     return section('What was observed', 'of the time that is explained', [],
-      el('p', { 'data-testid': 'explain-coverage', text: `${[...is, ...also].join(', ')}.` }),
+      el('p', { 'data-testid': 'explain-coverage', text: `${covered(coverage)}.` }),
       ...missing.map((m) =>
         el('p', { class: 'hint',
           text: `Not observed: ${m.what}. To see it, ${m.how}`

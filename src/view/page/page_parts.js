@@ -5,6 +5,13 @@ import { amount, bytes, chip, colourOf, ns, percent } from './charts.js';
 import { el, link } from './dom.js';
 import { Table } from './table.js';
 
+/** The colours of what time goes to, in words of the reports; as far as a state of a thread means
+ * the same, they are its colours. */
+export const CLASSES = {
+  compute: 2, data: 1, gpu: 0, copy: 0, lock: 4, gil: 4, disk: 3, page: 3, cpu: 6, rank: 7, comm: 7,
+  peer: 5, pipe: 5, socket: 5, child: 5, queue: 5, sleep: 'neutral', other: 'idle', unknown: 'idle',
+};
+
 export class Page {
   constructor(pages) {
     this.pages = pages;

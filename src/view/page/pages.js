@@ -2,7 +2,7 @@
 // ways back to the time line.
 
 import { btn, el } from './dom.js';
-import { ExplainPage, summary } from './page_explain.js';
+import { ExplainPage, lines } from './page_explain.js';
 import { Instances } from './instances.js';
 import { GpuPage } from './page_gpu.js';
 import { IoPage } from './page_io.js';
@@ -20,7 +20,9 @@ const PAGES = {
   gpu: ['GPU', GpuPage], ops: ['Operators', OpsPage], io: ['I/O', IoPage],
   serving: ['Serving', ServingPage], llm: ['LLM', LlmPage], ranks: ['Ranks', RanksPage],
 };
-const RELOAD_MS = 3000, ASK_MOST = 2e6; // slices of a trace that is explained unasked
+const RELOAD_MS = 3000;
+// slices of a trace that is explained unasked: at once, or when nothing else is to be done
+const AT_ONCE_MOST = 2e6, UNASKED_MOST = 5e7;
 const PER_SECOND = 2e6; // slices that are explained
 const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);
@@ -41,9 +43,9 @@ export class Pages {
     if (this.looking) return;
     this.looking = true;
     this.found = Object.keys(PAGES).filter((id) => trace.pages.includes(id));
-    for (const page of this.made.values()) page.data = null;
+    for (const page of this.made.values()) page.data = page.asked = null;
     this.bar();
-    this.app.wait(this.why());
+    this.why();
     if (this.wanted) this.show(this.wanted); else this.put();
     setTimeout(() => {
       this.looking = false;
@@ -99,33 +101,54 @@ export class Pages {
     return this.made.get(id);
   }
 
-  /** Above the time line: what slows this run down, in one line. Its place is there at once. */
+  /** A page asks for its data once, also if somebody opens it meanwhile. */
+  async load(page) {
+    const asked = page.asked ??= page.load();
+    try {
+      const data = await asked;
+      if (page.asked === asked) page.data = data;
+    } catch (error) {
+      if (page.asked === asked) page.asked = null;
+      throw error;
+    }
+  }
+
+  /** Above the time line: what slows this run down. Its place is there at once. */
   async why() {
     const say = (text) => this.say(text);
     byId('why').hidden = !this.found.includes('explain');
     if (byId('why').hidden) return;
     say('');
     if (this.trace.live) return;
-    if (this.trace.slices > ASK_MOST) {
-      const seconds = Math.round(this.trace.slices / PER_SECOND);
-      say(`Not looked at yet: with ${formatCount(this.trace.slices)} slices this `
-        + `takes about ${seconds} s`);
-      return;
+    const { app, trace } = this, { slices } = trace, page = this.page('explain');
+    const took = `with ${formatCount(slices)} slices this takes about `
+      + `${Math.round(slices / PER_SECOND)} s`;
+    const explain = () => this.explained(page).catch((error) => say(error.message));
+    if (slices <= AT_ONCE_MOST) await app.wait(explain());
+    else if (slices > UNASKED_MOST) say(`Not looked at yet: ${took}`);
+    else {
+      say(`Looking for it: ${took}`);
+      while (!app.idle) await new Promise((resolve) => setTimeout(resolve, 200));
+      if (this.trace === trace) await explain();
     }
-    await this.explained(this.page('explain')).catch((error) => say(error.message));
   }
 
-  /** What is found is said above the time line, and the rows it is about come first. */
+  /** What is found is said above the time line, and the rows it is about come first, unless
+   * somebody has moved meanwhile. */
   async explained(page) {
-    page.data ??= await page.load();
-    this.say(summary(page.data));
+    const { view, timeline } = this.app, from = view.from, top = timeline.scrollTop;
+    await this.load(page);
+    this.say(...lines(page.data));
+    if (view.from !== from || timeline.scrollTop !== top) return;
     // a page without a server keeps the order of the trace
     if (!this.trace.compared) await this.order(page.data.rows || []).catch(() => {});
   }
 
-  say(text) {
+  /** Each text is a line; after the first one come more findings and what was observed. */
+  say(...texts) {
     byId('why').replaceChildren(
-      el('strong', { text: 'What slows this run down' }), el('span', { text, title: text }),
+      el('strong', { text: 'What slows this run down' }),
+      el('div', { class: 'lines' }, ...texts.map((text) => el('span', { text, title: text }))),
       btn('Explain', () => this.show('explain')),
     );
   }
@@ -183,7 +206,7 @@ export class Pages {
     try {
       if (!page.data) {
         if (!this.box.firstChild) fill(el('p', { class: 'hint', text: 'Loading …' }));
-        page.data = await this.app.wait(page.load());
+        await this.app.wait(this.load(page));
         if (id === 'explain') await this.explained(page);
       }
       fill(...page.build(page.data));

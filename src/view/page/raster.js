@@ -108,14 +108,17 @@ export class Raster {
 
   /** How many slices are there at once, as the height of a curve; node.atOnce keeps the numbers. */
   denseRow(node, top, bottom, scene, clip) {
-    const reply = scene.data.find(node.id, 0);
-    if (!reply) return;
-    const row = reply.rows.get(node.id), sums = node.atOnce = new Float32Array(this.width);
-    for (let line = 0; line < row.lines; line++) this.addLine(reply, row, line, scene, sums);
+    const sums = new Float32Array(this.width), parts = scene.rows.parts(node);
+    for (const { id, tops } of parts) for (const line of tops) {
+      const reply = scene.data.find(id, line), row = reply && reply.rows.get(id);
+      if (row) this.addLine(reply, row, line - row.first, scene, sums);
+    }
+    node.atOnce = sums;
+    const most = parts.reduce((sum, part) => sum + part.tops.length, 0);
     const pad = Math.round(4 * this.dpr), base = bottom - pad, high = base - top - pad;
     for (let x = 0; x < this.width; x++) {
       if (sums[x] === 0) continue;
-      const y = base - Math.max(1, Math.round(Math.min(1, sums[x] / node.lines) * high));
+      const y = base - Math.max(1, Math.round(Math.min(1, sums[x] / most) * high));
       this.column(x, x + 1, y, y, y, base, clip);
     }
   }

@@ -3,7 +3,7 @@
 import { onDrag } from './dom.js';
 import { formatCount } from './time.js';
 
-const KEY = 'stave.names', LEAST = 140, WHOLE = 22, TAIL = 10;
+const KEY = 'stave.names', LEAST = 140, WHOLE = 8, TAIL = 10, LONGEST = 14;
 
 const formats =
   ['standard', 'compact'].map((notation) =>
@@ -26,15 +26,23 @@ function subtitle(node) {
   if (node.counter) {
     const unit = source.unit ? ' ' + source.unit : '';
     const odd = source.finite === false ? ', not always finite' : '';
-    return `${number(source.min)} … ${number(source.max)}${unit}${odd}`;
+    const range = [...new Set([source.min, source.max].map(number))].join(' … ');
+    return `${range}${unit}${odd}`;
   }
   if (node.type === 'group') return node.total ? '' : 'nothing recorded';
-  return source.note || (node.own ? formatCount(node.own) : '');
+  return source.note || (node.own || node.total ? formatCount(node.own || node.total) : '');
 }
 
-/** The end of a long name often says more than its middle: it is never cut off. */
+/** Where the end of a name begins, which is never cut off: it often says more than the middle.
+ * Its words and its number in brackets stay whole, if they are short. */
+function endOf(letters) {
+  const n = letters.length, word = letters.indexOf(' ', Math.max(1, n - LONGEST));
+  if (n <= WHOLE) return n;
+  return word > 0 ? word : n - Math.min(TAIL, Math.floor(n / 2.2));
+}
+
 function cutInTheMiddle(text) {
-  const letters = [...text], at = letters.length > WHOLE ? letters.length - TAIL : letters.length;
+  const letters = [...text], at = endOf(letters);
   return [['head', letters.slice(0, at)], ['tail', letters.slice(at)]].map(([part, list]) => {
     const span = document.createElement('span');
     span.className = part;
@@ -85,7 +93,7 @@ export class RowNames {
 
   create(node) {
     const element = document.createElement('div');
-    element.className = 'name ' + node.type;
+    element.className = `name ${node.type}${node.counter && !node.flat ? ' tall' : ''}`;
     element.setAttribute('role', 'treeitem');
     element.tabIndex = 0;
     element.dataset.key = node.key;

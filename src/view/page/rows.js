@@ -8,6 +8,7 @@ const COUNTER_HEIGHT = 44;
 const BARE_HEIGHT = 24;
 
 const PATH = -1000000; // the number of its row
+const LANES = -2000000; // minus the number of the first lane: the number of what stands for them
 
 const GATHERED = { machine: (n) => `The machine (${n} groups)`, other: (n) => `${n} others` };
 
@@ -23,7 +24,7 @@ function makeRow(row, source) {
     children: [], level: 0, folded: false,
     counter, flat: counter && row.min === row.max && row.finite !== false, lines: counter ? 0
       : row.lines, local: source || null,
-    dense: Boolean(row.dense),
+    dense: Boolean(row.dense), tops: row.tops || [],
     own: counter ? Number(row.points || 0) : Number(row.slices || 0), busy: BigInt(row.busy || 0),
   };
 }
@@ -38,6 +39,37 @@ function sum(node) {
   }
 }
 
+/** What stands for lanes of one kind, as those of requests: how many there are at once, until it is
+ * unfolded. */
+function makeLanes(row, group) {
+  const source = { kind: 'lanes', side: row.side };
+  return { type: 'row', key: 'l' + row.id, id: LANES - row.id, name: row.lanes, source, group,
+    children: [], level: 0, folded: false, counter: false, lines: 0, local: null, dense: true,
+    lanes: true, stem: row.lanes, own: 0, busy: 0n };
+}
+
+/** Puts a row below its parent, a lane below what stands for its neighbours. */
+function adopt(parent, node, row, group) {
+  const { children } = parent, last = children[children.length - 1];
+  let into = parent;
+  if (row.lanes !== undefined) {
+    into = last && last.lanes && last.stem === row.lanes ? last : makeLanes(row, group);
+    if (into !== last) { children.push(into); into.parent = parent; }
+  }
+  into.children.push(node);
+  if (into.lanes) into.name = `${into.stem} (${into.children.length})`;
+  node.parent = into;
+  node.group = group;
+}
+
+/** Threads of one process that have the same name are told apart by their numbers. */
+function tellApart(nodes) {
+  const seen = new Map(), named = nodes.filter((node) => node.source.tid);
+  for (const node of named) seen.set(node.name, (seen.get(node.name) || 0) + 1);
+  for (const node of named)
+    if (seen.get(node.name) > 1) node.name += ` ${node.source.tid}`;
+}
+
 function nest(groups, rows) {
   const byId = new Map(groups.map((g) => [g.id, makeGroup(g)]));
   const stacks = new Map();
@@ -49,11 +81,10 @@ function nest(groups, rows) {
     if (!stack) stacks.set(group, stack = []);
     stack.length = Math.min(stack.length, row.depth || 0);
     const parent = stack.length ? stack[stack.length - 1] : group;
-    parent.children.push(node);
-    node.parent = parent;
-    node.group = group;
+    adopt(parent, node, row, group);
     stack.push(node);
   }
+  for (const group of byId.values()) tellApart(group.children);
   return [...byId.values()];
 }
 
@@ -258,7 +289,12 @@ export class Rows {
 
   /** Very many at once are shown as their number. */
   isDense(node) {
-    return Boolean(node.dense && node.folded);
+    return Boolean(node.dense && node.folded && !(node.lanes && this.terms.length));
+  }
+
+  /** The rows that a row is drawn from. */
+  parts(node) {
+    return node.lanes ? node.children : [node];
   }
 
   linesShown(node) {

@@ -79,7 +79,6 @@ export class Timeline {
   requestOf(place, extra) {
     const node = place.node, shown = this.app.rows.linesShown(node);
     if (node.counter) return [node.id, 0, 0];
-    if (this.app.rows.isDense(node)) return [node.id, 0, node.lines];
     const top = place.y + PAD;
     const first = Math.max(0, Math.floor((place.clipTop - top) / LINE) - extra);
     const last = Math.min(shown, Math.ceil((Math.max(place.clipBottom, 0) - top) / LINE) + extra);
@@ -90,6 +89,10 @@ export class Timeline {
     const list = [];
     for (const place of places) {
       const node = place.node;
+      if (this.app.rows.isDense(node)) {
+        for (const { id, lines } of this.app.rows.parts(node)) list.push([id, 0, lines]);
+        continue;
+      }
       if (node.type !== 'row' || node.local || !node.own) continue;
       const request = this.requestOf(place, extra);
       if (request) list.push(request);
