@@ -195,6 +195,9 @@ TEST(a_listener_gets_everything)
     sdk_done(&s);
 }
 
+#define X32       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define LONG_LINE X32 X32 X32 X32 X32 X32 X32 X32 "\n" /* longer than an answer may be */
+
 /* Where there is none, or one that goes, events go to a file; nothing is lost or twice. */
 TEST(without_a_listener)
 {
@@ -205,6 +208,7 @@ TEST(without_a_listener)
                 {"NO for \x1b a reason\n", "the listener refused: for ? a reason;", 0},
                 {"HELLO\n", "the listener refused: its protocol is unknown;", 0},
                 {"", "the listener has closed the connection;", 0},
+                {LONG_LINE, "the listener has closed the connection;", 0},
                 {"OK\n", "the listener has closed the connection;", 1},
                 {"OK\n", "the listener has closed the connection;", 2}};
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
