@@ -33,6 +33,10 @@ SWAPS = {" < ": [" <= ", " >= "], " <= ": [" < "], " > ": [" >= ", " <= "], " >=
 SITE = re.compile("|".join(sorted(map(re.escape, SWAPS), key=len, reverse=True)) + r"|(?<![\w.])\d+(?![\w.])|(?<=[( ])!(?=[a-z(])")
 
 
+def areas_of(names):
+    return sorted(names.split(",") if names else AREAS)
+
+
 # ---- what can be changed ----
 
 def hide(line):
@@ -470,7 +474,7 @@ def judge_again(judge, mutant, options, before, complaint):
 
 def run(root, options, judge, complaint):
     """Resumes where the state of the same seed and areas ended; the last line on a fault counts."""
-    areas = [options.area] if options.area else sorted(AREAS)
+    areas = areas_of(options.area)
     path = os.path.join(judge.tree, f".random-{options.seed}-{'-'.join(areas)}")
     try:
         with open(path, encoding="utf-8") as kept:

@@ -2,7 +2,9 @@
 #include "net/http_gate.h"
 #include "tests/harness/test.h"
 
+#include <dirent.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -141,4 +143,55 @@ TEST(one_more_takes_the_place_of_the_slowest)
         close(ends[i][1]);
     }
     sv_gate_close(g);
+}
+
+/* ---- how many ---- */
+
+TEST(connections_of_a_user)
+{
+    struct sv_gate *g = open_gate(NONE);
+    struct sv_visitor *a = sv_gate_enter(g, -1, 1), *b = sv_gate_enter(g, -1, 1);
+    struct sv_visitor *c = sv_gate_enter(g, -1, 1);
+    CHECK_UINT_EQ(sv_gate_count_user(g, 0), 0); /* nobody is known */
+    sv_gate_of_user(g, a, 0);
+    sv_gate_of_user(g, b, 7);
+    sv_gate_of_user(g, c, 7);
+    CHECK_UINT_EQ(sv_gate_count_user(g, 0), 1);
+    CHECK_UINT_EQ(sv_gate_count_user(g, 7), 2);
+    CHECK_UINT_EQ(sv_gate_count_user(g, 8), 0);
+    sv_gate_leave(g, b);
+    CHECK_UINT_EQ(sv_gate_count_user(g, 7), 1);
+    sv_gate_leave(g, a);
+    sv_gate_leave(g, c);
+    CHECK_UINT_EQ(sv_gate_count_user(g, 7), 0);
+    sv_gate_close(g);
+}
+
+/* Three quarters of the descriptors that the process may still open; as many of them as it may ask
+ * for. */
+static void of_a_limit(void)
+{
+    static const rlim_t rows[][2] = {{64, 64}, {100, 100}, {64, 128}, {1000, 1000}};
+    for (size_t i = TEST_COUNT(rows); i-- > 0;) {
+        struct rlimit limit = {rows[i][0], rows[i][1]};
+        size_t n_open = 0;
+        CONTEXT("row %zu", i);
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        DIR *d = opendir("/proc/self/fd");
+        while (d && readdir(d))
+            n_open++;
+        REQUIRE(d && closedir(d) == 0);
+        size_t left = (size_t)rows[i][1] - n_open;
+        CHECK_UINT_EQ(sv_gate_connections(SIZE_MAX), left - left / 4);
+        CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == rows[i][1]);
+        CHECK_UINT_EQ(sv_gate_connections(5), 5);
+        CHECK_UINT_EQ(sv_gate_connections(left), left - left / 4);
+    }
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &(struct rlimit){2, 2}) == 0);
+    CHECK_UINT_EQ(sv_gate_connections(100), 2);
+}
+
+TEST(connections_that_fit)
+{
+    test_in_child(of_a_limit);
 }

@@ -1,11 +1,13 @@
 /* Names of outputs: patterns, and what is put before the suffix. */
 #include "core/files/out_name.h"
+#include "core/files/part_name.h"
 
 #include "tests/harness/test.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -145,4 +147,43 @@ TEST(ranks)
     snprintf(path, sizeof path, "x.pftrace");
     CHECK(sv_name_add_rank("x.pftrace", &unknown, path, sizeof path, &changed) && changed);
     CHECK_STR_EQ(path, "x.rank12345.pftrace");
+}
+
+/* Parts of a name: which number is free, whatever else is in the folder. */
+TEST(numbers_of_parts)
+{
+    static const struct {
+        const char *file;
+        uint32_t next; /* with this file as well */
+    } rows[] = {{"t-x.pftrace", 1},
+                {"t-5x.pftrace", 1},
+                {"t-0005.json", 1},
+                {"u-0005.pftrace", 1},
+                {"tt-0005.pftrace", 1},
+                {"t-.pftrace", 1},
+                {"t0005.pftrace", 1},
+                {"t-4294967295.pftrace", 1},
+                {"t-0005.pftrace.part", 1},
+                {"t--5.pftrace", 1},
+                {"t-+5.pftrace", 1},
+                {"t- 5.pftrace", 1},
+                {"t-0001.pftrace", 2},
+                {"t-0004.pftrace", 5},
+                {"t-0003.pftrace", 5},
+                {"t-12345.pftrace", 12346},
+                {"t-4294967294.pftrace", 4294967295}};
+    char out[512], path[512];
+    REQUIRE(mkdir(test_scratch("parts"), 0700) == 0);
+    snprintf(out, sizeof out, "%s/t.pftrace", test_scratch("parts"));
+    CHECK_UINT_EQ(sv_parts_free_number(out), 1);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("%s", rows[i].file);
+        snprintf(path, sizeof path, "%s/%s", test_scratch("parts"), rows[i].file);
+        test_write_file(path, "");
+        CHECK_UINT_EQ(sv_parts_free_number(out), rows[i].next);
+    }
+    sv_parts_name("a/t.json.gz", 7, path, sizeof path);
+    CHECK_STR_EQ(path, "a/t-0007.json.gz");
+    sv_parts_name("a/t.pftrace", 12345, path, sizeof path);
+    CHECK_STR_EQ(path, "a/t-12345.pftrace");
 }

@@ -38,7 +38,7 @@ static void put_name(struct sv_buf *b, struct sv_name_head h, const char *const 
 }
 
 /* Site 1: begin without arguments; 2: instant with an int and a text; 3: counter; 4: instant with
- * an array; track 3 below the process. */
+ * an array; 5: instant with two texts; track 3 below the process. */
 static void open_bench(struct bench *t)
 {
     memset(t, 0, sizeof *t);
@@ -57,6 +57,7 @@ static void open_bench(struct bench *t)
     const char *counter[] = {"cat", "level", "f.c", "fn", ""}, *track[] = {"row", ""};
     const char *list[] = {"cat", "list", "f.c", "fn", "values", "", ""};
     const uint8_t types[] = {STAVE_I_INT, STAVE_I_TEXT}, one[] = {STAVE_I_INT};
+    const uint8_t texts[] = {STAVE_I_TEXT, STAVE_I_TEXT};
     const uint8_t array[] = {STAVE_I_ARRAY, STAVE_I_INT, STAVE_I_INT};
     put_name(&names,
              (struct sv_name_head){.kind = SV_NAME_SITE, .event = STAVE_KIND_BEGIN, .id = 1}, plain,
@@ -73,6 +74,10 @@ static void open_bench(struct bench *t)
              (struct sv_name_head){
                  .kind = SV_NAME_SITE, .event = STAVE_KIND_INSTANT, .n_args = 3, .id = 4},
              list, 7, array);
+    put_name(&names,
+             (struct sv_name_head){
+                 .kind = SV_NAME_SITE, .event = STAVE_KIND_INSTANT, .n_args = 2, .id = 5},
+             args, 6, texts);
     put_name(&names,
              (struct sv_name_head){
                  .kind = SV_NAME_TRACK, .event = SV_TRACK_CUSTOM, .id = 3, .parent = 1},
@@ -182,6 +187,7 @@ TEST(damaged_records_end_their_ring_with_a_finding)
         {SV_WORD(2, STAVE_KIND_INSTANT, 2, 3), 1, 2},          /* arguments past its end */
         {SV_WORD(2, STAVE_KIND_INSTANT, 2, 5), 1, 2, 9999, 4}, /* a text past its end */
         {SV_WORD(2, STAVE_KIND_INSTANT, 2, 5), 1, 2, 9, 4},    /* by one byte */
+        {SV_WORD(5, STAVE_KIND_INSTANT, 2, 5), 1, 8, 8, 4},    /* two texts, space for one */
         {SV_WORD(1, 200, 0, 2), 1},                            /* no such kind */
         {SV_WORD(1, STAVE_KIND_LOSS + 1, 0, 2), 1},
         {~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0},

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *numbered(struct sdk_scene *s, unsigned number)
@@ -56,6 +57,30 @@ TEST(a_trigger_writes_what_the_rings_hold)
     CHECK_INT_EQ(stave_trigger("too late"), -1);
     CHECK_STR_EQ(sdk_read(&s, s.out), "(absent)");
     sdk_done(&s);
+}
+
+/* Files of an earlier run stay, and so does a folder: the next free numbers are taken. */
+TEST(files_of_an_earlier_run)
+{
+    static struct sdk_scene s;
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s", test_scratch("t.3.pftrace"));
+    for (int run = 0; run < 2; run++) {
+        start(&s, (struct stave_options){0});
+        STAVE_INSTANT("c", "n", "run", run);
+        CHECK_INT_EQ(stave_trigger("now"), 1 + run);
+        CHECK(strstr(numbered(&s, 1), "instant thread n c run=int:0\n") != NULL);
+        if (run == 0) {
+            CHECK_INT_EQ(mkdir(folder, 0700), 0);
+        } else {
+            CHECK(strstr(numbered(&s, 2), "instant thread n c run=int:1\n") != NULL);
+            CHECK_INT_EQ(stave_trigger("again"), 4);
+            CHECK(strstr(numbered(&s, 4), "reason='again'\n") != NULL);
+        }
+        CHECK_INT_EQ(stave_stop(), 0);
+        sdk_done(&s);
+    }
+    CHECK_INT_EQ(rmdir(folder), 0);
 }
 
 /* The newest events are there without a gap, and all others are counted. */

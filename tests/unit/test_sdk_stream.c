@@ -105,7 +105,7 @@ static void *serve(void *arg)
         char *bytes = malloc(l->last.bytes + 1);
         if (!bytes || !get(fd, bytes, l->last.bytes))
             break;
-        l->frames++;
+        __atomic_add_fetch(&l->frames, 1, __ATOMIC_RELEASE);
         if (l->close_after && l->frames == l->close_after) {
             free(bytes);
             close(fd);
@@ -195,6 +195,9 @@ TEST(a_listener_gets_everything)
     sdk_done(&s);
 }
 
+#define X32       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define LONG_LINE X32 X32 X32 X32 X32 X32 X32 X32 "\n" /* longer than an answer may be */
+
 /* Where there is none, or one that goes, events go to a file; nothing is lost or twice. */
 TEST(without_a_listener)
 {
@@ -205,6 +208,7 @@ TEST(without_a_listener)
                 {"NO for \x1b a reason\n", "the listener refused: for ? a reason;", 0},
                 {"HELLO\n", "the listener refused: its protocol is unknown;", 0},
                 {"", "the listener has closed the connection;", 0},
+                {LONG_LINE, "the listener has closed the connection;", 0},
                 {"OK\n", "the listener has closed the connection;", 1},
                 {"OK\n", "the listener has closed the connection;", 2}};
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -242,6 +246,59 @@ TEST(without_a_listener)
         unsetenv("STAVE_STREAM_FILE");
         unlink(s.out);
     }
+}
+
+/* Each number of a file once more. */
+static void mark(const struct read *file, char *seen, size_t size)
+{
+    for (size_t i = 0; i < file->got.n; i++) {
+        const struct sv_event *e = &file->got.events[i];
+        CHECK(e->kind == SV_INSTANT && e->n_args == 1 && (uint64_t)e->args[0].i < size);
+        if (e->n_args == 1 && (uint64_t)e->args[0].i < size)
+            seen[e->args[0].i]++;
+    }
+}
+
+/* After a while the program looks for a listener again: from then on it has the events. */
+TEST(the_next_listener_gets_the_rest)
+{
+    static struct sdk_scene s;
+    static struct listener l;
+    enum { MOST = 100000 };
+    static char seen[MOST];
+    int n = 0;
+    sdk_fresh(&s);
+    setenv("STAVE_STREAM_FILE", s.out, 1);
+    sdk_hear();
+    listen_at(&l, "OK\n", 1);
+    REQUIRE(start_to(l.address) == 0);
+    STAVE_INSTANT("c", "n", "i", n++);
+    CHECK_INT_EQ(stave_flush(), 0);
+    end_listener(&l);
+    sv_buf_fini(&l.bytes);
+    listen_at(&l, "OK\n", 0);
+    while (__atomic_load_n(&l.frames, __ATOMIC_ACQUIRE) == 0 && n < MOST) {
+        STAVE_INSTANT("c", "n", "i", n++);
+        CHECK_INT_EQ(stave_flush(), 0);
+        usleep(2000);
+    }
+    STAVE_INSTANT("c", "n", "i", n++);
+    sdk_stop(&s); /* the file */
+    mark(&s.file, seen, MOST);
+    CHECK(s.file.got.n > 0 && s.file.got.n < (size_t)n);
+    end_listener(&l);
+    CHECK_UINT_EQ(l.last.flags, SV_FRAME_LAST);
+    CHECK_UINT_EQ(l.last.events + s.file.got.n, n);
+    done(&s.file, NULL);
+    read_bytes(&s.file, l.bytes.data, l.bytes.len, 0);
+    check_no_damage(&s.file);
+    mark(&s.file, seen, MOST);
+    for (int i = 0; i < n; i++)
+        CHECK_INT_EQ(seen[i], 1);
+    sv_buf_fini(&l.bytes);
+    sdk_done(&s);
+    CHECK(strstr(sdk_heard(), "the listener has closed the connection;") != NULL);
+    unsetenv("STAVE_STREAM_FILE");
 }
 
 /* Without a place for such a file tracing is off, or ends; the rings keep what was not taken. */

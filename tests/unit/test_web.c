@@ -146,6 +146,67 @@ TEST(answers_and_their_headers)
     sv_web_close(NULL);
 }
 
+/* An answer as it goes out: the number of its status, headers without the date, and body. */
+static const char *whole(const struct sv_web *w, const char *request)
+{
+    static char text[16384];
+    char full[1024];
+    int fd = connect_to(w, AF_INET);
+    REQUIRE(fd >= 0);
+    snprintf(full, sizeof full, "%s\r\nHost: 127.0.0.1:%u\r\n\r\n", request, sv_web_port(w));
+    snprintf(text, sizeof text, "%s", talk(fd, full)); /* the server closes the connection */
+    char *date = strstr(text, "Date: "), *next = date ? strchr(date, '\n') : NULL;
+    if (next)
+        memmove(date, next + 1, strlen(next + 1) + 1);
+    size_t n = 0;
+    for (const char *at = text + sizeof "HTTP/1.1" * (strncmp(text, "HTTP/1.1 ", 9) == 0); *at;
+         at++)
+        if (*at != '\r')
+            text[n++] = *at;
+    text[n] = '\0';
+    memmove(text + 3, text + strcspn(text, "\n"), strlen(text + strcspn(text, "\n")) + 1);
+    return text;
+}
+
+#define HEADERS(type)                                                                  \
+    "Connection: close\nContent-Type: " type                                           \
+    "\nContent-Security-Policy: default-src 'self'\nX-Content-Type-Options: nosniff\n" \
+    "Referrer-Policy: no-referrer\nCache-Control: no-store\n"                          \
+    "Cross-Origin-Resource-Policy: same-origin\nCross-Origin-Opener-Policy: same-origin\n"
+#define ANSWER(status, more, length, body) \
+    status "\n" HEADERS("application/json") more "Content-Length: " length "\n\n" body
+
+TEST(whole_answers)
+{
+    static const struct {
+        const char *request, *answer;
+    } rows[] = {
+        {"GET /a HTTP/1.1\r\nConnection: close",
+         ANSWER("200", "", "32", "/a x=- h=- client=7f000001 uid=1")},
+        {"GET /a HTTP/1.0", ANSWER("200", "", "32", "/a x=- h=- client=7f000001 uid=1")},
+        {"GET /fixed HTTP/1.1\r\nConnection: close",
+         "200\n" HEADERS("text/plain") "Content-Length: 11\n\nfixed bytes"},
+        {"GET /busy HTTP/1.1\r\nConnection: close",
+         ANSWER("503", "Retry-After: 1\n", "28", "{\"error\":\"busy with \\\"it\\\"\"}")},
+        {"GET /too-large HTTP/1.1",
+         ANSWER("413", "", "49", "{\"error\":\"the answer is too large: ask for less\"}")},
+        {"POST /a HTTP/1.1\r\nContent-Length: 1001",
+         ANSWER("413", "", "36", "{\"error\":\"the request is too large\"}")},
+        {"POST /a HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6",
+         ANSWER("400", "", "70",
+                "{\"error\":\"Content-Length and Transfer-Encoding contradict each other\"}")},
+        {"PUT /a HTTP/1.1\r\nConnection: close",
+         ANSWER("405", "", "43", "{\"error\":\"only GET and POST are supported\"}")},
+        {"HEAD /fixed HTTP/1.1\r\nConnection: close", ANSWER("405", "", "43", "")},
+    };
+    struct sv_web *w = open_web(NULL);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("%s", rows[i].request);
+        CHECK_STR_EQ(whole(w, rows[i].request), rows[i].answer);
+    }
+    sv_web_close(w);
+}
+
 TEST(large_answers_are_packed_if_the_page_is_far)
 {
     struct sv_web *w = open_web(NULL);

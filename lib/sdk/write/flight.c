@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TICK_MS = 1000, SCAN_DEPTH = 64, WAIT_MS = 10 };
@@ -311,9 +312,17 @@ static void fire(struct sv_session_writer *w, const char *reason, uint32_t numbe
 
 /* ---- the loop ---- */
 
+/* Files of an earlier run stay. */
 static uint32_t next_number(struct sv_session_writer *w)
 {
-    return atomic_fetch_add(&w->n_files, 1) + 1;
+    char out[SV_PATH_MAX];
+    struct stat st;
+    uint32_t n;
+    do {
+        n = atomic_fetch_add(&w->n_files, 1) + 1;
+        snprintf(out, sizeof out, "%s", w->out);
+    } while (sv_destination_number(out, sizeof out, n) && lstat(out, &st) == 0);
+    return n;
 }
 
 void sv_flight_round(struct sv_session_writer *w)

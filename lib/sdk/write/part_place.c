@@ -4,6 +4,7 @@
  * The writer holds a descriptor of it to read: with that it finds the name that the file has now,
  * or writes it once more under the old one, in a folder that is made again. */
 #include "core/files/claim_file.h"
+#include "core/files/trusted.h"
 #include "sdk/write/writer.h"
 
 #include <errno.h>
@@ -30,9 +31,13 @@ void sv_part_close(struct sv_session_writer *w)
 
 /* ---- moved ---- */
 
+/* The marker moved with the folder. Where only the file was renamed, it is left under the old name
+ * and leads nowhere. */
 static void rename_all(struct sv_session_writer *w, const struct sv_claim *c)
 {
     struct sv_session_file *s = w->process->session;
+    if (access(w->claim.marker, F_OK) == 0)
+        sv_claim_release(&w->claim);
     memcpy(w->claim.out, c->out, sizeof c->out);
     memcpy(w->claim.part, c->part, sizeof c->part);
     memcpy(w->claim.marker, c->marker, sizeof c->marker);
@@ -121,8 +126,18 @@ bool sv_part_settle(struct sv_session_writer *w)
         return true; /* the sink has put another file in its place */
     if (st.st_nlink > 0)
         return find(w);
-    if (!write_again(w, &st))
-        return false;
     w->was_removed = true;
-    return true;
+    w->is_gone = !write_again(w, &st);
+    return !w->is_gone;
+}
+
+void sv_part_cut(const struct sv_session_writer *w, uint64_t bytes)
+{
+    int fd = sv_trusted_file(AT_FDCWD, w->part, O_WRONLY, SV_TRUST_OWN, 0);
+    bool is_known = w->part_id.device || w->part_id.inode;
+    if (fd < 0)
+        return;
+    if ((is_known && !sv_file_id_is(fd, &w->part_id)) || ftruncate(fd, (off_t)bytes) != 0)
+        errno = 0; /* the program's own, or as long as it is: recovery cuts it, too */
+    close(fd);
 }

@@ -179,8 +179,8 @@ static void lose(struct sv_session_writer *w, uint64_t n)
 /* What is past it is in no commit. Recovery cuts it, too. */
 static void keep_what_is_whole(const struct sv_session_writer *w)
 {
-    if (w->fd < 0 && truncate(w->part, (off_t)last_point(w)->bytes) != 0)
-        return;
+    if (w->fd < 0)
+        sv_part_cut(w, last_point(w)->bytes);
 }
 
 /* What a stream did not take stays in the rings, for `stave recover`. What a file did not take is
@@ -557,6 +557,20 @@ static bool has_place(struct sv_session_writer *w, struct sv_err *err)
     return false;
 }
 
+/* Somebody removed the file, and another one or nothing can be where it was. */
+static void lose_all(struct sv_session_writer *w)
+{
+    lose(w, w->failed ? last_point(w)->written : w->written);
+    w->failed = true;
+    atomic_store(&w->process->output_failed, 1);
+    atomic_store(&w->process->session->n_events, 0);
+    atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
+    sv_claim_release(&w->claim);
+    sv_say("%s: it was removed while it was written, and cannot be written again: %llu events are "
+           "lost",
+           w->out, (unsigned long long)w->lost);
+}
+
 /* The file is whole, but cannot get its name: its folder was moved, or is not there for this
  * process any more. Nothing is cut or lost. */
 static void keep_unnamed(struct sv_session_writer *w, const struct sv_err *err)
@@ -576,6 +590,10 @@ static void settle(struct sv_session_writer *w)
     if (!is_file && !w->failed && !sv_stream_end(w, &err))
         sv_session_writer_fail(w, &err);
     bool has_name = has_place(w, &err);
+    if (w->is_gone) {
+        lose_all(w);
+        return;
+    }
     bool is_whole = !w->failed || (is_file && has_name && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);

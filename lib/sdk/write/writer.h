@@ -41,6 +41,7 @@ struct sv_session_writer {
     struct sv_file_id part_id;
     bool is_rewritten;      /* by its sink, at the end */
     bool was_removed;       /* it had to be written again, because somebody removed it */
+    bool is_gone;           /* that was not possible: nobody has it any more */
     _Atomic uint32_t start; /* enum sv_writer_start, a futex for who starts it */
     struct sv_err *start_err;
     struct sv_dict *dict;
@@ -125,6 +126,8 @@ void sv_part_close(struct sv_session_writer *w);
 /* Before the file gets its final name: it has the name of the claim again, or the claim has its new
  * one. False: it has neither. */
 bool sv_part_settle(struct sv_session_writer *w);
+/* Makes the growing file so long, unless the program has put a file of its own in its place. */
+void sv_part_cut(const struct sv_session_writer *w, uint64_t bytes);
 
 /* ---- cut_file.c ---- */
 
