@@ -1,8 +1,10 @@
 /* record/watch/: states between two looks at a folder that is like /proc. */
 #include "kbench.h"
+#include "record/bpf/offcpu.h"
 #include "record/watch/watch.h"
 #include "tests/harness/test.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@ static unsigned process = NOBODY;
 #define MS ((int64_t)1000000)
 
 struct bench {
+    char records[8000]; /* those with stacks and code, as text */
     struct kbench *k;
     struct sv_watch *w;
     char root[64];
@@ -67,6 +70,44 @@ static void set(const struct bench *b, unsigned tid, char letter, const char *ca
     put_of(b, tid, "schedstat", text);
 }
 
+static void keep_stack(char *to, size_t size, const struct sv_wire_stack *s, const void *behind)
+{
+    const struct sv_wire_pyframe *f = behind;
+    size_t n = (size_t)snprintf(
+        to, size, " sp=%llx ip=%llx copied=%u more=%u:", (unsigned long long)s->regs[SV_STACK_SP],
+        (unsigned long long)s->regs[SV_STACK_IP], s->copy_bytes, s->has_more_python);
+    for (unsigned i = 0; i < s->n_python && n < size; i++)
+        n += (size_t)snprintf(to + n, size - n, " %u,%u,%u", f[i].at, f[i].owner, f[i].is_entry);
+}
+
+static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
+{
+    struct bench *b = ctx;
+    const void *r = record;
+    const struct sv_wire_code *c = r;
+    const struct sv_wire_offcpu *s = r; /* a sample and a release begin alike */
+    char stack[4000] = "", *to = b->records + strlen(b->records);
+    size_t left = sizeof b->records - strlen(b->records);
+    switch (record->kind) {
+    case SV_WIRE_CODE:
+        CHECK_UINT_EQ(size, sizeof *c + c->linetable_bytes);
+        snprintf(to, left, "code %.*s %u*%u of %.*s %u*%u, line %u, %u bytes\n",
+                 c->name_kind == 1 ? c->name_bytes : 0, c->name, c->name_kind, c->name_bytes,
+                 c->file_bytes, c->file, c->file_kind, c->file_bytes, c->first_line,
+                 c->linetable_bytes);
+        break;
+    case SV_WIRE_SAMPLE:
+    case SV_WIRE_OFFCPU:
+    case SV_WIRE_RELEASE:
+        keep_stack(stack, sizeof stack, &s->stack, s + 1);
+        snprintf(to, left, "%s of %s%s\n",
+                 record->kind == SV_WIRE_SAMPLE   ? "sample"
+                 : record->kind == SV_WIRE_OFFCPU ? "wait"
+                                                  : "holder",
+                 record->tid == OTHER ? "the other" : "one", stack);
+    }
+}
+
 /* With all that it can say but samples, or with states, waits and samples. */
 static struct bench *open_with(bool has_processes)
 {
@@ -86,7 +127,7 @@ static struct bench *open_with(bool has_processes)
     snprintf(name, sizeof name, "%u/comm", process);
     put(b, name, "job\n");
     add_thread(b, process);
-    b->k = kbench_new(NULL);
+    b->k = kbench_new(&(struct sv_decode_options){.keep = keep_record, .keep_ctx = b});
     b->w = sv_watch_new(&(struct sv_watch_options){.root = b->root,
                                                    .every_ns = 50 * MS,
                                                    .offcpu_min_ns = MS,
@@ -502,4 +543,242 @@ TEST(all_that_looks_say)
     CHECK_UINT_EQ(s.lost, 0);
     CHECK_UINT_EQ(s.unreadable, 0);
     close_bench(b);
+}
+
+/* ---- Python ---- */
+
+/* What an interpreter has in its memory, at places of our own choice. */
+struct text_object {
+    uint64_t head[2], length, pad, state;
+    char ascii[16], other[240];
+};
+
+struct interpreter {
+    uint64_t runtime[4]; /* the interpreters, the thread that runs */
+    uint64_t interpreters[4];
+    uint64_t threads[2][8]; /* next, number, frame */
+    struct frame {
+        uint64_t code, previous, instr;
+        uint8_t owner, rest[55];
+    } frames[3];
+    struct code {
+        uint64_t head, name, file, lines;
+        uint32_t first_line;
+        uint8_t rest[108];
+    } codes[2];
+    struct text_object names[2], file;
+    struct {
+        uint64_t head[2], size, pad;
+        uint8_t table[8];
+    } lines;
+};
+
+static const struct sv_wire_python offsets_here = {.current = 8,
+                                                   .interpreters = 0,
+                                                   .threads = 8,
+                                                   .next = 0,
+                                                   .native_id = 8,
+                                                   .cframe = SV_PYTHON_NONE,
+                                                   .frame = 16,
+                                                   .code = 0,
+                                                   .previous = 8,
+                                                   .instr = 16,
+                                                   .owner = 24,
+                                                   .entry = SV_PYTHON_NONE,
+                                                   .first_line = 32,
+                                                   .file = 16,
+                                                   .name = 8,
+                                                   .linetable = 24,
+                                                   .bytecode = 40,
+                                                   .text_ascii = 40,
+                                                   .text_other = 56};
+
+#define AT(x) ((uint64_t)(uintptr_t)(x))
+
+static void set_text_object(struct text_object *t, const char *text)
+{
+    *t = (struct text_object){.length = strlen(text), .state = 1 << 2 | 1 << 5 | 1 << 6};
+    memcpy(t->ascii, text, strlen(text));
+}
+
+/* Two threads; the first one is in inner(), which outer() has called, the other one in outer(). */
+static struct interpreter *make_interpreter(void)
+{
+    struct interpreter *i = calloc(1, sizeof *i);
+    REQUIRE(i);
+    i->runtime[0] = AT(i->interpreters);
+    i->runtime[1] = AT(i->threads[1]);
+    i->interpreters[1] = AT(i->threads[0]);
+    i->threads[0][0] = AT(i->threads[1]);
+    i->threads[0][1] = process;
+    i->threads[0][2] = AT(&i->frames[0]);
+    i->threads[1][1] = OTHER;
+    i->threads[1][2] = AT(&i->frames[2]);
+    for (int k = 0; k < 3; k++) {
+        const struct code *code = &i->codes[k == 0 ? 0 : 1];
+        i->frames[k].code = AT(code);
+        i->frames[k].instr = AT(code) + offsets_here.bytecode + 2;
+    }
+    i->frames[0].previous = AT(&i->frames[1]);
+    for (int k = 0; k < 2; k++) {
+        i->codes[k].name = AT(&i->names[k]);
+        i->codes[k].file = AT(&i->file);
+        i->codes[k].lines = AT(&i->lines);
+        i->codes[k].first_line = 10 * (unsigned)(k + 1);
+    }
+    set_text_object(&i->names[0], "inner");
+    i->names[1] = (struct text_object){.length = 3, .state = 2 << 2 | 1 << 5};
+    memcpy(i->names[1].other, "\xe9\x00\x20\x04x", 6); /* two letters that are not ASCII */
+    set_text_object(&i->file, "/a/b/job.py");
+    i->lines.size = 2;
+    memcpy(i->lines.table, "\xe8\x00", 2); /* no columns, one unit, the first line */
+    return i;
+}
+
+/* The records with stacks and code of a look after 50 ms. */
+static const char *stacks_after(struct bench *b)
+{
+    b->records[0] = '\0';
+    look(b, 50);
+    return b->records;
+}
+
+TEST(frames_of_python_are_read_from_its_memory)
+{
+    process = (unsigned)getpid();
+    struct interpreter *i = make_interpreter();
+    struct sv_wire_python offsets = offsets_here;
+    struct bench *b = open_bench();
+    offsets.runtime = AT(i->runtime);
+    offsets.entry = 25;
+    i->frames[1].owner = 3;
+    i->frames[1].instr += 6;
+    i->frames[0].rest[0] = 1; /* entered from C */
+    add_thread(b, OTHER);
+    set(b, process, 'R', RUNS, 5, 1, 3);
+    set(b, OTHER, 'S', SLEEPS, 5, 1, 3);
+    look(b, 0);
+    sv_watch_python(b->w, process, &offsets);
+    set(b, process, 'R', RUNS, 55, 1, 3);
+    set(b, OTHER, 'S', SLEEPS, 6, 1, 4);
+    CHECK_STR_EQ(stacks_after(b), "wait of the other sp=7ffc00 ip=7f0000 copied=0 more=0:\n"
+                                  "code  2*6 of /a/b/job.py 1*11, line 20, 2 bytes\n"
+                                  "code inner 1*5 of /a/b/job.py 1*11, line 10, 2 bytes\n"
+                                  "sample of one sp=0 ip=0 copied=0 more=0: 2,0,1 8,3,0\n");
+    /* It waits for the interpreter's lock, which the other one has. */
+    char call[200];
+    snprintf(call, sizeof call, "202 0x%llx 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc00 0x7f0000\n",
+             (unsigned long long)AT(&i->runtime[2]));
+    set(b, process, 'S', call, 65, 1, 4);
+    set(b, OTHER, 'R', RUNS, 7, 1, 5);
+    CHECK_STR_EQ(stacks_after(b), "holder of the other sp=0 ip=0 copied=0 more=0: 2,0,0\n");
+    set(b, process, 'S', SLEEPS, 75, 1, 6);
+    CHECK_STR_EQ(stacks_after(b), "wait of one sp=0 ip=0 copied=0 more=0: 2,0,1 8,3,0\n");
+    sv_watch_finish(b->w, b->at_ns + MS);
+    b->records[0] = '\0';
+    kbench_round(b->k, (uint64_t)(b->at_ns + MS));
+    CHECK_STR_EQ(b->records, "wait of one sp=0 ip=0 copied=0 more=0: 2,0,1 8,3,0\n"
+                             "wait of the other sp=0 ip=0 copied=0 more=0: 2,0,0\n");
+    CHECK_UINT_EQ(sv_watch_sums(b->w).stacks, 6);
+    CHECK_UINT_EQ(sv_watch_sums(b->w).unreadable, 0);
+    close_bench(b);
+    free(i);
+    process = NOBODY;
+}
+
+/* A stack that has no end, texts that are too long or none, code that cannot be read, and code that
+ * is another one at the same address. */
+TEST(python_that_is_odd)
+{
+    process = (unsigned)getpid();
+    struct interpreter *i = make_interpreter();
+    struct sv_wire_python offsets = offsets_here;
+    struct bench *b = open_bench();
+    offsets.runtime = AT(i->runtime);
+    set(b, process, 'R', RUNS, 5, 1, 3);
+    look(b, 0);
+    sv_watch_python(b->w, process, &offsets);
+    i->frames[0].previous = 0;
+    i->names[0].state &= ~(uint64_t)(1 << 5); /* its characters are elsewhere */
+    i->file.state = 1 << 2 | 1 << 5;          /* not ASCII: behind the other head */
+    i->file.length = 239;
+    memset(i->file.other, 'y', 239);
+    i->lines.size = 0;
+    set(b, process, 'R', RUNS, 55, 1, 3);
+    char want[500], file[240];
+    memset(file, 'y', 239);
+    file[239] = '\0';
+    snprintf(want, sizeof want,
+             "code  1*0 of %s 1*239, line 10, 0 bytes\nsample of one sp=0 ip=0 copied=0 more=0: "
+             "2,0,0\n",
+             file);
+    CHECK_STR_EQ(stacks_after(b), want);
+    set_text_object(&i->file, "c.py");
+    i->codes[0].file = AT(&i->names[1]); /* another mark: sent again, and not a third time */
+    i->names[1] = i->file;
+    set(b, process, 'R', RUNS, 105, 1, 3);
+    CHECK_STR_EQ(stacks_after(b), "code  1*0 of c.py 1*4, line 10, 0 bytes\n"
+                                  "sample of one sp=0 ip=0 copied=0 more=0: 2,0,0\n");
+    i->frames[0].previous = AT(&i->frames[1]);
+    i->frames[1].code = 8; /* nothing is there */
+    set(b, process, 'R', RUNS, 155, 1, 3);
+    CHECK_STR_EQ(stacks_after(b), "sample of one sp=0 ip=0 copied=0 more=0: 2,0,0\n");
+    i->frames[0].previous = AT(&i->frames[0]);
+    set(b, process, 'R', RUNS, 205, 1, 3);
+    stacks_after(b);
+    char *frames = strstr(b->records, "more=1: 2,0,0");
+    REQUIRE(frames);
+    CHECK_UINT_EQ(count(frames, " 2,0,0"), SV_STACK_PYTHON_MAX);
+    /* It is no thread of Python any more: another one has its place. */
+    i->threads[0][1] = OTHER + 1;
+    set(b, process, 'R', RUNS, 255, 1, 3);
+    CHECK_STR_EQ(stacks_after(b), "");
+    i->threads[0][1] = process;
+    set(b, process, 'R', RUNS, 305, 1, 3);
+    stacks_after(b);
+    CHECK(strstr(b->records, "more=1: 2,0,0"));
+    sv_watch_python(b->w, process, NULL);
+    set(b, process, 'R', RUNS, 355, 1, 3);
+    CHECK_STR_EQ(stacks_after(b), "");
+    close_bench(b);
+    free(i);
+    process = NOBODY;
+}
+
+/* Places that are beyond what is read of a frame or of a code object. */
+TEST(offsets_of_python_that_make_no_sense)
+{
+    static const struct {
+        size_t member;
+        uint32_t last; /* that fits */
+    } rows[] = {{offsetof(struct sv_wire_python, name), 136},
+                {offsetof(struct sv_wire_python, file), 136},
+                {offsetof(struct sv_wire_python, linetable), 136},
+                {offsetof(struct sv_wire_python, first_line), 140},
+                {offsetof(struct sv_wire_python, code), 72},
+                {offsetof(struct sv_wire_python, previous), 72},
+                {offsetof(struct sv_wire_python, instr), 72},
+                {offsetof(struct sv_wire_python, owner), 79}};
+    process = (unsigned)getpid();
+    struct interpreter *i = make_interpreter();
+    for (size_t k = 0; k < TEST_COUNT(rows); k++)
+        for (uint32_t beyond = 0; beyond < 2; beyond++) {
+            struct sv_wire_python offsets = offsets_here;
+            uint32_t value = rows[k].last + beyond;
+            CONTEXT("member at %zu: %u", rows[k].member, value);
+            /* Where the code's place is another one, a code is there. */
+            memcpy(i->frames[0].rest + 72 - 25, &i->frames[0].code, 8);
+            offsets.runtime = AT(i->runtime);
+            memcpy((char *)&offsets + rows[k].member, &value, sizeof value);
+            struct bench *b = open_bench();
+            set(b, process, 'R', RUNS, 5, 1, 3);
+            look(b, 0);
+            sv_watch_python(b->w, process, &offsets);
+            set(b, process, 'R', RUNS, 55, 1, 3);
+            stacks_after(b);
+            CHECK_INT_EQ(strstr(b->records, "sample of one") != NULL, !beyond);
+            close_bench(b);
+        }
+    free(i);
+    process = NOBODY;
 }

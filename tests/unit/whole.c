@@ -6,9 +6,13 @@
 #include "tests/harness/test.h"
 #include "tests/unit/verb.h"
 
+#include <signal.h>
+#include <stave/stave.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 int whole_record(const char *line)
 {
@@ -92,4 +96,49 @@ uint64_t whole_number_before(const char *text, const char *words)
 uint64_t whole_said(const char *words)
 {
     return whole_number_before(verb_said, words);
+}
+
+/* What whole_record_emitter() records. */
+TEST(emitter)
+{
+    static char text[4000];
+    const char *n = getenv("EMIT"), *sends = getenv("EMIT_SIGNAL");
+    struct stave_options options = {.size = sizeof options, .full = STAVE_FULL_BLOCK};
+    struct rlimit any = {RLIM_INFINITY, RLIM_INFINITY};
+    if (!n)
+        return;
+    setrlimit(RLIMIT_FSIZE, &any);       /* limits are for the recorder */
+    memset(text, '\1', sizeof text - 1); /* JSON has six bytes for each */
+    REQUIRE(stave_start(&options, NULL) == 0);
+    {
+        STAVE_SCOPE("c", "whole");
+        for (unsigned i = 0; i < strtoul(n, NULL, 10); i++) {
+            STAVE_INSTANT("c", "n", "seq", i, "text", text);
+            if (i % 16 == 15)
+                usleep(6000);
+        }
+        if (sends) {
+            char saved[64];
+            stave_flush();
+            snprintf(saved, sizeof saved, "%s", sends);
+            kill(getppid(), SIGUSR1);
+            while (access(saved, F_OK) != 0)
+                usleep(5000);
+        }
+    }
+    stave_stop();
+}
+
+int whole_record_emitter(unsigned n, const char *options)
+{
+    char line[1200], self[512], count[16];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    REQUIRE(len > 0);
+    self[len] = '\0';
+    snprintf(count, sizeof count, "%u", n);
+    setenv("EMIT", count, 1);
+    snprintf(line, sizeof line, "--only sdk --no-explain %s -- %s -n whole.emitter", options, self);
+    int code = whole_record(line);
+    unsetenv("EMIT");
+    return code;
 }

@@ -15,6 +15,10 @@ void whole_need_kernel(void);
 void whole_make_work(void);
 
 int whole_record(const char *line); /* as verb() */
+/* A program with libstave that emits `n` instants of 4 KB with a number each within one slice; with
+ * EMIT_SIGNAL=FILE it asks the recorder to save its ring before the slice ends, and waits for the
+ * file. */
+int whole_record_emitter(unsigned n, const char *options);
 /* The rows of a query over a file, as CSV without its head, or its first number. */
 const char *whole_ask(const char *file, const char *sql);
 uint64_t whole_number(const char *file, const char *sql);
