@@ -44,6 +44,11 @@ static const struct sv_yaml_field fixed_fields[] = {
     {                                                                         \
 #k, type, a, b, h, WITHIN(sv_congestion_config, k), NULL, NULL, false \
     }
+#define CONGESTION_FOREIGN(k)                                                          \
+    {                                                                                  \
+#k, SV_YAML_ANY, 0, 0, NULL, WITHIN(sv_congestion_config, foreign),            \
+            "the whole latency is judged: latency_slo_ms, e2e_warn_ratio", NULL, false \
+    }
 static const struct sv_yaml_field congestion_fields[] = {
     CONGESTION(enabled, SV_YAML_BOOL, 0, 0, "whether congestion is detected"),
     CONGESTION(tick_ms, SV_YAML_INT, 10, 60000, "how often"),
@@ -57,6 +62,13 @@ static const struct sv_yaml_field congestion_fields[] = {
     CONGESTION(latency_slo_ms, SV_YAML_NUMBER, 0, 3600000, "latency goal; 0: none"),
     CONGESTION(e2e_warn_ratio, SV_YAML_NUMBER, 0.001, 10, "share of the goal that is pressure"),
     CONGESTION(e2e_ok_ratio, SV_YAML_NUMBER, 0.001, 10, "share of the goal that is calm"),
+    /* As the StarPU server calls them. */
+    {"tick_interval_ms", SV_YAML_INT, 10, 60000, NULL, WITHIN(sv_congestion_config, tick_ms), NULL,
+     NULL, false},
+    {"alpha_ewma", SV_YAML_NUMBER, 0.001, 1, NULL, WITHIN(sv_congestion_config, alpha), NULL, NULL,
+     false},
+    CONGESTION_FOREIGN(queue_latency_budget_ms),
+    CONGESTION_FOREIGN(queue_latency_budget_ratio),
     {0}};
 
 /* Keys that are allowed at the root or under batching:. */
@@ -367,6 +379,12 @@ static int check_env(const struct sv_config *c, struct sv_err *err)
     return 0;
 }
 
+bool sv_config_is_pytorch(const char *model)
+{
+    const char *dot = strrchr(model, '.');
+    return dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0 || strcmp(dot, ".ts") == 0);
+}
+
 static int check_model(struct sv_config *c, const char *path, struct sv_err *err)
 {
     const char *slash = strrchr(path, '/');
@@ -380,21 +398,42 @@ static int check_model(struct sv_config *c, const char *path, struct sv_err *err
     sv_buf_fini(&b);
     if (stat(c->model_path, &st) == 0 && S_ISREG(st.st_mode))
         return 0;
-    sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s", c->model_path);
+    sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s%s", c->model_path,
+                 sv_config_is_pytorch(c->model)
+                     ? "; PyTorch's files cannot be served in any case: export it as ONNX"
+                     : "");
     return err->code = SV_EINPUT;
 }
 
-static void warn_of_foreign(const struct sv_config *c, void (*say)(const char *line))
+static void warn(const struct sv_config *c, const struct sv_yaml_node *node, const char *why,
+                 void (*say)(const char *line))
 {
-    const struct sv_yaml_node *root = sv_yaml_root(c->yaml), *node;
-    for (const struct sv_yaml_field *f = fields; f->key; f++) {
-        char line[400];
-        if (f->offset != AT(foreign) || !(node = sv_yaml_find(root, f->key)))
-            continue;
-        snprintf(line, sizeof line, "%s:%u: warning: '%s' has no effect: %s", sv_yaml_name(c->yaml),
-                 node->key_line, f->key, f->choices);
-        say(line);
-    }
+    char line[400];
+    snprintf(line, sizeof line, "%s:%u: warning: '%s' has no effect: %s", sv_yaml_name(c->yaml),
+             node->key_line, node->key, why);
+    say(line);
+}
+
+/* Those of a map whose fields are stored at this offset. */
+static void warn_of_foreign(const struct sv_config *c, const struct sv_yaml_node *map,
+                            const struct sv_yaml_field *f, size_t offset,
+                            void (*say)(const char *line))
+{
+    const struct sv_yaml_node *node;
+    for (; f->key; f++)
+        if (f->offset == offset && (node = sv_yaml_find(map, f->key)))
+            warn(c, node, f->choices, say);
+}
+
+/* A file for GPUs is served by CPUs. */
+static void take_cpus(struct sv_config *c, void (*say)(const char *line))
+{
+    const struct sv_yaml_node *node = given(c, "use_cpu"), *cuda = given(c, "use_cuda");
+    bool wants_cuda = cuda && (cuda->kind != SV_YAML_SCALAR || strcmp(cuda->text, "false") != 0);
+    if (c->use_cpu || c->use_opencl || !wants_cuda || !node)
+        return;
+    warn(c, node, "use_cuda has none, and there must be a worker: CPU workers compute", say);
+    c->use_cpu = true;
 }
 
 /* In their order: the last one is the caller's. */
@@ -447,9 +486,12 @@ int sv_config_open(const char *path, bool is_first, struct sv_config **out,
         code = sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
     } else {
         sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
+        take_cpus(c, say);
         check_all(c, path, is_first, err);
         code = err->code;
-        warn_of_foreign(c, say);
+        warn_of_foreign(c, sv_yaml_root(c->yaml), fields, AT(foreign), say);
+        warn_of_foreign(c, given(c, "congestion"), congestion_fields,
+                        WITHIN(sv_congestion_config, foreign), say);
         say_others(c, say, err);
     }
     if (code < 0) {

@@ -19,6 +19,7 @@ struct sv_congestion_config {
     double alpha, fill_high, fill_low, rho_high, rho_low;
     double latency_slo_ms; /* 0: latency does not count */
     double e2e_warn_ratio, e2e_ok_ratio;
+    const struct sv_yaml_node *foreign; /* one of the keys that mean nothing here */
 };
 
 struct sv_adaptive_config {
@@ -70,6 +71,8 @@ int sv_config_open(const char *path, bool is_first, struct sv_config **out,
                    void (*say)(const char *line), struct sv_err *err);
 void sv_config_free(struct sv_config *c);
 
+/* A file of PyTorch or TorchScript, by its name: no model for this server. */
+bool sv_config_is_pytorch(const char *model);
 /* The rows a batch may have. */
 int64_t sv_config_batch_limit(const struct sv_config *c);
 /* `name = value  # help` for each key, for --help-config. */

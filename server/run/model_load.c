@@ -6,12 +6,6 @@
 
 #include <string.h>
 
-static bool ends_in(const char *path, const char *end)
-{
-    size_t n = strlen(path), m = strlen(end);
-    return n > m && strcmp(path + n - m, end) == 0;
-}
-
 static const char *base_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -21,7 +15,7 @@ static const char *base_of(const char *path)
 int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
                    struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err)
 {
-    if (ends_in(c->model_path, ".pt") || ends_in(c->model_path, ".pth"))
+    if (sv_config_is_pytorch(c->model_path))
         return sv_error(err, SV_EFORMAT,
                         "%s: PyTorch's files cannot be served: export it as ONNX and give the "
                         "file: model = torch.jit.load('%.100s').eval(); torch.onnx.export(model, "

@@ -69,6 +69,17 @@ equals kept_have_names "$(ask "$last" all/batching_trace.pftrace "$named")" '1 1
 check kept_some test "$(ask "$last" all/batching_trace.pftrace 'SELECT count(*) FROM slice')" -gt 100
 check not_all test "$(ask "$last" all/batching_trace.pftrace 'SELECT count(*) FROM request')" -lt 1500
 
+# ---- with trace_keep: what is kept is in the parts once, and what was left out is counted ----
+for keep in 'slow > 1ns' 'slow > 600s'; do
+  name=keep_${keep##*> }
+  config $name.yml "trace_output: $TMP/$name" 'trace_rotate: 256K' "trace_keep: $keep"
+  start $name.yml; load ${name}_load 1500; stop $name
+  equals ${name}_counted "$("$STAVE" report batch $name --json --by summary 2>/dev/null | "$python" -c 'import json, sys; s = json.load(sys.stdin)["summary"]; print(s["requests"], s["rejected"] + s["failed"] + s["open"])')" '1500 0'
+done
+check keeps_in_parts test "$(parts keep_1ns)" -ge 2
+equals kept_rows "$(asked keep_1ns/*.pftrace)" '1500 1500 1500 1500 mlp'
+equals left_out_rows "$(ask keep_600s/*.pftrace 'SELECT count(*) FROM request')" 0
+
 # ---- killed: at most one growing file, and recovery has every answer once; also in the instant before and after a part gets its name ----
 cat >kill.c <<'C'
 #define _GNU_SOURCE

@@ -339,6 +339,32 @@ TEST(server_config_of_the_older_server_is_taken)
     CHECK_UINT_EQ(lines, 7);
 }
 
+/* As its own examples have it, for GPUs: CPU workers compute. */
+TEST(server_config_of_the_older_server_for_gpus)
+{
+    struct sv_config *c = NULL;
+    struct sv_err err = {0};
+    const char *text = BASIC
+        "use_cpu: false\nuse_cuda:\n  - { device_ids: [0] }\nlibtorch:\n  intraop_threads: 8\n"
+        "congestion:\n  enabled: true\n  queue_latency_budget_ratio: 0.25\n"
+        "  queue_latency_budget_ms: 30\n  alpha_ewma: 0.4\n  tick_interval_ms: 500\n";
+    size_t lines = 0;
+    said[0] = '\0';
+    REQUIRE(sv_config_open(write_file(text, strlen(text)), true, &c, keep_line, &err) == 0);
+    CHECK(c->use_cpu);
+    CHECK_INT_EQ(c->congestion.tick_ms, 500);
+    CHECK_DOUBLE_EQ(c->congestion.alpha, 0.4);
+    sv_config_free(c);
+    CHECK(strstr(said, ":3: warning: 'use_cpu' has no effect: use_cuda has none") != NULL);
+    CHECK(strstr(said, ":10: warning: 'queue_latency_budget_ratio' has no effect") != NULL);
+    for (const char *p = said; *p; p++)
+        lines += *p == '\n';
+    CHECK_UINT_EQ(lines, 5);
+    CHECK(strstr(config_error(BASIC "use_cpu: false\nuse_cuda: false\n", true),
+                 "there would be no worker") != NULL);
+    CHECK(strstr(config_error("name: m\nmodel: none.pt\n", true), "export it as ONNX") != NULL);
+}
+
 TEST(server_config_is_read)
 {
     struct sv_config *c = NULL;
