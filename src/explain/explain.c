@@ -306,8 +306,11 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
                 const struct sv_explain_options *o)
 {
     struct sv_ledger l;
-    struct sv_explaining x = {.e = e, .trace = t, .ledger = &l, .path = path, .options = o};
+    struct sv_cpu_counts counts;
+    struct sv_explaining x = {
+        .e = e, .trace = t, .ledger = &l, .path = path, .options = o, .counts = &counts};
     *e = (struct sv_explanation){0};
+    sv_cpu_counts_find(&counts, t);
     sv_why_make(&l, t, &(struct sv_ledger_options){.step = -1, .marker = o ? o->unit : NULL});
     set_units(e, &l);
     observe(&x);
@@ -329,6 +332,7 @@ void sv_explain(struct sv_explanation *e, const struct sv_trace *t, const char *
                  (!is_dark && (e->observed.states > 0.5 || e->observed.calls > 0.5));
     if (!o || !o->unit)
         explain_others(&x, &l);
+    sv_cpu_counts_fini(&counts);
     sv_ledger_fini(&l);
 }
 

@@ -200,6 +200,12 @@ void sv_explain_json(struct sv_explanation *e, struct sv_buf *b);
 
 /* ---- the parts, for each other ---- */
 
+/* What the recorder and the kernel counted of threads that could run: rows, found once. */
+struct sv_cpu_counts {
+    uint32_t *rivals, *stats;
+    size_t n_rivals, n_stats;
+};
+
 struct sv_explaining {
     struct sv_explanation *e;
     const struct sv_trace *trace;
@@ -208,6 +214,7 @@ struct sv_explaining {
     const struct sv_explain_options *options;
     const struct sv_wait_groups *groups; /* of the ledger's pieces */
     const bool *asked;                   /* by unit; NULL: all that count */
+    const struct sv_cpu_counts *counts;
 };
 
 /* A finding that waits for its sentence. */
@@ -220,6 +227,8 @@ void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a);
 
 void sv_explain_waits(struct sv_explaining *x);
 void sv_explain_queued(struct sv_explaining *x);
+void sv_cpu_counts_find(struct sv_cpu_counts *c, const struct sv_trace *t);
+void sv_cpu_counts_fini(struct sv_cpu_counts *c);
 void sv_explain_hot(struct sv_explaining *x);
 void sv_explain_gpu(struct sv_explaining *x);
 void sv_explain_ranks(struct sv_explaining *x);

@@ -53,32 +53,66 @@ struct rivals {
     bool is_counted;
 };
 
+static void add_row(uint32_t **rows, size_t *n, uint32_t row)
+{
+    if ((*n & (*n - 1)) == 0) /* a power of two: it is full */
+        *rows = sv_realloc(*rows, (*n ? 2 * *n : 1) * sizeof **rows);
+    (*rows)[(*n)++] = row;
+}
+
+void sv_cpu_counts_find(struct sv_cpu_counts *c, const struct sv_trace *t)
+{
+    sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT);
+    *c = (struct sv_cpu_counts){0};
+    for (uint32_t row = 0; row < t->slices.n && (rival || stat); row++) {
+        sv_str cat = t->slices.cat[row];
+        if (cat && cat == rival)
+            add_row(&c->rivals, &c->n_rivals, row);
+        else if (cat && cat == stat)
+            add_row(&c->stats, &c->n_stats, row);
+    }
+}
+
+void sv_cpu_counts_fini(struct sv_cpu_counts *c)
+{
+    free(c->rivals);
+    free(c->stats);
+}
+
+/* The row's thread, if it is one of these; SV_NO_THREAD: it is none. */
+static uint32_t thread_of_row(const struct sv_explaining *x, const bool *is_own, uint32_t row)
+{
+    uint32_t thread = sv_thread_of(&x->ledger->states, x->trace->slices.track[row]);
+    return thread != SV_NO_THREAD && is_own[thread] ? thread : SV_NO_THREAD;
+}
+
+static void read_stats(const struct sv_explaining *x, struct rivals *r, const bool *is_own)
+{
+    const struct sv_trace *t = x->trace;
+    sv_str delay = find(t, SV_SCHEDSTAT_DELAY);
+    for (size_t i = 0; i < x->counts->n_stats; i++) {
+        uint32_t row = x->counts->stats[i], thread = thread_of_row(x, is_own, row);
+        if (thread == SV_NO_THREAD)
+            continue;
+        const struct sv_thread_rows *life = &x->ledger->states.threads[thread];
+        r->is_counted = true;
+        r->life_ns = sv_sat_add(r->life_ns, sv_sat_sub(life->to_ns, life->from_ns));
+        r->delay_ns = sv_sat_add(r->delay_ns, number(t, t->slices.args[row], delay, 0));
+    }
+}
+
 /* Those of these threads, which it frees. */
 static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *is_own)
 {
-    const struct sv_ledger *l = x->ledger;
     const struct sv_trace *t = x->trace;
-    sv_str rival = find(t, SV_CAT_CPU_RIVAL), stat = find(t, SV_CAT_SCHEDSTAT),
-           dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
-           pid = find(t, SV_RIVAL_PID), outside = find(t, SV_RIVAL_OUTSIDE),
-           delay = find(t, SV_SCHEDSTAT_DELAY);
-    for (uint32_t row = 0; row < t->slices.n && (rival || stat); row++) {
-        sv_str cat = t->slices.cat[row];
-        if (!cat || (cat != rival && cat != stat))
-            continue;
-        uint32_t thread = sv_thread_of(&l->states, t->slices.track[row]),
-                 args = t->slices.args[row];
-        if (thread == SV_NO_THREAD || !is_own[thread])
-            continue;
-        if (cat == stat) {
-            const struct sv_thread_rows *life = &l->states.threads[thread];
-            r->is_counted = true;
-            r->life_ns = sv_sat_add(r->life_ns, sv_sat_sub(life->to_ns, life->from_ns));
-            r->delay_ns = sv_sat_add(r->delay_ns, number(t, args, delay, 0));
-            continue;
-        }
+    sv_str dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
+           pid = find(t, SV_RIVAL_PID), outside = find(t, SV_RIVAL_OUTSIDE);
+    read_stats(x, r, is_own);
+    for (size_t i = 0; i < x->counts->n_rivals; i++) {
+        uint32_t row = x->counts->rivals[i], args = t->slices.args[row];
         struct sv_arg a = {.text = "", .size = 0};
-        if (!name || !sv_trace_arg(t, args, name, &a) || a.type != SV_ARG_TEXT)
+        if (thread_of_row(x, is_own, row) == SV_NO_THREAD || !name ||
+            !sv_trace_arg(t, args, name, &a) || a.type != SV_ARG_TEXT)
             continue;
         /* threads of one name are one rival: a crowd of workers */
         int64_t ns = number(t, args, dur, 0);
@@ -237,6 +271,21 @@ bool sv_waits_rival(struct sv_wait_group *w)
     sv_why_sums_fini(&r.by_who);
     sv_why_sums_fini(&r.by_pid);
     return is_true;
+}
+
+double sv_waits_delayed(const struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct rivals r = {0};
+    bool *is_holder = sv_alloc((size_t)l->states.n + 1);
+    for (size_t i = 0; i < w->holders.n; i++)
+        if (w->holders.items[i].key < l->states.n)
+            is_holder[w->holders.items[i].key] = true;
+    read_stats(w->x, &r, is_holder);
+    free(is_holder);
+    /* Delays while nobody waits for them count, too: they must be enough for the waits as well. */
+    int64_t of = r.life_ns > w->ns ? r.life_ns : w->ns;
+    return of > 0 ? (double)r.delay_ns / (double)of : 0;
 }
 
 /* Nobody has recorded when threads could run and did not, but the kernel has counted it. */

@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "store/ranks.h"
+#include "why/coverage.h"
 #include "why/unit_replay.h"
 
 #include <inttypes.h>
@@ -79,6 +80,11 @@ static bool is_stopped(const struct sv_ledger *l, const struct sv_why_piece *p)
            l->states.state_of[l->trace->slices.name[p->state]] == SV_WAIT_STATE_STOPPED;
 }
 
+static uint64_t key_of_part(unsigned class, uint64_t part)
+{
+    return sv_mix64(part) << CLASS_BITS | class;
+}
+
 /* Computing is divided by the slice that it is in. */
 static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
@@ -87,7 +93,24 @@ static uint64_t key_of(const struct sv_ledger *l, const struct sv_why_piece *p)
                         ? l->trace->slices.name[p->row]
                         : 0;
     part = is_stopped(l, p) ? 1 : part;
-    return sv_mix64(part) << CLASS_BITS | p->class;
+    return key_of_part(p->class, part);
+}
+
+/* Looks often miss who made the data that a thread waits for: where loaders are known to make it,
+ * they are taken to make all of it. */
+static void give_to_loaders(struct sv_wait_groups *g, const struct sv_ledger *l,
+                            const struct sv_map *by_key)
+{
+    const uint64_t *loaders = sv_map_find(by_key, key_of_part(SV_WHY_DATA, 0)),
+                   *nobody =
+                       sv_map_find(by_key, key_of_part(SV_WHY_DATA, pool_of(l, SV_NO_THREAD)));
+    if (!loaders || !nobody || !sv_coverage_is_looked(l->trace->dict))
+        return;
+    for (size_t i = 0; i < l->n_pieces; i++)
+        if (g->of[i] == *nobody)
+            g->of[i] = (uint32_t)*loaders;
+    g->items[*loaders].ns = sv_sat_add(g->items[*loaders].ns, g->items[*nobody].ns);
+    g->items[*nobody].ns = 0;
 }
 
 /* The group of each piece, and the time of each group. */
@@ -113,6 +136,7 @@ static void find_groups(struct sv_wait_groups *g, const struct sv_ledger *l)
         g->of[i] = (uint32_t)*at;
         g->items[*at].ns = sv_sat_add(g->items[*at].ns, p->dur_ns);
     }
+    give_to_loaders(g, l, &by_key);
     sv_map_fini(&by_key);
 }
 
@@ -207,6 +231,7 @@ static void collect(struct sv_wait_group *w)
     const struct sv_ledger *l = w->x->ledger;
     uint32_t unit = UINT32_MAX;
     int64_t in_unit = 0;
+    struct sv_why_sums unknown = {0}; /* nobody is known to have it */
     for (size_t i = 0; i < l->n_pieces; i++) {
         const struct sv_why_piece *p = &l->pieces[i];
         if (!sv_waits_has(w, i))
@@ -225,14 +250,22 @@ static void collect(struct sv_wait_group *w)
         w->ns += p->dur_ns;
         w->doing_ns[p->doing] += p->dur_ns;
         w->assumed_ns += p->is_assumed ? p->dur_ns : 0;
-        uint32_t holder = holder_of(l, p);
-        sv_why_sums_add(&w->holders, holder, (uint32_t)i, p->dur_ns);
+        if (p->class == SV_WHY_DATA && sv_waited_for(l, p) == SV_NO_THREAD)
+            sv_why_sums_add(&unknown, holder_of(l, p), (uint32_t)i, p->dur_ns);
+        else
+            sv_why_sums_add(&w->holders, holder_of(l, p), (uint32_t)i, p->dur_ns);
         struct sv_text path = sv_why_path(l, p);
         if (path.len && p->doing <= SV_DOING_FAULTS)
             sv_why_sums_add(&w->paths, hash_text(path), (uint32_t)i, p->dur_ns);
     }
     if (unit != UINT32_MAX)
         keep_worst(&w->answer, &l->units[unit], in_unit);
+    if (w->holders.n) {
+        sv_why_sums_fini(&unknown);
+    } else {
+        sv_why_sums_fini(&w->holders);
+        w->holders = unknown;
+    }
 }
 
 /* Of a lock: where it is held, whatever the holder calls meanwhile. */
@@ -564,10 +597,13 @@ static void name_peer(struct sv_wait_group *w)
     struct sv_arg a;
     c->pid = c->tid = -1;
     c->name[0] = 0;
-    if (row == SV_NO_ROW)
+    if (row == SV_NO_ROW || w->class == SV_WHY_CHILD)
         return;
     row = socket_of(w->x->ledger, row);
-    struct sv_text name = sv_call_path(&w->x->ledger->states, row);
+    enum sv_file_kind kind = sv_call_file_kind(&w->x->ledger->states, row);
+    struct sv_text name = {"", 0};
+    if (kind == SV_FILE_SOCKET || kind == SV_FILE_PIPE)
+        name = sv_call_path(&w->x->ledger->states, row);
     if (peer && sv_trace_arg(t, t->slices.args[row], peer, &a) && a.type == SV_ARG_TEXT)
         name = (struct sv_text){a.text, a.size};
     if (pid && sv_trace_arg(t, t->slices.args[row], pid, &a) && a.type == SV_ARG_INT)
@@ -682,29 +718,36 @@ static void say_cpu(struct sv_wait_group *w)
     sv_answer_command(a, "report wait", w->x->path, " --by span");
 }
 
-/* Who is waited for could go on, and others have the CPU: what it does is not at fault. */
-static bool is_starved(const struct sv_wait_group *w)
+/* For how much of the wait who is waited for could go on, and others have the CPU: what it does is
+ * not at fault. Looks do not show it, but the kernel's count does. */
+static double queued_part(const struct sv_wait_group *w)
 {
     bool is_of_others = w->class == SV_WHY_LOCK || w->class == SV_WHY_GIL ||
                         w->class == SV_WHY_DATA || w->class == SV_WHY_PIPE ||
                         w->class == SV_WHY_SOCKET || w->class == SV_WHY_CHILD;
-    return is_of_others && !w->x->e->observed.is_looked &&
-           w->doing_ns[SV_DOING_QUEUED] >= w->ns / 10 * 4;
+    return !is_of_others                 ? 0
+           : w->x->e->observed.is_looked ? sv_waits_delayed(w)
+                                         : (double)w->doing_ns[SV_DOING_QUEUED] / (double)w->ns;
 }
 
 static bool say_starved(struct sv_wait_group *w)
 {
     struct sv_answer *a = &w->answer, before = *a;
+    bool is_counted = w->x->e->observed.is_looked;
     char who[120];
-    double queued = (double)w->doing_ns[SV_DOING_QUEUED] / (double)w->ns;
+    double queued = queued_part(w);
+    if (queued < 0.4)
+        return false;
     a->cause = SV_CAUSE_CPU;
     sv_waits_name(w);
     sv_answer_say(a,
                   "%s waits %.0f %% of %s for %s%s (pid %" PRId64
-                  "), which could run for %.0f %% of that, and waits for a CPU",
+                  "), which could run for %.0f %% of %s, and waits for a CPU",
                   subject(w, who), a->share * 100, sv_waits_of(w),
                   w->class == SV_WHY_DATA ? "data from " : "", a->culprit.name, a->culprit.pid,
-                  queued * 100);
+                  queued * 100, is_counted ? "its time by the kernel's own count" : "that");
+    if (is_counted) /* who has the CPU is not known */
+        a->culprit = SV_NOBODY;
     if (!sv_waits_rival(w)) {
         *a = before;
         return false;
@@ -785,7 +828,7 @@ static void explain_group(struct sv_explaining *x, uint32_t number, double share
     find_rank(&w);
     if (class == SV_WHY_COMPUTE)
         say_compute(&w);
-    else if (!is_starved(&w) || !say_starved(&w))
+    else if (!say_starved(&w))
         say[class](&w);
     if (w.answer.share >= SV_EXPLAIN_LEAST)
         sv_explain_add(x, &w.answer);

@@ -58,6 +58,9 @@ unsigned sv_waits_doing(const struct sv_wait_group *w); /* what took most of the
 /* Who ran meanwhile, for a wait for a CPU: the end of its sentence, and the culprit. False: the
  * kernel's own count says that it hardly waited. */
 bool sv_waits_rival(struct sv_wait_group *w);
+/* For how much of the time those who are waited for could run and did not, by the kernel's own
+ * count. */
+double sv_waits_delayed(const struct sv_wait_group *w);
 void sv_waits_say_data(struct sv_wait_group *w);
 void sv_waits_say_disk(struct sv_wait_group *w);
 

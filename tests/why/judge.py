@@ -32,6 +32,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SRC = os.path.dirname(os.path.dirname(HERE))
@@ -52,6 +54,7 @@ NO_UNITS = (None, "run", "thread", "process")  # what explain takes where it fin
 GENERAL = {"data": {"slow_file", "cold_cache", "small_files", "small_reads", "slow_worker",
                     "too_few_loaders", "gpu_data"},
            "disk": {"slow_file", "cold_cache", "checkpoint", "page_fault"}}
+TRIES, STILL_S = 4, 1.0  # recordings of one program; a machine that stands still for so long spoils one
 CPU_NOISE = 0.03  # from here on a wait for a CPU is noise that explain may state
 
 
@@ -120,7 +123,37 @@ def words(command, work):
     return out
 
 
+class Stillness:
+    """The longest time in which this process did not get to run: a machine that was suspended, or its group frozen."""
+
+    def __enter__(self):
+        self.longest, self.done = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        before = time.monotonic()
+        while not self.done.wait(0.05):
+            now = time.monotonic()
+            self.longest, before = max(self.longest, now - before), now
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+
 def record(program, work, keep):
+    """A recording during which the machine did not stand still, if that can be had: its traces and its truth, or an error."""
+    for _ in range(TRIES):
+        with Stillness() as still:
+            done = record_once(program, work, keep)
+        if still.longest < STILL_S:
+            break
+    return done
+
+
+def record_once(program, work, keep):
     """Runs the program under stave record. Returns its traces and its truth, or an error."""
     folder = tempfile.mkdtemp(prefix="run.", dir=work)
     truth, trace = f"{keep}/{program.name}.json", f"{keep}/{program.name}.pftrace"
