@@ -4,8 +4,8 @@
  *
  * Every thread is a sequence of its own with an incremental clock, default track and interned
  * names, the way the Perfetto SDK writes them (-q: without the flags that it adds to each packet).
- * -a adds that many integer arguments to each begin, -p a path, one of 512,000. The packets are written by hand, so that the
- * file does not depend on Stave's own writer. */
+ * -a adds that many integer arguments to each begin, -p a path, one of 512,000. The packets are
+ * written by hand, so that the file does not depend on Stave's own writer. */
 #include "core/base/wire.h"
 #include "core/files/output.h"
 #include "core/perfetto/proto.h"

@@ -3,6 +3,34 @@ import { execFileSync } from 'node:child_process';
 import { check, clean, open, run, same } from './harness.mjs';
 import { LOCK, makeLocks, makeWaits } from './made.mjs';
 
+// Machado, Oliveira and Fernandes (2009): what people see who lack one kind of cones.
+const EYES = {
+  normal: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], protanopia: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+  deuteranopia: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]], tritanopia: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+};
+
+/** CIE Lab of "rgb(r, g, b)" as these eyes see it. */
+function lab(text, eyes) {
+  const linear = text.match(/\d+/g).slice(0, 3).map((v) => v / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  const [r, g, b] = eyes.map((row) => Math.min(1, Math.max(0, row.reduce((sum, a, i) => sum + a * linear[i], 0)))), f = (t) => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116);
+  const [x, y, z] = [(0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883].map(f);
+  return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
+}
+
+/** Any two colours of states differ by three times what can just be seen, in both themes and for all eyes. */
+async function colours(page) {
+  for (const theme of ['light', 'dark']) {
+    await page.until((name) => document.documentElement.dataset.theme === name, theme);
+    await page.idle();
+    const chips = await page.eval(() => [...document.querySelectorAll('#states .chip')].map((c) => getComputedStyle(c).backgroundColor));
+    for (const [name, eyes] of Object.entries(EYES)) {
+      const seen = chips.map((c) => lab(c, eyes)), apart = seen.flatMap((a, i) => seen.slice(i + 1).map((b) => Math.hypot(...a.map((v, k) => v - b[k]))));
+      check(`states_can_be_told_apart_${theme}_${name}`, chips.length >= 6 && Math.min(...apart) > 7, [Math.min(...apart), chips]);
+    }
+    await page.press('t');
+  }
+}
+
 const facts = (page) => page.eval(() => Object.fromEntries([...document.querySelectorAll('#pane-slice .facts-list dt')].map((dt) => [dt.textContent, dt.nextElementSibling.textContent])));
 const stacks = (page) => page.eval(() => [...document.querySelectorAll('#pane-slice .stack')].map((list) => [list.previousElementSibling.textContent, ...[...list.children].map((li) => li.textContent)]));
 const selected = (page, id) => page.until((one) => window.stave.state().selection?.id === one, id);
@@ -78,6 +106,7 @@ await run(async ({ browser, start, tmp }) => {
   const viewer = await start(file), page = await open(browser, viewer.url);
   const legend = await page.eval(() => [...document.querySelectorAll('#states span')].map((s) => s.textContent).filter(Boolean));
   check('the_legend_has_the_states', ['running', 'waits for a CPU', 'preempted', 'disk, page', 'lock', 'sleeps'].every((word) => legend.includes(word)), legend);
+  await colours(page);
   await pane(page, viewer);
   await clean('waits', page, viewer.origin);
   await finding(browser, start, tmp);
