@@ -1,11 +1,11 @@
 /* Makes a Perfetto trace to measure readers with: begin/end events of 100 names on 8 threads.
  *
- *     gen_pftrace [-a ARGS] [-s SLICES] [-q] OUTPUT
+ *     gen_pftrace [-a ARGS] [-p] [-s SLICES] [-q] OUTPUT
  *
  * Every thread is a sequence of its own with an incremental clock, default track and interned
  * names, the way the Perfetto SDK writes them (-q: without the flags that it adds to each packet).
- * -a adds that many integer arguments to each begin. The packets are written by hand, so that the
- * file does not depend on Stave's own writer. */
+ * -a adds that many integer arguments to each begin, -p a path, one of 512,000. The packets are
+ * written by hand, so that the file does not depend on Stave's own writer. */
 #include "core/base/wire.h"
 #include "core/files/output.h"
 #include "core/perfetto/proto.h"
@@ -21,7 +21,7 @@ struct gen {
     struct sv_output *out;
     struct sv_buf packet;
     unsigned n_args;
-    bool is_quiet;
+    bool is_quiet, has_paths;
     uint64_t seed;
 };
 
@@ -120,6 +120,19 @@ static void begin_sequence(struct gen *g, unsigned t)
     flush(g);
 }
 
+static void put_path(struct gen *g)
+{
+    struct sv_buf *b = &g->packet;
+    char path[64];
+    uint64_t n = next_random(g);
+    int len = snprintf(path, sizeof path, "/data/shard_%u/part_%05u.tar", (unsigned)(n % 128),
+                       (unsigned)(n / 128 % 4000));
+    size_t arg = sv_put_begin(b, SV_PF_EVENT_DEBUG_ANNOTATIONS);
+    sv_put_bytes(b, SV_PF_ANN_NAME, "path", 4);
+    sv_put_bytes(b, SV_PF_ANN_STRING, path, (size_t)len);
+    sv_put_end(b, arg);
+}
+
 static void edge(struct gen *g, unsigned t, bool is_begin)
 {
     struct sv_buf *b = &g->packet;
@@ -136,6 +149,8 @@ static void edge(struct gen *g, unsigned t, bool is_begin)
         sv_put_u64(b, SV_PF_ANN_INT, next_random(g) % 5000);
         sv_put_end(b, arg);
     }
+    if (is_begin && g->has_paths)
+        put_path(g);
     sv_put_u64(b, SV_PF_EVENT_TYPE, is_begin ? SV_PF_TYPE_BEGIN : SV_PF_TYPE_END);
     if (is_begin)
         sv_put_u64(b, SV_PF_EVENT_NAME_IID, 1 + next_random(g) % NAMES);
@@ -169,18 +184,20 @@ int main(int argc, char **argv)
     struct sv_err err = {0};
     uint64_t n_slices = 1000000;
     int option;
-    while ((option = getopt(argc, argv, "a:s:q")) != -1) {
+    while ((option = getopt(argc, argv, "a:ps:q")) != -1) {
         if (option == 'a')
             g.n_args = (unsigned)strtoul(optarg, NULL, 10);
         else if (option == 's')
             n_slices = strtoull(optarg, NULL, 10);
+        else if (option == 'p')
+            g.has_paths = true;
         else if (option == 'q')
             g.is_quiet = true;
         else
             return 2;
     }
     if (optind + 1 != argc) {
-        fprintf(stderr, "usage: gen_pftrace [-a ARGS] [-s SLICES] [-q] OUTPUT\n");
+        fprintf(stderr, "usage: gen_pftrace [-a ARGS] [-p] [-s SLICES] [-q] OUTPUT\n");
         return 2;
     }
     sv_buf_init(&g.packet, (size_t)1 << 20);

@@ -1,5 +1,6 @@
-// Measures the viewer in Chromium: node bench/view.mjs PROGRAM FOLDER FEED LABEL=FILE…; lines `name value unit` on standard output.
+// Measures the viewer in Chromium: node bench/view.mjs PROGRAM FOLDER FEED LABEL=FILE… [args:LABEL=FILE…]; lines `name value unit` on standard output.
 //
+// Of a file with `args:` before its label the search in arguments is measured only, without an index and with one.
 // A page of 1600 × 900 without a GPU. Times from the start of the program on; frames are counted by the page itself while a key is held; "settled" is
 // the time from the release of the key until everything is painted. The slow link is a proxy that delays every byte by 20 ms in each direction and
 // sends 20 Mbit/s.
@@ -85,20 +86,48 @@ async function openFile(browser, file) {
   return { viewer, page, shell, whole: now() - from };
 }
 
-async function measureSearch(page, label) {
-  const ms = await page.eval(async () => {
+/** Until the first hit is selected. */
+async function searchFor(page, text) {
+  const ms = await page.eval(async (typed) => {
     const start = performance.now();
     const input = document.querySelector('[data-testid=search]');
     input.focus();
-    input.value = 'operation_17';
+    input.value = typed;
     input.dispatchEvent(new Event('input', { bubbles: true }));
     input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', code: 'Enter', bubbles: true }));
     while (!window.stave.state().selection) await new Promise((resolve) => setTimeout(resolve, 5));
     return performance.now() - start;
-  });
-  figure(`view_${label}_search`, ms, 'ms');
+  }, text);
   await page.press('Escape');
   await page.press('Escape');
+  return ms;
+}
+
+/** Bytes of all files of the page, as they are sent. */
+async function measurePage(page) {
+  const bytes = await page.eval(() => performance.getEntries().filter((e) => e.encodedBodySize && !e.name.includes('/api/')).reduce((sum, e) => sum + e.encodedBodySize, 0));
+  figure('view_page_size', bytes / 1000, 'kB');
+}
+
+/** From the first letter to the first hit on screen: a part of a path, which no name has. */
+async function measureArgs(browser, file, label) {
+  const cache = fs.mkdtempSync(`${folder}/cache-`), env = { XDG_CACHE_HOME: cache };
+  const index = () => fs.existsSync(`${cache}/stave`) && fs.readdirSync(`${cache}/stave`).some((name) => !name.includes('tmp') && fs.statSync(`${cache}/stave/${name}`).size > 1e6);
+  for (const [suffix, args] of [['no_index', ['--no-index']], [null, []], ['index', []]]) {
+    const viewer = await start([...args, file], env), page = await browser.page();
+    await page.goto(viewer.url);
+    await painted(page);
+    if (!suffix) while (!index()) await sleep(200);
+    else {
+      const times = [];
+      for (const text of ['shard_13/part_00', 'shard_77/', 'part_03999']) times.push(await searchFor(page, text));
+      figure(`view_${label}_args_search_${suffix}`, Math.max(...times), 'ms');
+    }
+    await close(page);
+    await stop(viewer);
+    if (!suffix) await sleep(500);
+  }
+  fs.rmSync(cache, { recursive: true });
 }
 
 async function measureArea(page, label) {
@@ -190,7 +219,7 @@ async function measureTab(file, label, empty) {
 const browser = await Browser.launch(fs.mkdtempSync(`${folder}/profile-`));
 try {
   const empty = await emptyTab();
-  for (const item of files) {
+  for (const item of files.filter((one) => !one.startsWith('args:'))) {
     const [label, file] = item.split('=');
     const opened = [];
     for (let i = 0; i < 3; i++) {
@@ -203,16 +232,24 @@ try {
     const { viewer, page } = opened[2];
     figure(`view_${label}_shell`, median(opened.map((o) => o.shell)), 'ms');
     figure(`view_${label}_open`, median(opened.map((o) => o.whole)) / 1000, 's', 2);
+    if (item === files[0]) await measurePage(page);
     await holds(page, label);
-    await measureSearch(page, label);
+    figure(`view_${label}_search`, await searchFor(page, 'operation_17'), 'ms');
     await measureArea(page, label);
     await close(page);
     await stop(viewer);
     await measureTab(file, label, empty);
   }
-  const [label, file] = files[Math.min(1, files.length - 1)].split('=');
-  await measureSlowLink(browser, file, label);
-  await measureFollow(browser);
+  for (const item of files.filter((one) => one.startsWith('args:'))) {
+    const [label, file] = item.slice(5).split('=');
+    await measureArgs(browser, file, label);
+  }
+  const whole = files.filter((one) => !one.startsWith('args:'));
+  if (whole.length) {
+    const [label, file] = whole[Math.min(1, whole.length - 1)].split('=');
+    await measureSlowLink(browser, file, label);
+    await measureFollow(browser);
+  }
 } finally {
   await browser.close();
 }

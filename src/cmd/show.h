@@ -9,7 +9,8 @@
 enum sv_view_line_kind {
     SV_VIEW_ROW,   /* a line of slices, a counter */
     SV_VIEW_GROUP, /* the name of a process */
-    SV_VIEW_GATHER /* the name of several; `line`: enum sv_gather */
+    SV_VIEW_LANES, /* what stands for lanes of one kind, `row` is the first of them */
+    SV_VIEW_GATHER /* the name of several processes; `line`: enum sv_gather */
 };
 
 /* One line of the drawing, top to bottom. */
@@ -33,6 +34,7 @@ struct sv_view {
     const uint32_t *row_of_track; /* SV_NO_ROW: it has no slices */
     struct sv_row_order order;
     uint8_t *row_state, *group_state; /* by row; by track: folded, hidden, pinned */
+    uint32_t *lanes; /* by row: the first of the lanes that it is one of, SV_NO_ROW: of none */
     bool is_open[SV_N_GATHERS];
     uint32_t *pins; /* rows, in the order in which they were pinned */
     size_t n_pins, cap_pins;
@@ -73,5 +75,7 @@ void sv_view_fold_all(struct sv_view *v);
 void sv_view_unhide(struct sv_view *v);
 /* Its slices are drawn as how many there are at once. */
 bool sv_view_is_dense(const struct sv_view *v, size_t row);
+/* "requests (64)": what lanes have in common, and how many there are. */
+void sv_view_lanes_name(const struct sv_view *v, size_t first, struct sv_buf *to);
 /* Before a name: "+ " of what is folded. */
 const char *sv_view_sign(const struct sv_view *v, const struct sv_view_line *line);

@@ -5,11 +5,12 @@
 #include "cmd/show.h"
 
 #include "core/base/mem.h"
+#include "plot/lanes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { IS_FOLDED = 1, IS_HIDDEN = 2, IS_PINNED = 4 };
+enum { IS_FOLDED = 1, IS_HIDDEN = 2, IS_PINNED = 4, IS_UNFOLDED = 8 /* its lanes are */ };
 
 static sv_track group_of(const struct sv_view *v, size_t row)
 {
@@ -66,7 +67,17 @@ struct walk {
     bool has_group;
     sv_track group;
     uint32_t folded_depth; /* rows below it are not shown */
+    uint32_t lanes;        /* whose line is there */
 };
+
+/* What stands for lanes comes before them. Are they shown one by one? */
+static bool walk_lanes(struct sv_view *v, struct walk *w, uint32_t lanes)
+{
+    if (lanes != SV_NO_ROW && lanes != w->lanes)
+        add_line(v, lanes, 0, SV_VIEW_LANES);
+    w->lanes = lanes;
+    return lanes == SV_NO_ROW || v->row_state[lanes] & IS_UNFOLDED;
+}
 
 static void walk_row(struct sv_view *v, struct walk *w, size_t row)
 {
@@ -83,14 +94,15 @@ static void walk_row(struct sv_view *v, struct walk *w, size_t row)
         return;
     if (!w->has_group || group != w->group) {
         add_line(v, row, 0, SV_VIEW_GROUP);
-        *w = (struct walk){gather, true, group, UINT32_MAX};
+        *w = (struct walk){gather, true, group, UINT32_MAX, SV_NO_ROW};
     }
     if (v->group_state[group] & IS_FOLDED && !is_filtered)
         return;
     if (depth > w->folded_depth && !is_filtered)
         return;
     w->folded_depth = v->row_state[row] & IS_FOLDED ? depth : UINT32_MAX;
-    add_row(v, row);
+    if (is_filtered || walk_lanes(v, w, v->lanes[row]))
+        add_row(v, row);
 }
 
 /* The line that the cursor was on, or the heading of what it was in. */
@@ -104,6 +116,9 @@ static size_t find_again(const struct sv_view *v, const struct sv_view_line *was
     for (size_t i = v->n_lines; i-- > 0;) {
         const struct sv_view_line *x = &v->lines[i];
         bool is_same_group = group_of(v, x->row) == group_of(v, was->row);
+        bool is_same_lanes = x->kind == SV_VIEW_LANES && x->row == v->lanes[was->row];
+        if (is_same_lanes && was->kind != SV_VIEW_GROUP)
+            return i;
         if (x->kind == was->kind && x->kind == SV_VIEW_GATHER && x->line == was->line)
             return i;
         if (x->kind == SV_VIEW_GROUP && is_same_group)
@@ -117,7 +132,7 @@ static size_t find_again(const struct sv_view *v, const struct sv_view_line *was
 void sv_view_make_lines(struct sv_view *v)
 {
     struct sv_view_line was = {0};
-    struct walk w = {.folded_depth = UINT32_MAX};
+    struct walk w = {.folded_depth = UINT32_MAX, .lanes = SV_NO_ROW};
     bool has_cursor = v->cursor < v->n_lines;
     if (has_cursor)
         was = v->lines[v->cursor];
@@ -132,6 +147,40 @@ void sv_view_make_lines(struct sv_view *v)
     v->cursor = has_cursor && v->n_lines ? find_again(v, &was) : v->n_lines > 1 ? 1 : 0;
 }
 
+static void find_lanes(struct sv_view *v)
+{
+    const struct sv_track_rows *rows = v->index->rows;
+    struct sv_buf stem;
+    bool *is_shown = sv_alloc(rows->n + 1);
+    v->lanes = sv_alloc((rows->n + 1) * sizeof *v->lanes);
+    sv_buf_init(&stem, 1u << 20);
+    for (size_t row = 0; row < rows->n; row++)
+        is_shown[row] = rows->items[row].lines > 0 && sv_strips_count(v->index->strips, row) > 0;
+    for (size_t row = 0, end, n; row < rows->n; row = end) {
+        end = sv_lanes_end(rows, is_shown, row, &stem, &n);
+        for (size_t lane = row; lane < end; lane++)
+            v->lanes[lane] = n > 1 && is_shown[lane] ? (uint32_t)row : SV_NO_ROW;
+    }
+    sv_buf_fini(&stem);
+    free(is_shown);
+}
+
+void sv_view_lanes_name(const struct sv_view *v, size_t first, struct sv_buf *to)
+{
+    const struct sv_track_rows *rows = v->index->rows;
+    bool *is_shown = sv_alloc(rows->n + 1);
+    struct sv_buf stem;
+    size_t n;
+    sv_buf_init(&stem, 1u << 20);
+    for (size_t row = first; row < rows->n; row++)
+        is_shown[row] = v->lanes[row] == first;
+    sv_lanes_end(rows, is_shown, first, &stem, &n);
+    sv_buf_add(to, stem.data, stem.len);
+    sv_buf_printf(to, " (%zu)", n);
+    sv_buf_fini(&stem);
+    free(is_shown);
+}
+
 void sv_view_rows_init(struct sv_view *v)
 {
     const struct sv_track_rows *rows = v->index->rows;
@@ -143,6 +192,7 @@ void sv_view_rows_init(struct sv_view *v)
         if (sv_row_overlap(rows, row) >= SV_DENSE_LEAST)
             v->row_state[row] = IS_FOLDED;
     v->is_open[SV_GATHER_MACHINE] = true;
+    find_lanes(v);
     sv_view_first_rows(v, NULL, 0);
 }
 
@@ -153,6 +203,7 @@ void sv_view_rows_fini(struct sv_view *v)
     free(v->line_of_row);
     free(v->row_state);
     free(v->group_state);
+    free(v->lanes);
     free(v->pins);
 }
 
@@ -175,6 +226,8 @@ void sv_view_reveal(struct sv_view *v, size_t row, uint32_t line)
     v->is_open[v->order.gather[row]] = true;
     v->group_state[items[row].group] = 0;
     v->row_state[row] &= (uint8_t) ~(IS_HIDDEN | IS_FOLDED);
+    if (v->lanes[row] != SV_NO_ROW)
+        v->row_state[v->lanes[row]] |= IS_UNFOLDED;
     for (size_t i = row, depth = items[row].depth; depth > 0 && i-- > 0;)
         if (items[i].depth < depth) {
             depth = items[i].depth;
@@ -194,6 +247,8 @@ void sv_view_fold(struct sv_view *v)
         v->is_open[at->line] = !v->is_open[at->line];
     else if (at->kind == SV_VIEW_GROUP)
         v->group_state[group_of(v, at->row)] ^= IS_FOLDED;
+    else if (at->kind == SV_VIEW_LANES)
+        v->row_state[at->row] ^= IS_UNFOLDED;
     else
         v->row_state[at->row] ^= IS_FOLDED;
     sv_view_make_lines(v);
@@ -220,7 +275,10 @@ void sv_view_hide(struct sv_view *v)
         return;
     if (at.kind == SV_VIEW_GROUP)
         v->group_state[group_of(v, at.row)] |= IS_HIDDEN;
-    else
+    for (size_t row = at.row; row < v->index->rows->n && at.kind == SV_VIEW_LANES; row++)
+        if (v->lanes[row] == at.row)
+            v->row_state[row] |= IS_HIDDEN;
+    if (at.kind == SV_VIEW_ROW)
         v->row_state[at.row] |= IS_HIDDEN;
     if (v->row_state[at.row] & IS_PINNED)
         sv_view_pin(v);
@@ -264,6 +322,8 @@ const char *sv_view_sign(const struct sv_view *v, const struct sv_view_line *lin
         return v->is_open[line->line] ? "- " : "+ ";
     if (line->kind == SV_VIEW_GROUP)
         return v->group_state[group_of(v, line->row)] & IS_FOLDED ? "+ " : "";
+    if (line->kind == SV_VIEW_LANES)
+        return v->row_state[line->row] & IS_UNFOLDED ? "- " : "+ ";
     bool is_folded = v->row_state[line->row] & IS_FOLDED &&
                      sv_layout_lines(&v->index->rows->items[line->row]) > 1;
     return is_folded ? "+ " : "";

@@ -491,6 +491,33 @@ static void draw_heading(const struct sv_view *v, struct sv_screen *s,
     sv_buf_fini(&b);
 }
 
+/* The rows of a line that are not in the list yet: appended. */
+static size_t add_rows(const struct sv_view *v, const struct sv_view_line *line, bool *is_there,
+                       uint32_t *rows, size_t n)
+{
+    for (size_t row = line->row; row < v->index->rows->n; row++) {
+        bool is_part = line->kind == SV_VIEW_LANES ? v->lanes[row] == line->row
+                                                   : line->kind == SV_VIEW_ROW && row == line->row;
+        if (is_part && !is_there[row])
+            rows[n++] = (uint32_t)row;
+        is_there[row] |= is_part;
+        if (line->kind != SV_VIEW_LANES)
+            break;
+    }
+    return n;
+}
+
+static void draw_lanes(const struct sv_view *v, struct sv_screen *s, const struct sv_layout *l,
+                       const struct sv_view_line *line, unsigned x, unsigned y)
+{
+    size_t n_rows = v->index->rows->n;
+    uint32_t *rows = sv_alloc((n_rows + 1) * sizeof *rows);
+    bool *is_there = sv_alloc(n_rows + 1);
+    sv_screen_density(s, x, y, l, rows, add_rows(v, line, is_there, rows, 0));
+    free(is_there);
+    free(rows);
+}
+
 static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const struct sv_layout *l,
                            size_t number, unsigned y)
 {
@@ -498,8 +525,9 @@ static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const s
     const struct sv_row_info *info = &v->index->rows->items[line->row];
     unsigned label = label_width(s->width);
     bool is_cursor = number == v->cursor;
+    uint32_t row = (uint32_t)line->row;
     struct sv_buf b;
-    if (line->kind != SV_VIEW_ROW) {
+    if (line->kind == SV_VIEW_GROUP || line->kind == SV_VIEW_GATHER) {
         draw_heading(v, s, line, y);
         if (is_cursor)
             sv_screen_text(s, s->width - 1, y, 1, "<", 1, pen_of(0));
@@ -509,14 +537,18 @@ static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const s
     sv_buf_str(&b, is_cursor ? ">" : number < v->n_fixed ? "^" : " ");
     for (uint32_t i = 0; line->line == 0 && i < info->depth; i++)
         sv_buf_str(&b, " ");
-    if (line->line == 0) {
+    if (line->line == 0)
         sv_buf_str(&b, sv_view_sign(v, line));
+    if (line->kind == SV_VIEW_LANES)
+        sv_view_lanes_name(v, line->row, &b);
+    else if (line->line == 0)
         sv_row_name(v->index->rows, line->row, &b);
-    }
     sv_screen_text(s, 0, y, label - 1, sv_buf_cstr(&b), b.len,
                    pen_of(is_cursor ? SV_CELL_BOLD : 0));
-    if (sv_view_is_dense(v, line->row))
-        sv_screen_density(s, label, y, l, line->row);
+    if (line->kind == SV_VIEW_LANES)
+        draw_lanes(v, s, l, line, label, y);
+    else if (sv_view_is_dense(v, line->row))
+        sv_screen_density(s, label, y, l, &row, 1);
     else if (info->lines)
         sv_screen_slices(s, label, y, l, line->row, line->line, &v->colors, v->selected);
     else
@@ -534,13 +566,11 @@ static size_t line_at(const struct sv_view *v, size_t place)
 static void draw_body(const struct sv_view *v, struct sv_screen *s)
 {
     size_t height = body_height(v), n = 0;
-    uint32_t *rows = sv_alloc((height + 1) * sizeof *rows);
+    uint32_t *rows = sv_alloc((v->index->rows->n + 1) * sizeof *rows);
+    bool *is_there = sv_alloc(v->index->rows->n + 1);
     struct sv_layout l;
-    for (size_t i = 0; i < height && line_at(v, i) < v->n_lines; i++) {
-        const struct sv_view_line *line = &v->lines[line_at(v, i)];
-        if (line->kind == SV_VIEW_ROW && (n == 0 || rows[n - 1] != line->row))
-            rows[n++] = (uint32_t)line->row;
-    }
+    for (size_t i = 0; i < height && line_at(v, i) < v->n_lines; i++)
+        n = add_rows(v, &v->lines[line_at(v, i)], is_there, rows, n);
     sv_layout_init(&l, v->index,
                    &(struct sv_layout_window){.from_ns = v->from_ns,
                                               .to_ns = v->to_ns,
@@ -551,6 +581,7 @@ static void draw_body(const struct sv_view *v, struct sv_screen *s)
     for (size_t i = 0; i < height && line_at(v, i) < v->n_lines; i++)
         draw_body_line(v, s, &l, line_at(v, i), HEAD_LINES + (unsigned)i);
     sv_layout_fini(&l);
+    free(is_there);
     free(rows);
 }
 

@@ -197,12 +197,13 @@ static uint32_t level_glyph(const struct sv_screen *s, int level)
 }
 
 void sv_screen_density(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
-                       size_t row)
+                       const uint32_t *rows, size_t n)
 {
     size_t width = (size_t)l->width;
     float *at_once = sv_alloc((width + 1) * sizeof *at_once), most = 0;
     struct sv_pen pen = {.fg = sv_palette[0], .bg = SV_NO_COLOR};
-    sv_row_at_once(l, row, at_once);
+    for (size_t i = 0; i < n; i++)
+        sv_row_at_once(l, rows[i], at_once);
     for (size_t i = 0; i < width; i++)
         most = at_once[i] > most ? at_once[i] : most;
     for (size_t i = 0; i < width; i++)

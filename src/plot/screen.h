@@ -52,9 +52,9 @@ unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned 
 /* One line of a row of the layout at (x, y); `selected` (SV_NO_ROW: none) is highlighted. */
 void sv_screen_slices(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                       size_t row, uint32_t line, const struct sv_colors *colors, uint32_t selected);
-/* How many of the row's outermost slices there are at once. */
+/* How many of the outermost slices of n rows there are at once. */
 void sv_screen_density(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
-                       size_t row);
+                       const uint32_t *rows, size_t n);
 void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                        size_t row);
 /* Ticks of the window. */

@@ -1,7 +1,7 @@
 // Operators, and the way from every sum to its instances: driven by real input, compared with SQL and the reports.
 import { execFileSync } from 'node:child_process';
 import { check, clean, open, run, same } from './harness.mjs';
-import { makeTorch, RELU } from './made.mjs';
+import { LOCK, makeLocks, makeServing, makeTorch, makeWaits, RELU } from './made.mjs';
 
 const { STAVE } = process.env;
 
@@ -79,6 +79,39 @@ async function operators(page, file, viewer) {
   same('the_exact_name_on_demand', (await table(page, 'ops-kernels')).filter((k) => k.kernel === RELU).length, 2);
 }
 
+/** A file, a lock, a module, a request and a batch: each name leads to the longest, the next and the previous one. */
+async function others(browser, start, tmp) {
+  const [waits, locks, serving] = ['waits.txt', 'locks.txt', 'batching_trace.json'].map((name) => `${tmp}/${name}`), longest = 'order by dur desc, ts';
+  makeWaits(waits);
+  makeLocks(locks);
+  makeServing(serving);
+  const ofWaits = await start(waits), files = await open(browser, ofWaits.url);
+  await show(files, 'io');
+  await press(files, '[data-testid=io-files] button.link', '/data/7');
+  await walks('a_file', files, await ofWaits.sql(`select id, ts, ts + dur from io where path = '/data/7' ${longest}`));
+  await clean('files', files, ofWaits.origin);
+  const ofLocks = await start(locks), page = await open(browser, ofLocks.url);
+  await show(page, 'waits');
+  await page.eval(() => document.querySelector('[data-testid=waits-locks] tbody tr:not(.spacer) button.link').click());
+  await walks('a_lock', page, await ofLocks.sql(`select id, ts, ts + dur from lock_wait where lock = ${LOCK} ${longest}`));
+  await clean('locks', page, ofLocks.origin);
+  const ofServing = await start(serving), server = await open(browser, ofServing.url);
+  await show(server, 'serving');
+  await server.until(() => document.querySelector('[data-testid=serving-waterfall]'));
+  await press(server, '#page .bar button', 'Time line');
+  const bars = async (name, word) => { await server.until(() => !document.getElementById('instances').hidden); check(name, new RegExp(word).test(await bar(server)), await bar(server)); };
+  await bars('a_request_leads_to_the_others', ' of 40 ');
+  const first = (await server.state()).selection.id, [[slowest]] = await ofServing.sql("select id from slice where name = 'request' order by dur desc, ts limit 1");
+  same('the_slowest_request_comes_first', first, slowest);
+  await server.press('>');
+  await server.until((id) => window.stave.state().selection?.id !== id, first);
+  check('and_the_next_one_is_no_longer', BigInt((await server.state()).selection.dur) <= BigInt((await ofServing.sql(`select dur from slice where id = ${first}`))[0][0]));
+  await show(server, 'serving');
+  await server.eval(() => document.querySelector('[data-testid=serving-batches] tbody tr:not(.spacer) button.link').click());
+  await bars('a_batch_leads_to_the_others', ` of ${(await ofServing.sql('select count(*) from batch'))[0][0]} `);
+  await clean('server', server, ofServing.origin);
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/torch.json`;
   makeTorch(file);
@@ -101,6 +134,11 @@ await run(async ({ browser, start, tmp }) => {
   await show(page, 'ops');
   await press(page, '[data-testid=ops-operators] button.link', 'aten::relu');
   await walks('an_operator', page, await viewer.sql(`select ${span} from slice where name = 'aten::relu' ${longest}`));
+  await show(page, 'ops');
+  await press(page, '#page [role=radio]', 'Modules');
+  await page.until(() => document.querySelector('[data-testid=ops-modules] button.link'));
+  await press(page, '[data-testid=ops-modules] button.link', 'Linear_0');
+  await walks('a_module', page, await viewer.sql(`select ${span} from slice where name = 'nn.Module: Linear_0' ${longest}`));
   await show(page, 'gpu');
   await press(page, '[data-testid=gpu-kernels] button.link', 'adam_kernel');
   await walks('a_kernel', page, await viewer.sql(`select ${span} from slice where name = 'adam_kernel' ${longest}`));
@@ -117,4 +155,5 @@ await run(async ({ browser, start, tmp }) => {
   await press(page, '#instances button', 'Close');
   same('the_bar_closes', await bar(page), '');
   await clean('links', page, viewer.origin);
+  await others(browser, start, tmp);
 });

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { stamp } from './harness.mjs';
 
-export const US = 1000n, BASE = 1711964651000000123n; // no double holds these times
+export const US = 1000n, LOCK = 140001n, BASE = 1711964651000000123n; // no double holds these times
 export const HOSTILE = '<img src=x onerror=alert(1)>';
 export const GEMM = '_ZN7cutlass6KernelI4gemmILi128EEEEvT_'; // cutlass::Kernel<gemm<128>>(…)
 export const RELU = 'void at::native::(anonymous namespace)::elementwise<4, relu<float> >(int, float*)';
@@ -103,6 +103,28 @@ export function makeWaits(file, odd = HOSTILE) {
   }
   at(t, `instant #4 "lock" cat="offcpu_sample" {dur=7000000 queued=1000000 reason="lock" lock=4096 lock_name="${odd}" waker_tid=12 waker="other" @stack["main" "take"]}`);
   fs.writeFileSync(file, `${lines.concat(events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map(([when, text]) => `${stamp(when)} ${text}`)).join('\n')}\n`);
+}
+
+/** The main thread waits for a lock without a name, which another thread holds for 60 ms of each 100; a third one lies between the two. */
+export function makeLocks(file) {
+  const MS = 1000n * US, START = 7000000000n, lines = [], at = (ms, text) => lines.push([START + BigInt(ms) * MS, text]);
+  const head = ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=10 name="app"', 'track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="main"', 'track #3 custom uuid=0x3 parent=#2 name="state"',
+    'track #4 custom uuid=0x4 parent=#2 name="off CPU"', 'track #5 thread uuid=0x5 parent=#1 pid=10 tid=11 name="holder"', 'track #6 custom uuid=0x6 parent=#5 name="state"', 'track #7 thread uuid=0x7 parent=#1 pid=10 tid=12 name="middle"'];
+  const state = (ms, track, name, dur, more = '') => at(ms, `slice #${track} "${name}" cat="thread_state" dur=${stamp(BigInt(dur) * MS)}${more}`);
+  for (let i = 0; i < 8; i++) {
+    const t = 100 * i, wait = i === 3 ? 55 : 50;
+    at(t, `slice #2 "step" cat="app" dur=${stamp(98n * MS)}`);
+    at(t, `slice #7 "tick" cat="app" dur=${stamp(MS)}`);
+    state(t, 3, 'Running', 10);
+    state(t + 10, 3, 'Sleeping', wait, ` {reason="lock" lock=${LOCK}}`);
+    state(t + 10 + wait, 3, 'Runnable', 2, ' {waker="holder" waker_tid=11}');
+    state(t + 12 + wait, 3, 'Running', 88 - wait);
+    at(t + 10, `slice #4 "lock" cat="offcpu_sample" dur=${stamp(BigInt(wait + 2) * MS)} {queued=2000000 reason="lock" lock=${LOCK} waker="holder" waker_tid=11 @stack["main (app.c:10)" "take (app.c:20)"] waker_stack=["work (app.c:31)" "release (app.c:44)"]}`);
+    state(t, 6, 'Running', 75);
+    state(t + 75, 6, 'Sleeping', 25, ' {reason="sleep"}');
+  }
+  lines.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
+  fs.writeFileSync(file, head.concat(lines.map(([t, text]) => `${stamp(t)} ${text}`)).join('\n') + '\n');
 }
 
 /** Ten steps of a model of two modules as PyTorch's profiler writes them: forward, backward on a thread of its own, optimizer; JAX's names on a second device. */

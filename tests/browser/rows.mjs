@@ -94,6 +94,33 @@ async function lanes(browser, start, tmp) {
   await clean('lanes', page, viewer.origin);
 }
 
+/** More than two million slices: the findings are looked for after the first picture, and their rows come first then, too. */
+async function many(browser, start, tmp) {
+  const small = `${tmp}/few.txt`, file = `${tmp}/many.txt`;
+  makeWaits(small);
+  const lines = fs.readFileSync(small, 'utf8').trimEnd().split('\n'), first = lines.findIndex((l) => /^\d/.test(l)), tracks = [];
+  for (let i = 0; i < 3; i++) tracks.push(`track #${50 + 2 * i} process uuid=0x${50 + 2 * i} pid=${50 + i} name="busy"`, `track #${51 + 2 * i} thread uuid=0x${51 + 2 * i} parent=#${50 + 2 * i} pid=${50 + i} tid=${50 + i}`);
+  const out = fs.openSync(file, 'w'), [from] = lines[first].split(' ');
+  fs.writeSync(out, [...lines.slice(0, first), ...tracks, ''].join('\n'));
+  for (let part = 0; part < 210; part++) {
+    let text = '';
+    for (let i = 0; i < 10000; i++) text += `${from} slice #${51 + 2 * (i % 3)} "x" dur=0.000000000\n`;
+    fs.writeSync(out, text);
+  }
+  fs.writeSync(out, `${lines.slice(first).join('\n')}\n`);
+  fs.closeSync(out);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  const said = () => page.eval(() => document.querySelector('#why span').textContent), asked = await said();
+  check('it_says_that_it_looks', asked.startsWith('Looking for it: '), asked);
+  const { findings } = JSON.parse(execFileSync(process.env.STAVE, ['explain', small, '--json'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  await page.until(() => !document.querySelector('#why span').textContent.startsWith('Looking'));
+  same('and_then_what_it_found', await said(), findings[0].sentence);
+  const { rows } = await viewer.api('/api/trace');
+  await page.until((ids) => ids.includes(window.stave.state().rows.find((r) => r.name)?.id), rows.filter((r) => r.tid === String(findings[0].culprit.tid)).map((r) => r.id));
+  check('the_row_of_the_culprit_comes_first', true);
+  await clean('many', page, viewer.origin);
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/busy.txt`;
   makeBusy(file);
@@ -171,4 +198,5 @@ await run(async ({ browser, start, tmp }) => {
   same('without_wishes_it_is_that_of_the_trace', (await ofWaits.api('/api/order', { rows: [] })).rows, rows.map((r) => r.id));
   await clean('findings', other, ofWaits.origin);
   await lanes(browser, start, tmp);
+  if (process.env.STAVE_LONG) await many(browser, start, tmp);
 });

@@ -3,6 +3,7 @@
 #include "cmd/show.h"
 #include "tests/harness/test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,56 @@ TEST(processes_that_do_next_to_nothing_are_one_line)
                              "sh (pid 201)|idler|sh (pid 202)|idler|sh (pid 203)|idler");
     press(&w, "c");
     CHECK_STR_EQ(labels(&w), "train (pid 100)|trainer|loader|+ 4 others");
+    finish(&w);
+}
+
+/* A server with a main thread and nine lanes of requests, two of which overlap at a time. */
+static void serve(struct world *w)
+{
+    struct sv_err err;
+    sv_err_clear(&err);
+    *w = (struct world){.d = sv_dict_new()};
+    w->t = sv_trace_new(w->d, NULL, 0);
+    sv_track main_thread = thread(w, BUSY, BUSY, "main");
+    put(w, main_thread, 0, 1000, "serve");
+    for (int64_t i = 0; i < 9; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "requests %d", (int)i + 1);
+        bool is_new;
+        sv_track lane = sv_dict_track(w->d, 1000 + (uint64_t)i, &is_new);
+        w->d->tracks[lane].kind = SV_TRACK_CUSTOM;
+        w->d->tracks[lane].parent = sv_dict_process(w->d, 0, BUSY);
+        w->d->tracks[lane].name = sv_dict_cstr(w->d, name);
+        put(w, lane, i * 100, 200, "request");
+    }
+    REQUIRE(sv_trace_finish(w->t, &err) == 0);
+    sv_view_init(&w->v, w->t, "x", 0, 1000);
+    sv_screen_init(&w->s, 80, 24);
+    sv_buf_init(&w->text, 1u << 20);
+    sv_view_key(&w->v, 'd');
+}
+
+TEST(lanes_are_one_line_until_they_are_unfolded)
+{
+    struct world w;
+    serve(&w);
+    CHECK_STR_EQ(labels(&w), "train (pid 100)|main|+ requests (9)");
+    press(&w, "jc");
+    CHECK_STR_EQ(labels(&w), "train (pid 100)|main|- requests (9)|requests 1|requests 2|requests 3|"
+                             "requests 4|requests 5|requests 6|requests 7|requests 8|requests 9");
+    press(&w, "jjc"); /* a lane by itself has nothing to fold */
+    press(&w, "kkc");
+    CHECK_STR_EQ(labels(&w), "train (pid 100)|main|+ requests (9)");
+    press(&w, "&requests 7\r");
+    CHECK_STR_EQ(labels(&w), "train (pid 100)|requests 7");
+    press(&w, "&");
+    sv_view_key(&w.v, SV_KEY_ESCAPE);
+    press(&w, "/request\r"); /* a hit in a lane unfolds them */
+    CHECK(w.v.lines[w.v.cursor].row == row_named(&w, "requests 1"));
+    press(&w, "kx"); /* hidden together */
+    CHECK_STR_EQ(labels(&w), "train (pid 100)|main");
+    press(&w, "X");
+    CHECK(strstr(labels(&w), "requests (9)") != NULL);
     finish(&w);
 }
 

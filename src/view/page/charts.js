@@ -200,7 +200,8 @@ export class Bars extends Plot {
     this.bottom = this.height - 22 - this.under.length * 9;
     this.divide(this.columns || this.n, LEFT, this.most);
     this.count = Math.ceil(this.n / this.group);
-    const step = nice(this.top / Math.max(3, Math.floor((this.bottom - TOP) / 46)));
+    const least = nice(this.top / Math.max(3, Math.floor((this.bottom - TOP) / 46)));
+    const step = this.top >= 1 ? Math.max(1, least) : least; // nanoseconds and counts are whole
     for (let v = 0; v <= this.top * 1.001; v += step) {
       const y = Math.round(this.y(v)) + 0.5;
       this.line(v ? palette.grid : palette.muted, [], [LEFT, y], [wide, y]);
