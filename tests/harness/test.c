@@ -10,6 +10,7 @@
  */
 #include "tests/harness/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -37,7 +38,7 @@ extern const struct test_case *const __stop_test_cases[] __attribute__((weak));
 static struct {
     jmp_buf leave;
     unsigned failures;
-    bool skipped;
+    bool skipped, leaves_open;
     char context[256];
     char scratch[256];
 } now;
@@ -80,6 +81,11 @@ void test_skip(const char *why)
     snprintf(now.context, sizeof now.context, "%s", why);
     now.skipped = true;
     longjmp(now.leave, 1);
+}
+
+void test_leaves_open(void)
+{
+    now.leaves_open = true;
 }
 
 void test_context(const char *format, ...)
@@ -258,14 +264,49 @@ static void full_name(const struct test_case *t, char *name, size_t size)
     snprintf(name, size, "%.*s.%s", (int)strcspn(base, "."), base, t->name);
 }
 
+enum { DESCRIPTORS = 4096 };
+
+/* Those that are open. A test that has other limits or no /proc by now says nothing. */
+static bool open_descriptors(bool to[DESCRIPTORS])
+{
+    DIR *d = opendir("/proc/self/fd");
+    memset(to, 0, DESCRIPTORS * sizeof to[0]);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        long fd = strtol(e->d_name, NULL, 10);
+        if (e->d_name[0] != '.' && fd < DESCRIPTORS && fd != dirfd(d))
+            to[fd] = true;
+    }
+    return d && closedir(d) == 0;
+}
+
+/* What a test opens it closes, and so does what it tests. */
+static void check_descriptors(const struct test_case *t, const bool before[DESCRIPTORS])
+{
+    bool after[DESCRIPTORS];
+    char link[64], what[256];
+    if (now.failures || now.skipped || now.leaves_open || !open_descriptors(after))
+        return;
+    for (int fd = 0; fd < DESCRIPTORS; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t n = after[fd] && !before[fd] ? readlink(link, what, sizeof what - 1) : -1;
+        now.context[0] = '\0';
+        if (n >= 0)
+            report(t->file, t->line, "descriptor %d is left open: %.*s", fd, (int)n, what);
+    }
+}
+
 static enum outcome run_here(const struct test_case *t)
 {
+    bool before[DESCRIPTORS];
+    bool is_known = open_descriptors(before);
     now.failures = 0;
-    now.skipped = false;
+    now.skipped = now.leaves_open = false;
     now.context[0] = 0;
     if (setjmp(now.leave) == 0)
         t->run();
     test_alloc_fail(0);
+    if (is_known)
+        check_descriptors(t, before);
     remove_scratch();
     return now.failures ? FAILED : now.skipped ? SKIPPED : PASSED;
 }

@@ -106,6 +106,10 @@ bool test_in_child(void (*run)(void));
  * argument (0: always). False: not possible here. */
 bool test_refuse_call(int number, unsigned argument, uint32_t bits, int error);
 
+/* A test fails if more descriptors are open at its end than at its beginning; one that says this
+ * does not (its last session ends with the process, or it does not close its own). */
+void test_leaves_open(void);
+
 /* Every clock reads these times, one after the other (the last one for ever); NULL: the real clocks
  * again. */
 void test_clock_script(const int64_t *times_ns, size_t n);

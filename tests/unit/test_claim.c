@@ -993,7 +993,7 @@ TEST(a_claim_made_for_a_session_is_taken_over_by_it)
     REQUIRE(sv_claim_take(&c, out, &wish, &err) == 0);
     CHECK_INT_EQ(c.holder.pid, child);
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD); /* not for this process */
-    REQUIRE(write(go[1], "g", 1) == 1);
+    REQUIRE(write(go[1], "g", 1) == 1 && close(go[0]) == 0 && close(go[1]) == 0);
     int status;
     waitpid(child, &status, 0);
     CHECK_INT_EQ(WEXITSTATUS(status), 0);

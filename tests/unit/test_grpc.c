@@ -262,6 +262,7 @@ static const char *ask(const struct sv_grpc *g, const char *path, const char *te
 
 TEST(calls_and_their_ends)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){0});
     CHECK_STR_EQ(ask(g, "/t.S/Echo", "hello"), "0: 5 hello ");
     CHECK_STR_EQ(ask(g, "/t.S/Echo", ""), "0: 0  ");
@@ -291,6 +292,7 @@ TEST(calls_and_their_ends)
 
 TEST(headers_and_users)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){.threads = 2});
     struct client c = call(g, "/t.S/Echo", "x-name", "value", false);
     say(&c, false, "m", 1, true);
@@ -307,6 +309,7 @@ TEST(headers_and_users)
 
 TEST(streams_keep_their_order)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){.stream_max = 2});
     struct client c = call(g, "/t.S/Echoes", NULL, NULL, false);
     char expected[512] = "0:";
@@ -331,6 +334,7 @@ TEST(streams_keep_their_order)
 /* So many messages of a stream wait at most; answers from another thread. */
 TEST(a_stream_waits_for_its_answers)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){.stream_max = 3});
     struct client c = call(g, "/t.S/Keeps", NULL, NULL, false);
     for (int i = 0; i < 5; i++)
@@ -354,6 +358,7 @@ TEST(a_stream_waits_for_its_answers)
 
 TEST(messages_have_a_size)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){0});
     char text[1002], zeros[1001];
     struct sv_buf b;
@@ -386,6 +391,7 @@ TEST(messages_have_a_size)
 
 TEST(clients_that_leave)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){.calls_max = 1});
     struct client c = call(g, "/t.S/Keep", NULL, NULL, false);
     say(&c, false, "m", 1, true);
@@ -408,6 +414,7 @@ TEST(clients_that_leave)
 
 TEST(messages_that_do_not_come)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){.read_ms = 1});
     struct client c = call(g, "/t.S/Echo", NULL, NULL, false);
     CHECK_STR_EQ(heard(&c), "4:");
@@ -418,6 +425,7 @@ TEST(messages_that_do_not_come)
 
 TEST(a_server_that_stops)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){0});
     struct client c = call(g, "/t.S/Keep", NULL, NULL, false);
     say(&c, false, "m", 1, true);
@@ -442,6 +450,7 @@ static void *close_it(void *arg)
  * when the library asks. */
 TEST(a_call_that_crosses_the_stop_is_not_reset)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){.threads = 2});
     struct client c = call(g, "/t.S/Echo", NULL, NULL, false);
     pthread_t closer;
@@ -464,6 +473,7 @@ TEST(a_call_that_crosses_the_stop_is_not_reset)
 /* One that waits for messages, and one that has an answer to come. */
 TEST(streams_end_when_the_server_stops)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){0});
     struct client idle = call(g, "/t.S/Echoes", NULL, NULL, false);
     struct client busy = call(g, "/t.S/Keeps", NULL, NULL, false);
@@ -486,6 +496,7 @@ TEST(streams_end_when_the_server_stops)
 
 TEST(ports)
 {
+    test_leaves_open();
     struct sv_grpc *g = open_server((struct sv_grpc_options){0}), *second = NULL;
     struct sv_grpc_options o = {.methods = methods, .n_methods = 1, .message_max = 10};
     struct sv_err err = {0};

@@ -134,6 +134,7 @@ static const struct {
 
 TEST(where_the_events_are)
 {
+    test_leaves_open();
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         static struct sdk_scene s;
         CONTEXT("%s", rows[i].name);

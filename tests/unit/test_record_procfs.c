@@ -104,6 +104,7 @@ static void *be_worker(void *arg)
 
 TEST(a_process_is_completed_from_proc)
 {
+    test_leaves_open();
     char cwd[4096], command[4096], path[512];
     uint32_t pid = (uint32_t)getpid(), *tids;
     int ends[4];
@@ -162,6 +163,7 @@ TEST(a_process_is_completed_from_proc)
 
 TEST(a_descriptor_has_a_path_only_with_its_inode)
 {
+    test_leaves_open();
     int ends[2];
     struct stat st;
     uint32_t pid = (uint32_t)getpid();

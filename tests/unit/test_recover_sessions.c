@@ -160,6 +160,7 @@ TEST(a_file_and_rings)
 /* A program that runs, whose session has no name to wait for. */
 TEST(of_programs_that_run)
 {
+    test_leaves_open();
     int ends[2], status;
     char c;
     begin_steps("running");

@@ -44,6 +44,7 @@ static size_t count(struct sv_running *first)
 
 TEST(a_recording_is_found_with_its_size_until_its_file_is_gone)
 {
+    test_leaves_open();
     struct sv_running r = {0};
     set_up();
     CHECK_UINT_EQ(count(&r), 0);
@@ -71,6 +72,7 @@ TEST(a_recording_is_found_with_its_size_until_its_file_is_gone)
 
 TEST(a_relative_output_is_below_the_working_directory)
 {
+    test_leaves_open();
     struct sv_running r = {0};
     char cwd[512], wanted[640];
     set_up();
@@ -115,6 +117,7 @@ static struct sv_running mine(void)
 
 TEST(what_nobody_holds_is_removed_and_what_is_not_whole_is_not_believed)
 {
+    test_leaves_open();
     struct sv_running r, found;
     set_up();
     r = mine();
@@ -136,6 +139,7 @@ TEST(what_nobody_holds_is_removed_and_what_is_not_whole_is_not_believed)
  * by now. */
 TEST(a_recorder_that_is_gone_is_not_listed_though_its_lock_is_held)
 {
+    test_leaves_open();
     struct sv_running r, found;
     set_up();
     r = mine();
@@ -149,6 +153,7 @@ TEST(a_recorder_that_is_gone_is_not_listed_though_its_lock_is_held)
 
 TEST(a_recording_of_another_pid_namespace_is_listed_and_not_signalled)
 {
+    test_leaves_open();
     struct sv_running r, found;
     struct sv_err err = {0};
     set_up();
@@ -181,6 +186,7 @@ static pid_t start_child(int *go)
 
 TEST(only_the_process_that_wrote_it_is_signalled)
 {
+    test_leaves_open();
     struct sv_running r;
     struct sv_err err = {0};
     set_up();
@@ -204,6 +210,7 @@ TEST(only_the_process_that_wrote_it_is_signalled)
 /* The oldest first; of one second, by their numbers. */
 TEST(recordings_are_listed_by_their_age)
 {
+    test_leaves_open();
     static const struct {
         int64_t since_s;
         unsigned char mark;
@@ -231,6 +238,7 @@ TEST(recordings_are_listed_by_their_age)
 
 TEST(a_folder_that_others_can_write_to_is_not_believed)
 {
+    test_leaves_open();
     struct sv_running r, found;
     set_up();
     r = mine();
@@ -255,6 +263,7 @@ TEST(a_folder_that_others_can_write_to_is_not_believed)
 
 TEST(a_recording_is_near_its_folder)
 {
+    test_leaves_open();
     struct sv_running r = {0};
     char cwd[PATH_MAX];
     set_up();

@@ -135,6 +135,7 @@ static bool found(const struct scene *s, const char *what, const char *detail)
  * meanwhile. */
 TEST(waits_for_names_that_cannot_be_read_now)
 {
+    test_leaves_open();
     static struct scene s;
     struct rlimit usual, none;
     open_scene(&s);
@@ -182,6 +183,7 @@ static void stays_until_losses_are_there(struct scene *s, struct sv_ring *ring)
 
 TEST(losses_are_in_the_file_before_a_client_is_removed)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     stays_until_losses_are_there(&s, s.ring);
@@ -189,6 +191,7 @@ TEST(losses_are_in_the_file_before_a_client_is_removed)
 
 TEST(losses_of_its_last_ring_are_there_too)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     struct sv_ring *second = map_new(s.client, "ring.1", SV_PAGE + SIZE);
@@ -230,6 +233,7 @@ TEST(of_two_programs_of_a_process_the_last_names_it)
 /* What a client says about its files is compared with them. */
 TEST(a_ring_that_is_not_as_large_as_it_says)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     emit(&s, 1, 20);
@@ -241,6 +245,7 @@ TEST(a_ring_that_is_not_as_large_as_it_says)
 
 TEST(names_that_are_not_as_many_as_it_says)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     emit(&s, 1, 20);
@@ -254,6 +259,7 @@ TEST(names_that_are_not_as_many_as_it_says)
 /* What is behind the bytes that it says is not read yet, and is not there when it says fewer. */
 TEST(names_that_come_later)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     struct sv_name_head track = {
@@ -287,6 +293,7 @@ TEST(names_that_come_later)
  * there. */
 TEST(rings_in_a_second_directory)
 {
+    test_leaves_open();
     for (int i = 0; i < 4;
          i++) { /* in the first, in the second, in both, in the first without rights */
         static struct scene s;
@@ -317,6 +324,7 @@ TEST(rings_in_a_second_directory)
 /* What a client costs is what came into the dictionary while it was read. */
 TEST(memory_is_counted_for_each)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     sv_clients_round(&s.clients, 0, true);
@@ -337,6 +345,7 @@ TEST(memory_is_counted_for_each)
 
 TEST(is_read_and_marked)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     for (uint32_t i = 0; i < 10; i++)
@@ -355,6 +364,7 @@ TEST(is_read_and_marked)
 
 TEST(a_head_inside_of_a_record_is_damage)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     emit(&s, 1, 8);
@@ -368,6 +378,7 @@ TEST(a_head_inside_of_a_record_is_damage)
 /* What a batch refers to, and what follows it in the same window, is the collector's own copy. */
 TEST(cannot_change_what_is_being_read)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     for (uint32_t i = 0; i < 400; i++) /* more than one batch */
@@ -386,6 +397,7 @@ TEST(cannot_change_what_is_being_read)
 
 TEST(that_takes_too_much_memory_is_closed)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     s.clients.budget_bytes = 1 << 20;
@@ -415,6 +427,7 @@ static void cut(const struct scene *s, const char *name)
 
 TEST(that_cuts_its_files_is_closed)
 {
+    test_leaves_open();
     static const char *const names[] = {"ring.0", "session"};
     for (size_t i = 0; i < TEST_COUNT(names); i++) {
         static struct scene s;
@@ -436,6 +449,7 @@ TEST(that_cuts_its_files_is_closed)
 
 TEST(that_others_can_write_to_is_refused)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     REQUIRE(fchmod(s.client, 0755) == 0);
@@ -462,6 +476,7 @@ static uint64_t losses(struct scene *s)
 /* Recovery begins where the last round that was made so has ended: behind its losses, too. */
 TEST(losses_are_journalled)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     emit(&s, 1, 20);

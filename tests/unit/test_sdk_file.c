@@ -190,6 +190,7 @@ TEST(file_has_what_was_given)
 /* Out of memory at any place: the file fails with a message, and nothing stays behind. */
 TEST(file_without_memory)
 {
+    test_leaves_open();
     if (TEST_HAS_SANITIZER)
         SKIP("memory that is left when the heap is exhausted is a leak to the sanitizer");
     unsigned failed = 0;

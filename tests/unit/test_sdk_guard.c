@@ -43,6 +43,7 @@ static void (*handler(void))(int)
 
 TEST(a_cut_file_reads_as_zeros)
 {
+    test_leaves_open();
     static struct mapped a, b;
     signal(SIGBUS, SIG_DFL);
     map_file(&a, "a");
@@ -68,6 +69,7 @@ TEST(a_cut_file_reads_as_zeros)
 
 TEST(the_handler_is_there_only_while_it_is_needed)
 {
+    test_leaves_open();
     static struct mapped a, b;
     signal(SIGBUS, SIG_IGN);
     map_file(&a, "a");
@@ -191,6 +193,7 @@ static void guard_again(void)
 
 TEST(a_child_begins_anew)
 {
+    test_leaves_open();
     signal(SIGBUS, SIG_DFL);
     map_file(&mine, "mine");
     guard(&mine);

@@ -46,6 +46,7 @@ static void step(struct stave_serving *s, uint64_t number,
 
 TEST(a_request_takes_part_in_many_steps)
 {
+    test_leaves_open();
     struct stave_serving *s = open_server("many", 0, STAVE_FULL_DEFAULT);
     CHECK_UINT_EQ(stave_serving_engine(s, "a"), 0);
     CHECK_UINT_EQ(stave_serving_engine(s, "b"), 1);
@@ -107,6 +108,7 @@ TEST(steps_are_in_the_json)
 
 TEST(bad_calls_are_counted)
 {
+    test_leaves_open();
     struct stave_serving *s = open_server("bad", 0, STAVE_FULL_DEFAULT);
     struct stave_serving_member m[] = {{.request = 1, .tokens_in = 1, .tokens_out = 1},
                                        {.request = 99, .tokens_in = 1, .phase = 77}};
@@ -142,6 +144,7 @@ TEST(bad_calls_are_counted)
 
 TEST(a_full_ring_is_counted)
 {
+    test_leaves_open();
     enum { STEPS = 2000, MEMBERS = 100, CELLS = 256 };
     struct stave_serving *s = open_server("full", CELLS, STAVE_FULL_DROP);
     static struct stave_serving_member m[70000];
@@ -159,6 +162,7 @@ TEST(a_full_ring_is_counted)
 
 TEST(who_blocks_loses_nothing_that_fits)
 {
+    test_leaves_open();
     enum { STEPS = 300, MEMBERS = 100 };
     struct stave_serving *s = open_server("block", 256, STAVE_FULL_BLOCK);
     static struct stave_serving_member m[1000];
@@ -173,6 +177,7 @@ TEST(who_blocks_loses_nothing_that_fits)
 
 TEST(a_step_of_many_members_is_whole)
 {
+    test_leaves_open();
     enum { MEMBERS = 20000 };
     struct stave_serving *s = open_server("large", 0, STAVE_FULL_DEFAULT);
     static struct stave_serving_member m[MEMBERS];
@@ -189,6 +194,7 @@ TEST(a_step_of_many_members_is_whole)
 /* A million in the long suite; otherwise as many as show the limit. */
 TEST(a_million_open_requests_are_bounded)
 {
+    test_leaves_open();
     enum { KEPT = 262144 };
     const char *is_long = getenv("STAVE_LONG");
     uint64_t n = is_long && strcmp(is_long, "1") == 0 ? 1000000 : KEPT + 10000;
@@ -209,6 +215,7 @@ TEST(a_million_open_requests_are_bounded)
 /* Of requests that are open, once; what is left at the end is freed. */
 TEST(context_of_requests)
 {
+    test_leaves_open();
     struct stave_trace_context caller, own;
     char state[700];
     memset(state, 'a', sizeof state - 1);
