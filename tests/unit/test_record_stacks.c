@@ -217,6 +217,40 @@ TEST(frames_of_python_have_function_file_and_line)
     sv_python_codes_free(codes);
 }
 
+/* Characters of one, two and four bytes become UTF-8; what no text may have becomes '?'. */
+TEST(names_of_python_are_utf_8)
+{
+    static const struct {
+        unsigned kind, n;
+        uint32_t in[6];
+        const char *out;
+    } rows[] = {
+        {1, 3, {'a', 0xe9, 0xff}, "a\xc3\xa9\xc3\xbf"},
+        {1, 4, {0x1f, 0x20, 0x7e, 0x7f}, "? ~?"},
+        {1, 2, {0x80, 0xbf}, "\xc2\x80\xc2\xbf"},
+        {2, 3, {0x7ff, 0x800, 0xffff}, "\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf"},
+        {2, 4, {0xd7ff, 0xd800, 0xdfff, 0xe000}, "\xed\x9f\xbf??\xee\x80\x80"},
+        {2, 1, {0x1234}, "\xe1\x88\xb4"},
+        {4, 3, {0x10000, 0x10ffff, 0x110000}, "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf?"},
+        {4, 2, {0x12345, 0x2f9d4}, "\xf0\x92\x8d\x85\xf0\xaf\xa7\x94"},
+        {3, 3, {'a', 'b', 'c'}, ""},
+        {0, 3, {'a', 'b', 'c'}, ""},
+        {8, 2, {'a', 'b'}, ""},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        struct sv_python_codes *codes = sv_python_codes_new();
+        struct sv_wire_code c = code_of(64, "", "");
+        CONTEXT("row %zu", i);
+        c.name_kind = (uint8_t)rows[i].kind;
+        c.name_bytes = (uint16_t)(rows[i].kind * rows[i].n);
+        for (unsigned k = 0; k < rows[i].n && rows[i].kind <= 4; k++)
+            memcpy(c.name + k * rows[i].kind, &rows[i].in[k], rows[i].kind);
+        CHECK(sv_python_codes_add(codes, &c, sizeof c));
+        CHECK_STR_EQ(frame_text(codes, 64, true), rows[i].out);
+        sv_python_codes_free(codes);
+    }
+}
+
 TEST(only_known_versions_of_python_have_offsets)
 {
     struct sv_python_words w = {.runtime = 4096, .version = 0x030b02f0};
