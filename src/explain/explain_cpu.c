@@ -106,7 +106,8 @@ static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *i
 {
     const struct sv_trace *t = x->trace;
     sv_str dur = find(t, SV_RIVAL_DUR), tid = find(t, SV_RIVAL_TID), name = find(t, SV_RIVAL),
-           pid = find(t, SV_RIVAL_PID), outside = find(t, SV_RIVAL_OUTSIDE);
+           pid = find(t, SV_RIVAL_PID), outside = find(t, SV_RIVAL_OUTSIDE),
+           quota = find(t, SV_QUOTA_NAME);
     read_stats(x, r, is_own);
     for (size_t i = 0; i < x->counts->n_rivals; i++) {
         uint32_t row = x->counts->rivals[i], args = t->slices.args[row];
@@ -118,8 +119,7 @@ static void read_rivals(const struct sv_explaining *x, struct rivals *r, bool *i
         int64_t ns = number(t, args, dur, 0);
         bool is_others = number(t, args, tid, -1) < 0 && a.size == strlen(SV_RIVAL_OTHERS) &&
                          memcmp(a.text, SV_RIVAL_OTHERS, a.size) == 0;
-        if (number(t, args, tid, -1) < 0 && a.size == strlen(SV_RIVAL_QUOTA) &&
-            memcmp(a.text, SV_RIVAL_QUOTA, a.size) == 0) {
+        if (t->slices.name[row] == quota) {
             r->quota_ns = sv_sat_add(r->quota_ns, ns);
             r->quota = ns > r->most_quota_ns ? row : r->quota;
             r->most_quota_ns = ns > r->most_quota_ns ? ns : r->most_quota_ns;

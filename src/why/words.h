@@ -144,6 +144,7 @@ enum sv_coverage_part {
 /* No rival: the quota of CPU time (cpu.max) of the thread's group, or of one above it, was used up.
  * `cgroup` is that group. */
 #define SV_RIVAL_QUOTA "quota"
+#define SV_QUOTA_NAME  "CPU quota" /* name of the instant: a process may be called quota, too */
 
 /* What the kernel counts of a thread: an instant of this category at the same time. */
 #define SV_CAT_SCHEDSTAT      "schedstat"

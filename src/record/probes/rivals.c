@@ -29,7 +29,7 @@ static void open_rivals(struct sv_decode *d, void *state)
         sv_str *to;
         const char *text;
     } words[] = {{&r->cat, SV_CAT_CPU_RIVAL},      {&r->name, "CPU rival"},
-                 {&r->quota, "CPU quota"},         {&r->rival, SV_RIVAL},
+                 {&r->quota, SV_QUOTA_NAME},       {&r->rival, SV_RIVAL},
                  {&r->pid, SV_RIVAL_PID},          {&r->tid, SV_RIVAL_TID},
                  {&r->dur, SV_RIVAL_DUR},          {&r->n, SV_RIVAL_N},
                  {&r->cat_stat, SV_CAT_SCHEDSTAT}, {&r->run, SV_SCHEDSTAT_RUN},
