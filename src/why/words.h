@@ -139,7 +139,7 @@ enum sv_coverage_part {
 #define SV_RIVAL_DUR     SV_WAIT_DUR /* int: how long it had the CPU meanwhile, in ns */
 #define SV_RIVAL_N       "n"         /* int: how often */
 #define SV_RIVAL_CGROUP  "cgroup"    /* text: where known */
-#define SV_RIVAL_OUTSIDE "outside" /* int 1: it is not part of the recording */
+#define SV_RIVAL_OUTSIDE "outside"   /* int 1: it is not part of the recording */
 #define SV_RIVAL_OTHERS  "others"
 /* No rival: the quota of CPU time (cpu.max) of the thread's group, or of one above it, was used up.
  * `cgroup` is that group. */
