@@ -1,7 +1,8 @@
 """wall.py STAVE FOLDER PAIRS SCALE [WORKLOAD…]: what `stave record` costs programs that people run.
 
 Each workload runs untraced, with the default set and with --light in turns, PAIRS times each; 0: only the price is measured. As root the training also runs as a user without
-privileges, with what `record` does then (set `user`); SETS="default light user always" chooses for all workloads. Prints lines `NAME VALUE UNIT` for bench/run:
+privileges, with what `record` does then (set `user`); SETS="default light user always floor floor_light" chooses for all workloads. The floors are programs that do nothing on the tracepoints
+of the default set and of --light (bench/record_hooks.c): the least that recording by them can cost. ONLY=wall leaves out the price and the peers. Prints lines `NAME VALUE UNIT` for bench/run:
   record_wall_SET_WORKLOAD    ratio of the medians of the clock, of the workload itself, with its 95 % interval: what starting and writing take is record_true, and part of the price
   record_upper_SET_WORKLOAD   upper end of its 95 % interval (bootstrap) minus 0.02: this has the budget
   record_price_SET_WORKLOAD   (CPU of the recorder + run time of the kernel programs + what their calls cost beyond that) / CPU of the untraced workload
@@ -21,6 +22,7 @@ import time
 
 STAVE, FOLDER, PAIRS, SCALE = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 PRICE_RUNS = 3
+ONLY_WALL = os.environ.get("ONLY") == "wall"
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # a user may run it
 LONGEST_S = 120  # of a run
 STATISTICS = "/proc/sys/kernel/bpf_stats_enabled"
@@ -215,6 +217,7 @@ def run(command, under=(), may_be=(0,)):
 AS_USER = ["setpriv", "--reuid=1234", "--regid=1234", "--clear-groups"] if os.geteuid() == 0 else []
 # The set that stays on, with a condition on durations, one on absence and one on a counter.
 ALWAYS = ["--always", "--when", "step > 5x median", "--when", "no step for 1h", "--when", "counter 'Memory/used' > 100T"]
+FLOORS = {"floor": "default", "floor_light": "light"}
 SETS = {"default": ([], []), "light": ([], ["--light"]), "user": (AS_USER, []), "always": ([], ALWAYS)}
 
 
@@ -222,6 +225,8 @@ def recorder(which):
     for name in "wall.pftrace", "seconds":
         with contextlib.suppress(OSError):
             os.remove(os.path.join(FOLDER, name))
+    if which in FLOORS:
+        return [os.path.join(os.path.dirname(STAVE), "bench", "record_hooks"), FLOORS[which]]
     under, options = SETS[which]
     return [*under, STAVE, "record", "-q", "--no-summary", *options, "-o", os.path.join(FOLDER, "wall.pftrace"), "--"]
 
@@ -230,19 +235,21 @@ def recorded(which, command):
     return [*recorder(which), *command]
 
 
-def is_recording(process):
+def is_recording(process, which):
     """Its output grows, or it has ended."""
-    while process.poll() is None and not os.path.exists(os.path.join(FOLDER, "wall.pftrace.part")):
+    if which in FLOORS:
+        time.sleep(0.5)
+    while process.poll() is None and which not in FLOORS and not os.path.exists(os.path.join(FOLDER, "wall.pftrace.part")):
         time.sleep(0.01)
 
 
 def run_recorded(name, which, command):
     if name != "idle":
         return run(command, recorder(which), (0, 1))[0]
-    process = subprocess.Popen(recorded(which, ["sleep", "1000"]))
-    is_recording(process)
+    process = subprocess.Popen(recorded(which, ["sleep", "1000"]), start_new_session=True)
+    is_recording(process, which)
     seconds, _ = run(command)
-    process.send_signal(2)
+    os.killpg(process.pid, 2)  # a floor does not pass it on
     process.wait()
     return seconds
 
@@ -379,10 +386,12 @@ def measure(name, command, sets, each_ns):
     for which in sets:
         if PAIRS:
             put_wall(name, which, clock, traced[which])
+        if which in FLOORS or ONLY_WALL:
+            continue
         paid, memory = price(name, which, command, each_ns[which], statistics.median(cpu for _, cpu in plain))
         print(f"record_price_{which}_{name} {paid:.4f} of the workload's CPU")
         print(f"record_memory_{which}_{name} {memory:.0f} MB of the recorder", flush=True)
-    if PAIRS and name != "idle":
+    if PAIRS and name != "idle" and not ONLY_WALL:
         put_peers(name, command, statistics.median(clock))
 
 
@@ -403,7 +412,7 @@ def main():
             continue
         subprocess.run(["chmod", "-R", "a+rwX", FOLDER], check=True)
         sets = sets_of(name)
-        each_ns.update({which: hook_ns(which) for which in sets if which not in each_ns})
+        each_ns.update({which: hook_ns(which) for which in sets if which not in each_ns and which not in FLOORS and not ONLY_WALL})
         try:
             measure(name, command, sets, each_ns)
         except TooLong:

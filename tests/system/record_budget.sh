@@ -40,7 +40,9 @@ back="coalesce((select min(ts) from ($probes) where t = 1 and ts > $away), 92233
 equals no_calls "$(ask all.pftrace "select count(*) from slice where category = 'syscall' and ts > $away and ts + dur < $back")" 0
 
 # Plain hooks keep their probes: each fsync is an event, was left out by --budget, or lost; of other calls a few are left out, too.
-run_any plain 0 "$STAVE" record "${options[@]}" --hooks tracepoints --budget 0.0001% --ring 64M -o plain.pftrace -- "$play" flood $n
+# Tracepoints with names need tracefs.
+plainly() { unshare -m sh -c '[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing; exec "$0" "$@"' "$STAVE" "$@"; }
+run_any plain 0 plainly record "${options[@]}" --hooks tracepoints --budget 0.0001% --ring 64M -o plain.pftrace -- "$play" flood $n
 "$STAVE" cat -q plain.pftrace | grep -v 'cat="syscall"' >plain.txt
 kept=$(ask plain.pftrace "select count(*) from slice where name = 'fsync'")
 left_out=$(sed -nE 's/^meta "calls_left_out" "([0-9]+)".*/\1/p' plain.txt)

@@ -108,6 +108,22 @@ static __always_inline void send_around(struct sv_wire_task *s, __u64 from, __u6
     send_fault(s, from, to > from ? to - from : 0, s->fault_offset, wait_flags(s));
 }
 
+/* Most faults of a program are on the file of its last one, which is looked up once. */
+static __always_inline bool is_of_code(struct sv_wire_task *s, struct address_space *mapping)
+{
+    struct inode *inode = mapping ? GET(WALK(struct address_space, mapping), host) : 0;
+    __u64 number = inode ? GET(inode, i_ino) : 0;
+    if (!number)
+        return false;
+    if (s->code_at == (__u64)inode && s->code_inode == number)
+        return true;
+    if (!is_code(inode))
+        return false;
+    s->code_at = (__u64)inode;
+    s->code_inode = number;
+    return true;
+}
+
 /* The cache has pages around one that is touched in memory: they are mapped now. */
 TRACEPOINT(mm_filemap_map_pages)
 int BPF_PROG(on_page_fault_around, struct address_space *mapping, unsigned long first,
@@ -122,7 +138,7 @@ int BPF_PROG(on_page_fault_around, struct address_space *mapping, unsigned long 
     } else if (!is_same || s->fault_is != FAULT_SENT) {
         if (!is_same)
             finish_fault(s);
-        if (is_code(mapping ? GET(WALK(struct address_space, mapping), host) : 0)) {
+        if (is_of_code(s, mapping)) {
             s->fault_n = complete_faults();
             s->fault_is = FAULT_OF_CODE;
         } else {

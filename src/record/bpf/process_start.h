@@ -62,6 +62,7 @@ static __always_inline long begin_exec(struct sv_wire_head *h, struct sv_wire_ta
 {
     s->tid = s->tgid; /* whichever thread it was: it is the first one now */
     s->origin = s->is_sampled = 0;
+    s->code_at = 0;
     fill_head(h, SV_WIRE_EXEC, 0, pids_in(s));
     long len = bpf_probe_read_kernel_str(h + 1, SV_WIRE_PATH_MAX, filename);
     if (len <= 0 || len > SV_WIRE_PATH_MAX)

@@ -168,16 +168,17 @@ struct sv_wire_task {
     __u32 origin;     /* the process whose program it runs since its fork; 0: its own */
     __u32 is_sampled; /* a stack of it was recorded since its last exec */
     __u32 fault_is;   /* enum fault_is (page_fault.h): what is known of its last page fault */
-    __u64 fault_n;    /* the faults of the task that were complete when it began */
+    struct sv_wire_away away; /* of the probe offcpu; its begin is looked at with each call */
+    __u64 fault_n;            /* the faults of the task that were complete when it began */
     __u64 fault_ns, fault_inode, fault_offset, fault_bytes;
     __u64 fault_from, fault_to; /* what it brought into the cache, where there was nothing before */
+    __u64 code_at, code_inode;  /* the file of the last one on code: its address and number */
     __u32 fault_device;
     __s32 fault_fd;
-    __u64 socket_ns;          /* the end of its last transfer on a socket */
-    __u64 switches;           /* how often it had waited when the call under way began */
-    struct sv_wire_away away; /* of the probe offcpu */
-    __u64 limited_lock;       /* the last one for which it has waited until a time limit; 0: none */
-    __u64 limited_ns; /* the end of that wait; 0: it has been woken from another one since */
+    __u64 socket_ns;    /* the end of its last transfer on a socket */
+    __u64 switches;     /* how often it had waited when the call under way began */
+    __u64 limited_lock; /* the last one for which it has waited until a time limit; 0: none */
+    __u64 limited_ns;   /* the end of that wait; 0: it has been woken from another one since */
     __u64
         can_run_ns; /* of the probe rivals: since when it could run and does not; 0: it runs or waits */
     __u64 throttled_ns;           /* of its groups at that time, see quota.h */

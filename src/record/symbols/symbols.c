@@ -1,8 +1,9 @@
 /* Who is at an address. Called by record/stacks/ for each frame of a stack.
  *
- * Races with the processes: their maps are read when they are first sampled and again when an
- * address lies outside of what is known and was sampled after the last reading: once per round of
- * the recorder at most. A process that is gone by then keeps the maps that were read, or its
+ * Where code is comes from execs and from calls that map it. Where an exec does not say it, maps
+ * are read, which races with the processes: when they are first sampled and again when an address
+ * lies outside of what is known and was sampled after the last reading: once per round of the
+ * recorder at most. A process that is gone by then keeps the maps that were read, or its
  * parent's. */
 #include "record/symbols/symbols.h"
 #include "core/base/map.h"
