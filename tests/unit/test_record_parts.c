@@ -235,3 +235,47 @@ TEST(a_file_called_by_the_time_of_its_hit)
 {
     test_in_child(named_by_time);
 }
+
+/* Each hit is an event of the trace, and a file or one that was left out; two files are kept. */
+static void many_hits(void)
+{
+    char said[sizeof verb_said], newest[64] = "";
+    unsigned n_files = 0, n_saved = 0;
+    whole_need_sql();
+    verb_enter("hits");
+    setenv("EMIT_HITS", "24", 1);
+    CHECK_INT_EQ(whole_record_emitter(16, "-o h.pftrace --tail 0s --pause 100ms --keep 2 --when "
+                                          "'slice \"long\" > 2ms' --when 'slice \"short\" > 2ms'"),
+                 0);
+    unsetenv("EMIT_HITS");
+    memcpy(said, verb_said, sizeof said);
+    uint64_t skipped = whole_number_before(said, " more events met a condition while another was ");
+    for (const char *at = said; (at = strstr(at, "stave record: saved h-")); at++) {
+        CHECK(sscanf(at, "stave record: saved %63[^:]: ", newest) == 1);
+        CHECK(strstr(at, ": slice \"long\" > 2ms: 'long' took 5.000 ms\n") ==
+              at + strlen("stave record: saved ") + strlen(newest));
+        n_saved++;
+    }
+    CONTEXT("%u saved, %llu skipped\n%s", n_saved, (unsigned long long)skipped, said);
+    CHECK(n_saved >= 2 && n_saved + skipped == 12);
+    for (unsigned i = 1; i <= 24; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "h-%04u.pftrace", i);
+        n_files += is_there(name);
+        CHECK(!is_there(name) || i + 1 >= n_saved);
+    }
+    CHECK_UINT_EQ(n_files, 2);
+    CHECK(is_there(newest) && content_of(newest).n == 16);
+    CHECK_UINT_EQ(whole_number("h.pftrace", "SELECT count(*) FROM slice WHERE category = "
+                                            "\"trigger\" AND name GLOB \"slice*long* > 2ms\""),
+                  12);
+    CHECK_UINT_EQ(whole_number("h.pftrace", "SELECT max(extract_arg(arg_set_id, \"hit\")) FROM "
+                                            "slice WHERE category = \"trigger\""),
+                  12);
+    verb_leave();
+}
+
+TEST(hits_are_saved_or_counted)
+{
+    test_in_child(many_hits);
+}

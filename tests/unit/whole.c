@@ -117,6 +117,18 @@ TEST(emitter)
             if (i % 16 == 15)
                 usleep(6000);
         }
+        const char *hits = getenv("EMIT_HITS");
+        for (unsigned i = 0; hits && i < strtoul(hits, NULL, 10); i++) {
+            int64_t now = stave_now_ns();
+            struct stave_event hit = {.size = sizeof hit,
+                                      .kind = STAVE_KIND_COMPLETE,
+                                      .category = "c",
+                                      .name = i % 2 ? "short" : "long",
+                                      .start_ns = now - (i % 2 ? 1000000 : 5000000),
+                                      .dur_ns = i % 2 ? 1000000 : 5000000};
+            stave_emit(&hit);
+            usleep(60000);
+        }
         if (sends) {
             char saved[64];
             stave_flush();

@@ -16,6 +16,7 @@ void whole_make_work(void);
 
 int whole_record(const char *line); /* as verb() */
 /* A program with libstave that emits `n` instants of 4 KB with a number each within one slice; with
+ * EMIT_HITS=N also N slices, in turns of 5 ms called "long" and of 1 ms called "short"; with
  * EMIT_SIGNAL=FILE it asks the recorder to save its ring before the slice ends, and waits for the
  * file. */
 int whole_record_emitter(unsigned n, const char *options);
