@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 /* When exactly 128 (or 256 …) of its descriptors are ready and no other becomes so, libmicrohttpd
- * (0.9.75) looks for more before it turns to those, and waits until its time is over: all clients of
- * a daemon hang. One that has fewer descriptors cannot. */
+ * (0.9.75) looks for more before it turns to those, and waits until its time is over: all clients
+ * of a daemon hang. One that has fewer descriptors cannot. */
 enum { CONNECTIONS_MAX = 4096, MORE_CONNECTIONS = 512, LANE_MAX = 120, LANES_MAX = 48 };
 
 /* A daemon, which is a thread. */
