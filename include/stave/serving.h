@@ -103,22 +103,19 @@ struct stave_serving_config {
     bool truncate;
     /* JSON: only the events of the category `batching`. */
     bool without_request_spans;
-    /* Length of the queue between the calls and the writing thread; 0: 65,536 records of 64
-     * bytes. */
+    /* Of the queue between the calls and the writing thread; 0: 65,536, of 64 bytes each. */
     size_t queue_records;
     /* What happens when that queue is full: DROP (the default; counted) or BLOCK. */
     enum stave_full full;
-    /* Interval between writes to the files; 0: 250. While all processors are busy the files may
-     * be behind; stave_serving_flush() completes them. */
+    /* Interval between writes; 0: 250. Files are behind while all processors are busy. */
     uint64_t flush_ms;
     /* Which requests are recorded; NULL: "all". See stave_serving_keep(). */
     const char *keep;
-    /* Called for each request and batch that is recorded, when it has ended, by the thread that
-     * writes the files: it must not wait. While all processors are busy that may be later. */
+    /* Called for each request and batch that is recorded, when it has ended (or later, while all
+     * processors are busy), by the thread that writes the files: it must not wait. */
     void (*ended)(void *ctx, const struct stave_serving_ended *what);
     void *ended_ctx;
-    /* Parts of the .pftrace, if a session of its own writes it: see struct stave_options. JSON and
-     * CSV have none. */
+    /* Parts of the .pftrace (not of JSON and CSV) of its own session: see struct stave_options. */
     uint64_t rotate_bytes;
     int64_t rotate_ns;
     uint64_t rotate_parts;
@@ -134,14 +131,19 @@ STAVE_API struct stave_serving *stave_serving_open(const struct stave_serving_co
 STAVE_API int stave_serving_close(struct stave_serving *s, struct stave_error *error);
 /* Writes everything recorded before the call to the files. */
 STAVE_API int stave_serving_flush(struct stave_serving *s);
-/* Keeps only some requests from now on: "all"; "failed" (with the cancelled and the rejected ones,
- * which every rule keeps); "slow > 50ms" (from enqueued to its end; ns, us, ms, s); "p99" (as slow
- * as the slowest 1 % of the requests of its model in the last 30 to 60 seconds); or several of them
- * with commas. A request is kept with all that shared its batch, or left out as a whole; the trace
- * says how many were left out. Counters show all of them. Until a request has ended its calls are
- * in memory only. STAVE_EUSAGE: the text is no rule (also with NULL as `s`). */
+/* Keeps only some requests from now on: "all"; "failed" (with cancelled and rejected ones, which
+ * every rule keeps); "slow > 50ms" (enqueued to end; ns, us, ms, s); "p99" (the slowest 1 % of its
+ * model in the last 30 to 60 seconds); or several with commas. A request is kept with all that
+ * shared its batch, or left out as a whole and counted; until it has ended its calls are in memory
+ * only. STAVE_EUSAGE: the text is no rule (also with NULL as `s`). */
 STAVE_API int stave_serving_keep(struct stave_serving *s, const char *keep,
                                  struct stave_error *error);
+/* Records one of `rate` requests from now on (0: all); by_parent: as the caller's flag says. */
+STAVE_API void stave_serving_sample(struct stave_serving *s, uint32_t rate, bool by_parent);
+/* To be asked for each new request with its caller (NULL: none): `s`, or NULL, to which all calls
+ * about it go then. A batch names those that are recorded; one without any goes to NULL, too. */
+STAVE_API struct stave_serving *stave_serving_sampled(struct stave_serving *s,
+                                                      const struct stave_trace_context *caller);
 /* The name of one of the files (one of enum stave_serving_outputs); "" when it is not written. */
 STAVE_API const char *stave_serving_file(const struct stave_serving *s, unsigned output);
 
@@ -155,9 +157,8 @@ struct stave_serving_counts {
     /* Steps of engines that reached the writing thread, their members and tokens. */
     uint64_t steps, step_members, tokens_in, tokens_out;
     uint64_t lost_steps; /* among `lost`: these are in no file */
-    /* Calls and members of steps about requests that are not known or have ended. */
-    uint64_t unexpected;
-    uint64_t deferred;                   /* calls that waited because all processors were busy */
+    uint64_t unexpected; /* calls and members of steps about requests that are not known or over */
+    uint64_t deferred;   /* calls that waited because all processors were busy */
     uint64_t left_out, left_out_batches; /* of those completed; see stave_serving_keep() */
 };
 STAVE_API void stave_serving_count(const struct stave_serving *s,

@@ -6,6 +6,7 @@
 #include "serving/tracer.h"
 
 #include <errno.h>
+#include <stave/trace_context.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,29 @@ int stave_serving_keep(struct stave_serving *s, const char *keep, struct stave_e
     if (s && keep)
         return set_rule(s, keep, error);
     return !keep || sv_keep_parse(keep, &rule) ? 0 : refuse_rule(keep, error);
+}
+
+/* ---- what is recorded at all ---- */
+
+void stave_serving_sample(struct stave_serving *s, uint32_t rate, bool by_parent)
+{
+    if (!s)
+        return;
+    atomic_store(&s->by_parent, by_parent);
+    atomic_store(&s->rate, rate);
+}
+
+struct stave_serving *stave_serving_sampled(struct stave_serving *s,
+                                            const struct stave_trace_context *caller)
+{
+    if (!s)
+        return NULL;
+    if (caller && atomic_load_explicit(&s->by_parent, memory_order_relaxed))
+        return caller->flags & 1 ? s : NULL;
+    uint32_t rate = atomic_load_explicit(&s->rate, memory_order_relaxed);
+    bool is_one = rate < 2 ||
+                  atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed) % rate == 0;
+    return is_one ? s : NULL;
 }
 
 /* ---- start ---- */

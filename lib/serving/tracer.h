@@ -50,6 +50,9 @@ struct stave_serving {
     _Atomic bool holds;
     _Atomic int64_t slow_ns;
     _Atomic uint32_t slow_percent;
+    /* One of so many is recorded at all, or as its caller says. */
+    _Atomic uint32_t rate, turn;
+    _Atomic bool by_parent;
     pthread_mutex_t names_lock; /* models and workers only: no life-cycle call takes it */
     char *models[SV_SERVING_MODELS_MAX];
     uint32_t n_models;

@@ -12,7 +12,7 @@
 #include "server/run/inference.h"
 #include "server/run/model_pages.h"
 #include "server/run/trace_control.h"
-#include "server/run/trace_proto.h"
+#include "server/trace_proto.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -27,13 +27,23 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MAX = 4096, MORE_CONNECTIONS = 1024, THREADS_MAX = 16 };
+/* When exactly 128 (or 256 …) of its descriptors are ready and no other becomes so, libmicrohttpd
+ * (0.9.75) looks for more before it turns to those, and waits until its time is over: all clients
+ * of a daemon hang. One that has fewer descriptors cannot. */
+enum { CONNECTIONS_MAX = 4096, MORE_CONNECTIONS = 512, LANE_MAX = 120, LANES_MAX = 48 };
+
+/* A daemon, which is a thread. */
+struct lane {
+    struct sv_front *front;
+    struct MHD_Daemon *daemon;
+    _Atomic unsigned n; /* connections that the door gave to it */
+};
 
 struct sv_front {
     struct sv_engine *engine;
     struct sv_door *door;
-    struct MHD_Daemon *daemons[THREADS_MAX], *metrics; /* a thread each */
-    unsigned n_daemons, turn;
+    struct lane lanes[LANES_MAX], metrics;
+    unsigned n_lanes, turn;
     struct sv_gate *gate;
     size_t body_max, connections;
     _Atomic uint32_t waiting; /* inferences that are not answered yet */
@@ -553,39 +563,60 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
-    struct sv_front *f = cls;
+    struct lane *l = cls;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* the descriptor is still open */
-        sv_gate_leave(f->gate, *context);
+        sv_gate_leave(l->front->gate, *context);
         *context = NULL;
+        atomic_fetch_sub(&l->n, 1);
         return;
     }
-    sv_http_entered(f->gate, connection, context);
+    sv_http_entered(l->front->gate, connection, context);
 }
 
 /* ---- opening and closing ---- */
 
-/* Inactivity is the library's own watch; the gate's limits are for those who keep moving. A pool of
- * the library's threads needs a port of its own. */
-static struct MHD_Daemon *start(struct sv_front *f, int listener)
+/* Inactivity is the library's own watch; the gate's limits are for those who keep moving. */
+static bool start(struct sv_front *f, struct lane *l, int listener)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     struct MHD_OptionItem socket[] = {{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
                                       {MHD_OPTION_END, 0, NULL}};
     if (listener < 0)
         flags |= MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
-    return sv_mhd.MHD_start_daemon(
+    l->front = f;
+    l->daemon = sv_mhd.MHD_start_daemon(
         flags, 0, NULL, NULL, on_call, f, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(CONNECTIONS_MAX + MORE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT, 120u,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, listener < 0 ? socket + 1 : socket,
-        MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)LANE_MAX + 4u, MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_ARRAY, listener < 0 ? socket + 1 : socket, MHD_OPTION_END);
+    return l->daemon != NULL;
+}
+
+/* The next one in turn that has a place; further ones are begun when there is none. */
+static struct lane *lane_of(struct sv_front *f)
+{
+    for (unsigned i = 0; i < f->n_lanes; i++) {
+        struct lane *l = &f->lanes[f->turn++ % f->n_lanes];
+        if (atomic_load(&l->n) < LANE_MAX)
+            return l;
+    }
+    if (f->n_lanes == LANES_MAX || !start(f, &f->lanes[f->n_lanes], -1))
+        return NULL;
+    return &f->lanes[f->n_lanes++];
 }
 
 /* On the door's thread, as are the next two. */
 static void enter_http(void *ctx, int fd, const struct sockaddr *from, socklen_t len)
 {
-    struct sv_front *f = ctx;
-    sv_mhd.MHD_add_connection(f->daemons[f->turn++ % f->n_daemons], fd, from, len);
+    struct lane *l = lane_of(ctx);
+    if (!l) {
+        sv_gate_refuse(fd, 503, "too many connections");
+        close(fd);
+        return;
+    }
+    atomic_fetch_add(&l->n, 1);
+    if (sv_mhd.MHD_add_connection(l->daemon, fd, from, len) != MHD_YES)
+        atomic_fetch_sub(&l->n, 1); /* it has closed it */
 }
 
 static void enter_grpc(void *ctx, int fd)
@@ -598,7 +629,7 @@ static void enter_grpc(void *ctx, int fd)
 static bool is_full(void *ctx)
 {
     struct sv_front *f = ctx;
-    return sv_gate_count(f->gate).connections >= f->connections + MORE_CONNECTIONS / 2;
+    return sv_gate_count(f->gate).connections >= f->connections + MORE_CONNECTIONS;
 }
 
 static int open_door(struct sv_front *f, struct sv_listeners *l, struct sv_err *err)
@@ -612,11 +643,9 @@ static int open_door(struct sv_front *f, struct sv_listeners *l, struct sv_err *
         .no_http2 = "this server has no gRPC: see grpc_address and its log",
         .is_full = is_full,
         .ctx = f};
-    for (; f->n_daemons < (unsigned)c->http_threads && f->n_daemons < THREADS_MAX; f->n_daemons++) {
-        f->daemons[f->n_daemons] = start(f, -1);
-        if (!f->daemons[f->n_daemons])
+    for (; f->n_lanes < (unsigned)c->http_threads; f->n_lanes++)
+        if (!start(f, &f->lanes[f->n_lanes], -1))
             return sv_err_sys(err, "cannot serve on %s", c->address);
-    }
     int code = sv_door_open(&o, &f->door, err);
     if (code == 0)
         l->main = -1; /* the door's */
@@ -648,8 +677,7 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
     if (code < 0)
         return code;
     if (l->metrics >= 0) {
-        f->metrics = start(f, l->metrics);
-        if (!f->metrics)
+        if (!start(f, &f->metrics, l->metrics))
             return sv_err_sys(err, "cannot serve on metrics_port %lld", (long long)c->metrics_port);
         l->metrics = -1;
     }
@@ -685,10 +713,10 @@ void sv_front_close(struct sv_front *f)
 {
     if (!f)
         return;
-    for (unsigned i = 0; i < f->n_daemons; i++)
-        sv_mhd.MHD_stop_daemon(f->daemons[i]);
-    if (f->metrics)
-        sv_mhd.MHD_stop_daemon(f->metrics);
+    for (unsigned i = 0; i < f->n_lanes; i++)
+        sv_mhd.MHD_stop_daemon(f->lanes[i].daemon);
+    if (f->metrics.daemon)
+        sv_mhd.MHD_stop_daemon(f->metrics.daemon);
     sv_door_close(f->door, SV_SAYS_UNREADY);
     sv_gate_close(f->gate);
     free(f);

@@ -468,6 +468,36 @@ def test_the_stub_names_everything():
         assert not [n for n in vars(getattr(_serving, name.split("(")[0])) if not n.startswith("__") and f"def {n}(" not in body], name
 
 
+def test_one_of_so_many_is_recorded(tmp_path):
+    sampled, not_sampled = VALID, VALID[:-2] + "00"
+    with serving.open(tmp_path, rate=4) as server:
+        server.worker(0)
+        made = [server.request("m") for _ in range(16)]
+        kept = [r for r in made if r.enabled]
+        assert len(kept) == 4
+        assert {r.traceparent[-2:] for r in kept} == {"01"} and {r.traceparent[-2:] for r in made if not r.enabled} == {"00"}
+        others = [r for r in made if not r.enabled][:2]
+        with server.batch(others) as nobody, nobody.run(0):
+            pass
+        with server.batch(made) as some, some.run(0):
+            pass
+        with server.step("e") as step:
+            step.decode(others[0])
+        for r in made:
+            r.responded()
+        server.sample(by_parent=True)
+        with server.request("m", sampled) as yes, server.request("m", not_sampled) as no:
+            assert yes.enabled and not no.enabled
+        server.sample()
+        with server.request("m") as everybody:
+            assert everybody.enabled
+        assert server.counts()["lost"] == 0
+    for form in FORMS:
+        rows = requests_of(tmp_path, form)
+        assert [r["request_id"] for r in rows if r["outcome"] == "responded"] == sorted([r.id for r in kept] + [yes.id, everybody.id]), form
+        assert [(b["batch_id"], b["size"]) for b in batches_of(tmp_path, form) if b["batch_id"] is not None] == [(some.id, 4)], form
+
+
 def test_only_slow_requests_are_kept(tmp_path):
     with serving.open(tmp_path, keep="slow > 50ms") as server:
         begin = stave.now_ns()

@@ -44,6 +44,12 @@ start slow.yml bash -c 'ulimit -n 256; exec "$@"' limited
 check slow_clients_do_not_keep_others_out "$python" slow.py "$port"
 stop slow
 
+# As many connections as libmicrohttpd takes events at once (128), all waiting at the same time: none hangs.
+config many.yml 'batch_coalesce_timeout_ms: 1' 'max_queue_size: 1000'
+start many.yml
+for n in 128 256; do run_any many_$n 0 timeout 60 "$BUILD/stave-load" -q -u "http://127.0.0.1:$port" --binary -n 4000 -c $n; done
+stop many
+
 # The end: what is queued is answered within the time for it; the rest gets 503, and each is counted.
 config drain.yml 'batching_strategy: disabled' 'max_queue_size: 1000' 'drain_timeout_ms: 0' 'trace_enabled: true' "trace_output: $TMP/drained/"
 start drain.yml

@@ -2,6 +2,7 @@
 #include "lib/serving/held_calls.h"
 #include "lib/serving/keep_rule.h"
 #include "tests/harness/test.h"
+#include <stave/trace_context.h>
 
 #include <stave/serving.h>
 #include <stdio.h>
@@ -298,6 +299,26 @@ TEST(what_cannot_be_judged_is_kept)
     CHECK_UINT_EQ(lines_with(json, "\"ph\":\"e\""), 3);
     CHECK_UINT_EQ(lines_with(json, "\"request_enqueued\""), 5); /* 1 to 4, 6 */
     CHECK_UINT_EQ(lines_with(json, "\"request_id\":5"), 0);
+}
+
+TEST(one_of_so_many_is_recorded)
+{
+    struct stave_serving *s = open_server("sampled", NULL);
+    const struct stave_trace_context yes = {.flags = 1}, no = {.flags = 0};
+    size_t n = 0;
+    CHECK(stave_serving_sampled(NULL, NULL) == NULL);
+    CHECK(stave_serving_sampled(s, NULL) == s && stave_serving_sampled(s, &no) == s);
+    stave_serving_sample(s, 10, false);
+    for (int i = 0; i < 100; i++)
+        n += stave_serving_sampled(s, i % 2 ? &yes : NULL) == s;
+    CHECK_UINT_EQ(n, 10);
+    stave_serving_sample(s, 1000000, true);
+    (void)stave_serving_sampled(s, NULL); /* whose turn it may be */
+    CHECK(stave_serving_sampled(s, &yes) == s);
+    CHECK(stave_serving_sampled(s, &no) == NULL && stave_serving_sampled(s, NULL) == NULL);
+    stave_serving_sample(s, 0, false);
+    CHECK(stave_serving_sampled(s, NULL) == s);
+    CHECK_INT_EQ(stave_serving_close(s, NULL), 0);
 }
 
 TEST(a_rule_that_is_none_is_refused)

@@ -44,10 +44,11 @@ class Server(_Server):
         return super().__new__(cls)
 
     def __init__(self, trace_output=None, *, server=None, names="default", outputs=0, truncate=False, without_request_spans=False, queue_records=0,
-                 full="drop", flush_ms=0, enabled=True, keep=None):
+                 full="drop", flush_ms=0, enabled=True, keep=None, rate=0, by_parent=False):
         super().__init__(None if trace_output is None else os.fspath(trace_output), server, names=_one_of(_NAMES, names, "names"), outputs=outputs,
                          truncate=truncate, without_request_spans=without_request_spans, queue_records=queue_records,
                          full=_one_of(_FULL, full, "full"), flush_ms=flush_ms, enabled=enabled, keep=keep)
+        self.sample(rate, by_parent)
         if self.enabled:
             _session._keep_trace_at_exit()
 

@@ -12,7 +12,7 @@
 struct py_batch {
     PyObject_HEAD struct py_server *server;
     uint64_t id;
-    bool is_submitted, is_over;
+    bool is_submitted, is_over, is_left_out;
     int64_t finished_ns;
 };
 
@@ -26,6 +26,12 @@ static struct py_batch *as_batch(PyObject *self)
     return (struct py_batch *)(void *)self;
 }
 
+/* NULL: none of its requests is recorded. */
+static struct stave_serving *recorded(const struct py_batch *b)
+{
+    return b->is_left_out ? NULL : b->server->s;
+}
+
 static void batch_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -36,12 +42,13 @@ static void batch_dealloc(PyObject *self)
 
 /* ---- new ones ---- */
 
-/* What the batch has of its requests: their numbers, and the model and flags of the first one. */
+/* What the batch has of its requests: the numbers of those that are recorded, and the model and
+ * flags of the first one. */
 struct members {
     uint64_t *ids;
     size_t n;
     uint32_t model;
-    bool has_model, is_warmup;
+    bool has_model, is_warmup, are_left_out;
 };
 
 static int read_members(struct py_server *v, PyObject *requests, struct members *m)
@@ -55,18 +62,20 @@ static int read_members(struct py_server *v, PyObject *requests, struct members 
         PyErr_NoMemory();
     for (; m->ids && i < n; i++) {
         PyObject *o = PySequence_Fast_GET_ITEM(list, i);
-        if (py_request_id(v, o, &m->ids[i]) < 0)
+        if (py_request_id(v, o, &m->ids[m->n]) < 0)
             break;
-        if (!Py_IS_TYPE(o, v->st->request))
+        struct py_request *r = Py_IS_TYPE(o, v->st->request) ? (struct py_request *)(void *)o
+                                                             : NULL;
+        m->n += !r || !r->is_left_out;
+        if (!r)
             continue;
-        struct py_request *r = (struct py_request *)(void *)o;
         r->is_in_batch = true;
         m->model = m->has_model ? m->model : r->model;
         m->has_model = true;
         m->is_warmup |= r->is_warmup;
     }
     Py_DECREF(list);
-    m->n = (size_t)n;
+    m->are_left_out = n > 0 && m->n == 0;
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -93,7 +102,8 @@ static PyObject *new_batch(struct py_server *v, const struct words *w, struct me
     memset((char *)b + sizeof(PyObject), 0, sizeof *b - sizeof(PyObject));
     b->server = (struct py_server *)(void *)Py_NewRef((PyObject *)v);
     b->id = py_next(&v->next_batch);
-    stave_serving_collected(v->s, b->id, m->model, m->ids, m->n, w->samples,
+    b->is_left_out = m->are_left_out;
+    stave_serving_collected(recorded(b), b->id, m->model, m->ids, m->n, w->samples,
                             w->is_warmup || m->is_warmup ? STAVE_SERVING_WARMUP : 0, w->start_ns,
                             w->end_ns);
     return (PyObject *)b;
@@ -117,27 +127,27 @@ PyObject *py_server_batch(PyObject *self, PyObject *args, PyObject *kwargs)
 static void submit(struct py_batch *b, int64_t time_ns)
 {
     if (!b->is_submitted)
-        stave_serving_submitted(b->server->s, b->id, time_ns);
+        stave_serving_submitted(recorded(b), b->id, time_ns);
     b->is_submitted = true;
 }
 
 static void finish(struct py_batch *b, int64_t time_ns)
 {
     b->finished_ns = time_ns ? time_ns : stave_now_ns();
-    stave_serving_finished(b->server->s, b->id, b->finished_ns);
+    stave_serving_finished(recorded(b), b->id, b->finished_ns);
 }
 
 static void fail(struct py_batch *b, const char *reason, int64_t time_ns)
 {
     if (!b->is_over)
-        stave_serving_batch_failed(b->server->s, b->id, reason, time_ns);
+        stave_serving_batch_failed(recorded(b), b->id, reason, time_ns);
     b->is_over = true;
 }
 
 static void over(struct py_batch *b, int64_t start_ns, int64_t end_ns)
 {
     if (!b->is_over)
-        stave_serving_callback(b->server->s, b->id, start_ns, end_ns);
+        stave_serving_callback(recorded(b), b->id, start_ns, end_ns);
     b->is_over = true;
 }
 
@@ -157,7 +167,7 @@ static PyObject *started(PyObject *self, PyObject *const *args, Py_ssize_t n)
     int worker = n ? (int)PyLong_AsLong(args[0]) : 0;
     if (PyErr_Occurred() || py_time(args, n, 1, &time_ns) < 0)
         return NULL;
-    stave_serving_started(b->server->s, b->id, worker, time_ns);
+    stave_serving_started(recorded(b), b->id, worker, time_ns);
     Py_RETURN_NONE;
 }
 
@@ -223,7 +233,7 @@ static PyObject *get_flow(PyObject *self, void *unused)
 {
     (void)unused;
     return PyLong_FromUnsignedLongLong(
-        stave_serving_batch_flow(as_batch(self)->server->s, as_batch(self)->id));
+        stave_serving_batch_flow(recorded(as_batch(self)), as_batch(self)->id));
 }
 
 /* ---- runs ---- */
@@ -248,7 +258,7 @@ static PyObject *run_enter(PyObject *self, PyObject *unused)
 {
     struct py_run *r = (struct py_run *)(void *)self;
     (void)unused;
-    stave_serving_started(r->batch->server->s, r->batch->id, r->worker, 0);
+    stave_serving_started(recorded(r->batch), r->batch->id, r->worker, 0);
     return Py_NewRef((PyObject *)r->batch);
 }
 

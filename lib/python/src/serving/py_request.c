@@ -61,8 +61,14 @@ static const char *state_of(PyObject *state)
 
 static void report_context(struct py_request *r, PyObject *state)
 {
-    stave_serving_context(r->server->s, r->id, &r->own, r->has_caller ? &r->caller : NULL,
+    stave_serving_context(py_recorded(r), r->id, &r->own, r->has_caller ? &r->caller : NULL,
                           r->has_caller ? state_of(state) : NULL);
+}
+
+/* Whoever it calls decides as we have. */
+static void tell_sampled(struct py_request *r)
+{
+    r->own.flags = (uint8_t)((r->own.flags & ~1u) | !r->is_left_out);
 }
 
 static struct py_request *new_request(struct py_server *v, PyObject *model, PyObject *parent,
@@ -82,9 +88,11 @@ static struct py_request *new_request(struct py_server *v, PyObject *model, PyOb
     r->model = number;
     r->is_warmup = is_warmup;
     r->has_caller = r->has_context = has_caller;
+    r->is_left_out = !stave_serving_sampled(v->s, has_caller ? &caller : NULL);
     if (has_caller) {
         r->caller = caller;
         stave_trace_context_new(&caller, &r->own);
+        tell_sampled(r);
     }
     PyObject_GC_Track(r);
     return r;
@@ -118,7 +126,7 @@ PyObject *py_server_request(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!r)
         return NULL;
     r->enqueued_ns = w.time_ns ? w.time_ns : stave_now_ns();
-    stave_serving_enqueued(v->s, r->id, r->model, flags_of(r), r->enqueued_ns);
+    stave_serving_enqueued(py_recorded(r), r->id, r->model, flags_of(r), r->enqueued_ns);
     if (r->has_caller)
         report_context(r, w.state);
     return (PyObject *)r;
@@ -134,7 +142,7 @@ PyObject *py_server_rejected(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!r)
         return NULL;
     r->has_ended = true;
-    stave_serving_rejected(v->s, r->id, r->model, flags_of(r), w.time_ns);
+    stave_serving_rejected(py_recorded(r), r->id, r->model, flags_of(r), w.time_ns);
     return (PyObject *)r;
 }
 
@@ -156,15 +164,15 @@ int py_request_id(struct py_server *v, PyObject *object, uint64_t *id)
 
 /* Calls with nothing but a time. A client may leave before the batcher comes to its request: what
  * is said after the end is not recorded. */
-#define REQUEST_CALL(name)                                                                    \
-    static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t n)                \
-    {                                                                                         \
-        int64_t time_ns;                                                                      \
-        if (py_time(args, n, 0, &time_ns) < 0)                                                \
-            return NULL;                                                                      \
-        if (!as_request(self)->has_ended)                                                     \
-            stave_serving_##name(as_request(self)->server->s, as_request(self)->id, time_ns); \
-        Py_RETURN_NONE;                                                                       \
+#define REQUEST_CALL(name)                                                                      \
+    static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t n)                  \
+    {                                                                                           \
+        int64_t time_ns;                                                                        \
+        if (py_time(args, n, 0, &time_ns) < 0)                                                  \
+            return NULL;                                                                        \
+        if (!as_request(self)->has_ended)                                                       \
+            stave_serving_##name(py_recorded(as_request(self)), as_request(self)->id, time_ns); \
+        Py_RETURN_NONE;                                                                         \
     }
 REQUEST_CALL(dequeued)
 REQUEST_CALL(scheduled)
@@ -176,7 +184,7 @@ enum end { RESPONDED, FAILED, CANCELLED };
 /* Only the first end counts. */
 static void end(struct py_request *r, enum end how, const char *reason, int64_t time_ns)
 {
-    struct stave_serving *s = r->server->s;
+    struct stave_serving *s = py_recorded(r);
     if (r->has_ended)
         return;
     r->has_ended = true;
@@ -227,7 +235,7 @@ static PyObject *streamed(PyObject *self, PyObject *const *args, Py_ssize_t n)
         return NULL;
     if (as_request(self)->has_ended)
         Py_RETURN_NONE;
-    stave_serving_streamed(as_request(self)->server->s, as_request(self)->id,
+    stave_serving_streamed(py_recorded(as_request(self)), as_request(self)->id,
                            tokens > UINT32_MAX ? UINT32_MAX : (uint32_t)tokens, time_ns);
     Py_RETURN_NONE;
 }
@@ -245,7 +253,8 @@ static PyObject *transferred(PyObject *self, PyObject *args, PyObject *kwargs)
         py_engine_number(r->server, from, &from_number) < 0 ||
         py_engine_number(r->server, to, &to_number) < 0)
         return NULL;
-    stave_serving_transferred(r->server->s, r->id, from_number, to_number, bytes, start_ns, end_ns);
+    stave_serving_transferred(py_recorded(r), r->id, from_number, to_number, bytes, start_ns,
+                              end_ns);
     Py_RETURN_NONE;
 }
 
@@ -258,7 +267,7 @@ static PyObject *transport(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|LLLLL:transport", names, &ns[0], &ns[1],
                                      &ns[2], &ns[3], &time_ns))
         return NULL;
-    stave_serving_transport(r->server->s, r->id, ns[0], ns[1], ns[2], ns[3], time_ns);
+    stave_serving_transport(py_recorded(r), r->id, ns[0], ns[1], ns[2], ns[3], time_ns);
     Py_RETURN_NONE;
 }
 
@@ -363,14 +372,14 @@ static PyObject *get_ended(PyObject *self, void *unused)
 static PyObject *get_enabled(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(as_request(self)->server->s != NULL);
+    return PyBool_FromLong(py_recorded(as_request(self)) != NULL);
 }
 
 static PyObject *get_flow(PyObject *self, void *unused)
 {
     (void)unused;
     return PyLong_FromUnsignedLongLong(
-        stave_serving_request_flow(as_request(self)->server->s, as_request(self)->id));
+        stave_serving_request_flow(py_recorded(as_request(self)), as_request(self)->id));
 }
 
 /* Who had no caller begins a trace when it asks for the header. */
@@ -380,6 +389,7 @@ static void need_context(struct py_request *r)
         return;
     r->has_context = true;
     stave_trace_context_new(NULL, &r->own);
+    tell_sampled(r);
     if (!r->has_ended)
         report_context(r, NULL);
 }
@@ -482,7 +492,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getters[] = {
     {"id", get_id, NULL, "Its number in the trace.", NULL},
     {"ended", get_ended, NULL, "Its end was reported.", NULL},
-    {"enabled", get_enabled, NULL, "Its server is traced.", NULL},
+    {"enabled", get_enabled, NULL, "It is recorded.", NULL},
     {"flow", get_flow, NULL, "The number of its flow, for stave.trace(flow=…).", NULL},
     {"traceparent", get_traceparent, NULL, "The header for calls on its behalf.", NULL},
     {"trace_id", get_trace_id, NULL, "32 hexadecimal digits.", NULL},

@@ -284,6 +284,17 @@ static PyObject *keep(PyObject *self, PyObject *rule)
     Py_RETURN_NONE;
 }
 
+static PyObject *sample(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *words[] = {"rate", "by_parent", NULL};
+    unsigned rate = 0;
+    int by_parent = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Ip:sample", words, &rate, &by_parent))
+        return NULL;
+    stave_serving_sample(as_server(self)->s, rate, by_parent);
+    Py_RETURN_NONE;
+}
+
 /* ---- what it did ---- */
 
 static PyObject *file(PyObject *self, PyObject *output)
@@ -358,6 +369,10 @@ static PyMethodDef server_methods[] = {
     {"keep", keep, METH_O,
      "keep($self, rule, /)\n--\n\nRecords from now on only some requests: 'slow > 50ms', 'p99', "
      "'failed' or 'all'."},
+    {"sample", PY_FUNCTION(sample), METH_VARARGS | METH_KEYWORDS,
+     "sample($self, rate=0, by_parent=False)\n--\n\nRecords from now on one of so many requests, "
+     "or "
+     "those whose caller is sampled."},
     {"file", file, METH_O, "file($self, output, /)\n--\n\nThe name of a file, or ''."},
     {"counts", counts, METH_NOARGS, "counts($self)\n--\n\nWhat was recorded, as a dictionary."},
     {"flush", flush, METH_NOARGS,

@@ -37,6 +37,7 @@ struct py_request {
     uint64_t id;
     uint32_t model;
     bool is_warmup, has_ended, is_in_batch, has_context, has_caller;
+    bool is_left_out; /* it is not one of those that are recorded: its calls do nothing */
     int64_t enqueued_ns;
     struct stave_trace_context own, caller;
     PyObject *token; /* while it is the current one */
@@ -61,6 +62,11 @@ bool py_reason_text(PyObject *object, char reason[256]);
 
 PyObject *py_server_request(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_server_rejected(PyObject *self, PyObject *args, PyObject *kwargs);
+/* Where the calls about it go; NULL: nowhere. */
+static inline struct stave_serving *py_recorded(const struct py_request *r)
+{
+    return r->is_left_out ? NULL : r->server->s;
+}
 /* Of a Request or an int. -1: an error is set. */
 int py_request_id(struct py_server *v, PyObject *object, uint64_t *id);
 

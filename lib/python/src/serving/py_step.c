@@ -87,6 +87,9 @@ static PyObject *add(PyObject *self, PyObject *request, const struct stave_servi
     uint64_t id;
     if (py_request_id(p->server, request, &id) < 0)
         return NULL;
+    if (Py_IS_TYPE(request, p->server->st->request) &&
+        ((const struct py_request *)(void *)request)->is_left_out)
+        Py_RETURN_NONE;
     if (p->n == p->cap) {
         size_t cap = p->cap ? 2 * p->cap : 16;
         struct stave_serving_member *more = PyMem_Realloc(p->members, cap * sizeof *more);

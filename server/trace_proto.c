@@ -1,6 +1,6 @@
 /* See trace_proto.h. Called by grpc_front.c. A setting is a list of texts; an empty one takes it
  * back, as null does in JSON. */
-#include "server/run/trace_proto.h"
+#include "server/trace_proto.h"
 
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
