@@ -188,6 +188,13 @@ check explain_in_spite_of_q grep -q 'throttle()' some.said
 # shellcheck disable=SC2016 # expanded inside
 boxed bash -c '"$0" asleep.py & "$1" record -q -o join.pftrace -p $! --duration 1s; kill $!; wait' "$python" "$STAVE" 2>/dev/null
 check joined test "$(ask box/join.pftrace "SELECT count(*) FROM slice WHERE category = 'offcpu_sample' AND name = 'sleep'")" -ge 1
+sleep 60 & sleeper=$! # root's
+boxed "$STAVE" top -p $sleeper --once --interval 200ms >refused.said 2>&1
+check other_users_is_named grep -q "without stacks: it is another user's" refused.said
+kill $sleeper
+# shellcheck disable=SC2016 # expanded inside
+boxed bash -c '"$0" -c "import ctypes, time; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); time.sleep(60)" & sleep 1; "$1" record -o undumpable.pftrace -p $! --duration 500ms; kill $!; wait' "$python" "$STAVE" >undumpable.said 2>&1
+check not_dumpable_is_named grep -q 'no stacks of 1 process that cannot be read; .*PR_SET_DUMPABLE' undumpable.said
 boxed "$STAVE" doctor >doctor.said 2>&1
 check doctor_looks grep -q '^ok  looks at /proc' doctor.said
 check doctor_rung grep -q '^ok  stave record  .* here: looks at /proc' doctor.said
