@@ -144,7 +144,7 @@ static void with_kernel(void)
                  "recorded.waits,kernel min_ns=1000000\nrecorded.calls,kernel\n"
                  "recorded.sockets,kernel groups=waiting\nrecorded.block,kernel\n"
                  "recorded.page_cache,kernel\nrecorded.faults,kernel\n"
-                 "recorded.processes,kernel\nrecorded.samples,no\n"
+                 "recorded.processes,kernel\nrecorded.samples,kernel every_ns=52631578\n"
                  "recorded.counters,proc every_ns=100000000\nrecorded.gpu,no\n"
                  "recorded.sdk,program\nhooks,btf\n");
     /* Into another format, with the summary as JSON. */
