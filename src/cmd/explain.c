@@ -225,7 +225,9 @@ int sv_explain_briefly(FILE *to, const char *path, size_t most, size_t memory_li
                          : "  No wait that is known takes a twentieth of the time.\n");
     if (!e.can_say)
         sv_print(to, "  Cannot say what slows it down: the trace does not have what is needed.\n");
-    if (e.n_hot && (!e.n || e.shares[SV_WHY_COMPUTE] >= 0.5)) {
+    /* Who computes waits for a CPU, too. */
+    bool is_busy = e.shares[SV_WHY_COMPUTE] + e.shares[SV_WHY_CPU] >= 0.5;
+    if (e.n_hot && (!e.n || is_busy)) {
         sv_print(to, "  ");
         print_hot(to, &e);
     }

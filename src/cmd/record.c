@@ -39,7 +39,8 @@ static bool can_hold_trace(const char *folder)
     return why == 0;
 }
 
-/* Where a trace without -o goes: this folder, or where the user can write at all. NULL: nowhere. */
+/* Where a trace goes that has no folder by -o: this one, or where the user can write at all. NULL:
+ * nowhere. */
 static const char *default_folder(void)
 {
     const char *const places[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", getenv("XDG_RUNTIME_DIR"),
@@ -88,6 +89,18 @@ static const char *default_path(const struct sv_words *operands, const char *fol
     }
     localtime_r(&now, &tm);
     strftime(path + at, 512 - at, "-%Y%m%d-%H%M%S.pftrace", &tm);
+    return path;
+}
+
+/* Of -o: a file in this folder, not a place that the user has chosen. */
+static bool is_name_only(const char *out)
+{
+    return out && out[0] && strcmp(out, "-") != 0 && !strchr(out, '/') && strlen(out) < 250;
+}
+
+static const char *path_in(const char *folder, const char *name, char path[512])
+{
+    snprintf(path, 512, "%s/%s", folder, name);
     return path;
 }
 
@@ -208,11 +221,15 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         o->use.last = "60s";
     if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
-    if (!o->out.path && !o->use.out_dir) {
+    bool can_move = operands->n > 0 && !o->strict, is_here = is_name_only(o->out.path);
+    if (!o->use.out_dir && (!o->out.path || (is_here && can_move))) {
         const char *folder = default_folder();
-        if (!folder && operands->n > 0 && !o->strict)
+        if (!folder && can_move)
             return run_unrecorded(operands, err);
-        o->out.path = default_path(operands, folder ? folder : "", path);
+        if (!o->out.path)
+            o->out.path = default_path(operands, folder ? folder : "", path);
+        else if (folder[0])
+            o->out.path = path_in(folder, o->out.path, path);
     }
     if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,

@@ -10,6 +10,7 @@
 #include "cmd/commands.h"
 #include "core/base/mem.h"
 #include "record/session/recorder.h"
+#include "record/watch/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@ struct top {
     struct sv_top sums;
     struct sv_top_view view;
     struct sv_recorder *recorder;
-    char what[200];
+    char what[200], refused[160];
     int64_t every_ns, shown_ns;
     bool has_screen, wants_screen, has_kernel, is_over;
     uint32_t pid;
@@ -147,8 +148,20 @@ static void begin(struct top *p, int64_t now_ns)
         p->view.keys = KEYS;
 }
 
+/* Without its memory there are no functions: why not is known after the first look. */
+static void say_what_is_refused(struct top *p)
+{
+    struct sv_watch *w = p->recorder->ladder.watch;
+    const char *why = w ? sv_watch_sums(w).why_unreadable : NULL;
+    if (!why)
+        return;
+    snprintf(p->refused, sizeof p->refused, "by looks at /proc, without stacks: %s", why);
+    p->view.by = p->refused;
+}
+
 static void show(struct top *p, int64_t now_ns)
 {
+    say_what_is_refused(p);
     if (!p->has_kernel && p->pid)
         sv_top_look_at_files(&p->sums, p->pid);
     sv_top_catch_up(&p->sums, now_ns);

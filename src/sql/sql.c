@@ -443,8 +443,9 @@ static int bind_values(sqlite3_stmt *s, const struct sv_sql_values *v, struct sv
     int wanted = sqlite3_bind_parameter_count(s);
     v = v ? v : &none;
     if (wanted && !v->names && (size_t)wanted != v->n)
-        return sv_error(err, SV_EUSAGE,
-                        "the statement has %d parameters, and %zu values were given", wanted, v->n);
+        return sv_error(err, SV_EUSAGE, "the statement has %d parameter%s, and %zu %s given",
+                        wanted, wanted == 1 ? "" : "s", v->n,
+                        v->n == 1 ? "value was" : "values were");
     for (int at = 1; at <= wanted; at++) {
         const struct sv_cell *c = value_for(v, s, at);
         const char *name = sqlite3_bind_parameter_name(s, at);

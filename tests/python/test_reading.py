@@ -133,7 +133,7 @@ def test_values_for_parameters(t):
     assert len(expected) == 3 and t.query("select id from slice where name = ?", ["forward"]).rows() == expected
     assert t.query("select count(*) from slice where name = :name group by category", {"name": "forward"}).rows() == [(3,)]  # groups would not see the value
     assert t.query("create table if not exists own_p(a); insert into own_p values (?); select a from own_p", ("text",)).rows() == [("text",)]
-    for sql, params, kind, text in [("select ?", (), ValueError, "1 parameters, and 0 values"), ("select ?, ?", (1,), ValueError, "2 parameters, and 1 value"),
+    for sql, params, kind, text in [("select ?", (), ValueError, "1 parameter, and 0 values were"), ("select ?, ?", (1,), ValueError, "2 parameters, and 1 value"),
                                     ("select :a", {"b": 1}, ValueError, "no value was given for the parameter :a"), ("select 1", (1,), ValueError, "no statement has a parameter"),
                                     ("select ?", "x", TypeError, "a sequence or a dictionary"), ("select ?", (2**70,), OverflowError, "64 bits"),
                                     ("select ?", ([],), TypeError, "not list"), (b"select 1", (), TypeError, "a str, not bytes")]:
@@ -209,7 +209,7 @@ def test_notebooks(t):
     (lambda t: t.plot(width=7), ValueError, "between 300 and 20000"),
     (lambda t: t.report("weather"), ValueError, "unknown report 'weather'; available: io, gpu"),
     (lambda t: stave.load(), ValueError, "give the path"),
-    (lambda t: stave.load("/nowhere/x.pftrace"), FileNotFoundError, "/nowhere/x.pftrace"),
+    (lambda t: stave.load("/nowhere/x.pftrace"), FileNotFoundError, "directory: '/nowhere/x.pftrace'"),
     (lambda t: stave.load("clickhouse://h:1/d"), ValueError, "only files"),
     (lambda t: stave.load(os.environ["STAVE"]), reading.Error, "not a trace that Stave knows"),
     (lambda t: stave.load(t.paths[0], format="nonsense"), ValueError, "nonsense"),

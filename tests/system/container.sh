@@ -2,26 +2,18 @@
 # stave record for the user of a container: uid 1234, no capabilities, a filter of system calls like Docker's, 64 MB /dev/shm, a read-only root, Landlock. One command each
 # ends with the right sentence; whatever is taken away, the command runs, and nobody is blamed wrongly.
 . "$SRC/tests/harness/cli.sh"
-[ "$(id -u)" = 0 ] || skip_all "needs root to take privileges away"
+. "$SRC/tests/harness/box.sh"
+why=$(box_why_not)
+[ -z "$why" ] || skip_all "$why"
 python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no python3 here"
-unshare --mount true 2>/dev/null || skip_all "no mount namespaces here"
-[ "$(uname -m)" = x86_64 ] || skip_all "the filter has numbers of x86-64"
 equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
 ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }
 by() { ask "$1" "SELECT str_value FROM metadata WHERE name = 'recorded.$2'"; }
 mkdir box; chmod 777 box
 
-# boxed COMMAND…: in the box, as that user. $SHM: options of its /dev/shm; $ROOT: rw for one that is not read-only.
-boxed() {
-  # shellcheck disable=SC2016 # expanded inside
-  unshare --mount --propagation private bash -c 'mount -t tmpfs -o "${SHM:-size=64m,mode=1777}" tmpfs /dev/shm; mount --bind box box
-    [ -z "${NO_SYS:-}" ] || mount --bind "$NO_SYS" /sys
-    [ -z "${NO_PROC:-}" ] || mount --bind "$NO_PROC" /proc
-    [ "${ROOT:-ro}" = rw ] || mount -o remount,bind,ro /
-    cd "${IN:-box}" && exec "$@"' boxed "$python" "$SRC/tests/system/confine.py" --seccomp 1234 env -u HOME -u XDG_RUNTIME_DIR "$@"
-}
 boxed true 2>box.err || skip_all "cannot make the box: $(cat box.err)"
 
+plant
 cat >box/asleep.py <<'END'
 import time
 def throttle(): time.sleep(0.06)
@@ -29,20 +21,6 @@ def compute():
     end = time.monotonic() + 0.02
     while time.monotonic() < end: pass
 for i in range(30): throttle(); compute()
-END
-cat >box/gil.py <<'END'
-import threading, time
-done = False
-def count_words():
-    x = 0
-    for i in range(20000): x += i % 7
-def hog():
-    while not done: count_words()
-t = threading.Thread(target=hog, name="tokenizer"); t.start()
-end = time.monotonic() + 2.5
-n = 0
-while time.monotonic() < end: n += 1
-done = True; t.join()
 END
 cat >box/hot.py <<'END'
 import time
@@ -136,6 +114,19 @@ else
   skip checkpoint 'the library io is not here'
 fi
 
+# Other versions of Python that are here: where they keep their state is known, too.
+pythons=("$HOME"/.pyenv/versions/3.1[1-9].*)
+for folder in "${pythons[@]}"; do
+  [ -x "$folder/bin/python3" ] || continue
+  version=$("$folder/bin/python3" -c 'import sys; print("%d_%d" % sys.version_info[:2])')
+  case $version in 3_11 | 3_12 | 3_13 | 3_14) ;; *) continue ;; esac
+  mkdir -p other
+  # shellcheck disable=SC2016 # expanded inside
+  unshare --mount --propagation private bash -c 'mount --bind "$1" other && cd box && shift && exec env LD_LIBRARY_PATH="$PWD/../other/lib" PYTHONHOME="$PWD/../other" \
+    setpriv --reuid=1234 --regid=1234 --clear-groups "$0" record --no-inject -o "other.pftrace" -- ../other/bin/python3 gil.py' "$STAVE" "$folder" >"other$version.said" 2>&1
+  check "gil_of_python_$version" grep -qE "for Python's interpreter lock, which thread .* holds in (count_words|hog)\(\) \(gil.py" "other$version.said"
+done
+
 # ---- what is there is enough: the command runs ----
 codes() { boxed "$STAVE" record -q -o "$1.pftrace" -- sh -c "exit $2"; }
 codes c7 7; equals exit_code $? 7
@@ -148,6 +139,12 @@ mkdir -m 555 box/readonly
 IN=box/readonly boxed env TMPDIR="$TMP/box" "$STAVE" record -- true >fallback.said 2>&1
 check fallback_said grep -q 'this folder cannot be written to (.*): the trace goes to' fallback.said
 check fallback_is_there bash -c 'ls box/true-*.pftrace'
+IN=box/readonly boxed env TMPDIR="$TMP/box" "$STAVE" record -o named.pftrace -- echo ran_named >named.said 2>&1
+check named_ran grep -q '^ran_named' named.said
+check named_fallback_said grep -q "this folder cannot be written to (.*): the trace goes to $TMP/box" named.said
+check named_fallback_is_there test -s box/named.pftrace
+IN=box/readonly boxed "$STAVE" record --strict -o named.pftrace -- echo ran_strictly >named_strict.said 2>&1; equals named_strict_code $? 4
+check named_strict_ran_nothing bash -c '! grep -q ran_strictly named_strict.said'
 SHM=size=4k,mode=1777 IN=/dev/shm boxed env TMPDIR="$TMP/box" "$STAVE" record -- echo ran_full >full.said 2>&1
 check full_disk_ran grep -q '^ran_full' full.said
 check full_disk_said grep -q 'this folder cannot be written to (No space left on device): the trace goes to' full.said
@@ -191,6 +188,13 @@ check explain_in_spite_of_q grep -q 'throttle()' some.said
 # shellcheck disable=SC2016 # expanded inside
 boxed bash -c '"$0" asleep.py & "$1" record -q -o join.pftrace -p $! --duration 1s; kill $!; wait' "$python" "$STAVE" 2>/dev/null
 check joined test "$(ask box/join.pftrace "SELECT count(*) FROM slice WHERE category = 'offcpu_sample' AND name = 'sleep'")" -ge 1
+sleep 60 & sleeper=$! # root's
+boxed "$STAVE" top -p $sleeper --once --interval 200ms >refused.said 2>&1
+check other_users_is_named grep -q "without stacks: it is another user's" refused.said
+kill $sleeper
+# shellcheck disable=SC2016 # expanded inside
+boxed bash -c '"$0" -c "import ctypes, time; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); time.sleep(60)" & sleep 1; "$1" record -o undumpable.pftrace -p $! --duration 500ms; kill $!; wait' "$python" "$STAVE" >undumpable.said 2>&1
+check not_dumpable_is_named grep -q 'no stacks of 1 process that cannot be read; .*PR_SET_DUMPABLE' undumpable.said
 boxed "$STAVE" doctor >doctor.said 2>&1
 check doctor_looks grep -q '^ok  looks at /proc' doctor.said
 check doctor_rung grep -q '^ok  stave record  .* here: looks at /proc' doctor.said

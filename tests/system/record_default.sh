@@ -21,7 +21,7 @@ block,kernel
 page_cache,kernel
 faults,kernel
 processes,kernel
-samples,no
+samples,kernel every_ns=52631578
 counters,no
 gpu,no
 sdk,program
@@ -29,7 +29,20 @@ END
 check plain_parts diff plain.expected plain.parts
 run_any info 0 "$STAVE" info plain.pftrace
 check info_recorded grep -q '^recorded      states, waits (1.000 ms or more), calls, sockets (waiting), block,' info.out
-check info_not_recorded grep -q '^not recorded  samples, counters, gpu$' info.out
+check info_not_recorded grep -q '^not recorded  counters, gpu$' info.out
+
+run_any unsampled 0 "$STAVE" record "${quiet[@]}" --sample 0 -o unsampled.pftrace -- "$play" sleep 0
+equals unsampled_parts "$(parts unsampled.pftrace | grep samples)" "samples,no"
+# What computes is known without being asked, and stacks of samples have no frames of the kernel.
+burn='import os
+def burn(n):
+    while n: n -= 1
+    os.read(os.open("/dev/zero", os.O_RDONLY), 1 << 28)
+for _ in range(4): burn(5000000)'
+run_any sampled 0 "$STAVE" record "${quiet[@]}" -o sampled.pftrace -- python3 -c "$burn"
+"$STAVE" cat -q sampled.pftrace | grep 'cat="cpu_sample"' >sampled.text
+check sampled_is_named grep -q 'burn (<string>:' sampled.text
+equals sampled_kernel "$(grep -c '_\[k\]' sampled.text)" 0
 
 run_any light 0 "$STAVE" record "${quiet[@]}" --light -o light.pftrace -- "$play" sleep 1
 equals light_states "$(ask light.pftrace 'SELECT count(*) FROM thread_state')" 0

@@ -462,7 +462,7 @@ class Trace:
         self._handle = _lib.open(_words(raw), len(raw), byref(options), byref(error))
         if not self._handle:
             if error.code == _EINPUT:
-                for one in raw:
+                for one in paths:
                     open(one, "rb").close()  # the exact OSError, where that is the reason
             raise error.exception()
         if damage := _lib.damage(self._handle):

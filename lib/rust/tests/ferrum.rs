@@ -195,7 +195,11 @@ fn ends() -> PathBuf {
 /// The program `stave`, which completes what a killed process left; STAVE names it.
 fn recover(path: &Path) {
     let stave = std::env::var_os("STAVE").unwrap_or_else(|| "stave".into());
-    let run = Command::new(stave).arg("recover").arg(path).output().unwrap();
+    let run = Command::new(stave)
+        .arg("recover")
+        .arg(path)
+        .output()
+        .unwrap();
     assert!(
         run.status.success(),
         "{}",
@@ -231,4 +235,22 @@ fn no_end_loses_an_event() {
             String::from_utf8_lossy(&run.stderr)
         );
     }
+}
+
+#[test]
+fn texts_of_all_kinds() {
+    let folder = Folder::new("texts");
+    let path = folder.join("trace.json");
+    let writer = TraceWriter::enabled(path.clone());
+    let owned = String::from("borrowed, and not static");
+    writer.push(owned.as_str(), &owned[..8], 1.0, 0);
+    writer.push(&owned, owned.clone(), 1.0, 1);
+    writer.push(std::borrow::Cow::Borrowed(&*owned), 'x', 1.0, 2);
+    writer.push(owned.clone().into_boxed_str(), "", 1.0, 3);
+    writer.push_with_args(owned.as_str(), owned.as_str(), 1.0, 4, [("n", 1)]);
+    writer.flush().unwrap();
+    let events = read(&path);
+    assert!(events.iter().all(|e| e.name == owned), "{events:?}");
+    let cats: Vec<_> = events.iter().map(|e| e.cat.as_str()).collect();
+    assert_eq!(cats, ["borrowed", &owned, "x", "", &owned]);
 }

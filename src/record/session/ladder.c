@@ -327,10 +327,8 @@ void sv_record_ladder_summary(const struct sv_recorder *r)
         sv_print(stderr, "; there are many threads: now every %s", sv_human_ns(b, s.every_ns));
     sv_print(stderr, "\n");
     if (s.unreadable)
-        sv_print(stderr,
-                 "  %llu processes do not let themselves be read (another user's, not dumpable, or "
-                 "ptrace is restricted): no stacks of them\n",
-                 (unsigned long long)s.unreadable);
+        sv_print(stderr, "  no stacks of %llu process%s that cannot be read; of the last one: %s\n",
+                 (unsigned long long)s.unreadable, s.unreadable == 1 ? "" : "es", s.why_unreadable);
 }
 
 void sv_record_ladder_close(struct sv_recorder *r)

@@ -42,7 +42,7 @@ struct sv_watch_thread {
 
 struct sv_watch_process {
     uint32_t pid, parent;
-    bool is_known, is_gone, has_python, was_read, is_refused;
+    bool is_known, is_gone, has_python, was_read, is_refused, was_tried;
     bool is_inside; /* it has the library of options.inside */
     uint64_t image; /* of its program and command line: another one after an exec */
     uint32_t n_threads, looks;

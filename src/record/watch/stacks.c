@@ -7,11 +7,15 @@
 #include "record/watch/parts.h"
 
 #include "core/base/mem.h"
+#include "record/sample/procfs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum {
     THREADS_MAX = 4096,
@@ -205,6 +209,27 @@ static uint32_t copy_stack(uint32_t pid, uint64_t sp, uint8_t *to)
     return got > 0 ? (uint32_t)got : 0;
 }
 
+/* Which of the rules for reading another process refuses it. */
+static const char *refusal_of(const struct sv_watch *w, uint32_t pid, int error)
+{
+    char path[96], text[4096], scope[16] = "";
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%u/status", w->options.root, pid);
+    const char *at = sv_procfs_text(path, text, sizeof text) ? strstr(text, "\nUid:") : NULL;
+    unsigned long uid = at ? strtoul(at + 5, NULL, 10) : geteuid();
+    snprintf(text, sizeof text, "%s/sys/kernel/yama/ptrace_scope", w->options.root);
+    sv_procfs_text(text, scope, sizeof scope);
+    if (error == ENOSYS)
+        return "a filter of system calls refuses process_vm_readv";
+    if (uid != geteuid())
+        return "it is another user's: root and CAP_SYS_PTRACE may";
+    if (stat(path, &st) == 0 && st.st_uid != uid) /* its files are root's then, not its folder */
+        return "it has said so (prctl PR_SET_DUMPABLE), or has had privileges";
+    if (scope[0] >= '1' && scope[0] <= '9')
+        return "kernel.yama.ptrace_scope allows it for commands that stave starts only";
+    return "a security module or a filter of system calls refuses it";
+}
+
 /* Head and stack of a record in the room; its size, 0: there is no stack. */
 static size_t take_stack(struct sv_watch *w, struct sv_watch_thread *x, bool is_waiting)
 {
@@ -215,6 +240,11 @@ static size_t take_stack(struct sv_watch *w, struct sv_watch_thread *x, bool is_
         return 0;
     memset(r, 0, sizeof *r);
     errno = 0;
+    if (!p->was_tried) { /* what refuses to be read is not known to be Python either */
+        uint8_t byte;
+        p->was_tried = true;
+        sv_watch_read(x->pid, 1, &byte, sizeof byte);
+    }
     if (p->has_python)
         r->stack.n_python = take_python(w, x, &p->python, frames, &r->stack.has_more_python);
     if (r->stack.n_python == 0 && is_waiting && x->wait.sp) {
@@ -226,7 +256,8 @@ static size_t take_stack(struct sv_watch *w, struct sv_watch_thread *x, bool is_
     bool has_stack = r->stack.n_python || r->stack.regs[SV_STACK_SP];
     w->sums.stacks += has_stack;
     if (errno == EPERM || errno == EACCES || errno == ENOSYS) {
-        w->sums.unreadable += !p->is_refused;
+        w->sums.unreadable++;
+        w->sums.why_unreadable = refusal_of(w, x->pid, errno);
         p->is_refused = true;
     }
     return has_stack ? sizeof *r + r->stack.n_python * sizeof *frames + r->stack.copy_bytes : 0;

@@ -33,6 +33,7 @@ struct sv_watch_sums {
     int64_t spent_ns;            /* CPU time of all looks */
     int64_t every_ns;            /* the interval now */
     uint64_t stacks, unreadable; /* unreadable: of a process that does not let itself be read */
+    const char *why_unreadable;  /* of the last one; NULL: none */
     uint32_t threads;            /* that were watched */
 };
 
