@@ -332,8 +332,8 @@ class Verdict:
             for a in facts.get("allowed", []))
 
     def key(self):
-        """What must be the same in each repetition."""
-        top = self.findings[0] if self.findings else {}
+        """What must be the same in each repetition. A finding below LEAST counts nowhere, so not here either."""
+        top = self.findings[0] if self.findings and self.findings[0].get("share", 0) >= LEAST else {}
         return top.get("cause"), tuple(self.marks.values())
 
     def line(self, name, facts):
