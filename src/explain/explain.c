@@ -78,8 +78,10 @@ void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a)
 {
     struct sv_explanation *e = x->e;
     size_t at = e->n;
-    if (is_ignored(x->options, a))
+    if (is_ignored(x->options, a)) {
+        e->n_ignored++;
         return;
+    }
     while (at > 0 && e->findings[at - 1].share < a->share)
         at--;
     if (at == SV_EXPLAIN_MAX) {
