@@ -679,7 +679,10 @@ static void say_other(struct sv_wait_group *w)
     a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
     sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100, sv_waits_of(w),
                   what_for(w));
-    if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
+    bool is_known =
+        w->piece && w->piece->edge != SV_NO_EDGE &&
+        (w->piece->thread != SV_NO_THREAD || sv_waited_for(w->x->ledger, w->piece) != SV_NO_THREAD);
+    if (is_known) {
         struct sv_why_piece doing = *w->piece;
         doing.doing = (uint8_t)waits_doing_of_others(w);
         what_it_does(w, &doing, does, sizeof does);
