@@ -125,11 +125,12 @@ static void print_text(const struct sv_explanation *e)
                  missing[i].record ? ": " : "", missing[i].record ? missing[i].record : "");
     print_findings(e);
     if (!e->n && e->can_say)
-        sv_print(stdout, e->is_against
-                             ? "Nothing has become slower by a twentieth of the time of a unit.\n"
-                         : !sv_explain_is_whole(e)
-                             ? "No wait that is known takes a twentieth of the time.\n"
-                             : "Nothing slows it down: no wait takes a twentieth of the time.\n");
+        sv_print(stdout,
+                 e->is_against ? "Nothing has become slower by a twentieth of the time of a unit.\n"
+                 : e->n_ignored ? "Nothing else is known that takes a twentieth of the time.\n"
+                 : !sv_explain_is_whole(e)
+                     ? "No wait that is known takes a twentieth of the time.\n"
+                     : "Nothing slows it down: no wait takes a twentieth of the time.\n");
     if (!e->can_say)
         sv_print(stdout,
                  "Cannot say what slows it down: the trace does not have what is needed.\n");

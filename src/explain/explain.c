@@ -78,8 +78,10 @@ void sv_explain_add(struct sv_explaining *x, const struct sv_answer *a)
 {
     struct sv_explanation *e = x->e;
     size_t at = e->n;
-    if (is_ignored(x->options, a))
+    if (is_ignored(x->options, a)) {
+        e->n_ignored++;
         return;
+    }
     while (at > 0 && e->findings[at - 1].share < a->share)
         at--;
     if (at == SV_EXPLAIN_MAX) {
@@ -140,6 +142,25 @@ static void drop(struct sv_explanation *e, const struct sv_answer *a)
     memmove(&e->findings[at], &e->findings[at + 1], (--e->n - at) * sizeof *e->findings);
 }
 
+/* What other ranks wait for comes after what the rank that they wait for has. */
+static void order_ranks(struct sv_explanation *e)
+{
+    size_t own = 0, comm = 0;
+    while (comm < e->n &&
+           (e->findings[comm].cause != SV_CAUSE_COMM || e->findings[comm].culprit.rank < 0))
+        comm++;
+    if (comm == e->n)
+        return;
+    struct sv_answer a = e->findings[comm];
+    for (size_t i = comm + 1; i < e->n; i++)
+        if (e->findings[i].in_rank == a.culprit.rank && !own)
+            own = i;
+    if (!own)
+        return;
+    memmove(&e->findings[comm], &e->findings[comm + 1], (own - comm) * sizeof a);
+    e->findings[own] = a;
+}
+
 /* Two findings about the same time are one: a full queue that refuses requests, a GPU that is idle
  * while the host loads data. */
 static void join_findings(struct sv_explanation *e)
@@ -159,6 +180,7 @@ static void join_findings(struct sv_explanation *e)
         if (a && find(e, pairs[i].is_one_with))
             drop(e, a);
     }
+    order_ranks(e);
 }
 
 /* "samples for 12 s, some waits for 9 s, of 60 s". */

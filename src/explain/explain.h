@@ -154,6 +154,7 @@ struct sv_explanation {
     struct sv_observed observed;
     bool can_say;       /* there is evidence for an answer */
     size_t n_suspended; /* findings that were left off */
+    size_t n_ignored;   /* findings that the options left out */
     struct sv_slow_units slow;
     struct sv_hot hot[SV_EXPLAIN_HOT];
     size_t n_hot;

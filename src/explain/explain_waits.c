@@ -679,7 +679,10 @@ static void say_other(struct sv_wait_group *w)
     a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
     sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100, sv_waits_of(w),
                   what_for(w));
-    if (w->piece && w->piece->thread != SV_NO_THREAD && w->piece->edge != SV_NO_EDGE) {
+    bool is_known =
+        w->piece && w->piece->edge != SV_NO_EDGE &&
+        (w->piece->thread != SV_NO_THREAD || sv_waited_for(w->x->ledger, w->piece) != SV_NO_THREAD);
+    if (is_known) {
         struct sv_why_piece doing = *w->piece;
         doing.doing = (uint8_t)waits_doing_of_others(w);
         what_it_does(w, &doing, does, sizeof does);
@@ -764,12 +767,35 @@ static void say_queue(struct sv_wait_group *w)
     sv_waits_name(w);
     a->n_chain = 0;
     put_frame(&a->culprit, where, sizeof where);
-    sv_answer_say(a,
-                  "Requests spend %.0f %% of %s in the queue while their worker, thread %s "
-                  "(tid %" PRId64 "), works for others%s.",
-                  a->share * 100, w->x->asked ? sv_waits_of(w) : "their time", a->culprit.name,
-                  a->culprit.tid, where);
+    sv_answer_say(a, "Requests spend %.0f %% of %s in the queue while their worker", a->share * 100,
+                  w->x->asked ? sv_waits_of(w) : "their time");
+    if (a->culprit.name[0])
+        sv_answer_say(a, ", thread %s (tid %" PRId64 "),", a->culprit.name, a->culprit.tid);
+    sv_answer_say(a, " works for others%s.", where);
     sv_answer_command(a, "report batch", w->x->path, "");
+}
+
+static int64_t rank_of(const struct sv_ledger *l, uint32_t thread)
+{
+    return thread != SV_NO_THREAD ? sv_rank_of_track(l->trace, l->states.threads[thread].process)
+                                  : -1;
+}
+
+/* The other rank that has most of it; -1: none has half. */
+static int64_t awaited_rank(const struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    struct sv_why_sums ranks = {0};
+    for (size_t i = 0; i < l->n_pieces; i++) {
+        const struct sv_why_piece *p = &l->pieces[i];
+        int64_t rank = sv_waits_has(w, i) ? rank_of(l, p->thread) : -1;
+        if (rank >= 0 && rank != rank_of(l, l->units[p->unit].thread))
+            sv_why_sums_add(&ranks, (uint64_t)rank, (uint32_t)i, p->dur_ns);
+    }
+    const struct sv_why_sum *most = sv_why_sums_most(&ranks);
+    int64_t rank = most && most->ns > w->ns / 2 ? (int64_t)most->key : -1;
+    sv_why_sums_fini(&ranks);
+    return rank;
 }
 
 static void say_comm(struct sv_wait_group *w)
@@ -777,8 +803,19 @@ static void say_comm(struct sv_wait_group *w)
     struct sv_answer *a = &w->answer;
     char who[120];
     a->cause = SV_CAUSE_COMM;
-    sv_answer_say(a, "%s is %.0f %% of %s in communication with other ranks.", subject(w, who),
+    sv_answer_say(a, "%s is %.0f %% of %s in communication with other ranks", subject(w, who),
                   a->share * 100, sv_waits_of(w));
+    int64_t rank = awaited_rank(w);
+    if (rank >= 0) {
+        sv_waits_name(w);
+        a->culprit = SV_NOBODY;
+        a->culprit.kind = "rank";
+        a->culprit.rank = rank;
+        snprintf(a->culprit.name, sizeof a->culprit.name, "rank %" PRId64, rank);
+        a->advice = "Look at that rank: at what it does meanwhile.";
+        sv_answer_say(a, ", most of it while rank %" PRId64 " does not come to it", rank);
+    }
+    sv_answer_say(a, ".");
     sv_answer_command(a, "report comm", w->x->path, "");
 }
 

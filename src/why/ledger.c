@@ -59,6 +59,7 @@ struct via {
     unsigned class; /* NO_CLASS: nothing has decided yet */
     unsigned depth;
     bool is_assumed;
+    int64_t until_ns; /* depth > 0: so long somebody waits for this thread */
 };
 
 static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_ns, struct via v);
@@ -181,13 +182,8 @@ static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
              its = other != SV_NO_THREAD ? l->states.threads[other].process : 0;
     if (p->reason == SV_WAIT_FOR_CHILD)
         return SV_WHY_CHILD;
-    if (its && its != own) {
-        int64_t mine = sv_rank_of_track(l->trace, own), rank = sv_rank_of_track(l->trace, its);
-        if (mine >= 0 && rank >= 0 && mine != rank)
-            return SV_WHY_COMM;
-        if (sv_is_data_worker(&l->workers, own, its))
-            return SV_WHY_DATA;
-    }
+    if (its && its != own && sv_is_data_worker(&l->workers, own, its))
+        return SV_WHY_DATA;
     switch (p->reason) {
     case SV_WAIT_FOR_GIL: return SV_WHY_GIL;
     case SV_WAIT_FOR_PIPE: return SV_WHY_PIPE;
@@ -251,6 +247,17 @@ static uint32_t add_edge(struct maker *m, struct sv_why_edge e, const struct sv_
     return (uint32_t)l->n_edges++;
 }
 
+/* From one rank to another: whatever the waits on the way were for, it is communication. */
+static bool is_other_rank(const struct sv_ledger *l, uint32_t from, uint32_t to)
+{
+    sv_track own = l->states.threads[from].process,
+             its = to != SV_NO_THREAD ? l->states.threads[to].process : 0;
+    if (!its || its == own)
+        return false;
+    int64_t mine = sv_rank_of_track(l->trace, own), rank = sv_rank_of_track(l->trace, its);
+    return mine >= 0 && rank >= 0 && mine != rank;
+}
+
 /* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. */
 static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
                    const struct via *v, unsigned class)
@@ -258,7 +265,10 @@ static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_
     struct sv_ledger *l = m->l;
     struct via next = {.class = v->class == NO_CLASS ? class : v->class,
                        .depth = v->depth + 1,
-                       .is_assumed = v->is_assumed || e.is_assumed};
+                       .is_assumed = v->is_assumed || e.is_assumed,
+                       .until_ns = p->to_ns};
+    if (is_other_rank(l, e.thread, e.to))
+        next.class = SV_WHY_COMM;
     next.edge = add_edge(m, e, p, v);
     bool is_loop = e.to != SV_NO_THREAD && is_on_the_way(l, v->edge, e.to);
     if (e.to == SV_NO_THREAD || e.to == e.thread || is_loop || next.depth > DEPTH_MAX ||
@@ -335,23 +345,6 @@ static bool follow_lock(struct maker *m, uint32_t thread, struct sv_state_piece 
     return p->from_ns >= p->to_ns;
 }
 
-/* A wait that a time limit ended is asked for again: by whom the next one was ended. */
-static struct sv_waker later_waker(const struct sv_thread_states *s, uint32_t row)
-{
-    enum { TRIES = 64 };
-    const struct sv_trace *t = s->trace;
-    struct sv_waker w = sv_state_waker(s, row);
-    uint32_t end = t->tracks[t->slices.track[row]].end;
-    struct sv_arg a, b;
-    if (!s->reason || !sv_trace_arg(t, t->slices.args[row], s->reason, &a))
-        return w;
-    for (int i = 0; i < TRIES && w.kind == SV_WAKER_INTERRUPT && ++row < end; i++)
-        if (sv_trace_arg(t, t->slices.args[row], s->reason, &b) && b.type == SV_ARG_TEXT &&
-            b.size == a.size && memcmp(a.text, b.text, a.size) == 0)
-            w = sv_state_waker(s, row);
-    return w;
-}
-
 static bool is_timer(const struct sv_waker *w)
 {
     bool is_named = w->name.len == 5 && memcmp(w->name.bytes, "timer", 5) == 0;
@@ -377,7 +370,8 @@ static bool follow_peer(struct maker *m, uint32_t thread, const struct sv_state_
     }
     struct via next = *v;
     next.edge = add_edge(m, e, p, v);
-    add(m, other, p, &next, SV_WHY_SOCKET, SV_DOING_AWAY, p->call);
+    add(m, other, p, &next, is_other_rank(l, thread, other) ? SV_WHY_COMM : SV_WHY_SOCKET,
+        SV_DOING_AWAY, p->call);
     return true;
 }
 
@@ -392,8 +386,12 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
     if (is_lock && follow_lock(m, thread, &p, v))
         return;
     struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
-    if (p.row != SV_NO_ROW)
-        w = p.reason == SV_WAIT_FOR_GIL ? later_waker(s, p.row) : sv_state_waker(s, p.row);
+    if (p.row != SV_NO_ROW && p.reason == SV_WAIT_FOR_GIL)
+        w = sv_state_later_waker(s, p.row, INT64_MAX);
+    else if (p.row != SV_NO_ROW && p.reason == SV_WAIT_FOR_POLL && v->depth)
+        w = sv_state_later_waker(s, p.row, v->until_ns); /* an event loop that has a time limit */
+    else if (p.row != SV_NO_ROW)
+        w = sv_state_waker(s, p.row);
     if (w.kind == SV_WAKER_UNKNOWN && p.call != SV_NO_ROW)
         w = sv_call_waker(s, p.call);
     struct via own = *v;

@@ -532,3 +532,21 @@ struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row)
         return (struct sv_waker){.thread = SV_NO_THREAD, .tid = -1, .name = {"", 0}};
     return sv_call_waker(s, next);
 }
+
+struct sv_waker sv_state_later_waker(const struct sv_thread_states *s, uint32_t row,
+                                     int64_t until_ns)
+{
+    enum { TRIES = 64 };
+    const struct sv_trace *t = s->trace;
+    struct sv_waker w = sv_state_waker(s, row);
+    uint32_t end = t->tracks[t->slices.track[row]].end;
+    struct sv_arg a, b;
+    if (!s->reason || !sv_trace_arg(t, t->slices.args[row], s->reason, &a))
+        return w;
+    for (int i = 0; i < TRIES && w.kind == SV_WAKER_INTERRUPT && ++row < end; i++)
+        if (t->slices.ts_ns[row] < until_ns &&
+            sv_trace_arg(t, t->slices.args[row], s->reason, &b) && b.type == SV_ARG_TEXT &&
+            b.size == a.size && memcmp(a.text, b.text, a.size) == 0)
+            w = sv_state_waker(s, row);
+    return w;
+}

@@ -101,6 +101,10 @@ struct sv_waker {
 };
 /* Who ended the wait that is the slice `row`. */
 struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row);
+/* A wait that a time limit ended is asked for again: by whom the next one before until_ns was
+ * ended. */
+struct sv_waker sv_state_later_waker(const struct sv_thread_states *s, uint32_t row,
+                                     int64_t until_ns);
 /* The same where the arguments of the call itself say it (lib/inject/io). */
 struct sv_waker sv_call_waker(const struct sv_thread_states *s, uint32_t call);
 

@@ -21,3 +21,4 @@ trace 20000000 'reason="lock" waker_tid=11' >holds.txt
 check who_is_waited_for_cannot_run test "$(says robbed.txt)" = "cpu nobody"
 check and_the_sentence_says_so sh -c '"$STAVE" explain -q --no-index robbed.txt | grep -q "which could run for .* by the kernel.s own count, and waits for a CPU; who has it is not known"'
 check a_holder_that_runs_is_one test "$(says holds.txt)" = "lock hog"
+check what_is_ignored_is_not_nothing sh -c '"$STAVE" explain -q --no-index --ignore lock:hog holds.txt | tail -1 | grep -qx "Nothing else is known that takes a twentieth of the time."'

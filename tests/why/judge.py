@@ -54,7 +54,7 @@ NO_UNITS = (None, "run", "thread", "process")  # what explain takes where it fin
 GENERAL = {"data": {"slow_file", "cold_cache", "small_files", "small_reads", "slow_worker",
                     "too_few_loaders", "gpu_data"},
            "disk": {"slow_file", "cold_cache", "checkpoint", "page_fault"}}
-TRIES, STILL_S = 4, 1.0  # recordings of one program; a machine that stands still for so long spoils one
+TRIES, STILL_S = 3, 0.3  # recordings of one program; a machine that stands still for so long spoils one
 CPU_NOISE = 0.03  # from here on a wait for a CPU is noise that explain may state
 
 
@@ -332,8 +332,8 @@ class Verdict:
             for a in facts.get("allowed", []))
 
     def key(self):
-        """What must be the same in each repetition."""
-        top = self.findings[0] if self.findings else {}
+        """What must be the same in each repetition. A finding below LEAST counts nowhere, so not here either."""
+        top = self.findings[0] if self.findings and self.findings[0].get("share", 0) >= LEAST else {}
         return top.get("cause"), tuple(self.marks.values())
 
     def line(self, name, facts):
