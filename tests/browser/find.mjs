@@ -57,6 +57,8 @@ await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/reads.txt`;
   makeReads(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
+  const sent = await page.eval(() => performance.getEntries().filter((e) => e.encodedBodySize && !e.name.includes('/api/')).reduce((sum, e) => sum + e.encodedBodySize, 0));
+  check('the_page_has_at_most_400_kB', sent > 100000 && sent <= 400000, String(sent));
   const type = async (text) => {
     await page.press('/');
     await page.eval(() => { document.getElementById('search').value = ''; });
