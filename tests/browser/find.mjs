@@ -57,6 +57,8 @@ await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/reads.txt`;
   makeReads(file);
   const viewer = await start(file), page = await open(browser, viewer.url);
+  const sent = await page.eval(() => performance.getEntries().filter((e) => e.encodedBodySize && !e.name.includes('/api/')).reduce((sum, e) => sum + e.encodedBodySize, 0));
+  check('the_page_has_at_most_400_kB', sent > 100000 && sent <= 400000, String(sent));
   const type = async (text) => {
     await page.press('/');
     await page.eval(() => { document.getElementById('search').value = ''; });
@@ -85,6 +87,14 @@ await run(async ({ browser, start, tmp }) => {
   await page.until(() => window.stave.state().selection);
   const [[id]] = await viewer.sql("select s.id from slice s join args a using (arg_set_id) where a.string_value = 'a10' order by s.ts limit 1");
   same('enter_goes_to_the_first', (await page.state()).selection.id, id);
+  // Enter at once, before the list is there: to the first argument, too
+  await page.press('Escape');
+  await page.press('Escape');
+  await page.press('/');
+  await page.eval(() => { const input = document.getElementById('search'); input.value = 'Shard_29'; input.dispatchEvent(new Event('input', { bubbles: true })); input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', code: 'Enter', bubbles: true })); });
+  const [[soon]] = await viewer.sql("select s.id from slice s join args a using (arg_set_id) where a.string_value = '/data/Shard_29' order by s.ts limit 1");
+  await page.until((one) => window.stave.state().selection?.id === one, soon);
+  check('enter_does_not_wait_for_the_list', true);
   await type('no such thing');
   same('nothing_matches', await total(), '0');
   // rows from the palette

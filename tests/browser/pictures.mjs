@@ -103,7 +103,8 @@ async function selectSlice(page, name, at) {
   return hit;
 }
 
-/** Every page in both themes, each of a trace that has something for it. */
+/** Every page in both themes, each of a trace that has something for it. The dark ones take as long again: in `make test-long`, and where they are written. */
+const SCHEMES = process.env.UPDATE || process.env.STAVE_LONG ? ['light', 'dark'] : ['light'];
 const PAGES = [
   ['explain', 'waits.txt', (file) => makeWaits(file, 'shard-0005.tar')], ['waits', 'waits.txt'], ['io', 'waits.txt'], ['steps', 'torch.json', makeTorch], ['gpu', 'torch.json'],
   ['ops', 'torch.json'], ['serving', 'batching_trace.json', makeServing], ['llm', 'engine.json', makeEngine], ['ranks', 'job', (folder) => { fs.mkdirSync(folder); [0, 1].forEach((rank) => makeJob(`${folder}/rank${rank}.txt`, rank)); }],
@@ -115,7 +116,7 @@ async function pages(browser, start, tmp) {
     const file = `${tmp}/${name}`;
     if (make) make(file);
     if (!viewers.has(name)) viewers.set(name, await start(fs.statSync(file).isDirectory() ? fs.readdirSync(file).sort().map((one) => `${file}/${one}`) : file));
-    for (const scheme of ['light', 'dark']) {
+    for (const scheme of SCHEMES) {
       const viewer = viewers.get(name), page = await open(browser, `${viewer.url}&page=${id}`, { width: 1200, height: 760, scheme });
       await page.until(() => document.querySelector('#page section'));
       await picture(page, `view_${id}${scheme === 'dark' ? '_dark' : ''}`);

@@ -33,7 +33,7 @@ export class LlmPage extends Page {
         data.bins = await pages.sql(
           `select (ts - ${data.first}) / ${data.width} as part, count(*), `
             + 'max(requests), max(waiting), sum(tokens_out), max(kv_used), '
-            + 'max(kv_total), max(dur) from engine_step group by 1');
+            + 'max(kv_total), max(dur), max(ts + dur) from engine_step group by 1');
       }
     } catch (error) {
       data.why = error.message;
@@ -121,9 +121,15 @@ export class LlmPage extends Page {
   }
 
   overTime({ bins, first, width }) {
-    const at = new Map(bins.map((row) => [Number(row[0]), row])),
-      value = (k) => (i) => Number((at.get(i) || [])[k] || 0),
-      from = (i) => first + BigInt(i) * width;
+    const begun = new Map(bins.map((row) => [Number(row[0]), row])),
+      from = (i) => first + BigInt(i) * width, at = new Map();
+    // of a part in which no step begins: what still runs, of which there is nothing to count
+    for (let i = 0, last = null; i < PARTS; i++) {
+      const row = begun.get(i), isOn = last && BigInt(last[8]) > from(i);
+      if (row) at.set(i, last = row);
+      else if (isOn) at.set(i, last.map((v, k) => (k === 1 || k === 4 ? 0 : v)));
+    }
+    const value = (k) => (i) => Number((at.get(i) || [])[k] || 0);
     const plot = (title, aside, testid, k, colour, tip) =>
       section(title, aside, [], new Bars(this.app, {
       title, height: 150, testid, n: PARTS, parts: [{ colour }], value: value(k),

@@ -160,7 +160,12 @@ export class Search {
     else ask.at = (app.selected ? app.selected.from : app.view.from).toString();
     const turn = this.turn;
     try {
-      let answer = await app.wait(app.transport.json('POST', '/api/search', ask));
+      const find = () => app.wait(app.transport.json('POST', '/api/search', ask));
+      let answer = await find();
+      if (answer.total === '0' && !ask.args && turn === this.turn) {
+        this.args = ask.args = 1; // Enter came before the arguments had been looked at
+        answer = await find();
+      }
       if (!answer.hits.length && answer.total !== '0') answer = await this.wrap(text, to);
       if (turn !== this.turn || !answer.hits.length) return;
       this.hit = answer.hits[0].slice;
