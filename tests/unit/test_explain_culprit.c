@@ -80,6 +80,7 @@ TEST(a_time_limit_is_asked_for_again)
     explain(POLLED("000010", "040020", "059970"), &e);
     check_first(&e, SV_CAUSE_PEER, 80, "feeder");
     SAYS(&e, "which sleeps");
+    CHECK(e.findings[0].gain > 0.75); /* all of it, not only the last wait */
     sv_explanation_fini(&e);
     explain(POLLED("000200", "040210", "059780"), &e);
     check_first(&e, SV_CAUSE_PEER, 60, "feeder");

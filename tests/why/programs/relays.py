@@ -86,11 +86,12 @@ def polls():
         spin(0.008)
         with RUN.measure("peer"):
             connection.send(b"t")
-            while not poll.poll(5):
+            while not poll.poll(10):
                 pass
             connection.recv(1)
     connection.close()
     os.wait()
+    RUN.units = None
     RUN.cause("peer", RUN.ns["peer"], name="authd", function="check_password")
 
 
