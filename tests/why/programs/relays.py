@@ -1,10 +1,10 @@
 """Programs that get what they need through others, and which nobody marked:
 
-    relays.py upstream | polls | full | results | idle
+    relays.py upstream | polls | full | idle
 
 upstream: an asyncio client asks a server that is another Python program, a child of its own; that one sleeps. polls: answers come over a
 socket, and are asked for with a time limit, again and again. full: items go into a multiprocessing.Queue, which a slow process empties.
-results: pool.map, whose results a thread of the library receives. idle: a server whose client asks rarely, and nothing is wrong."""
+idle: a server whose client asks rarely, and nothing is wrong."""
 import asyncio
 import multiprocessing
 import os
@@ -95,7 +95,7 @@ def polls():
     RUN.cause("peer", RUN.ns["peer"], name="authd", function="check_password")
 
 
-# ---- a queue that is full, a pool ----
+# ---- a queue that is full ----
 
 def compress_block(block):
     time.sleep(0.03)
@@ -121,26 +121,6 @@ def full():
     RUN.cause("data pipe lock", RUN.ns["queue"], name="writer", function="compress_block")
 
 
-def score(n):
-    score_long() if n == 0 else spin(0.004)
-    return os.getpid()
-
-
-def score_long():
-    spin(0.045)
-
-
-def results():
-    pids = set()
-    with multiprocessing.Pool(2) as pool:
-        for _ in RUN.loop(40, "loop", marked=False):
-            spin(0.01)
-            with RUN.measure("map"):
-                pids |= set(pool.map(score, range(4), chunksize=1))
-    RUN.units = None
-    RUN.cause("data pipe too_few_loaders", RUN.ns["map"], pid=sorted(pids))
-
-
 # ---- nothing is wrong ----
 
 def ask_rarely(address):
@@ -163,5 +143,5 @@ def idle():
             connection.close()
 
 
-{"upstream": upstream, "polls": polls, "full": full, "results": results, "idle": idle}[HOW]()
+{"upstream": upstream, "polls": polls, "full": full, "idle": idle}[HOW]()
 RUN.write()
