@@ -72,10 +72,20 @@ static uint64_t pool_of(const struct sv_ledger *l, uint32_t thread)
     return name.len ? sv_mix64(hash_text(name) ^ x->process) : (uint64_t)thread + 1;
 }
 
+/* By the name of another process, as sentences have it: processes of one name are one cause. */
+static uint64_t name_key(const struct sv_ledger *l, const struct sv_why_piece *p, uint32_t to)
+{
+    const struct sv_thread_rows *threads = l->states.threads;
+    const struct sv_track_info *tracks = l->trace->dict->tracks;
+    uint32_t waiter = l->units[p->unit].thread;
+    sv_str own = tracks[threads[to].track].name,
+           its = waiter != SV_NO_THREAD ? tracks[threads[waiter].track].name : 0;
+    return own && own != its ? own : tracks[threads[to].process].name;
+}
+
 /* What makes two pieces of a class one cause. */
 static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    const struct sv_dict *d = l->trace->dict;
     uint32_t edge = sv_why_first_edge(l, p->edge), to = sv_waited_for(l, p);
     const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
     switch (p->class) {
@@ -84,8 +94,7 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     case SV_WHY_PIPE:
     case SV_WHY_SOCKET:
     case SV_WHY_CHILD:
-        return to != SV_NO_THREAD ? d->tracks[l->states.threads[to].process].name
-                                  : hash_text(sv_why_path(l, p));
+        return to != SV_NO_THREAD ? name_key(l, p, to) : hash_text(sv_why_path(l, p));
     default: return 0;
     }
 }
