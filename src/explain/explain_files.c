@@ -301,18 +301,39 @@ static int64_t active_of(const struct sv_ledger *l, uint32_t thread)
     return ns;
 }
 
-/* The processes that this group waits for, with their numbers. To be freed. */
+enum { IS_WAITED_FOR = 1, HAS_FORKED_ONE = 2 };
+
+/* By track of a process: is it waited for, and has it forked one of those? To be freed. */
+static uint8_t *find_waited_for(const struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    uint8_t *is = sv_alloc((size_t)l->trace->dict->n_tracks + 1);
+    for (size_t i = 0; i < w->holders.n; i++) {
+        if (w->holders.items[i].key == SV_NO_THREAD)
+            continue;
+        sv_track process = l->states.threads[w->holders.items[i].key].process;
+        is[process] |= IS_WAITED_FOR;
+        is[l->workers.parent[process]] |= l->workers.has_exec[process] ? 0 : HAS_FORKED_ONE;
+    }
+    return is;
+}
+
+/* The processes that this group waits for, and those that were forked beside them, with their
+ * numbers. To be freed. */
 static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uint32_t *n_at_once)
 {
     enum { LATE_PART = 4 };
     const struct sv_ledger *l = w->x->ledger;
     struct loader *all = sv_alloc((l->states.n + 1) * sizeof *all);
+    uint8_t *is = find_waited_for(w);
     *n = *n_at_once = 0;
     for (uint32_t i = 0; i < l->states.n; i++) {
         const struct sv_thread_rows *x = &l->states.threads[i];
         sv_track parent = l->workers.parent[x->process];
+        bool is_beside = is[parent] & HAS_FORKED_ONE && !l->workers.has_exec[x->process];
         if (sv_thread_main(&l->states, x->process) != i || !parent ||
-            !sv_is_data_worker(&l->workers, parent, x->process))
+            (!is_beside && !(is[x->process] & IS_WAITED_FOR) &&
+             !sv_is_data_worker(&l->workers, parent, x->process)))
             continue;
         all[(*n)++] = (struct loader){.thread = i,
                                       .parent = parent,
@@ -320,6 +341,7 @@ static struct loader *find_loaders(const struct sv_wait_group *w, size_t *n, uin
                                       .to_ns = x->to_ns,
                                       .active_ns = active_of(l, i)};
     }
+    free(is);
     qsort(all, *n, sizeof *all, by_start);
     int64_t until = 0;
     for (size_t i = 0, first = 0; i < *n; i++) {
@@ -452,6 +474,32 @@ static void begin(struct files *f, struct sv_wait_group *w, bool is_own)
     sv_waits_name(w);
 }
 
+/* It puts something into a queue that is full. */
+static bool is_for_room(const struct sv_wait_group *w)
+{
+    const struct sv_ledger *l = w->x->ledger;
+    const struct sv_lock_wait *wait =
+        w->piece ? sv_why_edge_wait(l, sv_why_first_edge(l, w->piece->edge)) : NULL;
+    return wait && wait->is_for_room;
+}
+
+static void say_taker(struct files *f)
+{
+    struct sv_answer *a = &f->w->answer;
+    const struct sv_culprit *c = &a->culprit;
+    bool is_process = strcmp(c->kind, "process") == 0;
+    char does[520], where[200];
+    a->cause = SV_CAUSE_DATA;
+    say_first(f);
+    sv_waits_tell_doing(f->w, sv_waits_doing(f->w), does, sizeof does);
+    sv_culprit_where(c, where, sizeof where);
+    sv_answer_say(a,
+                  "for room in a queue that is full, until %s%s (%s %" PRId64
+                  ") takes something out, which %s%s.",
+                  is_process ? "" : "thread ", c->name, is_process ? "pid" : "tid",
+                  is_process ? c->pid : c->tid, does, f->w->last ? "" : where);
+}
+
 static void say_producer(struct files *f)
 {
     struct sv_answer *a = &f->w->answer;
@@ -468,7 +516,11 @@ static void say_producer(struct files *f)
         sv_answer_say(a, " in %s()", c->function);
     if (c->function[0] && c->file[0])
         sv_answer_say(a, " (%s:%" PRIu32 ")", c->file, c->line);
-    sv_answer_say(a, ", which mostly %s.", sv_doing_words[sv_waits_doing(f->w)]);
+    char does[520] = "";
+    if (f->w->last)
+        sv_waits_tell_doing(f->w, sv_waits_doing(f->w), does, sizeof does);
+    sv_answer_say(a, ", which %s%s.", f->w->last ? "" : "mostly ",
+                  f->w->last ? does : sv_doing_words[sv_waits_doing(f->w)]);
 }
 
 /* No file takes the time: which one the loader had used before the longest piece. */
@@ -493,6 +545,10 @@ void sv_waits_say_data(struct sv_wait_group *w)
     uint32_t at_once;
     const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
     begin(&f, w, false);
+    if (is_for_room(w) && w->answer.culprit.kind) {
+        say_taker(&f);
+        return;
+    }
     if (slow_file(&f) || small_files(&f) || cold_cache(&f) || small_reads(&f))
         return;
     if (!most || !sv_is_of_loader(w->x->ledger, &w->x->ledger->pieces[most->piece])) {
@@ -619,7 +675,9 @@ static void say_written(struct files *f)
                   : each > 0 ? "writing and syncing files, %.1f KiB each time"
                              : "writing and syncing files",
                   (double)each / (is_saving ? 1048576 : 1024));
-    sv_answer_say(a, "%s%s.", a->culprit.path[0] ? ": longest " : "", a->culprit.path);
+    size_t len = strlen(a->culprit.path);
+    bool is_folder = len && a->culprit.path[len - 1] == '/';
+    sv_answer_say(a, "%s%s.", is_folder ? ", in " : len ? ": longest " : "", a->culprit.path);
     sv_map_fini(&x.by_path);
 }
 

@@ -27,20 +27,37 @@ static uint64_t hash_text(struct sv_text t)
     return sv_hash_bytes(t.bytes, t.len, 7);
 }
 
-/* The process or thread that the unit's own thread waited for; SV_NO_THREAD: none is known. */
+/* Does who is waited for only pass on what comes through a pipe, or from a child? */
+static bool passes_on(const struct sv_ledger *l, const struct sv_why_edge *e, uint32_t own)
+{
+    return (e->reason == SV_WAIT_FOR_PIPE || e->reason == SV_WAIT_FOR_CHILD) &&
+           e->to != SV_NO_THREAD &&
+           l->states.threads[e->to].process != l->states.threads[own].process;
+}
+
+/* The process or thread that the unit's own thread waited for; SV_NO_THREAD: none is known. What a
+ * shell, a stage of a pipeline or a thread that only receives waits for in turn is that one's. */
 uint32_t sv_waited_for(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    uint32_t edge = sv_why_first_edge(l, p->edge);
-    return edge != SV_NO_EDGE ? l->edges[edge].to : SV_NO_THREAD;
+    uint32_t first = sv_why_first_edge(l, p->edge), to;
+    bool is_passed_on = p->class == SV_WHY_DATA || p->class == SV_WHY_PIPE ||
+                        p->class == SV_WHY_CHILD;
+    if (first == SV_NO_EDGE)
+        return SV_NO_THREAD;
+    if (!is_passed_on)
+        return l->edges[first].to;
+    to = l->edges[p->edge].to;
+    for (uint32_t e = p->edge; e != first; e = l->edges[e].before)
+        if (!passes_on(l, &l->edges[e], l->edges[first].thread))
+            to = l->edges[e].thread;
+    return to;
 }
 
 bool sv_is_of_loader(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    uint32_t edge = sv_why_first_edge(l, p->edge);
-    if (edge == SV_NO_EDGE || l->edges[edge].to == SV_NO_THREAD)
-        return false;
-    return l->states.threads[l->edges[edge].to].process !=
-           l->states.threads[l->edges[edge].thread].process;
+    uint32_t edge = sv_why_first_edge(l, p->edge), to = sv_waited_for(l, p);
+    return to != SV_NO_THREAD &&
+           l->states.threads[to].process != l->states.threads[l->edges[edge].thread].process;
 }
 
 /* Threads of a process with one name, or names that end in numbers, are a pool: who of them does it
@@ -56,10 +73,20 @@ static uint64_t pool_of(const struct sv_ledger *l, uint32_t thread)
     return name.len ? sv_mix64(hash_text(name) ^ x->process) : (uint64_t)thread + 1;
 }
 
+/* By the name of another process, as sentences have it: processes of one name are one cause. */
+static uint64_t name_key(const struct sv_ledger *l, const struct sv_why_piece *p, uint32_t to)
+{
+    const struct sv_thread_rows *threads = l->states.threads;
+    const struct sv_track_info *tracks = l->trace->dict->tracks;
+    uint32_t waiter = l->units[p->unit].thread;
+    sv_str own = tracks[threads[to].track].name,
+           its = waiter != SV_NO_THREAD ? tracks[threads[waiter].track].name : 0;
+    return own && own != its ? own : tracks[threads[to].process].name;
+}
+
 /* What makes two pieces of a class one cause. */
 static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    const struct sv_dict *d = l->trace->dict;
     uint32_t edge = sv_why_first_edge(l, p->edge), to = sv_waited_for(l, p);
     const struct sv_lock_wait *wait = sv_why_edge_wait(l, edge);
     switch (p->class) {
@@ -68,8 +95,7 @@ static uint64_t part_of_class(const struct sv_ledger *l, const struct sv_why_pie
     case SV_WHY_PIPE:
     case SV_WHY_SOCKET:
     case SV_WHY_CHILD:
-        return to != SV_NO_THREAD ? d->tracks[l->states.threads[to].process].name
-                                  : hash_text(sv_why_path(l, p));
+        return to != SV_NO_THREAD ? name_key(l, p, to) : hash_text(sv_why_path(l, p));
     default: return 0;
     }
 }
@@ -198,10 +224,16 @@ static void keep_worst(struct sv_answer *a, const struct sv_why_unit *u, int64_t
     a->worst[at] = w;
 }
 
-/* The thread that a piece is charged to: who had what was waited for. */
-static uint32_t holder_of(const struct sv_ledger *l, const struct sv_why_piece *p)
+/* The thread that a piece is charged to: who had what was waited for. In communication that is the
+ * first one in another rank: threads of the own one only pass on. */
+uint32_t sv_waits_holder(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    uint32_t to = sv_waited_for(l, p);
+    uint32_t to = sv_waited_for(l, p), own = l->units[p->unit].thread;
+    for (uint32_t e = p->class == SV_WHY_COMM && own != SV_NO_THREAD ? p->edge : SV_NO_EDGE;
+         e != SV_NO_EDGE; e = l->edges[e].before)
+        if (l->edges[e].to != SV_NO_THREAD &&
+            l->states.threads[l->edges[e].to].process != l->states.threads[own].process)
+            to = l->edges[e].to;
     return to != SV_NO_THREAD ? to : p->thread;
 }
 
@@ -250,10 +282,9 @@ static void collect(struct sv_wait_group *w)
         w->ns += p->dur_ns;
         w->doing_ns[p->doing] += p->dur_ns;
         w->assumed_ns += p->is_assumed ? p->dur_ns : 0;
-        if (p->class == SV_WHY_DATA && sv_waited_for(l, p) == SV_NO_THREAD)
-            sv_why_sums_add(&unknown, holder_of(l, p), (uint32_t)i, p->dur_ns);
-        else
-            sv_why_sums_add(&w->holders, holder_of(l, p), (uint32_t)i, p->dur_ns);
+        uint32_t holder = sv_waits_holder(l, p);
+        bool is_unknown = p->class == SV_WHY_DATA && sv_waited_for(l, p) == SV_NO_THREAD;
+        sv_why_sums_add(is_unknown ? &unknown : &w->holders, holder, (uint32_t)i, p->dur_ns);
         struct sv_text path = sv_why_path(l, p);
         if (path.len && p->doing <= SV_DOING_FAULTS)
             sv_why_sums_add(&w->paths, hash_text(path), (uint32_t)i, p->dur_ns);
@@ -266,46 +297,6 @@ static void collect(struct sv_wait_group *w)
         sv_why_sums_fini(&w->holders);
         w->holders = unknown;
     }
-}
-
-/* Of a lock: where it is held, whatever the holder calls meanwhile. */
-static struct sv_text frame_for(const struct sv_wait_group *w, const struct sv_why_piece *p)
-{
-    const struct sv_ledger *l = w->x->ledger;
-    struct sv_text held = {"", 0};
-    if (w->class == SV_WHY_LOCK || w->class == SV_WHY_GIL)
-        held = sv_why_released_in(l, sv_why_first_edge(l, p->edge));
-    return held.len ? held : sv_why_frame(l, p);
-}
-
-/* Of the pieces that one holder has: the function that has most of them. */
-static struct sv_text main_frame(const struct sv_wait_group *w, uint32_t holder, size_t *piece)
-{
-    const struct sv_ledger *l = w->x->ledger;
-    enum { OWN_PART = 10 };
-    struct sv_why_sums frames = {0}, calls = {0}; /* functions; system calls without a stack */
-    for (size_t i = 0; i < l->n_pieces; i++) {
-        const struct sv_why_piece *p = &l->pieces[i];
-        if (!sv_waits_has(w, i) || holder_of(l, p) != holder)
-            continue;
-        struct sv_text frame = frame_for(w, p);
-        bool is_call = p->row != SV_NO_ROW && sv_state_is_call(&l->states, p->row) &&
-                       frame.bytes ==
-                           sv_dict_text(l->trace->dict, l->trace->slices.name[p->row]).bytes;
-        if (frame.len)
-            sv_why_sums_add(is_call ? &calls : &frames, hash_text(frame), (uint32_t)i, p->dur_ns);
-    }
-    const struct sv_why_sum *most = sv_why_sums_most(&frames), *call = sv_why_sums_most(&calls);
-    if (!most || (call && most->ns < call->ns / OWN_PART))
-        most = call;
-    struct sv_text found = {"", 0};
-    if (most) {
-        *piece = most->piece;
-        found = frame_for(w, &l->pieces[most->piece]);
-    }
-    sv_why_sums_fini(&frames);
-    sv_why_sums_fini(&calls);
-    return found;
 }
 
 /* ---- words ---- */
@@ -356,83 +347,6 @@ static const char *subject(const struct sv_wait_group *w, char to[120])
     return to;
 }
 
-const char *const sv_doing_words[SV_N_DOINGS] = {"computes",
-                                                 "reads",
-                                                 "writes",
-                                                 "opens and looks up files",
-                                                 "waits for pages",
-                                                 "sleeps",
-                                                 "waits for a CPU",
-                                                 "waits for a device",
-                                                 "works outside of this trace",
-                                                 "waits in turn"};
-
-/* "computes", "reads data/a.bin" … */
-static void what_it_does(const struct sv_wait_group *w, const struct sv_why_piece *p, char *to,
-                         size_t size)
-{
-    struct sv_text path = sv_why_path(w->x->ledger, p);
-    bool has_path = path.len && p->doing >= SV_DOING_READS && p->doing <= SV_DOING_FAULTS &&
-                    p->doing != SV_DOING_NAMES;
-    snprintf(to, size, "%s%s%s%.*s", sv_doing_words[p->doing], has_path ? " " : "",
-             has_path && p->doing == SV_DOING_FAULTS ? "of " : "",
-             has_path ? (int)(path.len < 150 ? path.len : 150) : 0, path.bytes);
-}
-
-static void put_frame(const struct sv_culprit *c, char *to, size_t size)
-{
-    *to = 0;
-    if (c->function[0] && c->file[0] && c->line)
-        snprintf(to, size, " in %s() (%s:%" PRIu32 ")", c->function, c->file, c->line);
-    else if (c->function[0] && c->file[0])
-        snprintf(to, size, " in %s() (%s)", c->function, c->file);
-    else if (c->function[0])
-        snprintf(to, size, " in %s", c->function);
-}
-
-static void name_lock(struct sv_wait_group *w, const struct sv_why_piece *p)
-{
-    const struct sv_ledger *l = w->x->ledger;
-    const struct sv_lock_wait *wait = sv_why_edge_wait(l, sv_why_first_edge(l, p->edge));
-    struct sv_culprit *c = &w->answer.culprit;
-    if (!wait || (w->class != SV_WHY_LOCK && w->class != SV_WHY_GIL))
-        return;
-    if (wait->is_gil)
-        snprintf(c->lock, sizeof c->lock, "the interpreter lock");
-    else if (wait->lock_name.len)
-        snprintf(c->lock, sizeof c->lock, "%.*s", (int)wait->lock_name.len, wait->lock_name.bytes);
-    else if (wait->lock)
-        snprintf(c->lock, sizeof c->lock, "0x%" PRIx64, wait->lock);
-}
-
-/* One line for each edge of the piece that stands for the group, then what the last one does. */
-static void tell_chain(struct sv_wait_group *w, const struct sv_why_piece *p)
-{
-    const struct sv_ledger *l = w->x->ledger;
-    struct sv_answer *a = &w->answer;
-    uint32_t edges[SV_EXPLAIN_LINKS - 1];
-    size_t n = 0;
-    for (uint32_t e = p->edge; e != SV_NO_EDGE && n < SV_EXPLAIN_LINKS - 1; e = l->edges[e].before)
-        edges[n++] = e;
-    for (size_t i = n; i-- > 0;) {
-        const struct sv_why_edge *e = &l->edges[edges[i]];
-        char from[96], to[96] = "somebody outside of this trace";
-        sv_explain_name(l->trace, l->states.threads[e->thread].track, from, sizeof from);
-        if (e->to != SV_NO_THREAD)
-            sv_explain_name(l->trace, l->states.threads[e->to].track, to, sizeof to);
-        struct sv_text frame = sv_why_released_in(l, edges[i]);
-        snprintf(a->chain[a->n_chain++], sizeof *a->chain, "%.40s waits for %.40s (%s%s%.*s)", from,
-                 to, e->by_flow ? "flow" : sv_wait_reason_name(e->reason),
-                 frame.len ? ", released in " : "", (int)(frame.len < 60 ? frame.len : 60),
-                 frame.bytes);
-    }
-    char who[96] = "somebody", does[200];
-    if (p->thread != SV_NO_THREAD)
-        sv_explain_name(l->trace, l->states.threads[p->thread].track, who, sizeof who);
-    what_it_does(w, p, does, sizeof does);
-    snprintf(a->chain[a->n_chain++], sizeof *a->chain, "%.40s %.110s", who, does);
-}
-
 /* In which rank the units are that have most of it. */
 static void find_rank(struct sv_wait_group *w)
 {
@@ -454,67 +368,6 @@ static void find_rank(struct sv_wait_group *w)
         snprintf(w->answer.in_host, sizeof w->answer.in_host, "%s", host ? host : "");
     }
     sv_why_sums_fini(&ranks);
-}
-
-/* The thread of the holder's process that did most: the holder itself may only pass on what that
- * one makes, as the feeder of a queue does. */
-static uint32_t who_did(const struct sv_wait_group *w, uint32_t holder)
-{
-    const struct sv_ledger *l = w->x->ledger;
-    struct sv_why_sums by = {0};
-    for (size_t i = 0; i < l->n_pieces; i++) {
-        const struct sv_why_piece *p = &l->pieces[i];
-        if (p->thread != SV_NO_THREAD && sv_waits_has(w, i) &&
-            l->states.threads[p->thread].process == l->states.threads[holder].process)
-            sv_why_sums_add(&by, p->thread, (uint32_t)i, p->dur_ns);
-    }
-    const struct sv_why_sum *most = sv_why_sums_most(&by);
-    uint32_t who = most ? (uint32_t)most->key : holder;
-    sv_why_sums_fini(&by);
-    return who;
-}
-
-void sv_waits_name(struct sv_wait_group *w)
-{
-    const struct sv_ledger *l = w->x->ledger;
-    const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
-    struct sv_culprit *c = &w->answer.culprit;
-    if (!most)
-        return;
-    size_t piece = most->piece;
-    struct sv_text frame = main_frame(w, (uint32_t)most->key, &piece);
-    const struct sv_why_piece *p = &l->pieces[piece];
-    uint32_t holder = (uint32_t)most->key;
-    w->piece = p;
-    /* Without states and a flow only the waiter is known, which is nobody's culprit. */
-    bool is_victim = p->edge == SV_NO_EDGE && p->is_assumed &&
-                     (w->class == SV_WHY_LOCK || w->class == SV_WHY_GIL ||
-                      w->class == SV_WHY_DATA || w->class == SV_WHY_CHILD ||
-                      w->class == SV_WHY_PIPE || w->class == SV_WHY_SOCKET);
-    if (is_victim) {
-        snprintf(w->waits_in, sizeof w->waits_in, "%.*s", (int)(frame.len < 90 ? frame.len : 90),
-                 frame.bytes);
-        frame = (struct sv_text){"", 0};
-        holder = SV_NO_THREAD;
-    }
-    if (holder != SV_NO_THREAD) {
-        bool is_process = sv_is_of_loader(l, p) || w->class == SV_WHY_CHILD;
-        const struct sv_thread_rows *x =
-            &l->states.threads[is_process ? who_did(w, holder) : holder];
-        c->kind = is_process ? "process" : "thread";
-        c->pid = l->trace->dict->tracks[x->track].pid;
-        c->tid = l->trace->dict->tracks[x->track].tid;
-        sv_explain_name(l->trace, x->track, c->name, sizeof c->name);
-    }
-    if (frame.len)
-        sv_culprit_frame(c, frame);
-    name_lock(w, p);
-    const struct sv_why_sum *file = sv_why_sums_most(&w->paths);
-    if (file && file->ns > w->ns / 4) {
-        struct sv_text path = sv_why_path(l, &l->pieces[file->piece]);
-        snprintf(c->path, sizeof c->path, "%.*s", (int)path.len, path.bytes);
-    }
-    tell_chain(w, p);
 }
 
 /* ---- sentences ---- */
@@ -542,11 +395,11 @@ static void say_compute(struct sv_wait_group *w)
 static void say_lock(struct sv_wait_group *w)
 {
     struct sv_answer *a = &w->answer;
-    char who[120], where[200], does[200];
+    char who[120], where[200], does[520];
     bool is_gil = w->class == SV_WHY_GIL;
     a->cause = is_gil ? SV_CAUSE_GIL : SV_CAUSE_LOCK;
     sv_waits_name(w);
-    put_frame(&a->culprit, where, sizeof where);
+    sv_culprit_where(&a->culprit, where, sizeof where);
     sv_answer_say(a, "%s waits %.0f %% of %s for ", subject(w, who), a->share * 100,
                   sv_waits_of(w));
     if (is_gil)
@@ -559,10 +412,9 @@ static void say_lock(struct sv_wait_group *w)
         sv_answer_say(a, "; who holds it is not known.");
         return;
     }
-    struct sv_why_piece doing = *w->piece;
-    if (w->doing_ns[doing.doing] < w->ns / 4)
-        doing.doing = (uint8_t)sv_waits_doing(w);
-    what_it_does(w, &doing, does, sizeof does);
+    unsigned doing = w->piece->doing;
+    sv_waits_tell_doing(w, w->doing_ns[doing] < w->ns / 4 ? sv_waits_doing(w) : doing, does,
+                        sizeof does);
     sv_answer_say(a, ", which thread %s (tid %" PRId64 ") holds%s while it %s.", a->culprit.name,
                   a->culprit.tid, where, does);
     if (w->holders.n > 1) {
@@ -670,12 +522,12 @@ static const char *what_for(const struct sv_wait_group *w)
 static void say_other(struct sv_wait_group *w)
 {
     struct sv_answer *a = &w->answer;
-    char who[120], where[200], does[200];
+    char who[120], where[200], does[520];
     a->cause = w->class == SV_WHY_PIPE     ? SV_CAUSE_PIPE
                : w->class == SV_WHY_SOCKET ? SV_CAUSE_PEER
                                            : SV_CAUSE_CHILD;
     sv_waits_name(w);
-    put_frame(&a->culprit, where, sizeof where);
+    sv_culprit_where(&a->culprit, where, sizeof where);
     a->culprit.kind = w->class == SV_WHY_SOCKET ? "peer" : "process";
     sv_answer_say(a, "%s waits %.0f %% of %s %s", subject(w, who), a->share * 100, sv_waits_of(w),
                   what_for(w));
@@ -683,11 +535,10 @@ static void say_other(struct sv_wait_group *w)
         w->piece && w->piece->edge != SV_NO_EDGE &&
         (w->piece->thread != SV_NO_THREAD || sv_waited_for(w->x->ledger, w->piece) != SV_NO_THREAD);
     if (is_known) {
-        struct sv_why_piece doing = *w->piece;
-        doing.doing = (uint8_t)waits_doing_of_others(w);
-        what_it_does(w, &doing, does, sizeof does);
+        unsigned doing = waits_doing_of_others(w);
+        sv_waits_tell_doing(w, doing, does, sizeof does);
         sv_answer_say(a, ": %s (pid %" PRId64 "), which %s%s.", a->culprit.name, a->culprit.pid,
-                      does, doing.doing == SV_DOING_RUNS ? "" : where);
+                      does, w->last || doing == SV_DOING_RUNS ? "" : where);
         say_network(w);
     } else {
         name_peer(w);
@@ -704,7 +555,7 @@ static void say_sleep(struct sv_wait_group *w)
     a->cause = SV_CAUSE_SLEEP;
     sv_waits_name(w);
     a->culprit.kind = "function";
-    put_frame(&a->culprit, where, sizeof where);
+    sv_culprit_where(&a->culprit, where, sizeof where);
     sv_answer_say(a, "%s sleeps %.0f %% of %s, for a time that it chose itself%s.", subject(w, who),
                   a->share * 100, sv_waits_of(w), where);
 }
@@ -766,7 +617,7 @@ static void say_queue(struct sv_wait_group *w)
     a->cause = SV_CAUSE_QUEUE;
     sv_waits_name(w);
     a->n_chain = 0;
-    put_frame(&a->culprit, where, sizeof where);
+    sv_culprit_where(&a->culprit, where, sizeof where);
     sv_answer_say(a, "Requests spend %.0f %% of %s in the queue while their worker", a->share * 100,
                   w->x->asked ? sv_waits_of(w) : "their time");
     if (a->culprit.name[0])
@@ -775,27 +626,28 @@ static void say_queue(struct sv_wait_group *w)
     sv_answer_command(a, "report batch", w->x->path, "");
 }
 
-static int64_t rank_of(const struct sv_ledger *l, uint32_t thread)
-{
-    return thread != SV_NO_THREAD ? sv_rank_of_track(l->trace, l->states.threads[thread].process)
-                                  : -1;
-}
-
-/* The other rank that has most of it; -1: none has half. */
-static int64_t awaited_rank(const struct sv_wait_group *w)
+/* For which rank, if the others' threads are in the trace and that one has most of it. */
+static void say_rank(struct sv_wait_group *w)
 {
     const struct sv_ledger *l = w->x->ledger;
-    struct sv_why_sums ranks = {0};
-    for (size_t i = 0; i < l->n_pieces; i++) {
-        const struct sv_why_piece *p = &l->pieces[i];
-        int64_t rank = sv_waits_has(w, i) ? rank_of(l, p->thread) : -1;
-        if (rank >= 0 && rank != rank_of(l, l->units[p->unit].thread))
-            sv_why_sums_add(&ranks, (uint64_t)rank, (uint32_t)i, p->dur_ns);
+    struct sv_answer *a = &w->answer;
+    const struct sv_why_sum *most = sv_why_sums_most(&w->holders);
+    uint32_t other = most && most->ns > w->ns / 2 ? (uint32_t)most->key : SV_NO_THREAD,
+             own = most ? l->units[l->pieces[most->piece].unit].thread : SV_NO_THREAD;
+    char does[520], where[200];
+    if (other == SV_NO_THREAD || own == SV_NO_THREAD ||
+        l->states.threads[other].process == l->states.threads[own].process) {
+        sv_answer_say(a, ".");
+        return;
     }
-    const struct sv_why_sum *most = sv_why_sums_most(&ranks);
-    int64_t rank = most && most->ns > w->ns / 2 ? (int64_t)most->key : -1;
-    sv_why_sums_fini(&ranks);
-    return rank;
+    sv_waits_name(w);
+    sv_culprit_where(&a->culprit, where, sizeof where);
+    a->culprit.kind = "rank";
+    a->culprit.rank = sv_rank_of_track(l->trace, l->states.threads[other].process);
+    a->advice = "Look at that rank: at what it does meanwhile.";
+    sv_waits_tell_doing(w, waits_doing_of_others(w), does, sizeof does);
+    sv_answer_say(a, ", mostly for rank %" PRId64 " (pid %" PRId64 "), which %s%s.",
+                  a->culprit.rank, a->culprit.pid, does, w->last ? "" : where);
 }
 
 static void say_comm(struct sv_wait_group *w)
@@ -805,17 +657,7 @@ static void say_comm(struct sv_wait_group *w)
     a->cause = SV_CAUSE_COMM;
     sv_answer_say(a, "%s is %.0f %% of %s in communication with other ranks", subject(w, who),
                   a->share * 100, sv_waits_of(w));
-    int64_t rank = awaited_rank(w);
-    if (rank >= 0) {
-        sv_waits_name(w);
-        a->culprit = SV_NOBODY;
-        a->culprit.kind = "rank";
-        a->culprit.rank = rank;
-        snprintf(a->culprit.name, sizeof a->culprit.name, "rank %" PRId64, rank);
-        a->advice = "Look at that rank: at what it does meanwhile.";
-        sv_answer_say(a, ", most of it while rank %" PRId64 " does not come to it", rank);
-    }
-    sv_answer_say(a, ".");
+    say_rank(w);
     sv_answer_command(a, "report comm", w->x->path, "");
 }
 

@@ -42,6 +42,7 @@ struct sv_wait_group {
     struct sv_why_sums holders, paths; /* by thread; by path */
     char waits_in[96];                 /* the waiter's own slice, where nothing else is known */
     const struct sv_why_piece *piece;  /* that stands for them; NULL: not chosen yet */
+    const struct sv_why_piece *last;   /* of who did most for the culprit; NULL: the culprit did */
 };
 
 /* Of units that are gaps of a device: the findings that the launching thread's waits are worth,
@@ -51,9 +52,15 @@ void sv_waits_of_gaps(struct sv_explaining *x, int64_t all_ns);
 /* Is the piece of this group, and of a unit that is asked about? */
 bool sv_waits_has(const struct sv_wait_group *w, size_t piece);
 const char *sv_waits_of(const struct sv_wait_group *w); /* "the time": what shares are of */
+/* The thread that a piece is charged to: who had what was waited for. */
+uint32_t sv_waits_holder(const struct sv_ledger *l, const struct sv_why_piece *p);
 /* Culprit and chain: whoever had most of it. */
 void sv_waits_name(struct sv_wait_group *w);
-extern const char *const sv_doing_words[SV_N_DOINGS];   /* "computes" … */
+/* " in hold() (train.py:12)", or nothing. */
+void sv_culprit_where(const struct sv_culprit *c, char *to, size_t size);
+extern const char *const sv_doing_words[SV_N_DOINGS]; /* "computes" … */
+/* What the culprit does: "computes", "reads data/a.bin", or for whom it waits in turn. */
+void sv_waits_tell_doing(const struct sv_wait_group *w, unsigned doing, char *to, size_t size);
 unsigned sv_waits_doing(const struct sv_wait_group *w); /* what took most of the time */
 /* Who ran meanwhile, for a wait for a CPU: the end of its sentence, and the culprit. False: the
  * kernel's own count says that it hardly waited. */

@@ -8,8 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many calls on data files make a worker. */
-enum { CALLS_LEAST = 4 };
+/* How many calls that read or map data files make a worker. Opening, listing and looking up does
+ * not, nor two calls that read a configuration: every program does that when it starts. */
+enum { CALLS_LEAST = 3 };
+
+static bool takes_content(const struct sv_thread_states *s, uint32_t row)
+{
+    struct sv_text name = sv_dict_text(s->trace->dict, s->trace->slices.name[row]);
+    return (s->call_class[s->trace->slices.name[row]] == SV_CALL_TRANSFER &&
+            !memmem(name.bytes, name.len, "write", 5)) ||
+           (name.len == 4 && memcmp(name.bytes, "mmap", 4) == 0);
+}
 
 /* Stops as soon as it is sure; a process that uses none is looked at as a whole. */
 static bool uses_data(const struct sv_thread_states *s, const struct sv_thread_rows *x,
@@ -20,8 +29,7 @@ static bool uses_data(const struct sv_thread_states *s, const struct sv_thread_r
     if (!x->calls)
         return !s->has_calls && !is_looked;
     for (uint32_t row = t->tracks[x->calls].first; row < t->tracks[x->calls].end; row++) {
-        unsigned class = s->call_class[t->slices.name[row]];
-        if ((class != SV_CALL_TRANSFER && class != SV_CALL_FILE) || !sv_state_is_call(s, row))
+        if (!takes_content(s, row) || !sv_state_is_call(s, row))
             continue;
         n += sv_is_data_file(sv_call_path(s, row));
         if (n == CALLS_LEAST)

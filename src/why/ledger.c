@@ -59,7 +59,6 @@ struct via {
     unsigned class; /* NO_CLASS: nothing has decided yet */
     unsigned depth;
     bool is_assumed;
-    int64_t until_ns; /* depth > 0: so long somebody waits for this thread */
 };
 
 static void walk(struct maker *m, uint32_t thread, int64_t from_ns, int64_t to_ns, struct via v);
@@ -149,13 +148,26 @@ static bool add_file(struct maker *m, uint32_t thread, const struct sv_state_pie
 
 /* ---- whom it waits for ---- */
 
+static bool is_own_unmarked(const struct maker *m, uint32_t thread)
+{
+    const struct sv_why_unit *u = &m->l->units[m->unit];
+    return u->thread == thread && (u->kind == SV_UNIT_IS_THREAD || u->kind == SV_UNIT_IS_TURN);
+}
+
 /* A loop over descriptors, in a unit that nobody marked, waits for answers if it has connected to
  * the other one. Otherwise that may be a client, and the wait the time without requests. */
 static bool may_be_idle(const struct maker *m, uint32_t thread, sv_track own, sv_track its)
 {
-    const struct sv_why_unit *u = &m->l->units[m->unit];
-    bool is_marked = u->kind != SV_UNIT_IS_THREAD && u->kind != SV_UNIT_IS_TURN;
-    return !is_marked && u->thread == thread && !sv_talkers_is_client(&m->peers, own, its);
+    return is_own_unmarked(m, thread) && !sv_talkers_is_client(&m->peers, own, its);
+}
+
+/* A server waits for somebody to connect, or for the next request of somebody who has. */
+static bool is_unasked(const struct maker *m, uint32_t thread, sv_track own, sv_track its,
+                       uint32_t call)
+{
+    return is_own_unmarked(m, thread) &&
+           ((call != SV_NO_ROW && name_begins(m->l->trace, call, "accept")) ||
+            (its && sv_talkers_is_client(&m->peers, its, own)));
 }
 
 /* Which of several descriptors it was: that of the next call. */
@@ -190,7 +202,8 @@ static unsigned class_of(const struct maker *m, uint32_t thread, uint32_t other,
     case SV_WAIT_FOR_DATA: return SV_WHY_DATA;
     case SV_WAIT_FOR_GPU: return SV_WHY_GPU;
     case SV_WAIT_FOR_RANK: return SV_WHY_COMM;
-    case SV_WAIT_FOR_SOCKET: return SV_WHY_SOCKET;
+    case SV_WAIT_FOR_SOCKET:
+        return is_unasked(m, thread, own, its, p->call) ? SV_WHY_UNKNOWN : SV_WHY_SOCKET;
     case SV_WAIT_FOR_LOCK: return its && its != own ? SV_WHY_DATA : SV_WHY_LOCK;
     case SV_WAIT_FOR_POLL: break;
     default: /* what it waits for is not known, only who had it */
@@ -247,6 +260,13 @@ static uint32_t add_edge(struct maker *m, struct sv_why_edge e, const struct sv_
     return (uint32_t)l->n_edges++;
 }
 
+static bool is_own_process(const struct maker *m, uint32_t thread)
+{
+    uint32_t own = m->l->units[m->unit].thread;
+    const struct sv_thread_rows *threads = m->l->states.threads;
+    return own != SV_NO_THREAD && threads[own].process == threads[thread].process;
+}
+
 /* From one rank to another: whatever the waits on the way were for, it is communication. */
 static bool is_other_rank(const struct sv_ledger *l, uint32_t from, uint32_t to)
 {
@@ -258,15 +278,17 @@ static bool is_other_rank(const struct sv_ledger *l, uint32_t from, uint32_t to)
     return mine >= 0 && rank >= 0 && mine != rank;
 }
 
-/* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. */
+/* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. What a
+ * thread of the own process makes of what another rank sends is communication. */
 static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
                    const struct via *v, unsigned class)
 {
     struct sv_ledger *l = m->l;
-    struct via next = {.class = v->class == NO_CLASS ? class : v->class,
+    bool is_passed_on = v->class == SV_WHY_DATA && class == SV_WHY_COMM &&
+                        is_own_process(m, e.thread);
+    struct via next = {.class = v->class == NO_CLASS || is_passed_on ? class : v->class,
                        .depth = v->depth + 1,
-                       .is_assumed = v->is_assumed || e.is_assumed,
-                       .until_ns = p->to_ns};
+                       .is_assumed = v->is_assumed || e.is_assumed};
     if (is_other_rank(l, e.thread, e.to))
         next.class = SV_WHY_COMM;
     next.edge = add_edge(m, e, p, v);
@@ -345,12 +367,6 @@ static bool follow_lock(struct maker *m, uint32_t thread, struct sv_state_piece 
     return p->from_ns >= p->to_ns;
 }
 
-static bool is_timer(const struct sv_waker *w)
-{
-    bool is_named = w->name.len == 5 && memcmp(w->name.bytes, "timer", 5) == 0;
-    return w->kind == SV_WAKER_INTERRUPT && (is_named || !w->name.len);
-}
-
 /* The network ended a wait for a peer of this trace, not one of its threads. If one works
  * meanwhile, it is that one; otherwise what was sent is on its way, and nobody's work. */
 static bool follow_peer(struct maker *m, uint32_t thread, const struct sv_state_piece *p,
@@ -386,12 +402,10 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
     if (is_lock && follow_lock(m, thread, &p, v))
         return;
     struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
-    if (p.row != SV_NO_ROW && p.reason == SV_WAIT_FOR_GIL)
-        w = sv_state_later_waker(s, p.row, INT64_MAX);
-    else if (p.row != SV_NO_ROW && p.reason == SV_WAIT_FOR_POLL && v->depth)
-        w = sv_state_later_waker(s, p.row, v->until_ns); /* an event loop that has a time limit */
-    else if (p.row != SV_NO_ROW)
-        w = sv_state_waker(s, p.row);
+    struct sv_state_piece last = p;
+    last.row = sv_state_wait_ends(s, &p);
+    if (last.row != SV_NO_ROW)
+        w = sv_state_waker(s, last.row);
     if (w.kind == SV_WAKER_UNKNOWN && p.call != SV_NO_ROW)
         w = sv_call_waker(s, p.call);
     struct via own = *v;
@@ -402,13 +416,13 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
                &p, v,
                class_of_lock(
                    m, sv_lock_wait_at(&m->l->locks, s->threads[thread].track, begin_of(m, &p)),
-                   thread, w.thread, &p));
+                   thread, w.thread, &last));
         return;
     }
     own.is_assumed |= w.kind == SV_WAKER_UNKNOWN;
     unsigned class = class_of(m, thread, SV_NO_THREAD, &p);
-    if (is_timer(&w) && (p.reason == SV_WAIT_FOR_POLL || p.reason == SV_WAIT_FOR_LOCK ||
-                         p.reason == SV_WAIT_FOR_OTHER)) {
+    if (sv_waker_is_timer(&w) && (p.reason == SV_WAIT_FOR_POLL || p.reason == SV_WAIT_FOR_LOCK ||
+                                  p.reason == SV_WAIT_FOR_OTHER)) {
         add(m, thread, &p, &own, SV_WHY_SLEEP, SV_DOING_SLEEPS, p.call);
         return;
     }
@@ -937,8 +951,15 @@ const struct sv_lock_wait *sv_why_wait(const struct sv_ledger *l, const struct s
 
 struct sv_text sv_why_path(const struct sv_ledger *l, const struct sv_why_piece *p)
 {
-    bool has = p->row != SV_NO_ROW && sv_state_has_file(&l->states, p->row);
-    return has ? sv_call_path(&l->states, p->row) : (struct sv_text){"", 0};
+    const struct sv_thread_states *s = &l->states;
+    struct sv_text ring = {"anon_inode:[io_uring]", 21}, path = {"", 0};
+    uint32_t row = SV_NO_ROW;
+    if (p->row != SV_NO_ROW && sv_state_has_file(s, p->row))
+        path = sv_call_path(s, p->row);
+    if (path.len == ring.len && memcmp(path.bytes, ring.bytes, ring.len) == 0 &&
+        p->thread != SV_NO_THREAD)
+        row = sv_state_request(s, p->thread, sv_sat_add(p->ts_ns, p->dur_ns));
+    return row != SV_NO_ROW ? sv_call_path(s, row) : path;
 }
 
 const struct sv_lock_wait *sv_why_edge_wait(const struct sv_ledger *l, uint32_t edge)

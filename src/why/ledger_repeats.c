@@ -10,6 +10,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "store/ranks.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -155,10 +156,11 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Keeps the first of each burst, and of what is left the longest stretch of regular intervals. */
+/* Keeps the first of each burst, and of what is left the longest stretch of regular intervals. A
+ * slow turn is a turn, but the first one: that is what comes before the loop. */
 static void keep_regular(struct repeated *r)
 {
-    enum { BURST = 5, SHORTER = 3, LONGER = 20 }; /* a slow turn is a turn */
+    enum { BURST = 5, SHORTER = 3, LONGER = 20, BEFORE = 5 };
     int64_t *gaps = sv_alloc((r->n + 1) * sizeof *gaps);
     size_t n = r->n, kept = 1, first = 0, best = 0, best_n = 0;
     for (size_t i = 1; i < n; i++)
@@ -181,6 +183,10 @@ static void keep_regular(struct repeated *r)
             best_n = i - first;
         }
         first = i;
+    }
+    if (best_n > 1 && (r->at[best + 1] - r->at[best]) / BEFORE > usual) {
+        best++;
+        best_n--;
     }
     memmove(r->at, r->at + best, best_n * sizeof *r->at);
     r->n = best_n;
@@ -257,9 +263,11 @@ static size_t find_turns(const struct sv_ledger *l, uint32_t thread, struct sv_g
 size_t sv_units_repeat(const struct sv_ledger *l, uint32_t thread, enum sv_unit_kind *kind,
                        struct sv_given_unit **units)
 {
+    sv_track process = l->states.threads[thread].process;
     *units = NULL;
     *kind = SV_UNIT_IS_REQUEST;
-    size_t n = find_requests(l, l->states.threads[thread].process, units);
+    /* A rank talks to its launcher and to other ranks. */
+    size_t n = sv_rank_of_track(l->trace, process) < 0 ? find_requests(l, process, units) : 0;
     if (n >= UNITS_LEAST)
         return n;
     free(*units);

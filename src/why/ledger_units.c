@@ -4,6 +4,7 @@
 #include "core/base/glob.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "store/ranks.h"
 #include "why/steps.h"
 
 #include <stdlib.h>
@@ -235,13 +236,41 @@ static size_t longest_thread(const struct sv_ledger *l)
     return best;
 }
 
+static int64_t rank_of(const struct sv_ledger *l, const struct sv_why_unit *u)
+{
+    return sv_rank_of_track(l->trace, l->states.threads[u->thread].process);
+}
+
+/* Of the main threads of ranks the one that runs for the smallest part of its time: others may spin
+ * while they wait for it. SIZE_MAX: there are no ranks. */
+static size_t idlest_rank(const struct sv_ledger *l)
+{
+    size_t best = SIZE_MAX;
+    double least = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        const struct sv_why_unit *u = &l->units[i];
+        if (u->kind != SV_UNIT_IS_THREAD || u->dur_ns <= 0 || !is_main(l, u->thread) ||
+            rank_of(l, u) < 0)
+            continue;
+        double runs = (double)u->class_ns[SV_WHY_COMPUTE] / (double)u->dur_ns;
+        if (best == SIZE_MAX || runs < least) {
+            best = i;
+            least = runs;
+        }
+    }
+    return best;
+}
+
 /* The thread that stands for a run without units: the main thread of the first process, unless that
  * does little but wait for one child, as a launcher does; then the child's. A script that waits for
- * one child after the other stands for itself. SIZE_MAX: none. */
+ * one child after the other stands for itself, one that has started ranks does not. SIZE_MAX:
+ * none. */
 static size_t leading_thread(const struct sv_ledger *l)
 {
     enum { DEPTH_MAX = 32 };
-    size_t at = longest_child(l, 0);
+    size_t at = longest_child(l, 0), rank = idlest_rank(l);
+    if (rank != SIZE_MAX && at != SIZE_MAX && rank_of(l, &l->units[at]) < 0)
+        return rank;
     for (int depth = 0; at != SIZE_MAX && depth < DEPTH_MAX; depth++) {
         const struct sv_why_unit *u = &l->units[at];
         if (u->class_ns[SV_WHY_CHILD] < u->dur_ns / 10 * 8)

@@ -105,11 +105,15 @@ static bool is_wrapper(struct sv_text f)
     return is_any(calls, f.bytes, f.len);
 }
 
-/* "sleep_ms", "pause::sleep_for<…>": a helper whose name says all that it does. */
+/* "sleep_ms", "msleep", "pause::SleepFor": a helper whose name says all that it does. */
 static bool is_napper(struct sv_text f)
 {
-    const char *at = memmem(f.bytes, f.len, "sleep", 5);
-    return at && (at == f.bytes || at[-1] == '_' || at[-1] == ':');
+    const char *at = memmem(f.bytes, f.len, "leep", 4);
+    size_t before = at ? (size_t)(at - f.bytes) : 0;
+    if (!before || (at[-1] != 's' && at[-1] != 'S'))
+        return false;
+    return before == 1 || at[-1] == 'S' || at[-2] == '_' || at[-2] == ':' ||
+           (before == 2 && strchr("mun", at[-2]));
 }
 
 /* Files of Python's library whose functions wait, or wake others, on behalf of their caller. */
@@ -151,6 +155,7 @@ struct stack_words {
     struct sv_text function, frame;
     enum sv_lock_use use;
     bool is_posted;     /* a semaphore */
+    bool is_for_room;   /* in a queue that is full */
     const char *kernel; /* what kind of lock of the kernel; NULL: none */
 };
 
@@ -221,6 +226,7 @@ static struct stack_words read_stack(const struct sv_arg *stack)
         /* CPython's own lock has a condition, whatever it is used for: the outermost says it. */
         t.use = use != SV_LOCK_MUTEX && (is_python || t.use == SV_LOCK_MUTEX) ? use : t.use;
         t.is_posted |= is_semaphore(f);
+        t.is_for_room |= f.len == 9 && memcmp(f.bytes, "Queue.put", 9) == 0;
         t.kernel = i == stack->size ? kernel_lock(f) : t.kernel;
         if (is_python && !t.function.len)
             t.function = f;
@@ -277,6 +283,7 @@ static void read_arg(struct sv_lock_waits *w, const struct words *k, const struc
         x->frame = keep(w, t.frame);
         x->use = t.use;
         x->is_semaphore = t.is_posted;
+        x->is_for_room = t.is_for_room;
         if (t.kernel) {
             x->use = SV_LOCK_KERNEL;
             if (!x->lock_name.len)

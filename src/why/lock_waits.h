@@ -34,6 +34,7 @@ struct sv_lock_wait {
     uint32_t row;
     enum sv_wait_reason reason; /* NO_REASON: a word that is not known */
     bool is_gil, is_semaphore;
+    bool is_for_room; /* in a queue: until another one takes something out */
     enum sv_lock_use use;
     uint64_t lock;                      /* the futex; of Python the pair of them */
     int64_t begin_ns, woken_ns, end_ns; /* woken: released */

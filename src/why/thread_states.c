@@ -100,6 +100,8 @@ static void place_row(struct sv_thread_states *s, struct sv_thread_rows *x, sv_t
         x->state = track;
     else if (cat && cat == s->cat_call && !x->calls)
         x->calls = track;
+    else if (cat && cat == s->cat_uring && !x->uring)
+        x->uring = track;
     s->has_states |= x->state != 0;
     s->has_calls |= x->calls != 0;
 }
@@ -196,6 +198,7 @@ void sv_thread_states_init(struct sv_thread_states *s, const struct sv_trace *t)
         .cat_call = find(t, SV_CAT_SYSCALL),
         .cat_state = find(t, SV_CAT_THREAD_STATE),
         .cat_fault = find(t, SV_CAT_FAULT),
+        .cat_uring = find(t, SV_CAT_IO_URING),
         .path = find(t, SV_WAIT_PATH),
         .reason = find(t, SV_WAIT_REASON),
         .lock = find(t, SV_WAIT_LOCK),
@@ -533,20 +536,53 @@ struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row)
     return sv_call_waker(s, next);
 }
 
-struct sv_waker sv_state_later_waker(const struct sv_thread_states *s, uint32_t row,
-                                     int64_t until_ns)
+bool sv_waker_is_timer(const struct sv_waker *w)
+{
+    bool is_named = w->name.len == 5 && memcmp(w->name.bytes, "timer", 5) == 0;
+    return w->kind == SV_WAKER_INTERRUPT && (is_named || !w->name.len);
+}
+
+/* A wait that a time limit ended is asked for again: the row of the last one, if the thread runs
+ * for no longer than this before each of them. */
+static uint32_t asked_again(const struct sv_thread_states *s, uint32_t row, int64_t run_most_ns)
 {
     enum { TRIES = 64 };
     const struct sv_trace *t = s->trace;
     struct sv_waker w = sv_state_waker(s, row);
-    uint32_t end = t->tracks[t->slices.track[row]].end;
+    uint32_t last = row, end = t->tracks[t->slices.track[row]].end;
+    int64_t ran_ns = 0;
     struct sv_arg a, b;
     if (!s->reason || !sv_trace_arg(t, t->slices.args[row], s->reason, &a))
-        return w;
-    for (int i = 0; i < TRIES && w.kind == SV_WAKER_INTERRUPT && ++row < end; i++)
-        if (t->slices.ts_ns[row] < until_ns &&
-            sv_trace_arg(t, t->slices.args[row], s->reason, &b) && b.type == SV_ARG_TEXT &&
-            b.size == a.size && memcmp(a.text, b.text, a.size) == 0)
-            w = sv_state_waker(s, row);
-    return w;
+        return row;
+    for (int i = 0; i < TRIES && sv_waker_is_timer(&w) && ++row < end && ran_ns <= run_most_ns;
+         i++) {
+        if (s->state_of[t->slices.name[row]] == SV_WAIT_STATE_RUNNING)
+            ran_ns = sv_sat_add(ran_ns, t->slices.dur_ns[row]);
+        if (sv_trace_arg(t, t->slices.args[row], s->reason, &b) && b.type == SV_ARG_TEXT &&
+            b.size == a.size && memcmp(a.text, b.text, a.size) == 0) {
+            w = sv_state_waker(s, last = row);
+            ran_ns = 0;
+        }
+    }
+    return last;
+}
+
+/* Who asks again at once waits for the same. An event loop does other things in little time. */
+uint32_t sv_state_wait_ends(const struct sv_thread_states *s, const struct sv_state_piece *p)
+{
+    enum { POLLS_AGAIN_NS = 50000, AGAIN_NS = 200000 };
+    if (p->row == SV_NO_ROW || (p->reason != SV_WAIT_FOR_GIL && p->reason != SV_WAIT_FOR_LOCK &&
+                                p->reason != SV_WAIT_FOR_POLL))
+        return p->row;
+    return asked_again(s, p->row,
+                       p->reason == SV_WAIT_FOR_GIL    ? INT64_MAX
+                       : p->reason == SV_WAIT_FOR_POLL ? POLLS_AGAIN_NS
+                                                       : AGAIN_NS);
+}
+
+uint32_t sv_state_request(const struct sv_thread_states *s, uint32_t thread, int64_t to_ns)
+{
+    sv_track track = s->threads[thread].uring;
+    uint32_t row = track ? sv_trace_row_from(s->trace, track, to_ns) : 0;
+    return track && row > s->trace->tracks[track].first ? row - 1 : SV_NO_ROW;
 }

@@ -26,6 +26,7 @@ struct sv_thread_rows {
     sv_track track, process;
     sv_track state, calls;  /* rows of its states and calls; 0: none */
     sv_track faults;        /* row of page faults; 0: none */
+    sv_track uring;         /* first lane of its requests of io_uring; 0: none */
     int64_t from_ns, to_ns; /* from the first to the last thing that is known of it */
     uint32_t starter;       /* the thread that forked its process; SV_NO_THREAD: not known */
     bool has_exec;          /* its process has executed a program since it was forked */
@@ -39,8 +40,8 @@ struct sv_thread_states {
     uint32_t *main_of;  /* by track of a process: number + 1 of the one to look at; 0: none */
     struct sv_map by_tid;
     uint8_t *call_class, *state_of; /* by string */
-    sv_str cat_call, cat_state, cat_fault, path, reason, lock, holder_tid, waker, waker_tid,
-        interrupt, fd;
+    sv_str cat_call, cat_state, cat_fault, cat_uring, path, reason, lock, holder_tid, waker,
+        waker_tid, interrupt, fd;
     bool has_states, has_calls;
 };
 
@@ -101,10 +102,10 @@ struct sv_waker {
 };
 /* Who ended the wait that is the slice `row`. */
 struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row);
-/* A wait that a time limit ended is asked for again: by whom the next one before until_ns was
- * ended. */
-struct sv_waker sv_state_later_waker(const struct sv_thread_states *s, uint32_t row,
-                                     int64_t until_ns);
+bool sv_waker_is_timer(const struct sv_waker *w);
+/* The state at whose end it is seen who ended the wait of the piece: it may have a time limit, and
+ * be asked for again at once. */
+uint32_t sv_state_wait_ends(const struct sv_thread_states *s, const struct sv_state_piece *p);
 /* The same where the arguments of the call itself say it (lib/inject/io). */
 struct sv_waker sv_call_waker(const struct sv_thread_states *s, uint32_t call);
 
@@ -113,6 +114,8 @@ enum sv_file_kind sv_call_file_kind(const struct sv_thread_states *s, uint32_t c
 struct sv_text sv_call_path(const struct sv_thread_states *s, uint32_t call);
 bool sv_state_reads_file(const struct sv_thread_states *s, uint32_t call);
 bool sv_state_is_call(const struct sv_thread_states *s, uint64_t row);
+/* The request of io_uring that the thread submitted last before a time; SV_NO_ROW: none. */
+uint32_t sv_state_request(const struct sv_thread_states *s, uint32_t thread, int64_t to_ns);
 /* The data file that a thread used last before a time; empty: none within the last calls. */
 struct sv_text sv_last_data_file(const struct sv_thread_states *s, sv_track track, int64_t ts_ns);
 /* A state or a call: no slice of the program's own. */

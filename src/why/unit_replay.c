@@ -294,6 +294,14 @@ static void end_help(struct replay *r, uint32_t thread, uint32_t waker, double *
     x->n_helpers = kept;
 }
 
+/* Does a later wait, which a thread ends, go on with this one? Then it takes that one's time. */
+static bool goes_on(const struct replay *r, const struct sv_state_piece *p)
+{
+    const struct sv_thread_states *s = &r->l->states;
+    uint32_t last = is_wait(p) ? sv_state_wait_ends(s, p) : p->row;
+    return last != p->row && sv_state_waker(s, last).kind == SV_WAKER_THREAD;
+}
+
 /* Ends the piece of a thread; false: it was its last. */
 static bool end_piece(struct replay *r, uint32_t thread)
 {
@@ -307,6 +315,7 @@ static bool end_piece(struct replay *r, uint32_t thread)
     if (waker != SV_NO_THREAD &&
         (waker == thread || !r->runners[waker].has_begun || r->runners[waker].is_over))
         waker = SV_NO_THREAD;
+    double len = goes_on(r, p) ? 0 : (double)(p->to_ns - p->from_ns);
     x->woken += waker != SV_NO_THREAD && r->runners[waker].end_edges;
     double helped[SV_WITHOUT_MAX] = {0};
     if (waker != SV_NO_THREAD && p->to_ns == sv_trace_end_ns(r->l->trace, p->row)) {
@@ -316,8 +325,7 @@ static bool end_piece(struct replay *r, uint32_t thread)
             begin_help(r, thread, waker, p->to_ns);
     }
     for (size_t k = 0; k < r->n; k++) {
-        double *now = &r->now[thread * r->n + k], keep = r->keep[thread * r->n + k],
-               lasts = (double)(p->to_ns - p->from_ns);
+        double *now = &r->now[thread * r->n + k], keep = r->keep[thread * r->n + k], lasts = len;
         if (waker != SV_NO_THREAD) {
             lasts = new_time(r, waker, k, p->to_ns);
             lasts = (lasts > helped[k] ? lasts : helped[k]) - *now;
