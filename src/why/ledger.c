@@ -403,7 +403,7 @@ static void add_wait(struct maker *m, uint32_t thread, struct sv_state_piece p, 
         return;
     struct sv_waker w = {.kind = SV_WAKER_UNKNOWN, .thread = SV_NO_THREAD};
     struct sv_state_piece last = p;
-    last.row = sv_state_wait_ends(s, &p);
+    last.row = sv_state_wait_ends(s, &p, v->depth > 0);
     if (last.row != SV_NO_ROW)
         w = sv_state_waker(s, last.row);
     if (w.kind == SV_WAKER_UNKNOWN && p.call != SV_NO_ROW)

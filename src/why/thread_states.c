@@ -568,14 +568,16 @@ static uint32_t asked_again(const struct sv_thread_states *s, uint32_t row, int6
 }
 
 /* Who asks again at once waits for the same. An event loop does other things in little time. */
-uint32_t sv_state_wait_ends(const struct sv_thread_states *s, const struct sv_state_piece *p)
+uint32_t sv_state_wait_ends(const struct sv_thread_states *s, const struct sv_state_piece *p,
+                            bool is_awaited)
 {
-    enum { POLLS_AGAIN_NS = 50000, AGAIN_NS = 200000 };
+    enum { POLLS_AGAIN_NS = 50000, AGAIN_NS = 200000, AWAITED_NS = 1000000 };
     if (p->row == SV_NO_ROW || (p->reason != SV_WAIT_FOR_GIL && p->reason != SV_WAIT_FOR_LOCK &&
                                 p->reason != SV_WAIT_FOR_POLL))
         return p->row;
     return asked_again(s, p->row,
                        p->reason == SV_WAIT_FOR_GIL    ? INT64_MAX
+                       : is_awaited                    ? AWAITED_NS
                        : p->reason == SV_WAIT_FOR_POLL ? POLLS_AGAIN_NS
                                                        : AGAIN_NS);
 }

@@ -104,8 +104,9 @@ struct sv_waker {
 struct sv_waker sv_state_waker(const struct sv_thread_states *s, uint32_t row);
 bool sv_waker_is_timer(const struct sv_waker *w);
 /* The state at whose end it is seen who ended the wait of the piece: it may have a time limit, and
- * be asked for again at once. */
-uint32_t sv_state_wait_ends(const struct sv_thread_states *s, const struct sv_state_piece *p);
+ * be asked for again at once. An event loop that somebody waits for may do more in between. */
+uint32_t sv_state_wait_ends(const struct sv_thread_states *s, const struct sv_state_piece *p,
+                            bool is_awaited);
 /* The same where the arguments of the call itself say it (lib/inject/io). */
 struct sv_waker sv_call_waker(const struct sv_thread_states *s, uint32_t call);
 

@@ -298,7 +298,7 @@ static void end_help(struct replay *r, uint32_t thread, uint32_t waker, double *
 static bool goes_on(const struct replay *r, const struct sv_state_piece *p)
 {
     const struct sv_thread_states *s = &r->l->states;
-    uint32_t last = is_wait(p) ? sv_state_wait_ends(s, p) : p->row;
+    uint32_t last = is_wait(p) ? sv_state_wait_ends(s, p, false) : p->row;
     return last != p->row && sv_state_waker(s, last).kind == SV_WAKER_THREAD;
 }
 

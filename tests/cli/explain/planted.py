@@ -266,7 +266,7 @@ def quota():
     """The thread's group has used up its quota for most of what it could have run."""
     w = World(65, contention=0.8)
     trace = train(w, steps=50)
-    trace.instant(w.main.track, w.main.at, "CPU rival", "cpu_rival", 'rival="quota" cgroup="/pod/7" dur=900000000 n=40')
+    trace.instant(w.main.track, w.main.at, "CPU quota", "cpu_rival", 'rival="quota" cgroup="/pod/7" dur=900000000 n=40')
     return trace
 
 
