@@ -8,7 +8,6 @@
 
 #include "core/base/mem.h"
 #include "core/base/sat.h"
-#include "store/ranks.h"
 #include "subjects/io/words.h"
 #include "threads/workers.h"
 #include "why/open_slices.h"
@@ -267,17 +266,6 @@ static bool is_own_process(const struct maker *m, uint32_t thread)
     return own != SV_NO_THREAD && threads[own].process == threads[thread].process;
 }
 
-/* From one rank to another: whatever the waits on the way were for, it is communication. */
-static bool is_other_rank(const struct sv_ledger *l, uint32_t from, uint32_t to)
-{
-    sv_track own = l->states.threads[from].process,
-             its = to != SV_NO_THREAD ? l->states.threads[to].process : 0;
-    if (!its || its == own)
-        return false;
-    int64_t mine = sv_rank_of_track(l->trace, own), rank = sv_rank_of_track(l->trace, its);
-    return mine >= 0 && rank >= 0 && mine != rank;
-}
-
 /* Goes on in `other` for the time of the piece; class NO_CLASS: the way does not decide. What a
  * thread of the own process makes of what another rank sends is communication. */
 static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_piece *p,
@@ -289,8 +277,8 @@ static void follow(struct maker *m, struct sv_why_edge e, const struct sv_state_
     struct via next = {.class = v->class == NO_CLASS || is_passed_on ? class : v->class,
                        .depth = v->depth + 1,
                        .is_assumed = v->is_assumed || e.is_assumed};
-    if (is_other_rank(l, e.thread, e.to))
-        next.class = SV_WHY_COMM;
+    if (sv_states_are_of_ranks(&l->states, e.thread, e.to))
+        next.class = SV_WHY_COMM; /* whatever the waits on the way were for */
     next.edge = add_edge(m, e, p, v);
     bool is_loop = e.to != SV_NO_THREAD && is_on_the_way(l, v->edge, e.to);
     if (e.to == SV_NO_THREAD || e.to == e.thread || is_loop || next.depth > DEPTH_MAX ||
@@ -386,7 +374,8 @@ static bool follow_peer(struct maker *m, uint32_t thread, const struct sv_state_
     }
     struct via next = *v;
     next.edge = add_edge(m, e, p, v);
-    add(m, other, p, &next, is_other_rank(l, thread, other) ? SV_WHY_COMM : SV_WHY_SOCKET,
+    add(m, other, p, &next,
+        sv_states_are_of_ranks(&l->states, thread, other) ? SV_WHY_COMM : SV_WHY_SOCKET,
         SV_DOING_AWAY, p->call);
     return true;
 }

@@ -5,6 +5,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/base/search.h"
+#include "store/ranks.h"
 #include "subjects/io/words.h"
 
 #include <stdlib.h>
@@ -587,4 +588,14 @@ uint32_t sv_state_request(const struct sv_thread_states *s, uint32_t thread, int
     sv_track track = s->threads[thread].uring;
     uint32_t row = track ? sv_trace_row_from(s->trace, track, to_ns) : 0;
     return track && row > s->trace->tracks[track].first ? row - 1 : SV_NO_ROW;
+}
+
+bool sv_states_are_of_ranks(const struct sv_thread_states *s, uint32_t one, uint32_t other)
+{
+    sv_track own = s->threads[one].process,
+             its = other != SV_NO_THREAD ? s->threads[other].process : 0;
+    if (!its || its == own)
+        return false;
+    int64_t mine = sv_rank_of_track(s->trace, own), rank = sv_rank_of_track(s->trace, its);
+    return mine >= 0 && rank >= 0 && mine != rank;
 }

@@ -127,4 +127,7 @@ bool sv_state_has_file(const struct sv_thread_states *s, uint64_t row);
 const char *sv_wait_reason_name(unsigned reason); /* "disk"; of NO_REASON "" */
 const char *sv_wait_reason_what(unsigned reason); /* "a disk or a file system" */
 
+/* Are the threads of processes that are two ranks of a job? `other` may be SV_NO_THREAD. */
+bool sv_states_are_of_ranks(const struct sv_thread_states *s, uint32_t one, uint32_t other);
+
 #endif

@@ -68,8 +68,8 @@ static void too_large(void)
                  want);
     /* A file that cannot be begun. */
     limit_files(10);
-    CHECK_INT_EQ(whole_record_emitter(10, "-o n.pftrace"), SV_EIO);
-    CHECK_STR_EQ(verb_message, "n.pftrace: cannot create: File too large");
+    CHECK_INT_EQ(whole_record_emitter(10, "-o ./n.pftrace"), SV_EIO);
+    CHECK_STR_EQ(verb_message, "./n.pftrace: cannot create: File too large");
     CHECK_STR_EQ(verb_files(), "t.pftrace");
     verb_leave();
 }

@@ -208,6 +208,7 @@ TEST(losses_of_its_last_ring_are_there_too)
  * read last. */
 TEST(of_two_programs_of_a_process_the_last_names_it)
 {
+    test_leaves_open();
     static struct scene s;
     open_scene(&s);
     snprintf(s.session->name, sizeof s.session->name, "launcher");
