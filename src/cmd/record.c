@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,13 @@ static bool can_hold_trace(const char *folder)
     close(fd);
     errno = why;
     return why == 0;
+}
+
+/* For a name by -o, without trying: a recording around this one would show the file. */
+static bool is_closed_here(void)
+{
+    struct statvfs v;
+    return access(".", W_OK | X_OK) < 0 || (statvfs(".", &v) == 0 && v.f_bavail == 0);
 }
 
 /* Where a trace goes that has no folder by -o: this one, or where the user can write at all. NULL:
@@ -222,7 +230,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (sv_recording_option(o->mode, err) < 0 || sv_record_sync_check(o, err) < 0)
         return err->code;
     bool can_move = operands->n > 0 && !o->strict, is_here = is_name_only(o->out.path);
-    if (!o->use.out_dir && (!o->out.path || (is_here && can_move))) {
+    if (!o->use.out_dir && (!o->out.path || (is_here && can_move && is_closed_here()))) {
         const char *folder = default_folder();
         if (!folder && can_move)
             return run_unrecorded(operands, err);

@@ -58,7 +58,7 @@ equals asleep_inferred "$(ask box/asleep.pftrace "SELECT count(*) FROM slice WHE
 run_any info 0 "$STAVE" info box/asleep.pftrace
 check info_coverage grep -q '^recorded      states (every 50.000 ms), waits (every 50.000 ms)' info.out
 
-check gil_runs looked gil "$python" gil.py
+FIRST=$(box_first) check gil_runs looked gil "$python" gil.py
 check gil_sentence grep -qE "interpreter lock, which thread .* holds (in (count_words|hog)\(\) \(gil.py:[0-9]+\) )?while it" gil.said
 check hot_runs looked hot "$python" hot.py
 equals hot_function "$(ask box/hot.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" burn
@@ -91,7 +91,7 @@ check default_hot_runs recorded burns "$python" hot.py
 equals default_hot_function "$(ask box/burns.pftrace "SELECT name FROM slice WHERE category = 'cpu_sample' GROUP BY name ORDER BY count(*) DESC LIMIT 1")" burn
 run_any default_hot_explained 0 "$STAVE" explain box/burns.pftrace
 check default_hot_is_named grep -q 'burn (hot.py:' default_hot_explained.out
-check default_gil_runs recorded hog "$python" gil.py
+FIRST=$(box_first) check default_gil_runs recorded hog "$python" gil.py
 check default_gil_sentence grep -qE "interpreter lock, which thread tokenizer \(tid [0-9]+\) holds in (count_words|hog)\(\) \(gil.py" hog.said
 run_any wait 0 "$STAVE" report wait box/hog.pftrace
 check default_gil_wait grep -q tokenizer wait.out
@@ -122,7 +122,7 @@ for folder in "${pythons[@]}"; do
   case $version in 3_11 | 3_12 | 3_13 | 3_14) ;; *) continue ;; esac
   mkdir -p other
   # shellcheck disable=SC2016 # expanded inside
-  unshare --mount --propagation private bash -c 'mount --bind "$1" other && cd box && shift && exec env LD_LIBRARY_PATH="$PWD/../other/lib" PYTHONHOME="$PWD/../other" \
+  $(box_first) unshare --mount --propagation private bash -c 'mount --bind "$1" other && cd box && shift && exec env LD_LIBRARY_PATH="$PWD/../other/lib" PYTHONHOME="$PWD/../other" \
     setpriv --reuid=1234 --regid=1234 --clear-groups "$0" record --no-inject -o "other.pftrace" -- ../other/bin/python3 gil.py' "$STAVE" "$folder" >"other$version.said" 2>&1
   check "gil_of_python_$version" grep -qE "for Python's interpreter lock, which thread .* holds in (count_words|hog)\(\) \(gil.py" "other$version.said"
 done
