@@ -692,6 +692,16 @@ static void wait_for_answers(struct sv_front *f)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+/* Those that a lane was given and that are not closed; some of them the library has not seen yet,
+ * and would close without a word. The door has stopped. */
+static unsigned in_lanes(struct sv_front *f)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < f->n_lanes; i++)
+        n += (unsigned)atomic_load(&f->lanes[i].n);
+    return n;
+}
+
 /* Who keeps a connection may be about to use it: a little while for him to get his 503, and to
  * close it by himself. */
 static void linger(struct sv_front *f)
@@ -707,6 +717,8 @@ void sv_front_stop(struct sv_front *f)
     wait_for_answers(f);
     linger(f);
     sv_door_stop(f->door);
+    for (int i = 0; i < 1000 && in_lanes(f); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 void sv_front_close(struct sv_front *f)
