@@ -5,6 +5,7 @@ The surfaces are the text, CSV and JSON of `report`, `steps`, `stats`, `info`, `
 inputs of tests/golden and of the reports' own tests, generated ones included. Prints a line for each difference. They must be exactly those of
 LIST (tests/laws/differs.txt); UPDATE=1 writes it. WORD: only traces with one of these in their name."""
 import concurrent.futures
+import bisect
 import csv
 import glob
 import http.client
@@ -383,8 +384,13 @@ def gpu_steps(trace):
         else:
             busy.append([row["ts"], row["ts"] + row["dur"]])
     host = idle = 0
+    ends = [b for _, b in busy]
     for p in trace.rows("select ts, dur, class from why where unit_kind = 'step'"):
-        free = p["dur"] - sum(max(0, min(p["ts"] + p["dur"], b) - max(p["ts"], a)) for a, b in busy)
+        free, end = p["dur"], p["ts"] + p["dur"]
+        for i in range(bisect.bisect_right(ends, p["ts"]), len(busy)):
+            if busy[i][0] >= end:
+                break
+            free -= min(end, busy[i][1]) - max(p["ts"], busy[i][0])
         if p["class"] in ("compute", "disk", "page", "copy"):
             host += free
         else:
