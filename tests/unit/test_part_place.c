@@ -166,5 +166,6 @@ TEST(where_the_events_are)
         CHECK_UINT_EQ(sdk_entries(s.dir), is_left);
         remove_all(top);
         remove_all(s.dir);
+        sdk_done(&s);
     }
 }

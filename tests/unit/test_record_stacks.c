@@ -333,7 +333,8 @@ TEST(python_3_14_says_its_offsets)
     CHECK(p.instr == 56 && p.owner == 74 && p.entry == SV_PYTHON_NONE);
     CHECK(p.file == 112 && p.name == 120 && p.linetable == 136 && p.first_line == 68);
     CHECK(p.bytecode == 208 && p.runtime == 4096);
-    ((uint64_t *)(void *)w.head)[SV_PYTHON_SAYS_FREE_THREADED] = 1; /* its frames are others */
+    const uint64_t one = 1; /* its frames are others */
+    memcpy(w.head + SV_PYTHON_SAYS_FREE_THREADED * sizeof one, &one, sizeof one);
     CHECK(!sv_python_offsets(&w, &p));
     w.version = 0x030e05f0; /* is not what the words are of */
     CHECK(!sv_python_offsets(&w, &p));
