@@ -29,7 +29,7 @@ static struct content content_of(const char *file)
               "\"whole\") FROM slice WHERE name = \"n\" AND length(extract_arg(arg_set_id, "
               "\"text\")) = 3999");
     if (sscanf(row, "%u,%u,%u,%u", &c.n, &c.first, &c.last, &c.n_whole) < 1)
-        CHECK(!"a row");
+        CHECK(false && "a row");
     row = whole_ask(file, "SELECT str_value FROM metadata WHERE name = \"stave.rotation\"");
     if (sscanf(row, "%63s %u %lld", c.recording, &c.part, &c.start_ns) != 3)
         c.part = 0;

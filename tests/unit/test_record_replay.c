@@ -137,7 +137,7 @@ static void compare(const char *file, const char *text)
         CONTEXT("%s:%u", file, line);
         if (a != b || memcmp(want, text, a) != 0) {
             printf("  is  %.*s\n  not %.*s\n", (int)b, text, (int)a, want);
-            CHECK(!"the same line");
+            CHECK(false && "the same line");
             break;
         }
         want += a + (want[a] == '\n');
