@@ -206,8 +206,8 @@ static void note_summary(const struct sv_diff *d, const struct sv_diff_options *
         sv_console_note("compared per step: %" PRIu64 " and %" PRIu64 " steps", d->steps[0],
                         d->steps[1]);
     sv_console_note(
-        "changed: the count differs by %.3g %% or more, or the total does with p < %.3g "
-        "(Mann-Whitney rank test, two-sided)",
+        "changed: the count by %.3g %% or more, or the total with p < %.3g "
+        "(Mann-Whitney, two-sided)",
         o->threshold * 100, o->alpha);
 }
 
