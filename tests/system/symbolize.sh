@@ -41,6 +41,7 @@ check by_name test "$(hottest)" = grind_numbers
 sed 's/200000/100000/' hot.c >other.c && cc -O1 -g -Wl,--build-id=sha1 other.c -o other/hot && mkdir -p "$DEBUGINFOD_CACHE_PATH/$id" && objcopy --only-keep-debug other/hot "$DEBUGINFOD_CACHE_PATH/$id/debuginfo"
 run_any another_build 0 "$STAVE" symbolize run.pftrace -o wrong.pftrace
 check never_of_another_build test "$(frames wrong.pftrace grind_numbers)" = 0
-run_any no_ids 1 "$STAVE" symbolize probe.pftrace -o x.pftrace
+"$STAVE" record -q --light --sample 0 -o stackless.pftrace -- true
+run_any no_ids 1 "$STAVE" symbolize stackless.pftrace -o x.pftrace
 run_any no_output 2 "$STAVE" symbolize run.pftrace
 check no_partial test ! -e x.pftrace
