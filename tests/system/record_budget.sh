@@ -40,17 +40,24 @@ back="coalesce((select min(ts) from ($probes) where t = 1 and ts > $away), 92233
 equals no_calls "$(ask all.pftrace "select count(*) from slice where category = 'syscall' and ts > $away and ts + dur < $back")" 0
 
 # Plain hooks keep their probes: each fsync is an event, was left out by --budget, or lost; of other calls a few are left out, too.
-# Tracepoints with names need tracefs.
-plainly() { unshare -m sh -c '[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing; exec "$0" "$@"' "$STAVE" "$@"; }
-run_any plain 0 plainly record "${options[@]}" --hooks tracepoints --budget 0.0001% --ring 64M -o plain.pftrace -- "$play" flood $n
-"$STAVE" cat -q plain.pftrace | grep -v 'cat="syscall"' >plain.txt
-kept=$(ask plain.pftrace "select count(*) from slice where name = 'fsync'")
-left_out=$(sed -nE 's/^meta "calls_left_out" "([0-9]+)".*/\1/p' plain.txt)
-lost=$(ask plain.pftrace "select coalesce(sum(count), 0) from loss where cause = 'system calls'")
-echo "  $kept kept, $left_out left out, $lost lost"
-check left_out test "$left_out" -gt 0
-check exact test $((kept + left_out + lost)) -ge $n -a $((kept + left_out + lost)) -le $((n + 1000))
-check coverage_plain grep -qE '^meta "recorded.calls" "kernel off_ns=0 less_ns=[1-9][0-9]* of_ns=[1-9][0-9]*"' plain.txt
+# Tracepoints with names need tracefs, which is mounted in a namespace of the test's own where it is not there.
+plainly() { "$STAVE" "$@"; }
+has_tracefs=1
+if [ ! -d /sys/kernel/tracing/events ]; then
+  plainly() { unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$0" "$@"' "$STAVE" "$@"; }
+  unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing' 2>/dev/null || has_tracefs=''
+fi
+if [ -n "$has_tracefs" ]; then
+  run_any plain 0 plainly record "${options[@]}" --hooks tracepoints --budget 0.0001% --ring 64M -o plain.pftrace -- "$play" flood $n
+  "$STAVE" cat -q plain.pftrace | grep -v 'cat="syscall"' >plain.txt
+  kept=$(ask plain.pftrace "select count(*) from slice where name = 'fsync'")
+  left_out=$(sed -nE 's/^meta "calls_left_out" "([0-9]+)".*/\1/p' plain.txt)
+  lost=$(ask plain.pftrace "select coalesce(sum(count), 0) from loss where cause = 'system calls'")
+  echo "  $kept kept, $left_out left out, $lost lost"
+  check left_out test "$left_out" -gt 0
+  check exact test $((kept + left_out + lost)) -ge $n -a $((kept + left_out + lost)) -le $((n + 1000))
+  check coverage_plain grep -qE '^meta "recorded.calls" "kernel off_ns=0 less_ns=[1-9][0-9]* of_ns=[1-9][0-9]*"' plain.txt
+else skip plain "tracefs is not there and cannot be mounted"; fi
 check coverage_samples grep -qE '^meta "recorded.samples" "kernel off_ns=[1-9][0-9]* less_ns=[0-9]+ of_ns=[1-9][0-9]* every_ns=' all.txt
 check coverage_waits grep -qE '^meta "recorded.waits" "kernel off_ns=0 less_ns=[1-9]' all.txt
 check budget grep -qE '^meta "budget" "share=0.0001% cost=[0-9.e+]+% gave_up=[0-9]+ took_back=[0-9]+ programs=(not_)?measured"' all.txt
