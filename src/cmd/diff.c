@@ -205,10 +205,9 @@ static void note_summary(const struct sv_diff *d, const struct sv_diff_options *
     if (d->steps[0] > 1 || d->steps[1] > 1)
         sv_console_note("compared per step: %" PRIu64 " and %" PRIu64 " steps", d->steps[0],
                         d->steps[1]);
-    sv_console_note(
-        "changed: the count by %.3g %% or more, or the total with p < %.3g "
-        "(Mann-Whitney, two-sided)",
-        o->threshold * 100, o->alpha);
+    sv_console_note("changed: the count by %.3g %% or more, or the total with p < %.3g "
+                    "(Mann-Whitney, two-sided)",
+                    o->threshold * 100, o->alpha);
 }
 
 /* How many groups became slower than allowed; what is new counts, too. */

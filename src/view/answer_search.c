@@ -27,6 +27,7 @@ struct finding {
     const struct sv_trace *t;
     uint8_t *is_match;          /* by string */
     struct sv_arg_search *args; /* NULL: by names only */
+    const uint64_t *rows;       /* those whose arguments hold the text, a bit each */
     uint64_t total;
     /* The first ones in the order of time: a heap, the latest of them on top. */
     struct hit *hits;
@@ -101,7 +102,7 @@ static void see_hit(struct finding *f, struct hit h)
 static bool is_hit(const struct finding *f, uint64_t row)
 {
     const struct sv_slices *c = &f->t->slices;
-    return f->is_match[c->name[row]] || (f->args && sv_arg_search_has(f->args, c->args[row]));
+    return f->is_match[c->name[row]] || (f->rows && (f->rows[row / 64] >> (row % 64) & 1));
 }
 
 static void scan(struct finding *f)
@@ -201,11 +202,15 @@ void sv_answer_search(struct sv_shown *s, const struct sv_web_request *q, struct
         if (ask.args) {
             sv_arg_search_init(&args, s->trace, ask.text, f.is_match);
             f.args = &args;
+            pthread_mutex_lock(&s->found.lock);
+            f.rows = sv_arg_hits_rows(&s->found, s->trace, ask.text, f.is_match);
         }
         scan(&f);
         reply(s, &f, a);
-        if (f.args)
+        if (f.args) {
+            pthread_mutex_unlock(&s->found.lock);
             sv_arg_search_fini(&args);
+        }
         free(f.is_match);
         free(f.hits);
     }

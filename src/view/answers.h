@@ -8,6 +8,7 @@
 #include "plot/strips.h"
 #include "store/index.h"
 #include "view/pages.h"
+#include "view/search_args.h"
 #include "view/viewer.h"
 #include "why/thread_states.h"
 
@@ -18,6 +19,7 @@ struct sv_shown {
     struct sv_track_rows *rows;
     struct sv_strips *strips;
     struct sv_colors colors;
+    struct sv_arg_hits found;       /* arguments that were looked for */
     struct sv_thread_states states; /* n is 0 where the trace has none */
     struct sv_viewer *viewer;
     struct sv_index *index;

@@ -264,6 +264,7 @@ static void free_shown(struct sv_shown *s)
     if (!s)
         return;
     sv_strips_free(s->strips);
+    sv_arg_hits_fini(&s->found);
     sv_track_rows_free(s->rows);
     sv_colors_fini(&s->colors);
     sv_thread_states_fini(&s->states);
@@ -352,6 +353,7 @@ void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
     s->viewer = v;
     s->rows = sv_track_rows_new(t);
     s->strips = sv_strips_new(s->rows);
+    sv_arg_hits_init(&s->found);
     sv_colors_init(&s->colors, t, NULL);
     s->pages = sv_pages_of(t);
     if (s->pages >> SV_PAGE_WAITS & 1)
