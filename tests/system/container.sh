@@ -92,7 +92,7 @@ equals default_hot_function "$(ask box/burns.pftrace "SELECT name FROM slice WHE
 # 6: where the looks see no change, its state may have no end in the file, and explain cannot say what the rest of the time was.
 "$STAVE" explain box/burns.pftrace >default_hot_explained.out 2>&1; code=$?
 check default_hot_explained sh -c "[ $code = 0 ] || [ $code = 6 ]"
-check default_hot_is_named grep -q 'burn (hot.py:' default_hot_explained.out
+check default_hot_is_named grep -q 'burn (hot.py:' default_hot_explained.out burns.said
 FIRST=$(box_first) check default_gil_runs recorded hog "$python" gil.py
 # Or silent, as above; nobody else is blamed.
 check default_gil_sentence grep -qE "interpreter lock, which thread tokenizer \(tid [0-9]+\) holds in (count_words|hog)\(\) \(gil.py|for a lock; who holds it is not known" hog.said
